@@ -68,7 +68,7 @@ def declared(kind: str) -> dict[str, str]:
             return {
                 template: template
                 for _, _, template in phrases()
-                if template and re.search("[a-z;:]", without_values(template))
+                if template and re.search("[a-z;:,(]", without_values(template))
             }
     return {}
 
@@ -96,9 +96,10 @@ def phrases() -> Iterator[tuple[Path, ast.Call, str | None]]:
     """File and call of all that makes a `Phrase` or an error of one, and its template; None for what is no text."""
     makers = {"Phrase", "InputError", "UsageError"}
     for path, node in calls():
-        if isinstance(node.func, ast.Name) and node.func.id in makers and path != PACKAGE / "errors.py":
+        if isinstance(node.func, ast.Name) and node.func.id in makers:
             template = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
-            yield path, node, template if isinstance(template, str) else None
+            if isinstance(template, str) or path != PACKAGE / "errors.py":
+                yield path, node, template if isinstance(template, str) else None
 
 
 def without_values(text: str) -> str:

@@ -41,7 +41,7 @@ def schema() -> Json:
         "verdict": messages,
         "tables": _ref("tables"),
         "checks": _list(_ref("check")),
-        "to_measure_more": _list({"type": "string"}),
+        "to_measure_more": messages,
     }
     message = {"key": {"type": "string"}, "text": {"type": "string"}, "values": {"type": "object"}}
     side = {name: {"type": "string"} for name in ("side", "path", "name")} | {"about": messages}

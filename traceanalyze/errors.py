@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 
 class Phrase(str):
@@ -35,6 +36,12 @@ class Phrase(str):
 def joined(mark: str, parts: Sequence[Phrase]) -> Phrase:
     """Several phrases as one, with a mark between them."""
     return Phrase(mark.join(f"{{part{place}}}" for place in range(len(parts))), *parts)
+
+
+def listed(names: Iterable[object]) -> Phrase:
+    """Names as a list in a line; the mark between them is the language's."""
+    found = (name if isinstance(name, Phrase) else Phrase(str(name)) for name in names)
+    return reduce(lambda before, name: Phrase("{names}, {name}", before, name), found)
 
 
 def placeholders(template: str) -> list[str]:

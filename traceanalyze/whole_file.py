@@ -12,12 +12,11 @@ from traceanalyze.errors import UsageError
 
 
 @contextmanager
-def whole_file(path: Path, *, option: str = "", sync: bool = False) -> Iterator[IO[bytes]]:
+def whole_file(path: Path, *, sync: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to, under a temporary name beside `path`; it gets its name when all went well.
 
     Args:
         path: What it is to be called.
-        option: Of the command line that names it, for messages.
         sync: Wait until the disk has it.
 
     Raises:
@@ -26,11 +25,10 @@ def whole_file(path: Path, *, option: str = "", sync: bool = False) -> Iterator[
     # Imported here: a report on a terminal needs no files.
     import tempfile
 
-    said = f"{option} {path}".strip()
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
-        raise UsageError("{said}: cannot be written: {why}", said, error.strerror) from error
+        raise UsageError("{said}: cannot be written: {why}", path, error.strerror) from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -42,7 +40,7 @@ def whole_file(path: Path, *, option: str = "", sync: bool = False) -> Iterator[
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise UsageError("{said}: cannot be written: {why}", said, error.strerror) from error
+            raise UsageError("{said}: cannot be written: {why}", path, error.strerror) from error
         raise
 
 

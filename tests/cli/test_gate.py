@@ -252,6 +252,38 @@ def test_labels_name_the_sides(run, same):
     assert "\ncandidate  feature · 3 runs" in result.out
 
 
+def test_what_goes_to_stderr_is_chinese(run, slower, tmp_path):
+    more = ("--format", "json=gate.json", "--write-baseline", "new.json", "--lang", "zh")
+    assert gate(run, *slower, *more).err == (
+        "已写入 gate.json\n已写入 new.json\ntraceanalyze gate: 不通过：step.time（劣化）\n"
+    )
+    (tmp_path / "traceanalyze.toml").write_text(
+        "".join(f"[gate.metrics.'{name}.count']\nmax = 0\n" for name in ("kernel", "launch", 'kernel["*"]'))
+    )
+    assert "以及另外 1 项" in gate(run, *slower, "--lang", "zh").err
+
+
+def test_the_candidate_has_one_name_in_chinese(run, slower):
+    chinese = gate(run, *slower, "--format", "markdown", "--format", "junit", "--lang", "zh").out
+    assert "待测" in chinese
+    assert "比对" not in chinese
+    assert "、基线 " in chinese
+    told = json.loads(gate(run, *slower, "--format", "json", "--lang", "zh").out)
+    assert {row["side"] for row in told["reports"][0]["tables"]["gate_runs"]["rows"]} == {"baseline", "candidate"}
+
+
+@pytest.mark.parametrize(
+    ("format_", "told"),
+    [
+        ("xlsx", "--format xlsx: give a file name, --format xlsx=report.xlsx"),
+        ("csv", "--format csv: give a folder, --format csv=tables/"),
+        ("xlsx=no/x.xlsx", "no/x.xlsx: the folder no does not exist"),
+    ],
+)
+def test_errors_name_the_options_that_there_are(run, same, format_, told):
+    assert gate(run, *same, "--format", format_).err == f"error: {told}\n"
+
+
 def test_absolute_limits_need_no_baseline(run, same, tmp_path):
     (tmp_path / "b.toml").write_text('[gate.metrics."kernel.count"]\nmax = 1\n')
     result = run("gate", same[1], "--budget", "b.toml")

@@ -103,6 +103,11 @@ def test_the_language_may_come_before_the_command(run, lang, before, command):
     assert command == ("--version",) or re.search("[\u4e00-\u9fff]", named.out + named.err)
 
 
+def test_marks_behind_the_help_are_chinese(run):
+    page = run("analyze", "--help", "--lang", "zh").out
+    assert "[默认：5；x>=1]" in page
+
+
 def test_a_language_without_a_command_is_told_so(run):
     assert run("baseline", "--lang", "zh").err == "错误：缺少命令\n"
 

@@ -121,3 +121,11 @@ def test_a_page(snapshot: str, tmp_path: Path) -> None:
     result = run("memory", snapshot, "-o", str(target))
     assert result.exit_code == 0
     assert "40.0&nbsp;MiB" in target.read_text(encoding="utf-8")
+
+
+def test_a_base_that_is_not_there_is_told_so(run, tmp_path):
+    for arguments in (
+        ("--base", tmp_path / "nope", tmp_path / "other"),
+        (tmp_path / "other", "--base", tmp_path / "nope"),
+    ):
+        assert run("memory", *arguments).err == f"error: {tmp_path}/nope: no such file or folder\n"

@@ -60,6 +60,22 @@ def test_parquet_tables(run, sample):
     assert (folder / "report.json").is_file()
 
 
+@pytest.mark.parametrize("name", ["t.csv", "x.json", "book.xlsx"])
+def test_a_slash_makes_a_folder_of_any_name(run, sample, name):
+    folder = sample.parent / name
+    result = run(sample, "-o", f"{folder}/", "--lang", "zh")
+    assert result.code == 0
+    assert result.err == f"已在 {folder} 中写入 {len(list(folder.iterdir()))} 个文件\n"
+    assert (folder / "steps.csv").is_file()
+
+
+def test_what_is_wrong_with_a_name_is_chinese_throughout(run, sample):
+    said = run(sample, "-o", sample.parent / "report.pdf", "--lang", "zh").err
+    assert "以 .xlsx、.html、.md、.json、.svg 或 .txt 结尾" in said
+    target = sample.parent / "report.md"
+    assert run(sample, "-o", target, "--lang", "zh").err == f"已写入 {target}\n"
+
+
 @pytest.mark.parametrize("name", ["report.json", "steps.csv"])
 def test_files_of_others_in_the_folder_are_not_replaced(run, sample, name):
     folder = sample.parent / "tables"

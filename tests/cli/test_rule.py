@@ -125,3 +125,13 @@ def test_a_broken_configuration_is_told(tmp_path, monkeypatch):
     result = run("analyze", SAMPLE)
     assert result.exit_code == 2
     assert "traceanalyze.toml" in result.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("DAT101", "--all"), ("--all", "--definitions"), ("DAT101", "--definitions")])
+def test_one_thing_is_asked_for(run, more):
+    said = "give the rules to explain, --all for a list, or --definitions: one of these"
+    assert run("rule", *more).err == f"error: {said}\n"
+
+
+def test_platforms_are_listed_as_the_language_does(run):
+    assert "cuda、ascend" in run("rule", "DAT101", "--lang", "zh").out

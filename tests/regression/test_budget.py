@@ -77,6 +77,16 @@ def test_the_table_of_pyproject():
     assert of(text, name="some/pyproject.toml").settings.on_missing == "warn"
 
 
+def test_other_tables_of_pyproject_are_not_ours_but_all_below_our_own_are():
+    for mine, told in (("gaet", "there is no gaet; did you mean gate?"), ("rules", "")):
+        text = f"[tool.other.gaet]\n[metric]\nx = 5\n[tool.traceanalyze.{mine}]\n"
+        if not told:
+            assert of(text, name="pyproject.toml").settings == Budget().settings
+            continue
+        with pytest.raises(UsageError, match=told):
+            of(text, name="pyproject.toml")
+
+
 def test_selectors_are_metrics():
     found = of('[gate.metrics."op[\\"aten::mm\\"].device_time"]\nmax_increase = "10%"\n')
     assert found.selectors == ('op["aten::mm"].device_time',)
@@ -110,6 +120,12 @@ def test_quantities(written, unit, value):
         ("[gate", "not TOML"),
         (b"\xff", "not TOML"),
         ("[gate]\nconfidance = 0.9", "did you mean confidence?"),
+        ("[gaet.metrics.'step.time']\nmax = '1 ms'", "there is no gaet; did you mean gate?"),
+        ("x = 5", "traceanalyze.toml: there is no x"),
+        ("[metric.step_time]\nmax = 1", "there is no metric; did you mean gate.metrics?"),
+        ("[gate]\nconfidence = 'x'", "'x' is not a number; write a number such as 0.95"),
+        ("[gate]\nprior_weight = 'x'", "'x' is not a number; write a number"),
+        ("[gate]\nnoise_floor_points = 'x'", "write points such as 2 points"),
         ("[gate]\nconfidence = 0.3", "between 0.5 and 1"),
         ("[gate]\nnoise_floor = 0", "must be above 0"),
         ("[gate]\nnoise_floor = '1 ms'", "not a share"),

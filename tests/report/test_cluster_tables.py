@@ -128,9 +128,11 @@ def test_a_column_that_no_row_tells_is_named_with_the_reason_and_no_cell_is_expl
             made.launch(at, 5, at + 10, compute)
             made.launch(at + 10, 5, at + 20 + compute, 6_000 - compute, name="ncclKernel_AllReduce", stream=20)
         made.write(tmp_path / f"rank{rank}.json")
-    said = render(traceanalyze.analyze(tmp_path), texts(), Style(width=100))
+    report = traceanalyze.analyze(tmp_path)
+    said = render(report, texts(), Style(width=100))
     (table,) = [part for part in said.split("\n\n") if part.startswith("Who waits for whom")]
-    assert "straggler: not measured: needs at least 3 steps that all ranks recorded completely" in table
+    assert "straggler: not measured (needs at least 3 steps that all ranks recorded completely)" in table
+    assert "慢 Rank：未测得（需要" in render(report, texts("zh"), Style(width=100))
     assert "n/m" not in table
 
 

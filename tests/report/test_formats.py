@@ -32,4 +32,4 @@ def test_every_command_offers_every_format_but_those_of_another():
 def test_endings_are_listed():
     assert endings("memory") == ".xlsx, .html, .md, .json, .txt"
     assert endings("memory", first="html") == ".html, .xlsx, .md, .json, .txt"
-    assert endings("analyze", last=" or ") == ".xlsx, .html, .md, .json, .svg or .txt"
+    assert endings("analyze", choice=True) == ".xlsx, .html, .md, .json, .svg or .txt"

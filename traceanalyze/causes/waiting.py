@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import listed
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import imbalance
 from traceanalyze.ranks.results import Cluster
@@ -77,8 +78,8 @@ def _for_whom(cluster: Cluster, partial: bool) -> tuple[str, tuple[Evidence, ...
     if partial and not cluster.missing_ranks:
         return ALONE, (), ()
     if partial:
-        listed = ", ".join(map(str, cluster.missing_ranks))
-        return MISSING, (Evidence("ranks", listed, "TEXT"),), ()
+        ranks = listed(cluster.missing_ranks)
+        return MISSING, (Evidence("ranks", ranks, "TEXT"),), ()
     most = max(imbalance(cluster).records(), key=lambda one: one.most_ns - one.least_ns, default=None)
     if most is None or most.most_ns == most.least_ns:
         return "", (), ()

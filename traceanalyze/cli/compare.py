@@ -53,8 +53,8 @@ def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[
         return Target.of(output, format_, inputs=inputs)
     refuse_input(path, inputs)
     if not is_folder and (path.suffix or path.exists()):
-        known = endings("compare", last=" or ")
-        raise UsageError("--output {output}: end the name in {known} (a file) or in / (a folder)", output, known)
+        known = endings("compare", choice=True)
+        raise UsageError("{output}: end the name in {known} (a file) or in / (a folder)", output, known)
     chosen = format_ or "xlsx"
     name = f"{_NAME}{datetime.now(UTC):%Y%m%d%H%M%S}{FORMATS[chosen].ending}"
     return Target(path / name, chosen, make_folder=path)
@@ -68,7 +68,7 @@ def write_compare(report: CompareReport, target: Target, texts: Texts, view: Vie
         try:
             target.make_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError("--output {path}: cannot be made: {why}", target.make_folder, error.strerror) from error
+            raise UsageError("{path}: cannot be made: {why}", target.make_folder, error.strerror) from error
     write([report], target, texts, view)
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyze.cli import options
-from traceanalyze.cli.guard import tell
-from traceanalyze.cli.output import Target, refuse_input, rendered, show, write
-from traceanalyze.errors import UsageError
+from traceanalyze.cli.guard import in_language, tell
+from traceanalyze.cli.output import Target, refuse_input, rendered, show, tell_written, write
+from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.locales import Texts
 from traceanalyze.report.formats import FORMATS, TABLES, names
 from traceanalyze.report.view import View
@@ -35,9 +35,9 @@ def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
     for text in formats or ("console",):
         name, equals, path = text.partition("=")
         if name not in _FORMATS or (equals and not path):
-            raise UsageError("--format {text}: write F or F=PATH with one of {known}", text, ", ".join(_FORMATS))
+            raise UsageError("--format {text}: write F or F=PATH with one of {known}", text, listed(_FORMATS))
         if FORMATS[name].needs or FORMATS[name].binary or name in TABLES:
-            found.append(Target.of(path or None, name, inputs=inputs))
+            found.append(Target.of(path or None, name, inputs=inputs, option=f"--format {name}="))
             continue
         if path:
             refuse_input(Path(path), inputs)
@@ -172,8 +172,9 @@ def gate(
     failed = write_gate(found, targets, words, View(top=top))
     if write_baseline is not None:
         write_refreshed(write_baseline, baseline or (), found.result)
-        typer.echo(f"Wrote {write_baseline}", err=True)
+        tell_written(Phrase("Wrote {path}", write_baseline), lang)
     if found.exit_code:
-        typer.echo(f"traceanalyze gate: {found.overall}: {found.reason}", err=True)
+        said = Phrase("{answer}: {reason}", Phrase(found.overall), found.reason)
+        typer.echo(f"traceanalyze gate: {in_language(said, lang)}", err=True)
     # The verdict counts more than a report that could not be written.
     raise typer.Exit(found.exit_code or failed)

@@ -38,7 +38,7 @@ _WRONG = (
 
 _WORDS = (
     *(Phrase("Usage: "), Phrase("Arguments:"), Phrase("Options:"), Phrase("Commands:"), Phrase("default: ")),
-    *(Phrase("required"), Phrase("Show this message and exit.")),
+    *(Phrase("required"), Phrase("; "), Phrase("Show this message and exit.")),
 )
 """What typer itself writes into a page."""
 
@@ -137,6 +137,7 @@ def _sections(command: Any, ctx: Any, say: Callable[[str], str]) -> Iterator[tup
                 .removeprefix(param.help or "")
                 .replace("default: ", say("default: "))
                 .replace("required", say("required"))
+                .replace("; ", say("; "))
             )
             rows["Arguments" if param.param_type_name == "argument" else "Options"].append(
                 (shown[0], say(param.help or "") + extra)

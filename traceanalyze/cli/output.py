@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from traceanalyze.cli.guard import in_language
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.locales import Texts
 from traceanalyze.report import folder
@@ -24,16 +25,23 @@ _LISTING = "tables.json"
 """Names the files of a folder that this tool wrote; written last, so that it never names what is not there."""
 _SCHEMA = "traceanalyze.tables/1"
 _EACH_A_FILE = Phrase("every table is a file of its own; give a folder, such as tables/")
+_SLASHES = ("/", "\\")
+"""A name that ends so is a folder's, whatever it looks like."""
 _OF_ENDING = {each.ending: each.name for each in FORMATS.values() if each.ending}
+
+
+def tell_written(said: Phrase, language: str) -> None:
+    """Say on stderr what was written."""
+    sys.stderr.write(f"{in_language(said, language)}\n")
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a report: nobody ever sees a part of it."""
-    with whole_file(path, option="--output") as file:
+    with whole_file(path) as file:
         file.write(content)
 
 
-def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
+def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]], language: str) -> None:
     """Write the files of a report, each whole, into a folder that is made if need be.
 
     Tables that an older report left there and this one does not have are removed; nothing else ever is.
@@ -45,14 +53,14 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
-        raise UsageError("--output {path}: cannot be made: {why}", path, error.strerror) from error
+        raise UsageError("{path}: cannot be made: {why}", path, error.strerror) from error
     for name, content in contents.items():
         write_whole(path / name, content)
     for name in sorted(before - set(files)):
         _remove(path / name)
     listing = {"schema": _SCHEMA, "files": sorted(files)}
     write_whole(path / _LISTING, f"{json.dumps(listing, indent=1)}\n".encode())
-    sys.stderr.write(f"Wrote {len(files) + 1} files to {path}\n")
+    tell_written(Phrase("Wrote {count} files to {path}", len(files) + 1, path), language)
 
 
 def _written_before(path: Path) -> set[str]:
@@ -76,7 +84,7 @@ def _remove(file: Path) -> None:
         if file.is_file() and not file.is_symlink():
             file.unlink()
     except OSError as error:
-        raise UsageError("--output {file}: cannot be removed: {why}", file, error.strerror) from error
+        raise UsageError("{file}: cannot be removed: {why}", file, error.strerror) from error
 
 
 def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
@@ -89,9 +97,7 @@ def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
                 return
     taken = next((name for name in names if (path / name).exists()), None)
     if taken is not None:
-        raise UsageError(
-            "--output {path}: {taken} is there and is not from an older report; choose another folder", path, taken
-        )
+        raise UsageError("{path}: {taken} is there and is not from an older report; choose another folder", path, taken)
 
 
 class Target(NamedTuple):
@@ -103,8 +109,8 @@ class Target(NamedTuple):
     """To be made before."""
 
     @classmethod
-    def of(cls, output: str | None, format_: str | None, *, inputs: Sequence[str]) -> Self:
-        """Check what the user asked for before any work is done."""
+    def of(cls, output: str | None, format_: str | None, *, inputs: Sequence[str], option: str = "--output ") -> Self:
+        """Check what the user asked for, with an option that a path follows, before any work is done."""
         known = FORMATS[format_ or "console"]
         if known.needs and find_spec(known.needs) is None:
             raise UsageError(
@@ -112,15 +118,17 @@ class Target(NamedTuple):
             )
         if output is None or output == "-":
             if known.binary:
-                raise UsageError("--format {format}: give a file name, --output report{ending}", format_, known.ending)
+                raise UsageError(
+                    "--format {format}: give a file name, {option}report{ending}", format_, option, known.ending
+                )
             if format_ in TABLES:
-                raise UsageError("--format {format}: give a folder, --output tables/", format_)
+                raise UsageError("--format {format}: give a folder, {name}", format_, f"{option}tables/")
             return cls(None, format_ or "console")
         path = Path(output)
         refuse_input(path, inputs)
         if not path.parent.is_dir():
-            raise UsageError("--output {output}: the folder {parent} does not exist", output, path.parent)
-        if format_ in TABLES or path.is_dir() or output.endswith(("/", "\\")):
+            raise UsageError("{output}: the folder {parent} does not exist", output, path.parent)
+        if format_ in TABLES or path.is_dir() or output.endswith(_SLASHES):
             return cls(path, _folder_format(output, path, format_))
         return cls(path, _file_format(output, path, format_))
 
@@ -128,11 +136,11 @@ class Target(NamedTuple):
 def _folder_format(output: str, path: Path, format_: str | None) -> str:
     chosen = format_ or "csv"
     if chosen not in TABLES:
-        raise UsageError("--output {output}: this is a folder; give a file name for --format {chosen}", output, chosen)
+        raise UsageError("{output}: this is a folder; give a file name for --format {chosen}", output, chosen)
     if path.exists() and not path.is_dir():
-        raise UsageError("--output {output}: this is a file; --format {chosen} needs a folder", output, chosen)
-    if not path.exists() and path.suffix.lower() in _OF_ENDING:
-        raise UsageError("--output {output}: {advice}", output, _EACH_A_FILE)
+        raise UsageError("{output}: this is a file; --format {chosen} needs a folder", output, chosen)
+    if not path.exists() and path.suffix.lower() in _OF_ENDING and not output.endswith(_SLASHES):
+        raise UsageError("{output}: {advice}", output, _EACH_A_FILE)
     return chosen
 
 
@@ -140,17 +148,15 @@ def _file_format(output: str, path: Path, format_: str | None) -> str:
     meant = _OF_ENDING.get(path.suffix.lower())
     chosen = format_ or meant
     if meant in TABLES:
-        raise UsageError("--output {output}: {advice}", output, _EACH_A_FILE)
+        raise UsageError("{output}: {advice}", output, _EACH_A_FILE)
     if chosen is None:
         raise UsageError(
-            "--output {output}: end the name in {known} (a file) or in / (a folder), or give --format",
+            "{output}: end the name in {known} (a file) or in / (a folder), or give --format",
             output,
-            endings("analyze", last=" or "),
+            endings("analyze", choice=True),
         )
     if chosen != meant and any(name is not None and FORMATS[name].binary for name in (chosen, meant)):
-        raise UsageError(
-            "--output {output}: --format {chosen} and the name's ending do not go together", output, chosen
-        )
+        raise UsageError("{output}: --format {chosen} and the name's ending do not go together", output, chosen)
     return chosen
 
 
@@ -158,7 +164,7 @@ def refuse_input(path: Path, inputs: Iterable[str]) -> None:
     """A report must not replace what it was made from."""
     for given in map(Path, inputs):
         if path.exists() and given.exists() and path.samefile(given):
-            raise UsageError("--output {path}: this is an input; choose another name", path)
+            raise UsageError("{path}: this is an input; choose another name", path)
 
 
 def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> None:
@@ -170,11 +176,11 @@ def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -
     refuse_input(target.path, (rank.path for report in reports for rank in report.ranks))
     refuse_input(target.path, (side.path for report in reports for side in report.sides))
     if target.format in TABLES:
-        write_folder(target.path, folder.files(reports, texts, target.format))
+        write_folder(target.path, folder.files(reports, texts, target.format), texts.language)
         return
     content = rendered(reports, target, texts, view)
     write_whole(target.path, content if isinstance(content, bytes) else content.encode("utf-8", errors="replace"))
-    sys.stderr.write(f"Wrote {target.path}\n")
+    tell_written(Phrase("Wrote {path}", target.path), texts.language)
 
 
 def rendered(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> str | bytes:

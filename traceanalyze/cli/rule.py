@@ -36,7 +36,7 @@ def rule(
     from traceanalyze.rules.registry import chosen, every_rule
 
     if [every, definitions, bool(names)].count(True) != 1:
-        raise UsageError("name a rule, or give --all for the list of all rules")
+        raise UsageError("give the rules to explain, --all for a list, or --definitions: one of these")
     words = texts(lang)
     if definitions:
         if lang != LANGUAGES[0]:
@@ -77,7 +77,7 @@ def _facts(each: Rule, words: Texts) -> str:
     return words.messages["rule_facts_line"].format(
         confidence=words.terms[f"confidence_{each.confidence.name.lower()}"],
         since=each.since,
-        platforms=", ".join((*each.platforms, *(("cpu",) if each.host is not None else ()))),
+        platforms=words.messages["list_mark"].join((*each.platforms, *(("cpu",) if each.host is not None else ()))),
     )
 
 

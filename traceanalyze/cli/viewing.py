@@ -13,6 +13,8 @@ from typing import Annotated
 import typer
 
 from traceanalyze.cli import options
+from traceanalyze.cli.guard import in_language
+from traceanalyze.errors import Phrase
 from traceanalyze.model.table import sentences
 
 _SAY = sentences(
@@ -118,7 +120,7 @@ def convert(
     if not quiet:
         for note in notes:
             typer.echo(note, err=True)
-        typer.echo(f"Wrote {annotate}", err=True)
+        typer.echo(in_language(Phrase("Wrote {path}", annotate), lang), err=True)
 
 
 def tensorboard(

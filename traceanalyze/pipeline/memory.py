@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from traceanalyze.pipeline.memory_files import (
 from traceanalyze.pipeline.run_report import run_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.source import not_found
 from traceanalyze.report.contents.snapshot import difference_report, memory_view
 from traceanalyze.report.model import Report, remark
 
@@ -112,6 +114,8 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
     sides = []
     for path in (base, candidate):
         found = snapshots_of(os.fspath(path))
+        if not (place := pathlib.Path(path)).exists():
+            raise not_found(place)
         if len(found) != 1:
             raise UsageError(
                 "{path}: holds {count} snapshots; two snapshots are compared, name one file each", path, len(found)

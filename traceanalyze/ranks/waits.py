@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.steps.window import rounded
+from traceanalyze.errors import listed
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.ranks.match import POINT_TO_POINT
@@ -218,8 +219,8 @@ def in_groups(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64], N
 def _bounds(cluster: Cluster) -> Iterator[Message]:
     """What makes the numbers mere bounds."""
     if cluster.missing_ranks:
-        listed = ", ".join(map(str, cluster.missing_ranks))
-        yield Message(_SAY["waits_bounded"], (("ranks", Kind.TEXT, listed),))
+        ranks = listed(cluster.missing_ranks)
+        yield Message(_SAY["waits_bounded"], (("ranks", Kind.TEXT, ranks),))
     elif any(not one.complete for one in cluster.groups):
         yield Message(_SAY["waits_perhaps_bounded"])
 
@@ -229,7 +230,7 @@ def _stops(cluster: Cluster) -> Iterator[Message]:
     for what in ("kind", "bytes", "count"):
         stops = [stop for stop in cluster.stops if stop.what == what]
         if stops:
-            steps = ", ".join(dict.fromkeys(stop.step for stop in stops[:5]))
+            steps = listed(dict.fromkeys(stop.step for stop in stops[:5]))
             count = sum(stop.left_out for stop in stops)
             yield Message(_SAY[f"matching_stopped_{what}"], (("count", Kind.COUNT, count), ("steps", Kind.TEXT, steps)))
     if cluster.outside:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from traceanalyze.errors import Phrase, UsageError
+from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.regression.environment import DEFAULT_MATCH, KEYS
 from traceanalyze.regression.metrics import METRICS, Amount, Kind, Level, Metric, amount, known_names, metric_of, share
 from traceanalyze.regression.samples import Environment
@@ -113,6 +113,8 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
         raise UsageError("{source}: not TOML: {error}", source, error) from error
     if source.endswith("pyproject.toml"):
         document = _table(_table(document.get("tool", {}), source).get("traceanalyze", {}), source)
+    # Tables of the gate may have been written without its name.
+    _known(document, ("gate", "rules"), source, ("gate", "gate.metrics", "gate.override"))
     place, where = f"{source}: [gate]", f"{source}: [[gate.override]]"
     table = _table(document.get("gate", {}), place)
     budget = Budget(_settings(table, place), source=source)
@@ -147,7 +149,7 @@ def _settings(table: Mapping[str, Any], place: str) -> Settings:
 def _setting(key: str, written: object, where: str) -> Any:
     if key in _CHOICES:
         if written not in _CHOICES[key]:
-            raise UsageError("{place}: {written!r} is not one of {known}", where, written, ", ".join(_CHOICES[key]))
+            raise UsageError("{place}: {written!r} is not one of {known}", where, written, listed(_CHOICES[key]))
         return written
     if key == "match":
         if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
@@ -159,7 +161,8 @@ def _setting(key: str, written: object, where: str) -> Any:
         if not isinstance(written, int) or isinstance(written, bool) or written < 0:
             raise UsageError("{place}: {written!r} is not a number of steps", where, written)
         return written
-    return amount(written, "points", where, relative=False).value
+    # Only points have a unit that could be written.
+    return amount(written, "points" if key == "noise_floor_points" else key, where, relative=False).value
 
 
 def _with_metrics(budget: Budget, table: Mapping[str, Any], source: str) -> Budget:
@@ -179,7 +182,7 @@ def _rule(before: Rule, table: Mapping[str, Any], place: str) -> Rule:
     metric = before.metric
     changes = [key for key in ("max_increase", "max_decrease", "max_change") if key in table]
     if len(changes) > 1:
-        raise UsageError("{place}: {changes} say the same; keep one", place, ", ".join(changes))
+        raise UsageError("{place}: {changes} say the same; keep one", place, listed(changes))
     wrong = "max_decrease" if metric.lower_is_better else "max_increase"
     if wrong in table:
         right = "max_increase" if metric.lower_is_better else "max_decrease"
@@ -193,7 +196,7 @@ def _rule(before: Rule, table: Mapping[str, Any], place: str) -> Rule:
             found[field_] = amount(table[key], metric.unit, f"{place} {key}", relative=False).value
     level = table.get("level", before.level if before.named else Level.ERROR)
     if level not in list(Level):
-        raise UsageError("{place}: {written!r} is not one of {known}", f"{place} level", level, ", ".join(Level))
+        raise UsageError("{place}: {written!r} is not one of {known}", f"{place} level", level, listed(Level))
     rule = replace(before, **found, level=Level(level))
     _check_timing(rule, place)
     return rule
@@ -234,11 +237,11 @@ def _table(value: object, place: str) -> Mapping[str, Any]:
     return value
 
 
-def _known(table: Mapping[str, object], names: Iterable[str], place: str) -> None:
+def _known(table: Mapping[str, object], names: Iterable[str], place: str, near: Iterable[str] = ()) -> None:
     known = tuple(names)
     for key in table:
         if key not in known:
-            raise UsageError("{place}: there is no {key}{hint}", place, key, _nearest(key, known))
+            raise UsageError("{place}: there is no {key}{hint}", place, key, _nearest(key, (*near, *known)))
 
 
 def _nearest(name: str, known: Iterable[str]) -> Phrase:

@@ -22,6 +22,8 @@ UNITS = {
     "1/s": Phrase("a number"),
     "GB/s": Phrase("a number of GB/s"),
     "count": Phrase("a number"),
+    "confidence": Phrase("a number such as 0.95"),
+    **dict.fromkeys(("prior_weight", "tokens_per_step", "samples_per_step"), Phrase("a number")),
 }
 """Unit in which a metric is kept → what people write for it."""
 

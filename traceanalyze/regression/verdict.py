@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.regression.budget import Budget, Settings
 from traceanalyze.regression.environment import Difference, differences, similarity
 from traceanalyze.regression.evaluate import evaluate
@@ -141,9 +141,14 @@ def fails_gate(each: MetricResult, budget: Budget, *, strict: bool) -> bool:
     return each.verdict == Verdict.MISSING and error and settings.on_missing == "fail"
 
 
+_SAID = (Phrase("fail"), Phrase("inconclusive"), Phrase("regression"), Phrase("missing"), Phrase("improvement"))
+"""Answers that stand in reasons."""
+
+
 def _named(found: Sequence[MetricResult]) -> str:
-    names = [f"{each.name} ({each.verdict.replace('_', ' ')})" for each in sorted(found, key=_worst_first)]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    worst = sorted(found, key=_worst_first)
+    names = [Phrase("{name} ({verdict})", each.name, Phrase(each.verdict)) for each in worst]
+    return Phrase("{names} and {count} more", listed(names[:3]), len(names) - 3) if len(names) > 3 else listed(names)
 
 
 def _worst_first(each: MetricResult) -> tuple[bool, int, int, float, str]:

@@ -91,7 +91,7 @@ def _verdict(each: MetricResult, texts: Texts) -> str:
 def _numbers(table: Table, row: Sequence[Value], formatter: Formatter) -> str:
     """The cells of a metric in words."""
     cells = ((column, formatter.cell(column, value, None)) for column, value in zip(table.columns, row, strict=True))
-    return ", ".join(
+    return formatter.texts.messages["list_mark"].join(
         f"{formatter.texts.heading(table, column)} {cell}" for column, cell in cells if cell and not column.machine
     )
 

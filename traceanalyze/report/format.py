@@ -136,9 +136,11 @@ class Formatter(NamedTuple):
         words = self.texts.messages
         return words["said_of"].format(title=words["group_mark"].join(titles), text=text)
 
-    def missing(self, reasons: Iterable[str]) -> str:
-        """That something was not measured, and why."""
+    def missing(self, reasons: Iterable[str], of: str = "") -> str:
+        """That something was not measured, and why; `of` what, where that is not plain."""
         words = self.texts.messages
+        if of:
+            return words["missing_of"].format(title=of, text=self._reasons(reasons))
         return self.said_of([words["not_measured"].lower()], self._reasons(reasons))
 
     def absent(self, tables: Iterable[Table], *, empty: bool = False) -> list[str]:
@@ -184,11 +186,12 @@ class Formatter(NamedTuple):
         )
         return template.format(**{**values, "path": path})
 
-    def hints(self, rank: RankReport) -> list[str]:
-        """Advice on what to record, each once; that of the platform, where it has its own or none."""
-        known = self.texts.hints
-        found = (known.get(key, known.get(key.partition(".")[0], "")) for key in rank.hints)
-        return list(dict.fromkeys(filter(None, found)))
+    def hints(self, rank: RankReport) -> dict[str, str]:
+        """Advice on what to record, each once, with its key; that of the platform, where it has its own or none."""
+        known, found = self.texts.hints, dict[str, str]()
+        for key in rank.hints:
+            found.setdefault(known.get(key, known.get(key.partition(".")[0], "")), key)
+        return {text: key for text, key in found.items() if text}
 
     def _reasons(self, reasons: Iterable[str]) -> str:
         return self.texts.messages["group_mark"].join(self.texts.reasons.get(reason, reason) for reason in reasons)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from traceanalyze.errors import Phrase, listed
+
 _GATE = ("gate",)
 
 
@@ -56,11 +58,12 @@ def names(command: str) -> tuple[str, ...]:
     return tuple(each.name for each in FORMATS.values() if not each.only or command in each.only)
 
 
-def endings(command: str, *, first: str = "", last: str = ", ") -> str:
-    """Endings of files that hold a whole report of a command, as a list in a sentence whose last mark is `last`."""
+def endings(command: str, *, first: str = "", choice: bool = False) -> Phrase:
+    """Endings of files that hold a whole report of a command, as a list in a sentence; of a `choice` with an or."""
     chosen = [FORMATS[name] for name in names(command) if FORMATS[name].ending and name not in TABLES]
     chosen.sort(key=lambda each: (each.name != first, each.place))
-    return last.join((", ".join(each.ending for each in chosen[:-1]), chosen[-1].ending))
+    found = [each.ending for each in chosen]
+    return Phrase("{names} or {name}", listed(found[:-1]), found[-1]) if choice else listed(found)
 
 
 def renderer(format_: str) -> Callable[..., Any]:

@@ -78,7 +78,7 @@ def _rank(rank: RankReport, texts: Texts) -> Json:
         "verdict": _messages(rank.verdict, formatter),
         "tables": {table.key: _table(table, formatter) for table in rank.tables},
         "checks": [_check(check, formatter) for check in rank.checks],
-        "to_measure_more": formatter.hints(rank),
+        "to_measure_more": [{"key": key, "text": text, "values": {}} for text, key in formatter.hints(rank).items()],
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
 
 from traceanalyze.locales import Texts
@@ -114,7 +114,7 @@ def _table(table: Table, formatter: Formatter, most: int = MAX_ROWS) -> Iterator
         yield plain(below) + "\n"
 
 
-def listed(title: str, items: Sequence[str]) -> Iterator[str]:
+def listed(title: str, items: Collection[str]) -> Iterator[str]:
     """Sentences as a list under a title; nothing where there are none."""
     if items:
         lines = "\n".join(f"- {plain(item)}" for item in items)

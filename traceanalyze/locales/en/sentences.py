@@ -32,6 +32,7 @@ MESSAGES = {
     "or_mark": " or ",
     "group_mark": "; ",
     "said_of": "{title}: {text}",
+    "missing_of": "{title}: not measured ({text})",
     "quality": "How far to trust these numbers",
     "not_measured": "Not measured",
     "measure_more": "To measure more",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -130,7 +130,7 @@ class Printer(NamedTuple):
         """Sentences in a row, set off."""
         return self.painted(self.formatter.sentences(sentences), colour)
 
-    def listed(self, title: str, items: Sequence[str], colour: str = "") -> Iterator[str]:
+    def listed(self, title: str, items: Collection[str], colour: str = "") -> Iterator[str]:
         """Sentences as a list under a title; nothing where there are none."""
         if items:
             wrapped = [self.style.wrap(printable(item), "  ", first="- ") for item in items]

@@ -167,7 +167,7 @@ def absent_lines(table: Table, picked: Picked, formatter: Formatter, style: Styl
     flags = ((formatter.texts.heading(table, column), why) for column, why in cells if column.key in unshown)
     return [
         *([formatter.legend(reasons)] if reasons else ()),
-        *(formatter.said_of([name], formatter.missing([why])) for name, why in dict.fromkeys(flags)),
+        *(formatter.missing([why], of=name) for name, why in dict.fromkeys(flags)),
     ]
 
 

@@ -12,7 +12,7 @@ from traceanalyze.regression.results import GateResult, MetricResult, Overall, S
 from traceanalyze.regression.statistics import MOST_RUNS
 from traceanalyze.regression.verdict import shown
 from traceanalyze.report.contents.gate_keys import former_keys
-from traceanalyze.report.contents.gate_metrics import change, metric_tables, reason, value
+from traceanalyze.report.contents.gate_metrics import SIDES, change, metric_tables, reason, value
 from traceanalyze.report.contents.gate_why import why_tables
 from traceanalyze.report.model import GateReport, Side
 
@@ -180,7 +180,7 @@ def _runs(result: GateResult) -> Iterator[Mapping[str, Value]]:
     for key, side in (("baseline", result.baseline), ("candidate", result.candidate)):
         for run in side.runs:
             yield {
-                "side": key,
+                "side": SIDES[key],
                 "run": run.name,
                 "usable_steps": run.usable_steps,
                 "ranks": ", ".join("?" if rank is None else str(rank) for rank in run.ranks),
@@ -218,8 +218,7 @@ def _notes(result: GateResult) -> Iterator[Message]:
             yield Message("said_of", (("title", Kind.NAME, each.name), ("text", Kind.LIST, (reason(each),))))
         for key, text in each.notes:
             if key != "not_measured":
-                kind = Kind.TERM if text in {"baseline", "candidate"} else Kind.TEXT
-                yield Message(_SAY[f"gate_note_{key}"], (metric, ("value", kind, text)))
+                yield Message(_SAY[f"gate_note_{key}"], (metric, ("value", Kind.TEXT, SIDES.get(text, text))))
 
 
 def _changes(result: GateResult) -> Iterator[Message]:

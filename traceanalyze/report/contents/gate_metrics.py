@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+from traceanalyze.errors import Phrase
 from traceanalyze.model import units
 from traceanalyze.model.table import (
     Column,
@@ -39,6 +40,8 @@ _SAY = sentences(
     gate_reason_missing_both="not measured on either side: {why}",
 )
 
+SIDES = {"baseline": Phrase("baseline"), "candidate": Phrase("candidate")}
+"""As the gate calls them, which other languages do not call as comparisons do."""
 _METRIC = Column("metric", Kind.NAME, "name of the metric, as budgets have it", cut_start=True)
 CHANGE = Column("shown_change", Kind.QUANTITY, "change, if these runs can tell it from none", heading="change")
 _METRICS = declare(
@@ -209,4 +212,4 @@ def _samples(result: GateResult) -> Iterator[Mapping[str, Value]]:
             ("candidate", result.candidate, each.candidate_runs),
         ):
             for run, value in zip(side.runs, values, strict=False):
-                yield {"metric": each.name, "side": key, "run": run.name, "value": Quantity(value, _unit(each))}
+                yield {"metric": each.name, "side": SIDES[key], "run": run.name, "value": Quantity(value, _unit(each))}

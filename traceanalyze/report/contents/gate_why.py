@@ -8,6 +8,7 @@ from dataclasses import replace
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, Word, declare
 from traceanalyze.regression.explain import Why, WhyRow, top
 from traceanalyze.regression.results import GateResult
+from traceanalyze.report.contents.gate_metrics import SIDES
 
 _TIMES = (
     Column("baseline_ns", Kind.DURATION, "time per step of the baseline", heading="baseline"),
@@ -120,7 +121,7 @@ def _kernel_cells(row: WhyRow, _: float) -> dict[str, Value]:
 
 
 def _only(row: WhyRow) -> Value:
-    return "candidate" if not row.baseline_count else None if row.candidate_count else "baseline"
+    return SIDES["candidate"] if not row.baseline_count else None if row.candidate_count else SIDES["baseline"]
 
 
 def _numbers(row: WhyRow) -> dict[str, Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from traceanalyze.locales import Texts
@@ -171,6 +171,6 @@ def table_section(table: Table, chart: str, formatter: Formatter, at: str, whole
     return element("section", heading + numbers, id=at)
 
 
-def listed(items: Sequence[str]) -> str:
+def listed(items: Collection[str]) -> str:
     """Sentences as a list."""
     return element("ul", "".join(element("li", sentence(item)) for item in items))
