@@ -13,6 +13,7 @@ import pytest
 
 from tests.regression.make import run, runs
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Quantity
 from traceanalyze.regression.budget import read_budget
 from traceanalyze.regression.results import SideSummary
 from traceanalyze.regression.samples import Place
@@ -22,6 +23,7 @@ from traceanalyze.report import json as json_report
 from traceanalyze.report.console import Style
 from traceanalyze.report.console import render as on_console
 from traceanalyze.report.contents.gate import build_gate
+from traceanalyze.report.xlsx.formats import InUnit
 
 EXACT = ("kernel.count", "launch.count", "sync.count", "collective.count", "alloc.device_malloc.count")
 
@@ -87,11 +89,54 @@ def test_the_workbook_has_what_was_judged_in_its_summary_and_no_formula():
     book = openpyxl.load_workbook(io.BytesIO(xlsx.render([build_gate(evil)], texts())))
     rows = [[cell for cell in row if cell is not None] for row in book["Summary"].iter_rows(values_only=True)]
     assert ["FAIL: step.time +10.0 %."] in rows
-    assert ["step.time", "300.0 ms", "330.0 ms", "+10.0 %", "1.3 %", "5 %", "regression"] in rows
+    (step,) = (row for row in rows if row[:1] == ["step.time"])
+    assert (step[0], *step[-2:]) == ("step.time", "5 %", "regression")
+    assert step[1:-2] == pytest.approx([300, 330, 0.1, 0.0134], abs=1e-4)
     assert ["=1+1: @SUM(A1)"] in rows
     assert ["~ no significant change; ± smallest change these runs can tell apart"] in rows
-    assert {"GateSamples", "GateRuns", "Parameters", "Columns"} <= set(book.sheetnames)
+    assert {"GateMetrics", "GateSamples", "GateRuns", "Parameters", "Columns"} <= set(book.sheetnames)
     assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
+
+
+def test_numbers_of_a_workbook_are_numbers_in_their_unit():
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render([build_gate(result())], texts())))
+    shown = {
+        row[0].value: [cell.number_format for cell in row[1:5]]
+        for row in book["Summary"].iter_rows()
+        if row[0].value in {"step.time", "alloc.device_malloc.count"}
+    }
+    assert shown == {
+        "step.time": ['#,##0.0" ms"', '#,##0.0" ms"', "+#,##0.0%;-#,##0.0%;#,##0.0%", "#,##0.0%"],
+        "alloc.device_malloc.count": ["#,##0", "#,##0", "+#,##0;-#,##0;#,##0", "@"],
+    }
+    samples = [row for row in book["GateSamples"].iter_rows(min_row=5) if row[0].value == "step.time"]
+    assert {row[3].value for row in samples} == {300, 330}
+    sheet = book["GateMetrics"]
+    headings = [cell.value for cell in sheet[4]]
+    step = dict(zip(headings, (cell.value for cell in sheet[5]), strict=True))
+    numbers = ("p", "df", "half width", "threshold", "noise floor", "relative change")
+    assert step["relative change"] == pytest.approx(0.1)
+    assert all(isinstance(step[name], int | float) for name in numbers)
+
+
+@pytest.mark.parametrize(
+    ("value", "number", "shown"),
+    [
+        (Quantity(124.3e6, "ns"), 124.3, '#,##0.0" ms"'),
+        (Quantity(-2e9, "ns", True), -2, '+#,##0.000" s";-#,##0.000" s";#,##0.000" s"'),
+        (Quantity(3 << 30, "B"), 3, '#,##0.00" GiB"'),
+        (Quantity(0.303, "%", True), 0.303, "+#,##0.0%;-#,##0.0%;#,##0.0%"),
+        (Quantity(37.5, "percent"), 0.375, "#,##0.0%"),
+        (Quantity(-2, "points", True), -2, '+#,##0.0" points";-#,##0.0" points";#,##0.0" points"'),
+        (Quantity(1478, "count"), 1478, "#,##0"),
+        (Quantity(5e6, "count", True), 5e6, "+#,##0;-#,##0;#,##0"),
+        (Quantity(0, "ns"), 0, '#,##0" ms"'),
+        (Quantity(12.5, "GB/s"), 12.5, '#,##0.0" GB/s"'),
+    ],
+)
+def test_a_number_in_its_unit(value, number, shown):
+    made = InUnit.of(value)
+    assert (float(made), made.number_format) == (pytest.approx(number), shown)
 
 
 def test_every_format_says_what_the_user_calls_a_side():

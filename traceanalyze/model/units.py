@@ -13,16 +13,16 @@ class Unit(NamedTuple):
     digits: int
 
 
-_UNITS = (("s", 10**9), ("ms", 10**6), ("µs", 10**3), ("ns", 1))
+TIMES = (("s", 10**9), ("ms", 10**6), ("µs", 10**3), ("ns", 1))
 SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 """Larger than a byte, largest first."""
 MEMORY_SIZES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 """The same of device memory."""
 
 
-def _unit_of(ns: int, among: tuple[tuple[str, int], ...] = _UNITS) -> tuple[str, int]:
+def _unit_of(ns: int, among: tuple[tuple[str, int], ...] = TIMES) -> tuple[str, int]:
     """Largest unit of which the duration has at least one."""
-    return next((unit for unit in among if abs(ns) >= unit[1]), _UNITS[-1])
+    return next((unit for unit in among if abs(ns) >= unit[1]), TIMES[-1])
 
 
 def _supported(ns: int, resolution_ns: int) -> int:
@@ -46,7 +46,7 @@ def duration(ns: int, resolution_ns: int = 1) -> str:
 
 def column_unit(longest_ns: int, resolution_ns: int = 1) -> Unit:
     """The unit and decimals that suit a whole column whose largest value is given."""
-    name, size = _unit_of(longest_ns, _UNITS if longest_ns >= 10**10 else _UNITS[1:])
+    name, size = _unit_of(longest_ns, TIMES if longest_ns >= 10**10 else TIMES[1:])
     digits = 2 if longest_ns >= 10 * size else 3
     return Unit(name, size, min(digits, _supported(size, resolution_ns)))
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from traceanalyze.model.table import Column, Kind, NotMeasured, Row, Table, Value, Word
-from traceanalyze.model.units import MEMORY_SIZES, SIZES, Unit
+from traceanalyze.model.table import Column, Kind, NotMeasured, Quantity, Row, Table, Value, Word
+from traceanalyze.model.units import MEMORY_SIZES, SIZES, TIMES, Unit, quantity
 from traceanalyze.report.format import Formatter, column_units
 from traceanalyze.report.xlsx.text import clean
 
@@ -105,6 +105,10 @@ class Formats:
         right = number_format is not None and not first
         return self.get(**shown, **aligned(right=right, indent=0 if first or right else 1))
 
+    def fitting(self, form: Format | None, cell: Cell) -> Format | None:
+        """That of a cell among those of a column."""
+        return self.cell(cell.number_format) if isinstance(cell, InUnit) else form
+
     def row(self, fields: Sequence[Field], *, total: bool = False) -> list[Format]:
         """Those of a row's cells, or of what the columns sum to."""
         return [self.cell(field.number_format, first=col == 0, total=total) for col, field in enumerate(fields)]
@@ -113,6 +117,23 @@ class Formats:
 def aligned(*, right: bool, indent: int = 0) -> dict[str, Any]:
     """Properties of a format: the side, and how far from it."""
     return {"align": "right" if right else "left", **({"indent": indent} if indent else {})}
+
+
+class InUnit(float):
+    """A number that is shown with a unit of its own."""
+
+    number_format: str
+
+    @classmethod
+    def of(cls, value: Quantity) -> InUnit:
+        """With as many decimals as it has in words."""
+        digits, _, unit = quantity(value.number, value.unit, change=value.change).partition(" ")
+        behind = "%" if unit == "%" else f'" {unit}"' if unit else ""
+        text = _decimals(0 if "e" in digits else len(digits.partition(".")[2])) + behind
+        scale = 100 if value.unit == "percent" else dict((*TIMES, *MEMORY_SIZES)).get(unit, 1)
+        made = cls(value.number / scale)
+        made.number_format = _signed(Kind.CHANGE if value.change else Kind.QUANTITY, text)
+        return made
 
 
 Cell = int | float | str | None
@@ -151,8 +172,8 @@ class Field:
         """A value as its cell has it; None stays empty."""
         if value is None:
             return None
-        if isinstance(value, NotMeasured):
-            return NOT_MEASURED
+        if isinstance(value, NotMeasured | Quantity):
+            return InUnit.of(value) if isinstance(value, Quantity) else NOT_MEASURED
         if self.number_format is None or isinstance(value, bool | tuple | Word):
             return clean(formatter.value(self.column.kind, value)) or None
         if isinstance(value, str):

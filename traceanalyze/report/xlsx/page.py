@@ -104,7 +104,7 @@ class Page:
     def line(self, cells: Sequence[Cell], forms: Sequence[Format | None]) -> None:
         """One row of cells."""
         for col, (cell, form) in enumerate(zip(cells, forms, strict=True)):
-            put(self.sheet, self.row, col, cell, form)
+            put(self.sheet, self.row, col, cell, self.book.formats.fitting(form, cell))
         self.row += 1
 
     def link(self, col: int, name: str, text: str) -> None:

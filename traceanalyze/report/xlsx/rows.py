@@ -161,7 +161,7 @@ def _write_column(book: Book, page: Worksheet, col: int, field: Field, cells: Se
         if isinstance(cell, str):
             string(row, col, cell, missing if field.number_format else form)
         else:
-            number(row, col, cell, form)
+            number(row, col, cell, book.formats.fitting(form, cell))
 
 
 def _width(field: Field, cells: Sequence[Cell]) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SUMMARY = "Summary"
 _FIRST = ("gate_metrics", "step_difference", "gate_parts")
+_WHOLE = "gate_metrics"
 _AFTER_CAUSES = ("memory_peak", "link_rates")
 _IN_SUMMARY = (*_FIRST, *_AFTER_CAUSES)
 _IN_PARAMETERS = ("compare_sides", "compare_options", "gate_result")
@@ -57,11 +58,19 @@ def write_sides(workbook: Workbook, report: Report, texts: Texts) -> None:
     _write_summary(book, report, sheets)
     for sheet in sheets.values():
         if sheet.name is not None:
-            write_rows(book, sheet, sheet.name, _SUMMARY)
+            write_rows(book, _whole(sheet), sheet.name, _SUMMARY)
     _write_parameters(book, report, sheets)
     listed = sorted(sheets.values(), key=lambda sheet: _place(sheet.table))
-    shown = ((sheet, _where(book, sheet)) for sheet in listed if sheet.rows)
+    shown = ((_whole(sheet), _where(book, sheet)) for sheet in listed if sheet.rows)
     write_columns(book, book.plan.columns, _SUMMARY, shown)
+
+
+def _whole(sheet: Sheet) -> Sheet:
+    """With the columns for programs where the table has its own sheet beside the summary."""
+    if sheet.table.key != _WHOLE:
+        return sheet
+    columns = tuple(replace(column, machine=False) for column in sheet.table.columns)
+    return replace(sheet, table=replace(sheet.table, columns=columns))
 
 
 def _place(table: Table) -> int:
@@ -85,7 +94,7 @@ def _sheets(report: Report, texts: Texts, names: SheetNames) -> dict[str, Sheet]
     found = {}
     for table in sorted(report.summary, key=lambda table: table.key != "causes"):
         rows = table.known_rows
-        own = len(table) and _place(table) == 1
+        own = len(table) and (_place(table) == 1 or table.key == _WHOLE)
         # `operator_compare_statistic` as msprof-analyze writes it.
         name = names.take("".join(word.capitalize() for word in table.key.split("_"))) if own else None
         left_out = max(len(rows) - MAX_ROWS, 0)
@@ -206,7 +215,7 @@ def _contents(page: Page, sheets: dict[str, Sheet]) -> None:
     """Links to all sheets, and once for each reason why there is none for the others."""
     book, about = page.book, page.book.formats.cell(None)
     page.section(book.words["contents"])
-    own = [sheet for sheet in sheets.values() if _place(sheet.table) == 1]
+    own = [sheet for sheet in sheets.values() if sheet.name is not None or _place(sheet.table) == 1]
     for sheet in own:
         if sheet.name is not None:
             page.link(0, sheet.name, sheet.name)
