@@ -127,8 +127,7 @@ def gate(
         str | None, typer.Option(metavar="PATH", help="Write the baseline with the candidate's runs added.")
     ] = None,
     no_match: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY", help="Key of the environment that need not match; repeatable."),
+        list[str] | None, typer.Option(metavar="KEY", help="Key of the environment that need not match; repeatable.")
     ] = None,
     top: options.Top = 5,
     lang: options.Lang = "en",

@@ -18,8 +18,7 @@ else:
     TraceFormat = StrEnum("TraceFormat", names("analyze"))
     CompareFormat = StrEnum("CompareFormat", names("compare"))
 FormatOption = Annotated[
-    ReportFormat | None,
-    typer.Option("--format", help="What to write; default: by the name of --output, else console."),
+    ReportFormat | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
 ]
 Output = Annotated[
     str | None,

@@ -54,11 +54,7 @@ def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: Rea
 
 
 def collected(
-    selection: Selection,
-    results: Iterable[Trace | InputError],
-    *,
-    required: bool = True,
-    known: Collection[str] = (),
+    selection: Selection, results: Iterable[Trace | InputError], *, required: bool = True, known: Collection[str] = ()
 ) -> ReadRecordings:
     """What became of each source, from its trace or the reason why there is none.
 

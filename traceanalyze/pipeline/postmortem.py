@@ -101,10 +101,7 @@ def _rank(one: AnalysedRank, outcome: Outcome, index: int, own: int | None) -> R
         step_times=times,
         own=own,
         findings=(*outcome.findings, *(() if alone is None else (alone,))),
-        costs=(
-            *(one.costs.get(each.key) for each in outcome.findings),
-            *(() if alone is None else (loading,)),
-        ),
+        costs=(*(one.costs.get(each.key) for each in outcome.findings), *(() if alone is None else (loading,))),
         not_evaluated=outcome.not_applicable,
         marked=one.summary.marked or (host is not None and steps.name != WHOLE),
     )
@@ -146,9 +143,7 @@ def postmortem(
     found = postmortem_reports(path_texts(paths), choices, capacity=capacity)
     if len(found) > 1:
         raise UsageError(
-            "the input holds {count} jobs ({names}); name one of them",
-            len(found),
-            ", ".join(one.name for one in found),
+            "the input holds {count} jobs ({names}); name one of them", len(found), ", ".join(one.name for one in found)
         )
     return found[0]
 

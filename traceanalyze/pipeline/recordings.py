@@ -239,12 +239,7 @@ def _analysis_of(choices: Choices, *, alone: bool) -> _Analyse:
 
 
 def _attempt(
-    source: Source,
-    analyse: _Analyse,
-    progress: ReadProgress | None,
-    allocators: Allocators,
-    *,
-    lenient: bool,
+    source: Source, analyse: _Analyse, progress: ReadProgress | None, allocators: Allocators, *, lenient: bool
 ) -> AnalysedRank | InputError:
     """What one recording gives, without its bulk, or why it cannot be used.
 

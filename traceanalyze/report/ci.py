@@ -155,10 +155,7 @@ def _rule(rule: str, slug: str, texts: Texts) -> dict[str, Any]:
 
 
 def _result(place: Place, texts: Texts) -> dict[str, Any]:
-    where = {
-        "artifactLocation": {"uri": place.file.replace("\\", "/")},
-        "region": {"startLine": max(place.line, 1)},
-    }
+    where = {"artifactLocation": {"uri": place.file.replace("\\", "/")}, "region": {"startLine": max(place.line, 1)}}
     mark = hashlib.sha256(f"{place.rule} {place.file} {place.line}".encode()).hexdigest()[:32]
     return {
         "ruleId": place.rule,

@@ -30,9 +30,7 @@ _FINDINGS = declare(
     RULE_ID,
     Column("finding", Kind.TERM, "What was found"),
     Column(
-        "saving_ns",
-        Kind.DURATION,
-        "Estimate of the time per step without it; different findings save different time",
+        "saving_ns", Kind.DURATION, "Estimate of the time per step without it; different findings save different time"
     ),
     Column("share", Kind.SHARE, "Saving over the mean step"),
     BOUND,

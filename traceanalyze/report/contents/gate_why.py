@@ -92,11 +92,7 @@ def _part(key: str) -> str:
 
 
 def _times(row: WhyRow) -> dict[str, Value]:
-    return {
-        "baseline_ns": round(row.baseline),
-        "candidate_ns": round(row.candidate),
-        "diff_ns": round(row.change),
-    }
+    return {"baseline_ns": round(row.baseline), "candidate_ns": round(row.candidate), "diff_ns": round(row.change)}
 
 
 def _share(part: float, whole: float) -> Value:

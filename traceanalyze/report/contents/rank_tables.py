@@ -32,11 +32,7 @@ _FILES = declare(
     Column("profiler_options", Kind.TEXT, "options that were on while recording"),
     Column("versions", Kind.TEXT, "versions the file states"),
     Column(
-        "resolution_ns",
-        Kind.DURATION,
-        "finest time the file distinguishes",
-        heading="clock resolution",
-        scale="clock",
+        "resolution_ns", Kind.DURATION, "finest time the file distinguishes", heading="clock resolution", scale="clock"
     ),
     Column(
         "base_ns",

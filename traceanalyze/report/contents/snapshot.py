@@ -329,10 +329,7 @@ def _trace_verdict(tables: tuple[Table, ...], beside_snapshot: bool) -> Iterator
     if isinstance(top.peak_allocated_bytes, NotMeasured):
         yield Message(_SAY["trace_memory_relative"], (("peak", Kind.MEMORY, top.relative_peak_bytes),))
     else:
-        values = (
-            ("peak", Kind.MEMORY, top.peak_allocated_bytes),
-            ("reserved", Kind.MEMORY, top.peak_reserved_bytes),
-        )
+        values = (("peak", Kind.MEMORY, top.peak_allocated_bytes), ("reserved", Kind.MEMORY, top.peak_reserved_bytes))
         yield Message(_SAY["trace_memory_beside"] if beside_snapshot else _SAY["trace_memory"], values)
     if calls:
         count, time = sum(row.count for row in calls), sum(row.host_time_ns for row in calls)

@@ -95,10 +95,7 @@ def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window:
             *(
                 value
                 for index, key in enumerate(named, start=1)
-                for value in (
-                    (f"part{index}", Kind.TERM, key),
-                    (f"share{index}", Kind.SHARE, window.share(spans[key])),
-                )
+                for value in ((f"part{index}", Kind.TERM, key), (f"share{index}", Kind.SHARE, window.share(spans[key])))
             ),
         ),
     )

@@ -41,11 +41,7 @@ def steps_track(steps: Steps, terms: Terms) -> Slices:
     complete = [str(bool(steps.complete[row])).lower() for row in rows]
     names = [steps.name[row] for row in rows]
     return Slices(
-        terms["overlay_steps"],
-        steps.start[kept],
-        steps.end[kept],
-        names,
-        {terms["overlay_arg_complete"]: complete},
+        terms["overlay_steps"], steps.start[kept], steps.end[kept], names, {terms["overlay_arg_complete"]: complete}
     )
 
 
@@ -140,11 +136,7 @@ def path_track(context: Context, terms: Terms) -> Slices | NotMeasured:
     kinds = [kind[one] for one in segments.kind[some].tolist()]
     names = [texts[one] for one in code]
     return Slices(
-        terms["overlay_path"],
-        segments.start[some],
-        segments.end[some],
-        kinds,
-        {terms["overlay_arg_name"]: names},
+        terms["overlay_path"], segments.start[some], segments.end[some], kinds, {terms["overlay_arg_name"]: names}
     )
 
 

@@ -15,12 +15,7 @@ from traceanalyze.report.xlsx.sides import write_sides
 
 __all__ = ["MAX_RANKS", "MAX_ROWS", "render"]
 
-_OPTIONS = {
-    "in_memory": True,
-    "strings_to_formulas": False,
-    "strings_to_urls": False,
-    "strings_to_numbers": False,
-}
+_OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 
 
 def render(reports: Sequence[Report], texts: Texts) -> bytes:
