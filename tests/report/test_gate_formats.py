@@ -13,7 +13,7 @@ import pytest
 
 from tests.regression.make import run, runs
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Quantity
+from traceanalyze.model.table import Column, Kind, Quantity
 from traceanalyze.regression.budget import read_budget
 from traceanalyze.regression.results import SideSummary
 from traceanalyze.regression.samples import Place
@@ -23,7 +23,8 @@ from traceanalyze.report import json as json_report
 from traceanalyze.report.console import Style
 from traceanalyze.report.console import render as on_console
 from traceanalyze.report.contents.gate import build_gate
-from traceanalyze.report.xlsx.formats import InUnit
+from traceanalyze.report.xlsx.formats import Field, InUnit
+from traceanalyze.report.xlsx.rows import _width as width_of
 
 EXACT = ("kernel.count", "launch.count", "sync.count", "collective.count", "alloc.device_malloc.count")
 
@@ -111,6 +112,9 @@ def test_numbers_of_a_workbook_are_numbers_in_their_unit():
     }
     samples = [row for row in book["GateSamples"].iter_rows(min_row=5) if row[0].value == "step.time"]
     assert {row[3].value for row in samples} == {300, 330}
+    assert book["GateSamples"].column_dimensions["D"].width >= len("330.0 ms")
+    long = Field(Column("value", Kind.QUANTITY), 0, "", number_format="@")
+    assert width_of(long, [InUnit.of(Quantity(1023 << 20, "B"))]) >= len("1,023 MiB") + 2
     sheet = book["GateMetrics"]
     headings = [cell.value for cell in sheet[4]]
     step = dict(zip(headings, (cell.value for cell in sheet[5]), strict=True))

@@ -20,6 +20,7 @@ from traceanalyze.report.xlsx.formats import (
     WORSE,
     Cell,
     Field,
+    InUnit,
     field_of,
     fields_of,
 )
@@ -171,7 +172,10 @@ def _width(field: Field, cells: Sequence[Cell]) -> int:
     else:
         numbers = [abs(cell) for cell in cells if isinstance(cell, int | float)]
         decimals = len(field.number_format.partition(";")[0].partition(".")[2])
-        longest = len(f"{max(numbers, default=0):,.0f}") + 1 + decimals
+        behind = max(
+            (len(cell.number_format.partition(";")[0]) for cell in cells if isinstance(cell, InUnit)), default=0
+        )
+        longest = len(f"{max(numbers, default=0):,.0f}") + 1 + max(decimals, behind - len('#,##0""'))
     words = max(map(width, field.header.split()), default=0) + _MARGIN
     half = (width(field.header) + 1) // 2 + _MARGIN
     widest = _WIDEST_MINOR if field.column.minor else _WIDEST.get(field.column.kind, _WIDEST_OTHER)
