@@ -15,6 +15,7 @@ from traceanalyze.cli.guard import in_language, tell
 from traceanalyze.cli.output import Target, refuse_input, rendered, show, tell_written, write
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.locales import Texts
+from traceanalyze.regression.verdict import SAID
 from traceanalyze.report.formats import FORMATS, TABLES, names
 from traceanalyze.report.view import View
 
@@ -173,7 +174,7 @@ def gate(
         write_refreshed(write_baseline, baseline or (), found.result)
         tell_written(Phrase("Wrote {path}", write_baseline), lang)
     if found.exit_code:
-        said = Phrase("{answer}: {reason}", Phrase(found.overall), found.reason)
+        said = Phrase("{answer}: {reason}", SAID.get(found.overall, found.overall), found.reason)
         typer.echo(f"traceanalyze gate: {in_language(said, lang)}", err=True)
     # The verdict counts more than a report that could not be written.
     raise typer.Exit(found.exit_code or failed)

@@ -53,7 +53,8 @@ def _in_one_line(language: str) -> Iterator[None]:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        raise typer.Exit(tell(UsageError(_wrong(" ".join(str(message()).split()))), language)) from error
+        said = _wrong(" ".join(str(message()).split()))
+        raise typer.Exit(tell(UsageError("{said}", said), language)) from error
 
 
 class _Spoken:

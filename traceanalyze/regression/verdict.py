@@ -141,13 +141,16 @@ def fails_gate(each: MetricResult, budget: Budget, *, strict: bool) -> bool:
     return each.verdict == Verdict.MISSING and error and settings.on_missing == "fail"
 
 
-_SAID = (Phrase("fail"), Phrase("inconclusive"), Phrase("regression"), Phrase("missing"), Phrase("improvement"))
-"""Answers that stand in reasons."""
+SAID = {
+    str(each): each
+    for each in (Phrase("fail"), Phrase("inconclusive"), Phrase("regression"), Phrase("missing"), Phrase("improvement"))
+}
+"""Answers and verdicts that stand in sentences, by their words."""
 
 
 def _named(found: Sequence[MetricResult]) -> str:
     worst = sorted(found, key=_worst_first)
-    names = [Phrase("{name} ({verdict})", each.name, Phrase(each.verdict)) for each in worst]
+    names = [Phrase("{name} ({verdict})", each.name, SAID.get(each.verdict, each.verdict)) for each in worst]
     return Phrase("{names} and {count} more", listed(names[:3]), len(names) - 3) if len(names) > 3 else listed(names)
 
 
