@@ -15,7 +15,6 @@ from traceanalyze.cli.guard import in_language, tell
 from traceanalyze.cli.output import Target, refuse_input, rendered, show, tell_written, write
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.locales import Texts
-from traceanalyze.regression.verdict import SAID
 from traceanalyze.report.formats import FORMATS, TABLES, names
 from traceanalyze.report.view import View
 
@@ -149,6 +148,7 @@ def gate(
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.gate import gate_report, write_refreshed
+    from traceanalyze.regression.verdict import SAID
 
     inputs = (*candidate, *(baseline or ()))
     targets = wanted(format_ or (), inputs)
