@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import string
 from collections import Counter, defaultdict
@@ -14,6 +15,7 @@ import traceanalyze.locales
 from tests import catalogues
 from tests.declared import OF_COLUMNS, declared, declared_tables
 from traceanalyze.analyses.idle.gap_table import GAPS
+from traceanalyze.errors import listed
 from traceanalyze.locales import KINDS, LANGUAGES, catalogue, spoken, texts
 
 OTHERS = LANGUAGES[1:]
@@ -190,3 +192,12 @@ def test_no_key_stands_twice_in_a_catalogue(language):
 
 def test_a_language_knows_its_name():
     assert [texts(language).language for language in LANGUAGES] == list(LANGUAGES)
+
+
+def test_a_list_of_a_thousand_names_is_said_in_the_marks_of_the_language():
+    names = [f"rank {number}" for number in range(2000)]
+    phrase = pickle.loads(pickle.dumps(listed(names)))
+    assert phrase == ", ".join(names)
+    assert phrase.said(texts("zh").phrases) == "、".join(names)
+    assert listed(["one"]) == "one"
+    assert listed([]) == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 
 
 class Phrase(str):
@@ -40,8 +39,15 @@ def joined(mark: str, parts: Sequence[Phrase]) -> Phrase:
 
 def listed(names: Iterable[object]) -> Phrase:
     """Names as a list in a line; the mark between them is the language's."""
-    found = (name if isinstance(name, Phrase) else Phrase(str(name)) for name in names)
-    return reduce(lambda before, name: Phrase("{names}, {name}", before, name), found)
+    return _halved([name if isinstance(name, Phrase) else Phrase(str(name)) for name in names])
+
+
+def _halved(names: Sequence[Phrase]) -> Phrase:
+    """The list of two lists of half the length, so that a thousand names are ten phrases deep."""
+    if len(names) < 2:
+        return names[0] if names else Phrase("")
+    half = len(names) // 2
+    return Phrase("{names}, {name}", _halved(names[:half]), _halved(names[half:]))
 
 
 def placeholders(template: str) -> list[str]:

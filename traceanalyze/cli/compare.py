@@ -46,10 +46,8 @@ def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[
         return Target.of(output, format_, inputs=inputs)
     path = Path(output)
     is_folder = path.is_dir() or output.endswith(("/", "\\"))
-    if not is_folder and path.suffix.lower() in {FORMATS[name].ending for name in names("compare")} - {
-        ".csv",
-        ".parquet",
-    }:
+    files = {FORMATS[name].ending for name in names("compare") if name not in TABLES}
+    if not is_folder and path.suffix.lower() in files:
         return Target.of(output, format_, inputs=inputs)
     refuse_input(path, inputs)
     if not is_folder and (path.suffix or path.exists()):
