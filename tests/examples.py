@@ -15,5 +15,5 @@ def examples(count: int, *allowed: HealthCheck) -> settings:
     return settings(max_examples=count * TIMES, deadline=None, suppress_health_check=[HealthCheck.too_slow, *allowed])
 
 
-DEFAULT = examples(50)
+DEFAULT = examples(25)
 """For properties that say nothing about it."""

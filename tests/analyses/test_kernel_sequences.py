@@ -124,7 +124,7 @@ def counted_by_hand(rows):
     return {part: count for part, count in counts.items() if count > 1}
 
 
-@examples(40)
+@examples(20)
 @given(st.lists(st.text("abc", min_size=1, max_size=14), min_size=1, max_size=4))
 def test_counts_agree_with_counting_by_hand(rows):
     b = TraceBuilder()

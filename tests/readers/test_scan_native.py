@@ -246,7 +246,7 @@ def test_fields_in_use_fit():
 
 def test_mutated_documents():
     rng = random.Random(4)
-    for text in islice(documents(rng), 500 * TIMES):
+    for text in islice(documents(rng), 250 * TIMES):
         agree(text, rng.choice((1, 5, 17, 64, 300)))
 
 
@@ -291,7 +291,7 @@ events = st.lists(st.sampled_from(sorted(members)), min_size=2, max_size=10, uni
 layouts = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n  ", " : "), (",\r\n", ":\t")])
 
 
-@examples(80)
+@examples(40)
 @given(st.lists(events | values, max_size=8), layouts, st.booleans(), st.integers(1, 80), st.sampled_from([None, 1]))
 def test_whatever_json_writes(elements, separators, is_object, block, indent):
     found = elements * (1 + block % 3)
@@ -299,7 +299,7 @@ def test_whatever_json_writes(elements, separators, is_object, block, indent):
     agree(json.dumps(document, separators=separators, indent=indent).encode("utf-8", "surrogatepass"), block)
 
 
-@examples(80)
+@examples(40)
 @given(st.lists(events, min_size=1, max_size=4), st.integers(1, 40), st.integers(), st.integers(20, 2000))
 def test_whatever_is_left_of_it(elements, block, seed, cut):
     rng = random.Random(seed)

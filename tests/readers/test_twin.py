@@ -260,7 +260,7 @@ DECIMALS = st.from_regex(r"[+-]?(?:[0-9]{1,22}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?:
 
 
 @given(DECIMALS)
-@examples(400)
+@examples(150)
 def test_nanoseconds_agree_with_decimal_arithmetic(text):
     with localcontext() as context:
         context.prec = 2500
@@ -304,7 +304,7 @@ def mutated(pattern: bytes, changes: list[tuple[int, int]]) -> bytes:
 
 
 @given(MUTATIONS)
-@examples(400)
+@examples(150)
 def test_the_shortcut_for_shallow_objects_accepts_what_the_grammar_does(changes):
     text = mutated(PATTERN, changes)
     shortcut, descent = (read(text, 0, len(text)) for read in (grammar.object_members, grammar.members))
@@ -313,7 +313,7 @@ def test_the_shortcut_for_shallow_objects_accepts_what_the_grammar_does(changes)
 
 
 @given(MUTATIONS, st.integers(1, 60))
-@examples(100)
+@examples(50)
 def test_the_result_does_not_depend_on_the_blocks(changes, block):
     text = mutated(b"[" + PATTERN + b",\n" + PATTERN + b"]", changes)
     whole, parts = scan_text(text), scan_text(text, block=block)

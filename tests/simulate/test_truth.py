@@ -22,7 +22,7 @@ from traceanalyze.model.vocabulary import Mode
 if TYPE_CHECKING:
     from tests.simulate.writers.layouts import Layout
 
-_FEW = examples(10)
+_FEW = examples(5)
 
 
 @pytest.mark.parametrize("layout", [TODAY, YEAR_2022, AMD], ids=lambda layout: layout.name)

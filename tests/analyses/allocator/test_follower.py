@@ -64,7 +64,7 @@ def read(content: dict[str, Any], folder: Path) -> Snapshot:
 
 
 @given(STEPS, st.booleans(), st.sampled_from([0, 32]))
-@examples(50)
+@examples(20)
 def test_every_curve_is_the_truth(tmp_path_factory: Any, steps: Any, expandable: bool, pad: int) -> None:
     allocator = run(steps, expandable=expandable, pad=pad)
     if not allocator.events:
@@ -84,7 +84,7 @@ def test_every_curve_is_the_truth(tmp_path_factory: Any, steps: Any, expandable:
 
 
 @given(STEPS, st.booleans())
-@examples(40)
+@examples(20)
 def test_free_memory_by_domain_is_the_truth(tmp_path_factory: Any, steps: Any, expandable: bool) -> None:
     allocator = run(steps, expandable=expandable)
     if not allocator.events:
@@ -99,7 +99,7 @@ def test_free_memory_by_domain_is_the_truth(tmp_path_factory: Any, steps: Any, e
 
 
 @given(STEPS, st.booleans(), st.floats(0, 1))
-@examples(50)
+@examples(20)
 def test_a_ring_that_forgot_the_beginning_leaves_an_interval_around_the_truth(
     tmp_path_factory: Any, steps: Any, expandable: bool, share: float
 ) -> None:

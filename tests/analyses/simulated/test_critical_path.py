@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule
     from tests.simulate.writers.layouts import Layout
 
-_SOME = examples(16)
+_SOME = examples(8)
 
 
 def context(schedule: Schedule, layout: Layout) -> Context:

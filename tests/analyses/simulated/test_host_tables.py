@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.simulate.workload import Workload
     from traceanalyze.analyses.results import RankAnalysis
 
-_FEW = examples(10)
+_FEW = examples(5)
 
 
 @_FEW

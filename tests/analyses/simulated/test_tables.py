@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule
     from tests.simulate.writers.layouts import Layout
 
-_FEW = examples(10)
+_FEW = examples(5)
 _NAMED = {"loss": {"reduction", "other", "elementwise", "softmax"}, "embedding": {"embedding", "indexing"}}
 """Classes that the product may name otherwise: a loss kernel reduces, an embedding is an indexing."""
 
