@@ -13,7 +13,8 @@ REQUIRED = "TRACEANALYZE_REQUIRE"
 """Variable that names what must be here, as `.ci/extended` does."""
 _REQUIRED = os.environ.get(REQUIRED, "").split()
 HERE = {
-    "browser": BROWSER is not None,
+    # Where it is required only: browsers take long to start, and more memory than mutants may.
+    "browser": BROWSER is not None and "browser" in _REQUIRED,
     # So many processes as are too many for a plain run.
     "cluster": "cluster" in _REQUIRED,
     "hta": find_spec("hta") is not None,
@@ -29,4 +30,4 @@ def need(name: str) -> None:
         return
     if name in _REQUIRED:
         pytest.fail(f"{name} is required here and is not installed")
-    pytest.skip(f"{name} is not installed")
+    pytest.skip(f"{name} is not installed, or not asked for with {REQUIRED}={name}")
