@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.builder import TraceBuilder
 from tests.examples import examples
 from tests.simulate.allocator.of_schedule import GRANULE, snapshot_of
 from tests.simulate.simulate import simulate
@@ -17,7 +18,7 @@ from tests.simulate.workload import MS, US, Device, Host, Model, Script, Workloa
 from tests.simulate.writers.kineto import BASE, write
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.in_trace import in_trace
+from traceanalyze.analyses.memory.in_trace import _labels, in_trace
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.kineto import read_trace
@@ -150,3 +151,85 @@ def test_moments_outside_of_the_recording_have_no_place(tmp_path: Path, late: bo
     result = placed(tmp_path, schedule, clock=BASE + (step if late else -step), marks=False)
     assert 0 < result.outside < result.all_calls
     assert sum(one.count for one in calls_of(result)) + result.outside == result.all_calls
+
+
+def by_hand(folder: Path, ops: list[tuple[str, float, float]], *steps: tuple[float, float]) -> InTrace:
+    """One request of 1000 bytes for which 2 MiB are taken from the device, at 112 µs, in a trace of these operators."""
+    b = TraceBuilder()
+    for number, (at, duration) in enumerate(steps, 1):
+        b.step(number, at, duration)
+    for name, at, duration in ops:
+        b.op(name, at, duration)
+    b.device(120, 5)
+    base, size = 1 << 40, 2 << 20
+    common: dict[str, Any] = {"addr": base, "stream": 0, "time_us": 112, "frames": []}
+    events = [common | {"action": "segment_alloc", "size": size}, common | {"action": "alloc", "size": 1000}]
+    used = {"address": base, "size": 1024, "requested_size": 1000, "state": "active_allocated", "frames": []}
+    rest = {"address": base + 1024, "size": size - 1024, "requested_size": 0, "state": "inactive"}
+    segment = {"device": 0, "address": base, "total_size": size, "stream": 0, "segment_type": "small"}
+    sums = {"allocated_size": 1024, "active_size": 1024, "requested_size": 1000}
+    path = folder / "snapshot.pickle"
+    segments = [segment | sums | {"blocks": [used, rest]}]
+    path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [events]}))
+    (allocator,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)))
+    assert allocator.reconciled
+    result = in_trace(Context(b.trace(), Options()), allocator)
+    assert not isinstance(result, NotMeasured)
+    return result
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        [("aten::linear", 100, 50)],
+        # What only allocates gives way, also to the first operator of all; what nobody called stays.
+        [("aten::linear", 100, 50), ("aten::empty", 110, 5)],
+        [("aten::mul", 90, 5), ("aten::linear", 100, 50), ("aten::zeros", 108, 20), ("aten::empty", 110, 5)],
+    ],
+)
+def test_memory_is_laid_to_the_operator_that_needs_it(tmp_path: Path, ops: list[tuple[str, float, float]]) -> None:
+    result = by_hand(tmp_path, ops, (80, 100))
+    rows = list(result.places.records())
+    assert {(row.op, row.step) for row in rows} == {("aten::linear", "1")}
+    assert {row.moment for row in rows} == {"moment_peak", "moment_reserved_peak", "release_growth"}
+    # Also the largest reserve, which the request reached before it got its block, is told with its size.
+    assert {row.request_bytes for row in rows} == {1000}
+    assert (result.inside, result.outside, result.all_calls) == ((True, True), 0, 1)
+    assert result.places.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("op", "step", "inside", "label"),
+    [
+        # It happened in the middle of the microsecond, at 112.5 µs; operators end before their end, steps with it.
+        (12.501, 12.501, "aten::linear", "1"),
+        (12.5, 12.5, None, "1"),
+        (12.499, 12.5, None, "1"),
+        (20, 12.499, "aten::linear", None),
+        (12.499, 12.499, False, None),
+    ],
+)
+def test_a_moment_is_inside_until_the_last_host_event_ends(
+    tmp_path: Path, op: float, step: float, inside: str | bool | None, label: str | None
+) -> None:
+    result = by_hand(tmp_path, [("aten::linear", 100, op)], (100, step))
+    told = [(row.op, row.step) for row in result.places.records()]
+    if inside is False:
+        assert (told, result.inside, result.outside) == ([(None, None)] * 2, (False, False), 1)
+        assert len(result.places.notes) == 2
+    else:
+        assert (told, result.inside, result.outside) == ([(inside, label)] * 3, (True, True), 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "label"),
+    [
+        ((), None),
+        (("ProfilerStep#4",), "4"),
+        (("ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#4", "ProfilerStep#6", "ProfilerStep#7"), "1-2,4,6-7"),
+        (("warm", "train", "eval"), "warm, train, eval"),
+        (("warm", "train", "eval", "save"), "warm, train, eval, …"),
+    ],
+)
+def test_many_steps_are_told_in_few_words(names: tuple[str, ...], label: str | None) -> None:
+    assert _labels(names) == label
