@@ -54,6 +54,13 @@ def test_a_page_sends_its_reader_only_to_definitions_that_the_command_prints(lan
     assert not re.search("specification|规格，|规则规范", pages)
 
 
+@pytest.mark.parametrize(("language", "notes"), [("en", 0), ("zh", 1)])
+def test_definitions_are_in_english_and_other_languages_are_told_so(language, notes):
+    result = run("rule", "--definitions", "--lang", language)
+    assert len(result.stderr.splitlines()) == notes
+    assert result.stdout == run("rule", "--definitions").stdout
+
+
 def test_a_family_is_explained_rule_by_rule():
     assert run("rule", "SYN").stdout.count("What it finds") == sum(each.family == "SYN" for each in every_rule())
 

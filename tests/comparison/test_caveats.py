@@ -77,6 +77,7 @@ def test_recording_options_that_slow_one_side_down():
 def test_runtime_calls_and_host_operators_of_one_side_only():
     found = keyed(side_from(training()), side_from(training(launches=False)))
     assert found["idle_as_one"] == {"side": "candidate"}
+    assert keyed(side_from(training(launches=False)), side_from(training()))["idle_as_one"] == {"side": "base"}
     assert "api_on_one" not in found
     b = training(wait=40)
     b.events = [event for event in b.events if event["cat"] not in {"cpu_op", "user_annotation"}]
@@ -84,6 +85,7 @@ def test_runtime_calls_and_host_operators_of_one_side_only():
     assert found["outside_calls_as_one"] == {"side": "base"}
     assert found["whole_trace_on_one"] == {"side": "base"}
     assert "host_ops_on_one" not in found
+    assert keyed(side_from(training(wait=40)), side_from(b))["outside_calls_as_one"] == {"side": "candidate"}
 
 
 def test_a_device_on_one_side_or_none():

@@ -157,6 +157,14 @@ def test_a_damaged_trace_gets_its_overlay_alone_and_that_is_said(cut, tmp_path):
     assert len(drawn(tmp_path / "out.json")) == len(events_of(tmp_path / "out.json")) > 5
 
 
+def test_a_trace_with_one_broken_place_gets_its_overlay_alone(tmp_path):
+    text = loop().text()
+    (tmp_path / "in.json").write_text(text.replace('"traceEvents": [', '"traceEvents": [{"ph": "X", "ts": 1 2}, '))
+    notes = annotate(tmp_path / "in.json", tmp_path / "out.json")
+    assert any("in.json: the file is damaged" in note for note in notes)
+    assert len(drawn(tmp_path / "out.json")) == len(events_of(tmp_path / "out.json")) > 5
+
+
 def test_a_database_has_no_text_so_its_overlay_stands_alone(shared_traces, tmp_path):
     profile = shared_traces / "ascend" / "msinsight_2rank_torch" / "db" / "level1" / "rank0_ascend_pt"
     notes = annotate(profile, tmp_path / "out.json")

@@ -398,6 +398,9 @@ def test_rows_without_usable_times_are_counted(tmp_path: Path) -> None:
 
 def test_kernels_and_parts_without_a_task_are_said(tmp_path: Path) -> None:
     build = Builder()
+    # Parts that have theirs, the very first task among them, are not meant.
+    build.collective("hcom_allReduce__1", 10, 90, 7, 1)
+    build.part("Memcpy", 10, 20, 7, 1, plane=0)
     build.kernel("k", 10, 20, 955)
     build.row("COMPUTE_TASK_INFO", name=build.text("lost"), globalTaskId=777)
     build.row("COMMUNICATION_TASK_INFO", globalTaskId=778, taskType=build.text("Memcpy"), groupName=build.text(ADDRESS))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from traceanalyze.report.perfetto.events import sections
 from traceanalyze.report.perfetto.merge import Pids, RankText, process_titles
 
@@ -42,9 +44,19 @@ def test_arrows_keep_their_two_ends_and_do_not_lead_to_another_rank():
     assert first[3]["id"] == 0xA != second[3]["id"]
 
 
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [("0", 0), ("7", 7), ("12", 12), ('"345"', 345), ('"0x1f"', 31), (str(2**48 - 1), 2**48 - 1)],
+)
+def test_counters_keep_their_number_in_the_first_rank(written, number):
+    text = f'[{{"ph": "s", "id": {written}, "pid": 1}}]'.encode()
+    ids = [json.loads(b"[" + b"".join(RankText(rank, Pids(), 0).events([text])) + b"]")[0]["id"] for rank in range(3)]
+    assert ids == [number, number + 2**48, number + 2 * 2**48]
+
+
 def test_ids_that_are_no_counters_stay_numbers_a_viewer_can_bind_by():
     """Ascend takes times and addresses, up to 64 bits; Perfetto refuses arrows whose id is a text."""
-    ids = [1736408883839393585, "1736408883839393585", 40004068119343529983, "0xffffffff00000010", "a:b"]
+    ids = [2**48, 1736408883839393585, "1736408883839393585", 40004068119343529983, "0xffffffff00000010", "a:b"]
     text = json.dumps([{"ph": "s", "id": each, "pid": 1} for each in ids]).encode()
     pids = Pids()
     found = [
@@ -52,8 +64,8 @@ def test_ids_that_are_no_counters_stay_numbers_a_viewer_can_bind_by():
         for index in (0, 1)
     ]
     assert all(isinstance(one, int) and 2**48 < one < 2**63 for rank in found for one in rank)
-    assert [rank[0] == rank[1] for rank in found] == [True, True]
-    assert len({one for rank in found for one in rank}) == 8
+    assert [rank[1] == rank[2] for rank in found] == [True, True]
+    assert len({one for rank in found for one in rank}) == 10
 
 
 def test_the_name_of_a_process_is_told_last_as_of_the_latest_time():
@@ -63,6 +75,17 @@ def test_the_name_of_a_process_is_told_last_as_of_the_latest_time():
     name, order = json.loads(b"[" + told + b"]")
     assert (name["name"], name["args"], name["ts"]) == ("process_name", {"name": "rank 0 · python [GPU 0]"}, 12.5)
     assert order["name"] == "process_sort_index"
+
+
+def test_processes_of_a_rank_stand_in_the_order_in_which_they_came():
+    rank = RankText(1, Pids(), 0)
+    b"".join(rank.events([b'[{"pid": 7}, {"pid": "Spans"}, {"pid": 7}]']))
+    told = json.loads(b"[" + b",".join(process_titles(rank, "rank 1", {"9": "python"}, 40)) + b"]")
+    names = {one["pid"]: one["args"]["name"] for one in told if one["name"] == "process_name"}
+    order = {one["pid"]: one["args"]["sort_index"] for one in told if one["name"] == "process_sort_index"}
+    assert list(names.values()) == ["rank 1 · 7", "rank 1 · Spans", "rank 1 · python"]
+    assert list(order.values()) == [41, 42, 43]
+    assert list(names) == list(order) == [rank.pid[b"7"], rank.pid[b"Spans"], rank.pid[b"9"]]
 
 
 def test_only_members_of_events_are_changed():
