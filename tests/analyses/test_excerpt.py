@@ -70,6 +70,38 @@ def test_a_window_shows_host_and_device_and_why_the_device_is_idle():
     assert (found.hidden_events, found.hidden_threads, found.hidden_streams, found.merged_events) == (0, 0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("call", "device", "window", "until", "drawn"),
+    [
+        (100, 200, (50, 300), 200, True),
+        # The call begins with the window, the device event with the call, or with the end of the time of interest.
+        (100, 200, (100, 300), 150, True),
+        (100, 200, (100.001, 300), 150, False),
+        (200, 200, (50, 300), 200, True),
+        (100, 200, (50, 300), 200.001, False),
+        (100, 200, (50, 200), 150, False),
+        (100, 200, (50, 200.001), 150, True),
+        (100, 200, (50, 300), None, False),
+    ],
+)
+def test_how_it_went_on_is_drawn_where_call_and_device_event_are(call, device, window, until, drawn):
+    b = TraceBuilder()
+    b.step(1, 0, 400)
+    b.launch(call, 10, device, 20)
+    start, end = (round(at * 1000) for at in window)
+    found = excerpt(Context(b.trace(), Options()), start, end, None if until is None else round(until * 1000))
+    launch = Launch(round(call * 1000) - start, round(device * 1000) - start, 1, 2)
+    assert found.launch == (launch if drawn else None)
+
+
+def test_without_a_launch_record_no_arrow_is_drawn():
+    b = TraceBuilder()
+    b.launch(10, 5, 20, 10)
+    b.device(40, 10)
+    found = excerpt(Context(b.trace(), Options()), 0, 60_000, until=35_000)
+    assert found.launch is None
+
+
 def test_the_other_launching_thread_is_shown_and_further_threads_are_counted():
     b = TraceBuilder()
     b.step(1, 0, 100)

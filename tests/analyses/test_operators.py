@@ -202,3 +202,12 @@ def test_kernels_of_an_operator_with_mean_delays():
     (row,) = b.analyze().tables["op_kernels"].records()
     assert (row.op, row.kernel, row.count, row.device_time_ns) == ("aten::mm", "gemm", 2, 40_000)
     assert (row.op_to_launch_ns, row.launch_to_kernel_ns) == (10_000, 15_000)
+
+
+def test_the_share_of_a_single_nanosecond_is_all():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.op("aten::mm", 10, 5)
+    b.launch(11, 1, 20, 0.001)
+    b.op("aten::t", 30, 5)
+    assert [operators(b)[name].device_share for name in ("aten::mm", "aten::t")] == [1.0, 0.0]

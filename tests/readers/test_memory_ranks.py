@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from traceanalyze.readers.memory_sources import memory_ranks, trace_ranks
+from traceanalyze.readers.memory_sources import device_memory, memory_ranks, trace_ranks
 from traceanalyze.readers.memory_timeline import statistics_beside
 from traceanalyze.readers.source import Source
 
@@ -125,3 +125,31 @@ def test_several_statistics_that_nobody_can_tell_apart_are_named(tmp_path: Path)
 
 def test_without_statistics_nothing_is_said(tmp_path: Path) -> None:
     assert statistics_beside(str(tmp_path / "snapshot.pickle"), 1) == (None, None)
+
+
+def test_what_cannot_be_opened_states_nothing(tmp_path: Path) -> None:
+    """An archive is none; a file is not there; a gzip stream breaks off."""
+    (tmp_path / "run.zip").write_text("no archive")
+    (tmp_path / "short.gz").write_bytes(gzip.compress(b'{"distributedInfo": {"rank": 3}}')[:12])
+    broken = [Source(str(tmp_path / "run.zip"), "gone.json"), *(Source(str(tmp_path / n)) for n in ("no", "short.gz"))]
+    assert trace_ranks(broken) == (None, None, None)
+    assert device_memory(broken) is None
+
+
+@pytest.mark.parametrize(
+    ("devices", "found"),
+    [
+        ([[80 << 30], [80 << 30, 80 << 30]], 80 << 30),
+        ([[80 << 30], [40 << 30]], None),
+        ([[80 << 30], []], 80 << 30),
+        ([[]], None),
+    ],
+)
+def test_the_memory_of_devices_that_are_alike(tmp_path: Path, devices: list[list[int]], found: int | None) -> None:
+    sources = []
+    for rank, sizes in enumerate(devices):
+        path = tmp_path / f"{rank}.json"
+        listed = [{"id": at, "totalGlobalMem": size} for at, size in enumerate(sizes)]
+        path.write_text(json.dumps({"deviceProperties": listed, "traceEvents": []}))
+        sources.append(Source(str(path)))
+    assert device_memory(sources) == found

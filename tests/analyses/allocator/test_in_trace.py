@@ -26,9 +26,11 @@ from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.simulate.schedule import Memory, OpCall, Schedule
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.analyses.memory.in_trace import InTrace
 
 _SMALL = Model(layers=1, hidden=512, sequence=256, batch=8, vocabulary=2048)
@@ -153,14 +155,8 @@ def test_moments_outside_of_the_recording_have_no_place(tmp_path: Path, late: bo
     assert sum(one.count for one in calls_of(result)) + result.outside == result.all_calls
 
 
-def by_hand(folder: Path, ops: list[tuple[str, float, float]], *steps: tuple[float, float]) -> InTrace:
-    """One request of 1000 bytes for which 2 MiB are taken from the device, at 112 µs, in a trace of these operators."""
-    b = TraceBuilder()
-    for number, (at, duration) in enumerate(steps, 1):
-        b.step(number, at, duration)
-    for name, at, duration in ops:
-        b.op(name, at, duration)
-    b.device(120, 5)
+def requested(folder: Path, notes: Sequence[tuple[str, str, int]] = ()) -> AllocatorAnalysis:
+    """One request of 1000 bytes for which 2 MiB are taken from the device, at 112 µs."""
     base, size = 1 << 40, 2 << 20
     common: dict[str, Any] = {"addr": base, "stream": 0, "time_us": 112, "frames": []}
     events = [common | {"action": "segment_alloc", "size": size}, common | {"action": "alloc", "size": 1000}]
@@ -169,11 +165,46 @@ def by_hand(folder: Path, ops: list[tuple[str, float, float]], *steps: tuple[flo
     segment = {"device": 0, "address": base, "total_size": size, "stream": 0, "segment_type": "small"}
     sums = {"allocated_size": 1024, "active_size": 1024, "requested_size": 1000}
     path = folder / "snapshot.pickle"
+    marks = [{"stage": stage, "name": name, "device": 0, "time_us": at} for stage, name, at in notes]
     segments = [segment | sums | {"blocks": [used, rest]}]
-    path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [events]}))
+    path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [events], "external_annotations": marks}))
     (allocator,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)))
     assert allocator.reconciled
-    result = in_trace(Context(b.trace(), Options()), allocator)
+    return allocator
+
+
+@pytest.mark.parametrize(
+    ("notes", "within"),
+    [
+        ([], None),
+        ([("START", "a", 112)], "a"),
+        ([("START", "a", 113)], None),
+        ([("START", "a", 100), ("START", "b", 112), ("END", "b", 113)], "a > b"),
+        ([("START", "a", 100), ("END", "a", 112)], None),
+        # Marks need not balance; of equal ranges the innermost ends.
+        ([("END", "b", 90), ("START", "a", 100), ("START", "b", 101), ("END", "a", 102)], "b"),
+        ([("START", "a", 100), ("START", "b", 101), ("START", "a", 102), ("END", "a", 103)], "a > b"),
+    ],
+)
+def test_the_ranges_around_a_moment_also_of_the_first_event(
+    tmp_path: Path, notes: list[tuple[str, str, int]], within: str | None
+) -> None:
+    moments = list(requested(tmp_path, notes).moments.records())
+    assert [(one.moment, one.event, one.within) for one in moments] == [
+        ("moment_peak", 1, within),
+        ("moment_reserved_peak", 0, within),
+    ]
+
+
+def by_hand(folder: Path, ops: list[tuple[str, float, float]], *steps: tuple[float, float]) -> InTrace:
+    """The same request in a trace of these operators."""
+    b = TraceBuilder()
+    for number, (at, duration) in enumerate(steps, 1):
+        b.step(number, at, duration)
+    for name, at, duration in ops:
+        b.op(name, at, duration)
+    b.device(120, 5)
+    result = in_trace(Context(b.trace(), Options()), requested(folder))
     assert not isinstance(result, NotMeasured)
     return result
 

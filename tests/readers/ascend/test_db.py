@@ -402,6 +402,9 @@ def test_kernels_and_parts_without_a_task_are_said(tmp_path: Path) -> None:
     build.collective("hcom_allReduce__1", 10, 90, 7, 1)
     build.part("Memcpy", 10, 20, 7, 1, plane=0)
     build.kernel("k", 10, 20, 955)
+    whole = build.read(tmp_path / "whole")
+    assert not [note for note in whole.read.notes if "no task" in note]
+    assert names(whole, "hccl_task") == ["Memcpy"]
     build.row("COMPUTE_TASK_INFO", name=build.text("lost"), globalTaskId=777)
     build.row("COMMUNICATION_TASK_INFO", globalTaskId=778, taskType=build.text("Memcpy"), groupName=build.text(ADDRESS))
     notes = build.read(tmp_path).read.notes
