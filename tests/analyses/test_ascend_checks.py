@@ -131,7 +131,11 @@ def test_the_collective_that_differs_most_is_named_and_rows_of_one_name_are_summ
     b = working()
     b.collective(REDUCE, 300, 100)
     b.collective(GATHER, 500, 10)
+    # Of these one side does not tell how long they took.
+    b.collective("no time here", 600, 0)
+    b.collective("none there", 700, 10)
     rows = one(elapsed=100_000), one(elapsed=50_000), one(GATHER, 20_000)
+    rows = *rows, one("no time here", 500_000), one("none there", None)
     found = told(b, vendor_collectives=collectives(*rows))["collectives_differ"]
     assert (found["count"], found["of"], found["name"]) == (2, 2, REDUCE)
     assert (found["ours_ns"], found["theirs_ns"]) == (200_000, 150_000)

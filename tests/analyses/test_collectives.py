@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.ascend_builder import AscendBuilder
 from tests.builder import TraceBuilder
+from traceanalyze.analyses.analyze import analyze_context, analyze_trace
 from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.model.table import NotMeasured
 
@@ -152,3 +154,20 @@ def test_without_communication_there_is_no_table():
     b.step(1, 0, 100)
     b.device(10, 5)
     assert b.table("collectives").absent == NotMeasured("no_communication")
+
+
+def test_of_a_collective_without_tasks_the_bandwidth_is_over_all_its_time():
+    """Beside another whose tasks were recorded, of which it is over the time that moves data."""
+    b = AscendBuilder()
+    b.step(1, 0, 400)
+    b.kernel("MatMul", 0, 10, op_type="MatMul", launch=2)
+    b.collective("hcom_allReduce__001_0_1", 20, 100, [(0, "Memcpy", 30, 40, 1)], count=1000)
+    b.collective("hcom_allReduce__002_0_1", 200, 50, count=500)
+    table = analyze_trace(b.trace()).tables["collectives"]
+    rows = {row.size_bytes: row for row in table.records()}
+    assert {size: row.algbw for size, row in rows.items()} == {
+        4000: pytest.approx(4000 / 40_000),
+        2000: pytest.approx(2000 / 50_000),
+    }
+    assert (rows[4000].transfer_ns, rows[4000].wait_ns) == (40_000, 60_000)
+    assert rows[2000].transfer_ns == rows[2000].wait_ns == NotMeasured("no_collective_tasks")

@@ -1,5 +1,7 @@
 """Modules and Python functions on hand-made traces (definitions §11)."""
 
+import pytest
+
 from tests.builder import HOST, TraceBuilder
 from traceanalyze.model.phases import hierarchy
 from traceanalyze.model.table import NotMeasured
@@ -13,15 +15,15 @@ def device(row):
     return row.forward_self_ns, row.forward_total_ns, row.backward_self_ns, row.backward_total_ns
 
 
-def model():
+def model(first=1):
     """Net holds two layers; the forward operators of both have a backward operator on thread 2."""
     b = TraceBuilder()
     b.step(1, 0, 1000)
     b.python("nn.Module: Net_0", 10, 80)
     b.python("train.py(7): forward", 11, 78)
     b.python("nn.Module: Linear_0", 20, 20)
-    b.op("aten::linear", 22, 10, **{"Sequence number": 1})
-    b.op("aten::addmm", 24, 6, **{"Sequence number": 1})
+    b.op("aten::linear", 22, 10, **{"Sequence number": first})
+    b.op("aten::addmm", 24, 6, **{"Sequence number": first})
     b.launch(25, 2, 200, 10)
     b.python("nn.Module: Linear_1", 50, 20)
     b.op("aten::linear", 52, 10, **{"Sequence number": 2})
@@ -50,10 +52,12 @@ def test_forward_work_belongs_to_the_innermost_module():
     assert (net.module_class, net.calls, net.host_total_ns, net.host_self_ns) == ("Net", 1, 80_000, 40_000)
 
 
-def test_backward_work_belongs_to_the_module_of_the_forward_operator():
-    b = model()
+@pytest.mark.parametrize("first", [0, 1])
+def test_backward_work_belongs_to_the_module_of_the_forward_operator(first):
+    """Numbers of operators begin with 0."""
+    b = model(first)
     backward(b, 2, 300, 400, 40)
-    backward(b, 1, 330, 450, 30)
+    backward(b, first, 330, 450, 30)
     found = modules(b)
     assert {path: device(row)[2:] for path, row in found.items()} == {
         "Net_0": (0, 70_000),

@@ -400,3 +400,33 @@ def test_names_stay_inside_their_boxes(tmp_path, loading):
         "}); return [seen > 5, over];"
     )
     assert evaluated(render([loading], texts()), tmp_path, script) == [True, 0]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "middle"),
+    [
+        (0, 1_000_000, 600),
+        (250_000, 250_000, 375),
+        # The label keeps 30 from both edges, wherever the instance lies.
+        (0, 1_000, 180),
+        (999_000, 1_000_000, 1026),
+        (32_222, 34_444, 180),
+        (33_334, 33_334, 180),
+        (973_332, 973_334, 1026),
+        (973_300, 973_300, 1025.97),
+    ],
+)
+def test_how_long_the_instance_is_stands_above_it_and_inside_the_picture(start, end, middle):
+    """The picture is 1056 wide; times begin at 150 and end 6 before its end, 1 ms here."""
+    b = TraceBuilder()
+    b.step(1, 0, 1_000)
+    b.launch(100, 50, 200, 300)
+    found = excerpt_of(Context(b.trace(), Options()), 0, 1_000_000)
+    excerpt = found.place.excerpt._replace(start=0, length=1_000_000)
+    place_of = found.place._replace(excerpt=excerpt, start=start, end=end)
+    html = timeline_html(found._replace(place=place_of), formatter())
+    (at,) = re.findall(r'<text class="strong" x="([0-9.]+)"', html)
+    assert float(at) == pytest.approx(middle, abs=0.06)
+    (left, width) = re.findall(r'<rect class="instance" x="([0-9.]+)" y="\d+" width="([0-9.]+)"', html)[0]
+    assert float(left) == pytest.approx(150 + 0.9 * start / 1000, abs=0.06)
+    assert float(width) == pytest.approx(max(0.9 * (end - start) / 1000, 1), abs=0.06)

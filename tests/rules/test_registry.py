@@ -159,9 +159,10 @@ def test_one_sentence_needs_no_key():
     assert said_rule("XYZ103", advice=("larger_batch",)).advice == ("larger_batch",)
 
 
-def test_an_id_is_letters_and_digits():
+@pytest.mark.parametrize("code", ["dat1", "dat101", "DAT10", "DAT1011", "DATA01", "DA1101", "DAT10x", "DÄT101"])
+def test_an_id_is_three_letters_and_three_digits(code):
     with pytest.raises(ValueError, match="three capital letters"):
-        rule("dat1", "x", confidence=Confidence.LOW, needs="", advice=())
+        rule(code, "x", confidence=Confidence.LOW, needs="", advice=())
 
 
 def loader_wait(**values):

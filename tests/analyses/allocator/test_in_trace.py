@@ -155,17 +155,21 @@ def test_moments_outside_of_the_recording_have_no_place(tmp_path: Path, late: bo
     assert sum(one.count for one in calls_of(result)) + result.outside == result.all_calls
 
 
+START = 40_000
+"""µs since 1970 at which trace and history begin."""
+
+
 def requested(folder: Path, notes: Sequence[tuple[str, str, int]] = ()) -> AllocatorAnalysis:
-    """One request of 1000 bytes for which 2 MiB are taken from the device, at 112 µs."""
+    """One request of 1000 bytes for which 2 MiB are taken from the device, at 112 µs after `START`."""
     base, size = 1 << 40, 2 << 20
-    common: dict[str, Any] = {"addr": base, "stream": 0, "time_us": 112, "frames": []}
+    common: dict[str, Any] = {"addr": base, "stream": 0, "time_us": START + 112, "frames": []}
     events = [common | {"action": "segment_alloc", "size": size}, common | {"action": "alloc", "size": 1000}]
     used = {"address": base, "size": 1024, "requested_size": 1000, "state": "active_allocated", "frames": []}
     rest = {"address": base + 1024, "size": size - 1024, "requested_size": 0, "state": "inactive"}
     segment = {"device": 0, "address": base, "total_size": size, "stream": 0, "segment_type": "small"}
     sums = {"allocated_size": 1024, "active_size": 1024, "requested_size": 1000}
     path = folder / "snapshot.pickle"
-    marks = [{"stage": stage, "name": name, "device": 0, "time_us": at} for stage, name, at in notes]
+    marks = [{"stage": stage, "name": name, "device": 0, "time_us": START + at} for stage, name, at in notes]
     segments = [segment | sums | {"blocks": [used, rest]}]
     path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [events], "external_annotations": marks}))
     (allocator,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)))
@@ -199,6 +203,7 @@ def test_the_ranges_around_a_moment_also_of_the_first_event(
 def by_hand(folder: Path, ops: list[tuple[str, float, float]], *steps: tuple[float, float]) -> InTrace:
     """The same request in a trace of these operators."""
     b = TraceBuilder()
+    b.header["baseTimeNanoseconds"] = 1000 * START
     for number, (at, duration) in enumerate(steps, 1):
         b.step(number, at, duration)
     for name, at, duration in ops:

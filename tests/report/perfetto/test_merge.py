@@ -109,3 +109,9 @@ def test_a_rank_without_events_leaves_no_comma():
     pids = Pids()
     texts = [RankText(index, pids, 0).events([text]) for index, text in enumerate((b"[]", b'[{"pid": 1}]', b"[ ]"))]
     assert json.loads(b"[" + b"".join(sections(texts)) + b"]") == [{"pid": 2_000_000_000}]
+
+
+def test_times_stay_texts_or_numbers_and_what_is_no_time_stays_as_it_is():
+    text = b'[{"ts": 5}, {"ts": "5"}, {"ts": "soon"}, {"ts": -1.5}, {"ts": true}]'
+    moved = b"".join(RankText(0, Pids(), 2500).events([text]))
+    assert moved == b'{"ts": 7.5}, {"ts": "7.5"}, {"ts": "soon"}, {"ts": 1.0}, {"ts": true}'

@@ -189,6 +189,21 @@ class TestLowBusBandwidth:
         # At 150 GB/s a third of the time is saved, at 300 two thirds.
         assert (one.saving, one.bound) == pytest.approx((exposed / 3, exposed * 2 / 3), rel=1e-6)
 
+    def test_what_has_no_bus_bandwidth_is_left_out(self):
+        """Barriers of any size, and of whatever length."""
+        with_barriers = []
+        for number in range(2):
+            times = [*[("all_reduce", 2 * MS)] * 3, ("barrier", MS)]
+            rows = [
+                (step, kind, 256 * MB, LENGTH * step + 2 * MS * at, LENGTH * step + 2 * MS * at + time)
+                for step in range(4)
+                for at, (kind, time) in enumerate(times)
+            ]
+            made = rank(number, *rows, steps=STEPS, length=LENGTH)
+            with_barriers.append(replace(made, device="NVIDIA A100-SXM4-80GB", world_size=2))
+        (one,) = said(with_barriers, "COM119").findings
+        assert (values(one)["bandwidth"], one.count) == (pytest.approx(256 * MB / (2 * MS)), 12)
+
     @pytest.mark.parametrize(
         "ranks",
         [bandwidth(200), bandwidth(100, size=MB)],

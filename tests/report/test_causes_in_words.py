@@ -1,0 +1,38 @@
+"""What a cause is called and says, made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.causes.make import finding
+from traceanalyze.causes.results import Cause
+from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING, WAITING
+from traceanalyze.report.contents.causes import sentence, title
+from traceanalyze.rules.finding import Severity
+
+
+def waiting(said):
+    found = replace(finding("", 5, sentence=said, wait=5_000_000), slug=WAITING)
+    return Cause(found, Severity.LOW, ("0",), 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "key"),
+    [
+        ("", "cause_waiting", "cause_waiting"),
+        ("uneven_compute", "cause_waiting", "cause_waiting_uneven_compute"),
+        (ABSENT, "cause_waiting_unrecorded", "cause_waiting_absent"),
+        (MISSING, "cause_waiting_unrecorded", "cause_waiting_missing"),
+        (ALONE, "cause_waiting_unrecorded", "cause_waiting_alone"),
+    ],
+)
+def test_waiting_for_ranks_that_were_not_recorded_has_its_own_name(said, name, key):
+    assert title(waiting(said)) == name
+    assert sentence(waiting(said)).key == key
+
+
+def test_the_cause_of_a_rule_is_called_as_the_rule():
+    one = Cause(finding("DAT101", 5), Severity.LOW, ("0",), 1, 0)
+    assert title(one) == "rule_DAT101"
