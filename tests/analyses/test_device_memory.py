@@ -1,5 +1,7 @@
 """Allocator records and calls on hand-made traces."""
 
+import pytest
+
 from tests.builder import TraceBuilder
 from traceanalyze.model.table import NotMeasured
 
@@ -90,3 +92,39 @@ def test_without_records_nothing_is_measured():
     b.step(1, 0, 100)
     b.device(10, 5)
     assert b.table("memory").absent == NotMeasured("no_memory_records")
+
+
+@pytest.mark.parametrize(
+    ("late", "expected", "step"), [(200, (9, 30), "2"), (200.001, (9, 9), None), (100.001, (9, 30), "2")]
+)
+def test_the_record_at_the_end_of_a_step_is_its_own_and_the_next_ones(late, expected, step):
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.step(2, 100, 100)
+    b.launch(5, 1, 10, 5)
+    b.launch(105, 1, 110, 5)
+    for at, total in ((10, 5), (100, 9), (late, 30)):
+        b.memory(at, 1, allocated=total)
+    tables = b.analyze().tables
+    assert tables["step_memory"].column("peak_bytes") == expected
+    assert tables["memory_peak_place"].column("step") == (step,)
+
+
+def test_a_record_before_the_first_step_is_what_it_begins_with_and_in_no_step():
+    b = TraceBuilder()
+    b.step(1, 100, 100)
+    b.launch(105, 1, 110, 5)
+    b.memory(50, 7, allocated=7)
+    b.memory(150, -3, allocated=4)
+    tables = b.analyze().tables
+    assert tables["step_memory"].column("peak_bytes") == (7,)
+    assert tables["memory_peak_place"].column("step") == (None,)
+
+
+@pytest.mark.parametrize(("at", "count"), [(99.999, 0), (100, 1), (200, 1), (200.001, 0)])
+def test_an_allocation_call_counts_in_the_step_it_begins_in(at, count):
+    b = TraceBuilder()
+    b.step(1, 100, 100)
+    b.launch(110, 1, 120, 5)
+    b.api("cudaMalloc", at, 30)
+    assert sum(b.table("allocator_calls").column("count")) == count
