@@ -153,3 +153,28 @@ def test_what_contradicts_the_dump_is_told(tmp_path: Path, more: dict[str, Any],
     row = check(analysed(content, tmp_path))
     assert getattr(row, key) == value
     assert row.reconciled is (key == "unknown_events")
+
+
+def test_what_lived_before_the_history_has_to_add_up(tmp_path: Path) -> None:
+    """6 MiB are from before it; a block of 2 that the dump does not know leaves 4 for the time before."""
+    content = two_segments()
+    del content["device_traces"][0][5]
+    row = check(analysed(content, tmp_path))
+    assert (row.baseline_agrees, row.reconciled) == (True, True)
+    content["device_traces"][0].append(event("alloc", 104, 2))
+    row = check(analysed(content, tmp_path))
+    assert (row.baseline_agrees, row.reconciled) == (False, False)
+
+
+def test_a_dump_without_memory_is_whole(tmp_path: Path) -> None:
+    events = [event(action, 0, 20) for action in ("segment_alloc", "alloc", "free_requested", "free_completed")]
+    content = {"segments": [], "device_traces": [[*events, event("segment_free", 0, 20)]]}
+    row = check(analysed(content, tmp_path))
+    assert (row.reconciled, row.blocks_tile, row.segments, row.live_blocks) == (True, True, 0, 0)
+
+
+def test_one_segment_is_judged_like_several(tmp_path: Path) -> None:
+    content = {"segments": [segment(0, 8, -12)], "device_traces": [two_segments()["device_traces"][0][:2]]}
+    assert check(analysed(content, tmp_path)).blocks_tile is True
+    early_end(content)
+    assert check(analysed(content, tmp_path)).blocks_tile is False
