@@ -26,7 +26,7 @@ def pinned(b, at, number):
     b.launch(at + 1206, 3, at + 1212, 700)
 
 
-def slow_link(size):
+def slow_link(size, **more):
     """The host is far ahead; a copy from pageable memory takes 300 µs between two kernels."""
     b = TraceBuilder()
     for number in range(4):
@@ -34,7 +34,7 @@ def slow_link(size):
         b.step(number, number * 500, 500)
         b.op("aten::mm", number * 500, 50)
         b.launch(number * 500 + 2, 3, at + 10, 700)
-        b.copy(number * 500 + 12, 4, at + 710, 300, name=H2D, bytes=size)
+        b.copy(number * 500 + 12, 4, at + 710, 300, name=H2D, bytes=size, **more)
         b.launch(number * 500 + 22, 3, at + 1010, 900)
     return b
 
@@ -86,4 +86,5 @@ FIRES = {
         ),
     ]
 }
-SILENT = {"SYN105": [slow_link(12 * 300_000)]}
+# A copy to another device is not what the headline device waits for.
+SILENT = {"SYN105": [slow_link(12 * 300_000), slow_link(12 * 100_000, device=1)]}
