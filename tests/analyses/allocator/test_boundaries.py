@@ -19,7 +19,8 @@ from traceanalyze.analyses.memory.holes import Domain, Free, Holes
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.patterns import settings_remarks, truncation
 from traceanalyze.analyses.memory.rounding import Rules
-from traceanalyze.model.snapshot import Action
+from traceanalyze.analyses.memory.timeline import timeline_tables
+from traceanalyze.model.snapshot import CATEGORIES, Action, MemoryTimeline
 from traceanalyze.model.table import Column, Kind, Table
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -425,3 +426,21 @@ def test_a_forgotten_block_may_have_owned_the_rest_that_was_too_small_to_be_spli
     found = analysed(allocator, tmp_path, keep=len(allocator.events) - before)
     (peak,) = (row for row in found.moments.records() if row.moment == "moment_peak")
     assert (peak.block_bytes, peak.block_most_bytes) == (41 * MIB // 2, 21 * MIB)
+
+
+def test_tensors_by_category_at_the_peak_and_over_time() -> None:
+    """The sum is largest at the second instant, 60 bytes; categories with equally many stay in their order."""
+    bytes_ = np.zeros((3, len(CATEGORIES)), np.int64)
+    bytes_[:, 1] = 10, 20, 25
+    bytes_[:, 2] = 0, 20, 0
+    bytes_[:, 4] = 45, 20, 0
+    at_peak, curve = timeline_tables(MemoryTimeline("", np.array([100, 110, 130]), bytes_, 3))
+    three, others = (CATEGORIES[1], CATEGORIES[2], CATEGORIES[4]), [CATEGORIES[each] for each in (0, 3, 5, 6, 7)]
+    assert at_peak.rows == (
+        *((f"tensor_{name}", 20, 20 / 60, most) for name, most in zip(three, (25, 20, 45), strict=True)),
+        *((f"tensor_{name}", 0, 0.0, 0) for name in others),
+    )
+    assert at_peak.totals == {"tensor_category": "moment_peak", "tensor_bytes": 60, "share": 1.0}
+    assert curve.column("since_start_ns") == (0, 10, 30)
+    assert curve.column("total_bytes") == (55, 60, 25)
+    assert curve.column(f"{CATEGORIES[4]}_bytes") == (45, 20, 0)
