@@ -12,14 +12,15 @@ from traceanalyze.report.contents.snapshot import _single, with_places
 SIZES = (("requested", Kind.MEMORY, 5), ("reserved", Kind.MEMORY, 6))
 STEP = ("step", Kind.TEXT, "3")
 PEAK = Message(said("memory_peak_step"), (*SIZES, STEP))
+KEYS = ("memory", "memory_moments", "free_memory", "memory_at_peak")
 OTHER = Message(said("memory_peak"), SIZES)
 
 
 def verdict(sentence, found):
     rank = _single("x.pickle", "about_snapshot", 2, (sentence, OTHER), (PLACES, PLACES)).ranks[0]
-    object.__setattr__(rank, "tables", (Table("memory_moments", ()), Table("free_memory", ())))
+    object.__setattr__(rank, "tables", tuple(Table(key, ()) for key in KEYS))
     made = with_places(rank, found)
-    assert [table.key for table in made.tables] == ["memory_moments", PLACES.key, "free_memory"]
+    assert [table.key for table in made.tables] == [*KEYS[:2], PLACES.key, *KEYS[2:]]
     assert made.verdict[1] is OTHER
     return made.verdict[0].key, made.verdict[0].values
 

@@ -173,10 +173,10 @@ class TestParallelLayout:
         assert reasons(parallel((None, None)), "COM116") == ["no_machines"]
 
 
-def bandwidth(rate, *, device="NVIDIA A100-SXM4-80GB", world=2, size=256 * MB):
+def bandwidth(rate, *, device="NVIDIA A100-SXM4-80GB", world=2, size=256 * MB, kind="all_reduce"):
     """Two ranks whose all-reduces reach so many GB/s: of two ranks bytes over time."""
     time = round(size / rate)
-    ranks = run(*[[(4 * MS * part, 4 * MS * part + time) for part in range(3)]] * 2, size=size)
+    ranks = run(*[[(4 * MS * part, 4 * MS * part + time) for part in range(3)]] * 2, size=size, kind=kind)
     return [replace(one, device=device, world_size=world) for one in ranks]
 
 
@@ -188,6 +188,13 @@ class TestLowBusBandwidth:
         assert values(one)["expected"] == 300
         # At 150 GB/s a third of the time is saved, at 300 two thirds.
         assert (one.saving, one.bound) == pytest.approx((exposed / 3, exposed * 2 / 3), rel=1e-6)
+
+    def test_of_what_is_shared_out_half_moves_between_two(self):
+        (one,) = said(bandwidth(100, kind="reduce_scatter"), "COM119").findings
+        assert values(one)["bandwidth"] == pytest.approx(50)
+
+    def test_messages_are_large_from_a_size_on(self):
+        assert len(said(bandwidth(50, size=16 * MB), "COM119").findings) == 1
 
     def test_what_has_no_bus_bandwidth_is_left_out(self):
         """Barriers of any size, and of whatever length."""
@@ -206,8 +213,8 @@ class TestLowBusBandwidth:
 
     @pytest.mark.parametrize(
         "ranks",
-        [bandwidth(200), bandwidth(100, size=MB)],
-        ids=["fast", "small"],
+        [bandwidth(200), bandwidth(100, size=MB), bandwidth(50, size=16 * MB - 1)],
+        ids=["fast", "small", "somewhat small"],
     )
     def test_what_looks_like_it_is_none(self, ranks):
         found = said(ranks, "COM119")
