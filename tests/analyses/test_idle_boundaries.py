@@ -114,3 +114,54 @@ def test_which_gap_a_wait_of_the_host_has_opened(
     found = b.analyze()
     assert found.tables["sync_points"].column("idle_caused_ns") == (cost,)
     assert found.tables["gaps"].column("trigger") == (trigger,)
+
+
+def test_the_first_call_and_the_first_kernel_of_a_trace_count_like_all_others() -> None:
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.op("aten::mm", 5, 15)
+    b.launch(10, 1, 20, 80, name="gemm")
+    (gap,) = b.rows("gaps")
+    assert (gap.length_ns, gap.trigger, gap.next_event, gap.next_op) == (20_000, "launched_late", "gemm", "aten::mm")
+    (launches,) = b.rows("launches")
+    assert (launches.linked, launches.unlinked, launches.late, launches.delay_p50_ns) == (1, 0, 1, 9_000)
+    (path,) = b.rows("call_paths")
+    assert (path.call_path, path.calls, path.device_self_ns, path.launched) == ("aten::mm", 1, 80_000, 1)
+    first = TraceBuilder()
+    first.device(0, 50)
+    first.op("aten::item", 18, 40)
+    first.api("cudaStreamSynchronize", 20, 30)
+    first.launch(90, 1, 100, 50)
+    first.launch(140, 1, 150, 50)
+    (site,) = first.rows("sync_points")
+    assert (site.op, site.count, site.blocked_ns, site.idle_caused_ns) == ("aten::item", 1, 30_000, 50_000)
+
+
+def test_a_wait_belongs_to_the_operator_and_the_line_that_it_begins_in() -> None:
+    b = TraceBuilder()
+    b.step(1, 0, 400)
+    b.launch(0, 1, 0, 50)
+    b.python("train.py(7): loop", 20, 10)
+    b.op("aten::item", 20, 10)
+    b.op("aten::relu", 30, 10)
+    for at in (19.5, 20, 29.5, 30):
+        b.api("cudaStreamSynchronize", at, 0.25)
+    b.launch(350, 1, 360, 10)
+    found = {(row.op, row.frame): (row.count, row.blocked_ns) for row in b.rows("sync_points")}
+    assert found == {
+        (None, None): (1, 250),
+        ("aten::item", "train.py(7): loop"): (1, 500),
+        ("aten::relu", None): (1, 250),
+    }
+
+
+def test_frames_recorded_without_a_thread_are_those_of_the_one_that_there_is() -> None:
+    b = TraceBuilder()
+    b.step(1, 0, 400)
+    b.launch(0, 1, 0, 50)
+    b.event("python_function", "train.py(7): loop", 20, 10, pid=0, tid=0)
+    b.op("aten::item", 20, 10)
+    b.api("cudaStreamSynchronize", 21, 5)
+    b.launch(350, 1, 360, 10)
+    (site,) = b.rows("sync_points")
+    assert (site.op, site.frame) == ("aten::item", "train.py(7): loop")

@@ -338,6 +338,22 @@ def test_why_memory_went_back_to_the_device_and_what_it_cost(
     assert (run.released_bytes, run.source_line) == (freed, "train.py:1 train")
 
 
+def test_before_the_first_event_there_is_no_time_to_count_from() -> None:
+    columns = {
+        "action": [Action.SEGMENT_FREE, Action.SEGMENT_ALLOC, Action.ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_ALLOC],
+        "call": [1, 1, 1, 2, 2],
+        "time": [10, 20, 30, 70, 80],
+        "size": [4, 5, 5, 3, 1],
+        "stack": [0] * 5,
+    }
+    history = Rows(**{key: np.array(column, np.int64) for key, column in columns.items()})
+    site = SimpleNamespace(empties_cache=False, line="train.py:1 train")
+    device: Any = SimpleNamespace(history=history, sites=[site], snapshot=SimpleNamespace(settings={}))
+    first, second = release_runs(device).records()
+    assert first[:5] == (0, "release_retry", 4, 4, None)
+    assert second[:5] == (3, "release_retry", 3, 1, 50)
+
+
 @pytest.mark.parametrize(("spike", "flagged"), [(200, True), (199, False)])
 def test_blocks_freed_at_once_matter_from_a_fifth_of_the_peak_on(tmp_path: Path, spike: int, flagged: bool) -> None:
     allocator = Allocator()
