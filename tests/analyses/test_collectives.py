@@ -4,7 +4,7 @@ import pytest
 
 from tests.ascend_builder import AscendBuilder
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.analyze import analyze_context, analyze_trace
+from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.model.table import NotMeasured
 

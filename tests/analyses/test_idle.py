@@ -4,8 +4,6 @@ import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import NEED_CALLS, NEED_CLOCKS, NEED_HOST_OPS, Cause
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 
@@ -154,60 +152,3 @@ def test_the_gap_table_says_what_ended_a_gap(launch_at, trigger):
         trigger,
     )
     assert sum(length for _, length in gap.causes) == gap.length_ns == 100_000
-
-
-@pytest.mark.parametrize(
-    ("drawn", "host_op", "line"),
-    [
-        # 54 µs of drawing numbers, then 19 until the launch.
-        (54, "aten::normal_", "train.py(3): draw"),
-        # 18 µs of it, then 55 in which nothing is recorded but the function.
-        (18, None, "train.py(12): forward"),
-    ],
-)
-def test_an_idle_interval_is_named_after_what_the_host_did_not_after_what_came_next(drawn, host_op, line):
-    b = gap_trace(85, 3, name="gemm")
-    b.python("train.py(3): draw", 10, drawn + 2)
-    b.op("aten::normal_", 11, drawn)
-    b.python("train.py(12): forward", 13 + drawn, 100)
-    b.op("aten::mm", 84, 10)
-    (gap,) = b.analyze().tables["gaps"].records()
-    assert (gap.host_op, gap.frame, gap.next_op) == (host_op, line, "aten::mm")
-
-
-def test_work_that_was_queued_has_the_operator_and_the_line_that_launched_it():
-    b = gap_trace(2, 3)
-    b.op("aten::mm", 1, 10)
-    b.python("train.py(12): forward", 1, 20)
-    b.op("aten::relu", 30, 50)
-    (gap,) = b.analyze().tables["gaps"].records()
-    assert (gap.host_op, gap.frame) == ("aten::mm", "train.py(12): forward")
-
-
-def unmeasured(b):
-    """Why causes are not measured, by cause."""
-    return {cause.key: reason.reason for cause, reason in b.analyze().idle.missing.items()}
-
-
-@pytest.mark.parametrize("calls", [0, 1, 2])
-def test_causes_that_calls_tell_are_not_measured_without_any(calls):
-    b = TraceBuilder()
-    b.step(1, 0, 100)
-    b.op("aten::mm", 0, 5)
-    b.device(10, 5)
-    b.device(90, 5)
-    for at in range(calls):
-        b.api("cudaDeviceSynchronize", 50 + at, 1)
-    assert set(unmeasured(b)) == ({cause.key for cause in NEED_CALLS} if calls == 0 else set())
-    assert set(unmeasured(b).values()) <= {"no_api"}
-
-
-@pytest.mark.parametrize("ops", [0, 1])
-def test_causes_that_the_host_tells_are_not_measured_without_operators(ops):
-    b = TraceBuilder()
-    b.launch(0, 1, 10, 5)
-    b.launch(60, 1, 90, 5)
-    if ops:
-        b.op("aten::mm", 0, 5)
-    expected = {} if ops else {cause.key: "no_host_ops" for cause in NEED_HOST_OPS}
-    assert unmeasured(b) == expected

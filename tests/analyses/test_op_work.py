@@ -117,37 +117,3 @@ def test_a_copy_from_the_host_is_no_rate_of_the_device():
     b.copy(1, 1, 20, 10)
     mm(b, 50)
     assert [row.op for row in ops(b)] == ["aten::mm"]
-
-
-def test_rates_read_a_dimension_of_stride_0_once_and_write_an_out_tensor_once():
-    b = TraceBuilder()
-    b.step(1, 0, 300)
-    strides = {"Input Strides": [[1000, 1], [0, 1], []]}
-    b.op("aten::add", 0, 10, **{"Input Dims": [[500, 1000]] * 2 + [[]], "Input type": ["float"] * 3}, **strides)
-    b.launch(1, 1, 20, 10)
-    b.op("aten::_softmax", 50, 10, **{"Input Dims": [[40, 10], [], [], [40, 10]], "Input type": ["float"] * 4})
-    b.launch(51, 1, 70, 10)
-    assert {row.op: row.bytes for row in ops(b)} == {
-        "aten::add": 4 * (500 * 1000 + 1000 + 500 * 1000),
-        "aten::_softmax": 4 * 2 * 400,
-    }
-
-
-@pytest.mark.parametrize(("rows", "known"), [(3000, True), (30_000, False)])
-def test_rates_above_a_peak_are_believed_only_of_what_fits_into_a_cache(rows, known):
-    b = TraceBuilder()
-    b.header |= H100
-    b.step(1, 0, 300)
-    b.op("aten::relu", 0, 10, **{"Input Dims": [[rows, 1000]], "Input type": ["float"]})
-    b.launch(1, 1, 20, rows / 1000)
-    (row,) = ops(b)
-    share = 2 * 4 * rows * 1000 / 3352 / rows
-    assert share > 1
-    assert row.roofline_share == (pytest.approx(share) if known else NotMeasured("above_peak"))
-
-
-def test_the_first_event_of_a_trace_is_an_operator_like_others():
-    b = TraceBuilder()
-    mm(b, 0)
-    (row,) = ops(b)
-    assert (row.op, row.calls, row.device_time_ns) == ("aten::mm", 1, 10_000)

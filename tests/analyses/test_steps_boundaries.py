@@ -27,7 +27,7 @@ def test_a_step_owns_what_is_launched_from_its_begin_on_and_the_last_one_until_i
     b.step(2, 100, 100)
     b.launch(150, 1, 160, 5)
     b.launch(launched, 1, 300, 5)
-    assert b.analyze().shown_steps.owned.tolist() == owned
+    assert b.analyze().steps.owned.tolist() == owned
 
 
 @pytest.mark.parametrize(("until", "begin"), [(50, 50_000), (50.001, 0)])
@@ -61,7 +61,7 @@ def test_a_step_is_complete_from_four_fifths_of_the_usual_events_on(
         b.step(step, 100 * step, 100)
         for kernel in range(count):
             b.launch(100 * step + kernel, 0.5, 100 * step + 5 * kernel + 20, 4)
-    assert b.analyze().shown_steps.complete.tolist() == complete
+    assert b.analyze().steps.complete.tolist() == complete
 
 
 def test_one_device_event_without_a_marker_has_a_window_of_its_own_length() -> None:
