@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builder import TraceBuilder
+from traceanalyze.analyses.kernels.sequences import LONGEST
 from traceanalyze.model.table import NotMeasured
 
 NONE = NotMeasured("no_occupancy")
@@ -136,8 +137,6 @@ def test_a_sequence_is_all_short_below_ten_microseconds_on_average() -> None:
 
 
 def test_sequences_have_two_to_the_longest_number_of_kernels() -> None:
-    from traceanalyze.analyses.kernels.sequences import LONGEST
-
     b = TraceBuilder()
     b.step(1, 0, 1_000)
     at = 0
