@@ -171,3 +171,13 @@ def test_of_a_collective_without_tasks_the_bandwidth_is_over_all_its_time():
     }
     assert (rows[4000].transfer_ns, rows[4000].wait_ns) == (40_000, 60_000)
     assert rows[2000].transfer_ns == rows[2000].wait_ns == NotMeasured("no_collective_tasks")
+
+
+@pytest.mark.parametrize("stated", ["Collective name", "Process Group Name"])
+def test_the_record_of_the_collective_itself_counts_also_with_an_empty_name(stated):
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.op("record_param_comms", 0, 10, **ARGS)
+    b.launch(2, 5, 10, 20, name=KERNEL, **{stated: "", "In msg nelems": 8, "Out msg nelems": 8, "dtype": "Float"})
+    (row,) = collectives(b)
+    assert (row.collective, row.size_bytes) == ("all_reduce", 32)

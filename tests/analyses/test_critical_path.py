@@ -397,3 +397,18 @@ def test_a_copy_without_length_on_a_coarse_clock_is_passed_once():
     b.copy(90, 10, 100, 0, api="cudaMemcpy")
     b.launch(10, 2, 14, 6)
     assert segments(b)[-2:] == [(90, 100, "RUNTIME_CALL"), (100, 150, "UNTRACED")]
+
+
+@pytest.mark.parametrize(("first", "last", "source"), [(7, 9, 8), (9, 7, 30)])
+def test_a_wait_without_work_on_either_stream_holds_nothing(first, last, source):
+    """Nothing follows on stream 7, or nothing had been launched on the other one."""
+    b = TraceBuilder()
+    b.step(1, 0, 40)
+    b.launch(0, 4, 10, 40, name="first", stream=first)
+    b.launch(5, 4, 12, 60, name="other", stream=8)
+    b.api("cudaEventRecord", 10, 1, correlation=900)
+    b.api("cudaStreamWaitEvent", 12, 1, correlation=901)
+    more = {"wait_on_stream": source, "wait_on_cuda_event_record_corr_id": 900}
+    sync_record(b, "Stream Wait Event", 12, stream=7, correlation=901, **more)
+    b.launch(14, 4, 80, 60, name="last", stream=last)
+    assert kernels(b) == {"last"}

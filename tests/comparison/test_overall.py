@@ -12,7 +12,8 @@ from tests.builder import TraceBuilder
 from tests.comparison.make import side_from, training
 from tests.examples import examples
 from traceanalyze.comparison.attribution import parts
-from traceanalyze.comparison.overall import time_rows
+from traceanalyze.comparison.overall import Row, overall_table, time_rows
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.peaks import peak_rows
 from traceanalyze.comparison.side import side
 from traceanalyze.model.columns import Sparse
@@ -270,3 +271,10 @@ def test_cores_and_counters_of_an_npu_tell_its_units():
     assert found["compute/matmul/cube"] == (10.0 + 13.0, 2)
     assert found["compute/matmul/vector"] == (11.0, 1)
     assert found["compute/matmul/units_unknown"] == (12.0, 1)
+
+
+def test_times_and_numbers_of_a_row_are_those_of_each_side_for_one_step():
+    rows = [Row("step", 0, 200, 400), Row("compute", 0, 100, 50, (6, 10))]
+    (row,) = overall_table(rows, (200, 400), PerStep(2, 5, -200)).records()
+    assert (row.index, row.base_number, row.candidate_number) == ("compute", 3.0, 2.0)
+    assert (row.base_share, row.candidate_share) == (0.5, 0.125)

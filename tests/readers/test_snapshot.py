@@ -210,3 +210,15 @@ def test_stacks_are_numbered_as_they_appear_wherever_they_lie_in_memory():
     table = StackTable("x", identity=True)
     stack, _ = table.codes([{"frames": frames} for frames in lists])
     assert stack.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("stream", "vendor"), [(65_537, "npu"), (65_536, "cuda")])
+def test_an_npu_is_known_by_streams_that_are_pointers(tmp_path: Path, stream: int, vendor: str) -> None:
+    bare = copy.deepcopy({"segments": SMALL["segments"], "device_traces": SMALL["device_traces"]})
+    bare["segments"][0]["stream"] = stream
+    for event in bare["device_traces"][0]:
+        del event["time_us"]
+    assert read_snapshot(written(tmp_path, pickle.dumps(bare))).vendor == vendor
+    for event in bare["device_traces"][0]:
+        event["time_us"] = 10
+    assert read_snapshot(written(tmp_path, pickle.dumps(bare))).vendor == "cuda"

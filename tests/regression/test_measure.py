@@ -9,8 +9,9 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.errors import InputError
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.regression.budget import Settings
+from traceanalyze.regression.explain import Explain
 from traceanalyze.regression.rank_sample import rank_sample
-from traceanalyze.regression.samples import combined, count_findings
+from traceanalyze.regression.samples import Place, combined, count_findings
 
 COPY = {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)"}
 
@@ -269,3 +270,21 @@ def test_findings_are_counted_by_rule():
     assert found.by_rule["DAT101"] == 1
     assert found.severe >= 1
     assert "DAT101" not in count_findings(training().trace(), Options()).by_rule
+
+
+@pytest.mark.parametrize(
+    ("wait", "kernels", "rule", "severe"),
+    [(300, 2, ("HST107", "python-gap"), True), (100, 8, ("DAT101", "loader-wait"), False)],
+)
+def test_a_finding_with_a_line_is_kept_with_its_place_and_whether_it_is_severe(wait, kernels, rule, severe):
+    b = training(wait=wait, kernels=kernels)
+    for number in range(4):
+        b.python("train.py(3): load", 1000 * number + 10, wait)
+    assert count_findings(b.trace(), Options()).places == (Place(*rule, severe, "train.py", 3),)
+
+
+def test_steps_marked_on_a_device_that_did_nothing_explain_nothing():
+    b = TraceBuilder()
+    for number in range(3):
+        b.event("gpu_user_annotation", f"ProfilerStep#{number}", 1000 * number, 900, pid=0, tid=7, device=0, stream=7)
+    assert measured(b).explain == Explain(2, {})

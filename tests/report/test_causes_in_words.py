@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.causes.make import finding
+from tests.causes.make import MS, finding, ints, rank, recording
 from traceanalyze.causes.results import Cause
+from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING, WAITING
-from traceanalyze.report.contents.causes import sentence, title
+from traceanalyze.report.contents.causes import causes_table, sentence, title
 from traceanalyze.rules.finding import Severity
 
 
@@ -36,3 +37,15 @@ def test_waiting_for_ranks_that_were_not_recorded_has_its_own_name(said, name, k
 def test_the_cause_of_a_rule_is_called_as_the_rule():
     one = Cause(finding("DAT101", 5), Severity.LOW, ("0",), 1, 0)
     assert title(one) == "rule_DAT101"
+
+
+def test_only_of_several_recordings_a_cause_tells_which_one_it_is_of():
+    fault = finding("DAT101", 20)
+    late = recording(rank("0", fault, costs=[ints(*[20 * MS] * 4)], first=100))
+
+    def place(*recordings):
+        (one,) = causes_table(synthesize(recordings, [])).records()
+        return one.recording, one.since_recording, one.since_step
+
+    assert place(late) == (None, None, None)
+    assert place(recording(rank("0")), late) == (2, 2, "100")

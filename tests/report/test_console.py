@@ -8,15 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from tests.report.make import MS, analysis, empty, gaps_of, host_only, whole_trace, with_table
+from tests.report.make import MS, analysis, empty, gaps_of, host_only, table_of_rows, whole_trace, with_table
 from traceanalyze.analyses.idle.idle import IDLE_CAUSES
 from traceanalyze.analyses.idle.syncs import SYNC_POINTS
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Column, Kind
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.report.console import Style, render, render_all, style_for
+from traceanalyze.report.console import Style, curve_lines, render, render_all, style_for
 from traceanalyze.report.console.style import NARROW, display_width
 from traceanalyze.report.console.tables import Field, fit
 from traceanalyze.report.contents import Scope, build_report
+from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import View
 
 WORLD = [analysis(rank=rank, times=(100.0 + 5 * rank,), comm=0.2, hidden=0.1) for rank in range(3)]
@@ -208,3 +210,11 @@ def test_what_is_known_to_be_narrow_is():
     assert len(narrow) > 800
     assert {wcswidth(text) for text in narrow} == {1}
     assert display_width("\033[36m██\033[0m 12 µs 时间") == 2 + 7 + 4
+
+
+def test_a_curve_whose_rows_are_all_at_one_time_stands_in_its_first_column():
+    columns = (Column("at", Kind.COUNT), Column("reserved", Kind.MEMORY), Column("used", Kind.MEMORY))
+    table = table_of_rows("curve", columns, [(7, 8, 8), (7, 8, 4)], plot=("reserved", "used"))
+    lines = curve_lines(table, Formatter(texts()), Style(width=12, unicode=False))
+    # Full up to the highest value of that time, then its last one goes on: half used, all reserved.
+    assert [line.partition("|")[2] for line in lines] == ["#......"] * 4 + ["#######"] * 4

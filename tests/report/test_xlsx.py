@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from dataclasses import replace
+from datetime import datetime
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
@@ -278,7 +279,7 @@ def test_properties_name_tool_version_and_input(book):
     assert book.properties.creator == "traceanalyze 1.2.3"
     assert book.properties.title == "traceanalyze · run"
     assert book.properties.subject == "sample.pt.trace.json"
-    assert book.properties.created.year == 1980
+    assert book.properties.created == datetime(1980, 1, 1)
 
 
 def test_the_summary_has_verdict_split_figures_quality_and_a_chart(book):

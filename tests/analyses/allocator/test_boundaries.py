@@ -11,17 +11,17 @@ import pytest
 
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import KIB, MIB, Allocator
-from tests.simulate.allocator.programs import LOAD_LINE, Loop, engine, module, train, user
+from tests.simulate.allocator.programs import LEAK_LINE, LOAD_LINE, Loop, engine, module, train, user
 from traceanalyze.analyses.memory import fragmentation
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.device_calls import churn, out_of_memory, release_runs
+from traceanalyze.analyses.memory.device_calls import churn, device_calls, out_of_memory, release_runs
 from traceanalyze.analyses.memory.holes import Domain, Free, Holes
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.patterns import settings_remarks, truncation
 from traceanalyze.analyses.memory.rounding import Rules
 from traceanalyze.analyses.memory.timeline import timeline_tables
 from traceanalyze.model.snapshot import CATEGORIES, Action, MemoryTimeline
-from traceanalyze.model.table import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -460,3 +460,27 @@ def test_tensors_by_category_at_the_peak_and_over_time() -> None:
     assert curve.column("since_start_ns") == (0, 10, 30)
     assert curve.column("total_bytes") == (55, 60, 25)
     assert curve.column(f"{CATEGORIES[4]}_bytes") == (45, 20, 0)
+
+
+def test_what_was_asked_for_in_a_call_follows_its_last_event_at_once() -> None:
+    free, growth = Action.SEGMENT_FREE, Action.SEGMENT_ALLOC
+    rows = [
+        *((free, 1, 4), (growth, 1, 5), (Action.ALLOC, 1, 3)),
+        *((growth, 2, 6), (Action.ALLOC, 3, 9)),
+        *((free, 4, 7), (Action.OOM, 4, 20)),
+        *((growth, 5, 8), (Action.FREE_COMPLETED, 5, 9)),
+        (free, 6, 2),
+    ]
+    columns = dict(zip(("action", "call", "size"), np.array(rows, np.int64).T, strict=True))
+    table = runs((0, "release_retry", 4, 4), (5, "release_failed_retry", 7, 0), (9, "release_gc", 2, 0))
+    calls = device_calls(SimpleNamespace(history=Rows(**columns), once=lambda _: table))  # type: ignore[arg-type]
+    assert (calls.first.tolist(), calls.last.tolist()) == ([0, 3, 5, 7, 9], [1, 3, 5, 7, 9])
+    assert calls.kind == ("release_retry", "release_growth", "release_failed_retry", "release_growth", "release_gc")
+    assert calls.request.tolist() == [3, 0, 20, 0, 0]
+    assert (calls.grown.tolist(), calls.released.tolist()) == ([5, 6, 0, 8, 0], [4, 0, 7, 0, 2])
+
+
+def test_one_byte_that_every_step_keeps_is_a_leak(tmp_path: Path) -> None:
+    found = analysed(train(Loop(leak=1), Allocator()), tmp_path)
+    assert not isinstance(found.leaks, NotMeasured)
+    assert [(one.line, one.per_step) for one in found.leaks] == [(f"train.py:{LEAK_LINE} train", 1)]

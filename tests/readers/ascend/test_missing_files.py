@@ -17,6 +17,7 @@ from tests.readers.ascend.test_comm_tables import RANKS
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.readers.ascend.folder import Profile, profile_of
 
 if TYPE_CHECKING:
     from traceanalyze.report.model import Report
@@ -159,3 +160,10 @@ def test_pipes_in_place_of_files_are_not_waited_for(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "traceanalyze", str(home), "-v"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "profiler_info_0.json cannot be read and was left out" in " ".join(done.stdout.split())
+
+
+def test_beside_a_file_in_a_folder_that_cannot_be_listed_is_nothing(tmp_path: Path, monkeypatch) -> None:
+    timeline = without(tmp_path, "text") / OUTPUT / "trace_view.json"
+    assert profile_of(timeline).info is not None
+    monkeypatch.setattr(Path, "iterdir", lambda folder: (_ for _ in ()).throw(PermissionError(folder)))
+    assert profile_of(timeline) == Profile(timeline, timeline.parent, timeline=timeline)

@@ -307,3 +307,13 @@ def test_utilisation_is_told_chunk_by_chunk_and_ends_at_zero():
     assert values[-1] == 0
     assert ((values >= 0) & (values <= 100)).all()
     assert (values[:-1] * np.diff(found.t)).sum() / 100 == 130_000
+
+
+def test_findings_are_drawn_right_below_the_steps():
+    spans = np.array([[1_000_000, 1_040_000]], np.int64)
+    one = Finding(rule="DAT101", slug="loader-wait", text="waits", saving=40_000, intervals=spans)
+    first, second, *others = (each.title for each in made(two_steps(), [one])[0].slices)
+    assert (first, second.partition(":")[0]) == ("steps", "finding DAT101")
+    assert [title.partition(" ·")[0] for title in others] == [
+        *("phases", "idle device, by cause", "sync points", "critical path"),
+    ]

@@ -138,6 +138,13 @@ def waiting(*, wait, after=2000, under=None, optimizer=False, tid=1):
     return body
 
 
+def launched_first(b, at, number):
+    """The optimizer's kernel, which follows the collective, was launched by the first call of all."""
+    b.annotation("Optimizer.step#SGD.step", at + 2, 20)
+    compute(b, at + 3, at + 1900, 2000)
+    reduce(b, at + 100, at + 1000, 900, wait=True)
+
+
 def beside(slower):
     """Kernels of 200 µs, half of them under communication."""
 
@@ -633,6 +640,7 @@ SILENT = {
         steps(waiting(wait=True, optimizer=True)),
         steps(waiting(wait=True, under="autograd::engine::evaluate_function: MyBackward")),
         steps(waiting(wait=True, tid=2)),
+        program(launched_first, steps=1, length=STEP),
     ],
     "COM108": [steps(beside(1.05)), npu_beside(250, 240), npu_beside(400, 400), npu_beside(230, 100)],
     "COM109": [

@@ -201,3 +201,20 @@ def test_pauses_at_different_steps_are_found_and_at_the_same_are_not():
 def test_of_a_single_rank_rules_about_ranks_say_what_they_need():
     found = judged(program(busy), "RNK101")
     assert [one.reason for one in found.not_applicable] == ["no_other_ranks"]
+
+
+@pytest.mark.parametrize(("name", "sends", "count"), [("pp", True, 0), ("pp", False, 1), ("dp", True, 1)])
+def test_stages_of_a_pipeline_that_send_to_each_other_have_unequal_work_by_design(name, sends, count):
+    ranks = [
+        rank(
+            number,
+            *[(step, "all_reduce", 64, 10 * MS * step + MS * number, 10 * MS * step + 2 * MS) for step in range(3)],
+            *[(step, "send", 8, 10 * MS * step + 3 * MS, 10 * MS * step + 4 * MS) for step in range(3) if sends],
+            steps=STEPS,
+            length=10 * MS,
+            group=Group(name, (0, 1), 2),
+            compute=MS * (number + 1),
+        )
+        for number in range(2)
+    ]
+    assert len(said(ranks, "RNK102").findings) == count

@@ -217,9 +217,7 @@ def _silence(context: Context) -> Intervals:
     free = Intervals(free.start[long], free.end[long])
     # Each edge cuts the stretch that it lies in: somebody was awake then.
     edges = distinct(np.concatenate((events.ts[rows], events.ts[rows] + events.dur[rows])))
-    at = np.searchsorted(free.start, edges, "right") - 1
-    inside = (at >= 0) & (edges > free.start[at]) & (edges < free.end[at]) if len(free.start) else at >= 0
-    cuts = edges[inside]
+    cuts = edges[intervals.contains(free, edges)]
     return Intervals(np.sort(np.concatenate((free.start, cuts))), np.sort(np.concatenate((free.end, cuts))))
 
 
