@@ -106,3 +106,46 @@ def test_sites_are_told_apart_by_the_users_line():
         b.api("cudaStreamSynchronize", t + 10, 20.5)
     b.launch(350, 1, 360, 10)
     assert {site.frame: site.count for site in sites(b)} == {"train.py(10): loop": 2, "train.py(20): loop": 1}
+
+
+def test_a_copy_that_waits_for_its_own_end_drains_the_device():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(0, 1, 0, 50)
+    b.copy(20, 70, 80, 10, api="cudaMemcpy", name="Memcpy DtoH (Device -> Pageable)")
+    b.launch(60, 1, 90, 50, tid=2)
+    b.launch(145, 1, 150, 50)
+    (site,) = sites(b)
+    assert (site.call, site.idle_caused_ns) == ("cudaMemcpy", 30_000)
+    assert b.table("gaps").column("trigger")[0] == "sync_drained"
+
+
+def test_a_kernel_of_unknown_launch_may_have_been_launched_after_the_wait():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(0, 1, 0, 50)
+    b.api("cudaStreamSynchronize", 20, 100)
+    b.device(100, 50)
+    b.launch(140, 1, 150, 50)
+    assert [site.idle_caused_ns for site in sites(b)] == [50_000]
+    assert b.table("gaps").column("trigger") == ("sync_drained",)
+
+
+def test_calls_under_the_very_first_operator_are_one_sync_point_too():
+    b = TraceBuilder()
+    b.op("aten::item", 10, 40)
+    b.step(1, 0, 200)
+    b.launch(0, 1, 1, 5)
+    b.api("cudaStreamSynchronize", 15, 5)
+    b.api("cudaStreamSynchronize", 25, 5)
+    b.launch(90, 1, 100, 50)
+    (site,) = sites(b)
+    assert (site.op, site.call, site.count, site.blocked_ns) == ("aten::item", "cudaStreamSynchronize", 1, 10_000)
+
+
+def test_the_only_call_of_a_trace_may_be_a_wait():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.device(0, 50)
+    b.api("cudaStreamSynchronize", 10, 45)
+    assert [(site.call, site.count, site.blocked_ns) for site in sites(b)] == [("cudaStreamSynchronize", 1, 45_000)]

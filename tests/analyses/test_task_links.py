@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from tests.ascend_builder import AscendBuilder
+from tests.ascend_builder import PID, QUEUE_THREAD, AscendBuilder
 from traceanalyze.analyses.communication.parts import NETWORK, ON_DEVICE, went_over
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.host.links import enqueuing_calls
 from traceanalyze.analyses.options import Options
 
 PART = (0, "Memcpy", 10.0, 5.0, 1)
@@ -33,3 +36,20 @@ def test_link_and_transport_tell(link, transport, network, on_device):
     rows = context.trace.events.fields["part_of"].row.astype("int64")
     assert went_over(context, rows, NETWORK).tolist() == [network]
     assert went_over(context, rows, ON_DEVICE).tolist() == [on_device]
+
+
+@pytest.mark.parametrize("queue_first", [True, False])
+def test_what_runs_inside_an_entry_of_the_queue_was_asked_for_where_it_was_put_in(queue_first):
+    """Whatever stands first in the file."""
+    b = AscendBuilder()
+    put = partial(b.event, "Enqueue", PID, PID, 10, 2, "enqueue", correlation_id=1)
+    if not queue_first:
+        put()
+    b.event("Dequeue@aclnnMul", PID, QUEUE_THREAD, 20, 30, "dequeue", correlation_id=1)
+    b.call("Node@launch", 25, 1, tid=QUEUE_THREAD)
+    if queue_first:
+        put()
+    context = Context(b.trace(), Options())
+    names = list(context.trace.strings.texts(context.calls.name))
+    behind = dict(zip(names, enqueuing_calls(context.trace, context.calls).tolist(), strict=True))
+    assert (behind["Node@launch"], behind["Enqueue"]) == (names.index("Enqueue"), -1)

@@ -376,3 +376,9 @@ def test_a_slow_rank_costs_what_the_simulation_gains_without_it(whole):
     assert (first["rule_id"], first["on_ranks"]) == ("RNK101", "2")
     assert first["gain_ns"] == pytest.approx(true, rel=0.25)
     assert "Rank 2 limited this run" in said(report)
+
+
+def test_why_the_only_file_cannot_be_used_is_said(tmp_path):
+    (tmp_path / "bad.pickle").write_bytes(b"\x80\x04broken")
+    with pytest.raises(InputError, match=r"bad\.pickle: this pickle is truncated or damaged"):
+        traceanalyze.postmortem(tmp_path)

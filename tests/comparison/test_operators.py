@@ -279,3 +279,22 @@ def test_a_side_against_itself_has_no_difference(count):
         made.step().op("aten::mm", 3).op("CompiledFunction", 2, inside=[("aten::add", 1)]).unlinked(1)
     assert all(one == other for one, other in told(pairs(made, made)))
     assert all(one == other for one, other in totals(made, made).values())
+
+
+def test_calls_of_all_threads_stand_in_the_order_of_time_also_new_ones():
+    def one(first, *names):
+        found = Program().step()
+        for at, name in enumerate(names):
+            found.builder.op(name, first + 100 * at, 10)
+            found.builder.launch(first + 100 * at + 1, 1, 5000 + 100 * at, 90)
+        found.builder.op("aten::other", 0, 10, tid=2)
+        found.builder.launch(2, 1, 6000, 10, tid=2)
+        return found
+
+    assert told(pairs(one(100, "aten::mm"), one(0, "aten::new", "aten::mm"))) == [
+        (None, ("aten::new", 90.0)),
+        (("aten::other", 10.0),) * 2,
+        (("aten::mm", 90.0),) * 2,
+    ]
+    later = one(0.001, "aten::mm")
+    assert told(pairs(later, later)) == [(("aten::other", 10.0),) * 2, (("aten::mm", 90.0),) * 2]

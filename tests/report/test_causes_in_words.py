@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.causes.make import MS, finding, ints, rank, recording
+from tests.causes.make import MS, finding, ints, rank, recording, trouble
 from traceanalyze.causes.results import Cause
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING, WAITING
-from traceanalyze.report.contents.causes import causes_table, sentence, title
+from traceanalyze.report.contents.causes import actions, causes_table, sentence, title
 from traceanalyze.rules.finding import Severity
 
 
@@ -49,3 +49,13 @@ def test_only_of_several_recordings_a_cause_tells_which_one_it_is_of():
 
     assert place(late) == (None, None, None)
     assert place(recording(rank("0")), late) == (2, 2, "100")
+
+
+@pytest.mark.parametrize(("told", "advised"), [("info", []), ("warn", [()]), (0, []), (1, [("cheaper_samples",)])])
+def test_advice_is_given_on_warnings_of_snapshots_and_on_what_costs_a_hundredth_of_the_step(told, advised):
+    """Milliseconds of 100, or how severe a finding of a snapshot is."""
+    if isinstance(told, str):
+        found = synthesize([], [trouble(severity=told)])
+    else:
+        found = synthesize([recording(rank("0", finding("DAT101", told), costs=[ints(*[told * MS] * 4)]))], [])
+    assert [keys for _, keys in actions(found)] == advised

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.kernel.cases import (
@@ -9,6 +11,7 @@ from tests.rules.kernel.cases import (
     CAST,
     CHAIN,
     CONTIGUOUS,
+    FLASH,
     GATHER,
     NORM,
     ROTARY,
@@ -99,3 +102,9 @@ def test_a_volta_is_not_told_to_use_tf32():
     found = finding(steps([mm(2000, **FLOAT)], device=volta), "KRN101")
     assert found.sentence == "volta"
     assert "tf32" not in found.advice
+
+
+def test_of_operators_far_below_their_roofline_the_three_that_take_most_are_told():
+    four = [replace(FLASH, dur=900 - 100 * n, shapes=[[64 + n, 64], [64, 64]]) for n in range(4)]
+    found = judged(steps(four), "KRN119").findings
+    assert [one.scope.ops for one in found] == [(f"aten::mm {64 + n}×64, 64×64",) for n in range(3)]
