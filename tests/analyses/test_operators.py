@@ -1,7 +1,13 @@
 """Operators on hand-made traces: self and total time, recursion, device time (definitions §§8, 9)."""
 
+import pytest
+
 from tests.builder import TraceBuilder
+from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
 from traceanalyze.model.table import Kind, NotMeasured
+from traceanalyze.model.vocabulary import Detail
 
 
 def operators(b, table="operators"):
@@ -211,3 +217,22 @@ def test_the_share_of_a_single_nanosecond_is_all():
     b.launch(11, 1, 20, 0.001)
     b.op("aten::t", 30, 5)
     assert [operators(b)[name].device_share for name in ("aten::mm", "aten::t")] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "detail", "shown"),
+    [
+        (True, Detail.NORMAL, None),
+        (False, Detail.NORMAL, NotMeasured("no_shapes")),
+        (False, Detail.VERBOSE, NotMeasured("no_shapes")),
+        (True, Detail.VERBOSE, [("aten::mm", "[[2, 3]]")]),
+    ],
+)
+def test_shapes_are_for_those_who_ask_for_all_but_that_they_are_missing_for_everybody(shapes, detail, shown):
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.op("aten::mm", 10, 30, **({"Input Dims": [[2, 3]]} if shapes else {}))
+    b.launch(22, 4, 50, 20)
+    table = analyze_context(Context(b.trace(), Options()), detail).tables.get("operator_shapes")
+    rows = None if table is None else table.absent or [(row.op, row.shapes) for row in table.records()]
+    assert rows == shown

@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from tests.ascend_builder import PID, QUEUE_THREAD, AscendBuilder
-from traceanalyze.analyses.communication.parts import NETWORK, ON_DEVICE, went_over
+from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.communication.parts import NETWORK, ON_DEVICE, collective_parts, went_over
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.links import enqueuing_calls
 from traceanalyze.analyses.options import Options
@@ -53,3 +54,17 @@ def test_what_runs_inside_an_entry_of_the_queue_was_asked_for_where_it_was_put_i
     names = list(context.trace.strings.texts(context.calls.name))
     behind = dict(zip(names, enqueuing_calls(context.trace, context.calls).tolist(), strict=True))
     assert (behind["Node@launch"], behind["Enqueue"]) == (names.index("Enqueue"), -1)
+
+
+def test_the_longest_wait_of_a_collective_and_the_rank_it_was_for():
+    """Also where the collective is the first event of all."""
+    b = AscendBuilder()
+    parts = [(0, "Notify_Wait", 1, 5, 1), (1, "Notify_Wait", 2, 9, 2), (0, "Memcpy", 12, 5, 1)]
+    b.collective("hcom_allReduce__1", 0, 30, parts)
+    context = Context(b.trace(), Options())
+    found = context.once(collective_parts)
+    assert (context.device.row[0], found.recorded.tolist()) == (0, [True])
+    assert (found.start.tolist(), found.end.tolist()) == ([12_000], [17_000])
+    assert (found.longest_wait.tolist(), found.waited_for.tolist()) == ([9_000], [2])
+    (row,) = analyze_context(context).records("collectives")
+    assert (row.wait_ns, row.transfer_ns, row.waited_for) == (25_000, 5_000, 2)

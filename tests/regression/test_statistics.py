@@ -162,3 +162,11 @@ def test_outliers_and_drift():
     assert outliers([100, 130]) == []
     assert drifts([100, 100.1, 100, 110, 110.1, 110])
     assert not drifts([100, 104, 98, 101, 99, 103])
+    # The first half is all that comes before the second.
+    assert not drifts([100, 100, 110, 110, 110, 110, 110, 110, 110, 110])
+    assert drifts([100, 100, 100, 100, 100, 110, 110, 110, 100, 100])
+    # From six steps on, by more than a hundredth.
+    assert drifts([100, 100, 100, 102, 102, 102])
+    assert not drifts([100, 100, 102, 102, 102])
+    assert not drifts([99.5, 99.5, 99.5, 100.5, 100.5, 100.5])
+    assert drifts([99.4, 99.4, 99.4, 100.5, 100.5, 100.5])
