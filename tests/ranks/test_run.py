@@ -64,3 +64,11 @@ def test_who_wants_no_more_results_waits_for_no_more_work():
 
 def test_where_processes_die_this_one_does_the_work():
     assert list(map_ranks(killed_elsewhere, [os.getpid()] * 2, 2)) == [os.getpid()] * 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cores", "workers"), [([LARGE // 2] * 2, 8, 2), ([LARGE] * 5, 8, 2), ([LARGE] * 5, 1, 1)]
+)
+def test_two_processes_at_most_are_worth_their_start(monkeypatch, sizes, cores, workers):
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert workers_for(sizes) == workers

@@ -9,6 +9,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.errors import InputError
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.regression.budget import Settings
+from traceanalyze.regression.environment import KEYS, run_environment
 from traceanalyze.regression.explain import Explain
 from traceanalyze.regression.rank_sample import rank_sample
 from traceanalyze.regression.samples import Place, combined, count_findings
@@ -288,3 +289,23 @@ def test_steps_marked_on_a_device_that_did_nothing_explain_nothing():
     for number in range(3):
         b.event("gpu_user_annotation", f"ProfilerStep#{number}", 1000 * number, 900, pid=0, tid=7, device=0, stream=7)
     assert measured(b).explain == Explain(2, {})
+
+
+@pytest.mark.parametrize(("stated", "ranks", "size"), [(None, 1, None), (None, 2, 2), (8, 1, 8), (8, 2, 8)])
+def test_a_run_has_as_many_ranks_as_stated_or_as_there_are_of_several(stated, ranks, size):
+    one = dict.fromkeys(KEYS) | {"device_count": 1, "world_size": stated}
+    found = run_environment([one] * ranks, 3)
+    assert (found["world_size"], found["device_count"], found["usable_steps"]) == (size, ranks, 3)
+
+
+@pytest.mark.parametrize(("calls", "points"), [(0, 0), (1, 1), (2, 1)])
+def test_calls_under_the_very_first_operator_are_one_sync_point(calls, points):
+    b = TraceBuilder()
+    b.step(0, 0, 100)
+    b.op("aten::item", 10, 30)
+    for call in range(calls):
+        b.api("cudaStreamSynchronize", 12 + 8 * call, 5)
+    b.launch(60, 5, 70, 10)
+    b.step(1, 100, 100)
+    b.launch(160, 5, 170, 10)
+    assert values(b, "sync.count", warmup_steps=0) == [points, 0]

@@ -13,6 +13,7 @@ from tests.regression.make import run, runs
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.regression.budget import Budget, read_budget
+from traceanalyze.regression.explain import WhyRow
 from traceanalyze.regression.results import Overall, SideSummary, Verdict
 from traceanalyze.regression.samples import Sample
 from traceanalyze.regression.verdict import gate
@@ -327,3 +328,8 @@ def test_few_steps_are_told():
 
 def test_the_default_budget_is_that_of_an_empty_file():
     assert read_budget(b"", "x").budget.rules == Budget().rules
+
+
+def test_a_row_without_counts_has_none():
+    row = WhyRow("compute", "", "", 10.0, 12.0)
+    assert (row.baseline_count, row.candidate_count, row.change) == (0, 0, 2.0)
