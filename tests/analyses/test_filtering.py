@@ -8,6 +8,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
+from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,3 +80,13 @@ def test_links_and_operators_of_what_is_left_stay_right(path: Path) -> None:
     assert times["aten::b"] == 30_000
     assert times["aten::a"] == 0
     assert "analyze" in traceanalyze.__all__
+
+
+def test_records_of_the_allocator_count_from_the_begin_of_the_chosen_time_and_before_its_end() -> None:
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.launch(1, 2, 10, 80)
+    for at in (5, 19.999, 20, 59.999, 60, 90):
+        b.memory(at, 8, allocated=8, reserved=16)
+    (row,) = b.rows("memory", Options(keep=Filter(time=(20_000, 60_000))))
+    assert row.records == 2
