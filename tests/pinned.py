@@ -1,0 +1,399 @@
+"""Fingerprints of all that the tool makes of samples and simulated programs, room by room: `pins/ROOM.json`.
+
+They say what a change moves, not what is right: other tests have their answers from elsewhere. After a change that is
+meant, `python -m tests.pinned` writes them anew; the difference names every case and table that has moved. Look at
+these before you commit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "sample_traces"
+_FOLDER = Path(__file__).parent / "pins"
+_SKIPPED = frozenset({"path", "files", "run_files", "recordings", "compare_sides"})
+"""Keys of what names files, or how large they are, which differ between machines."""
+
+Parts = Iterator[tuple[str, object]]
+"""What is pinned of a case: names and values."""
+
+
+def fingerprint(value: object) -> str:
+    """The same for equal values on every machine: of floats nine digits count."""
+    return hashlib.blake2b(_plain(value).encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    if isinstance(value, str | Path):
+        return repr(str(value).replace(str(ROOT), ""))
+    if isinstance(value, Mapping):
+        return "{" + ",".join(sorted(f"{_plain(key)}:{_plain(each)}" for key, each in value.items())) + "}"
+    if isinstance(value, set | frozenset):
+        return "{" + ",".join(sorted(map(_plain, value))) + "}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = ((each.name, getattr(value, each.name)) for each in dataclasses.fields(value))
+        return f"{type(value).__name__}({','.join(f'{name}={_plain(each)}' for name, each in fields)})"
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return "[" + ",".join(map(_plain, value)) + "]"
+    return repr(value)
+
+
+def tables(found: Any, before: str = "") -> Parts:
+    """Every table: its columns, its rows and what it notes."""
+    for table in found:
+        if table.key not in _SKIPPED:
+            columns = [(each.key, each.kind, each.minor) for each in table.columns]
+            yield (
+                f"{before}{table.key}",
+                (columns, table.rows, table.total, table.notes, table.title_values, table.detail),
+            )
+
+
+def pins(room: str) -> dict[str, dict[str, str]]:
+    """What is written down of a room."""
+    found: dict[str, dict[str, str]] = json.loads((_FOLDER / f"{room}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def case(parts: Callable[[], Parts]) -> dict[str, str]:
+    """Fingerprints of one case."""
+    return {name: fingerprint(value) for name, value in parts()}
+
+
+# ---------------------------------------------------------------------------------------------- what the rooms make
+
+
+TRACES = (
+    *("cpu_slow_loader", "cpu_training", "gpu_2021_layout", "gpu_data_loading", "gpu_healthy", "gpu_launch_bound"),
+    *("gpu_npu_pair/gpu", "gpu_npu_pair/npu/rank0_ascend_pt", "gpu_sync", "gpu_two_ranks", "npu_training"),
+)
+MEMORY = ("churn", "fragmentation", "healthy", "leak", "out_of_memory")
+PAIRS = (
+    ("gpu_sync", "gpu_healthy"),
+    ("gpu_npu_pair/gpu", "gpu_npu_pair/npu/rank0_ascend_pt"),
+    ("gpu_two_ranks", "gpu_healthy"),
+    ("cpu_training", "cpu_slow_loader"),
+    ("gpu_launch_bound", "npu_training"),
+)
+
+
+@cache
+def workloads() -> dict[str, Any]:
+    """Simulated programs by name: each fault alone, on a GPU, and some on an NPU."""
+    from tests.simulate.healthy import on_npu
+    from tests.simulate.test_faults import CASES
+    from tests.simulate.workload import Fault
+
+    found = {
+        name: dataclasses.replace(plain, faults=(Fault(name, size),)) for name, (plain, size) in sorted(CASES.items())
+    }
+    npu = ("slow_loader", "item_sync", "straggler", "small_kernels", "exposed_comm")
+    return found | {f"npu {name}": on_npu(found[name]) for name in npu}
+
+
+@cache
+def _ranks(name: str) -> list[tuple[Any, Any]]:
+    """Context and analyses of each rank of a simulated program."""
+    from tests.simulate.judge import _trace
+    from tests.simulate.simulate import simulate
+    from tests.simulate.writers.layouts import TODAY
+    from traceanalyze.analyses.analyze import analyze_context
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.options import Options
+
+    contexts = [Context(_trace(each, TODAY.name), Options()) for each in simulate(workloads()[name])]
+    return [(each, analyze_context(each)) for each in contexts]
+
+
+@cache
+def _report(name: str) -> Any:
+    import traceanalyze
+
+    return traceanalyze.analyze(SAMPLES / name)
+
+
+@cache
+def _memory(name: str) -> Any:
+    import traceanalyze
+
+    return traceanalyze.memory(SAMPLES / "memory" / name)
+
+
+@cache
+def _compared(base: str, candidate: str) -> Any:
+    import traceanalyze
+
+    return traceanalyze.compare(SAMPLES / base, SAMPLES / candidate)
+
+
+@cache
+def _gate(base: str, candidate: str) -> Any:
+    import traceanalyze
+
+    return traceanalyze.gate(SAMPLES / candidate, SAMPLES / base)
+
+
+@cache
+def _postmortem(name: str) -> Any:
+    import traceanalyze
+
+    return traceanalyze.postmortem(SAMPLES / name)
+
+
+def _analyses(name: str) -> Parts:
+    if name in workloads():
+        for number, (_, analysis) in enumerate(_ranks(name)):
+            yield from tables(analysis.tables.values(), f"{number}.")
+            yield f"{number}.checks", analysis.checks
+            yield f"{number}.partitions", analysis.partitions
+            yield f"{number}.steps", analysis.steps
+            yield f"{number}.idle", analysis.idle
+    elif name in MEMORY:
+        for rank in _memory(name).ranks:
+            yield from tables(rank.tables)
+            yield "checks", rank.checks
+    else:
+        for number, analysis in enumerate(_report(name).analyses):
+            yield from tables(analysis.tables.values(), f"{number}.")
+            yield f"{number}.checks", analysis.checks
+
+
+def _of_ranks(name: str) -> Parts:
+    from traceanalyze.ranks.compare import cluster_tables, compare_ranks
+    from traceanalyze.ranks.summary import summarize
+
+    if name in TRACES:
+        found = _report(name)
+        yield from tables(table for table in found.summary)
+        return
+    summaries = [
+        dataclasses.replace(summarize(*each), rank=number, label=str(number))
+        for number, each in enumerate(_ranks(name))
+    ]
+    cluster = compare_ranks(summaries)
+    yield from tables(cluster_tables(cluster))
+    yield "waits", cluster.exposed_waits
+    yield "stragglers", cluster.stragglers
+    yield "stops", (cluster.stops, cluster.outside, cluster.missing_ranks, cluster.own_time)
+    for number, one in enumerate(summaries):
+        yield f"{number}.summary", [getattr(one, each.name) for each in dataclasses.fields(one)]
+
+
+def _findings(found: Any) -> list[object]:
+    return [
+        (
+            *(one.rule, one.sentence, one.severity, one.confidence, one.saving, one.bound, one.draws, one.advice),
+            *(one.count, one.scope, [(each.label, each.kind, each.value, each.line) for each in one.evidence]),
+        )
+        for one in found
+    ]
+
+
+def _rules(name: str) -> Parts:
+    if name in TRACES:
+        for number, rank in enumerate(_report(name).ranks):
+            yield f"{number}.findings", _findings(rank.findings)
+            yield (
+                f"{number}.not_judged",
+                next((table.rows for table in rank.tables if table.key == "rules_not_judged"), ()),
+            )
+        yield "run", _findings(_report(name).run_findings)
+        return
+    from tests.simulate.judge import judge
+
+    verdict = judge(workloads()[name])
+    for number, each in enumerate(verdict.ranks):
+        yield f"{number}.findings", _findings(each)
+    yield "run", _findings(verdict.run)
+
+
+def _comparison(name: str) -> Parts:
+    found = _compared(*name.split(" ~ "))
+    yield from tables(found.summary)
+    yield "verdict", found.verdict
+    yield "remarks", found.remarks
+
+
+def _regression(name: str) -> Parts:
+    found = _gate(*name.split(" ~ "))
+    yield from tables(each for each in found.summary if each.key != "gate_runs")
+    yield "verdict", (found.verdict, found.exit_code, found.reason, found.similarity)
+    yield "remarks", found.remarks
+    yield "metrics", [(one.name, one.difference, one.statistics, one.verdict, one.reason) for one in found.metrics]
+    yield "why", found.why
+    for side in (found.baseline, found.candidate):
+        for run in side.runs:
+            yield f"{side.label}.ranks", [one and (one.values, one.steps, one.findings) for one in run.ranks]
+
+
+def _causes(name: str) -> Parts:
+    found = _postmortem(name)
+    yield from tables(found.summary)
+    yield "verdict", found.verdict
+
+
+def _any_report(name: str) -> Any:
+    kind, _, rest = name.partition(" ")
+    made = {"memory": _memory, "postmortem": _postmortem}
+    if kind in {"compare", "gate"}:
+        return {"compare": _compared, "gate": _gate}[kind](*rest.split(" ~ "))
+    return made[kind](rest) if kind in made else _report(name)
+
+
+def _rendered(name: str) -> Parts:
+    import openpyxl
+
+    from traceanalyze.locales import texts
+    from traceanalyze.model.vocabulary import Detail
+    from traceanalyze.report import html, markdown, xlsx
+    from traceanalyze.report import json as json_report
+    from traceanalyze.report.console import Style, render
+    from traceanalyze.report.view import View
+
+    report = _any_report(name)
+    for width in (80, 140):
+        for detail in Detail:
+            yield f"console {detail.name} {width}", render(report, texts(), Style(width), View(detail))
+    yield "console zh", render(report, texts("zh"), Style(100), View())
+    yield "markdown", markdown.render([report], texts(), View())
+    pages = html.render([report], texts())
+    for number, part in enumerate(pages.replace(str(ROOT), "").split("<section")):
+        yield f"html {number}", part
+    yield "json", json_report.render([report], texts()).replace(str(ROOT), "").split("\n")
+    from io import BytesIO
+
+    with warnings.catch_warnings(action="ignore"):
+        book = openpyxl.load_workbook(BytesIO(xlsx.render([report], texts())))
+    for sheet in book:
+        cells = [
+            (cell.coordinate, cell.value, cell.number_format, cell.hyperlink and cell.hyperlink.location)
+            for row in sheet.iter_rows()
+            for cell in row
+            if cell.value is not None and str(SAMPLES) not in str(cell.value)
+        ]
+        widths = sorted((key, one.width, one.hidden) for key, one in sheet.column_dimensions.items())
+        yield f"sheet {sheet.title}", (cells, widths, sheet.freeze_panes, sheet.sheet_state, sheet.dimensions)
+    yield "book", (book.properties.creator, book.properties.created, book.properties.title)
+
+
+def _read(name: str) -> Parts:
+    import traceanalyze
+
+    if name in MEMORY:
+        for number, rank in enumerate(_memory(name).ranks):
+            yield from tables(rank.tables, f"{number}.")
+            yield f"{number}.notes", rank.headline
+        return
+    for number, trace in enumerate(traceanalyze.load(SAMPLES / name).traces):
+        events, text = trace.events, trace.strings.text
+        for key in ("ts", "dur", "track", "kind"):
+            yield f"{number}.{key}", getattr(events, key, None)
+        yield f"{number}.name", [text(code) for code in events.name.tolist()]
+        for key, column in sorted(events.fields.items()):
+            # Codes of texts that a set gave in any order.
+            texts = key.startswith("kernel_") or key == "op_type"
+            yield (
+                f"{number}.field {key}",
+                (column.row, list(map(text, column.value.tolist())) if texts else column.value),
+            )
+        for key, column in sorted(trace.instants.fields.items()):
+            yield f"{number}.instant {key}", (column.row, column.value)
+        yield (
+            f"{number}.origin",
+            dataclasses.replace(trace.origin, path="")
+            if dataclasses.is_dataclass(trace.origin)
+            else trace.origin._replace(path=""),
+        )
+        yield f"{number}.read", trace.read
+        yield f"{number}.rest", (trace.devices, trace.groups, trace.options, trace.base_ns, trace.resolution_ns)
+
+
+def _annotated(name: str) -> Parts:
+    import gzip
+    import tempfile
+
+    from traceanalyze.pipeline.perfetto import annotate
+
+    with tempfile.TemporaryDirectory() as folder:
+        for overlay in (False, True):
+            file = Path(folder) / f"{overlay}.json.gz"
+            yield f"notes {overlay}", annotate([str(SAMPLES / name)], str(file), overlay_only=overlay)
+            yield f"annotated {overlay}", gzip.decompress(file.read_bytes())
+
+
+def _pages(name: str) -> Parts:
+    from typer.testing import CliRunner
+
+    from traceanalyze.cli.app import app
+
+    for language in ("en", "zh"):
+        yield language, CliRunner().invoke(app, [*name.split(), "--help", "--lang", language], prog_name="x").output
+
+
+ROOMS: dict[str, tuple[Callable[[str], Parts], tuple[str, ...]]] = {
+    "analyses": (_analyses, (*TRACES, *MEMORY, *sorted(workloads()))),
+    "ranks": (_of_ranks, ("gpu_two_ranks", "straggler", "exposed_comm", "host_barrier", "npu straggler")),
+    "rules": (_rules, (*TRACES, *sorted(workloads()))),
+    "comparison": (_comparison, tuple(" ~ ".join(each) for each in PAIRS)),
+    "regression": (
+        _regression,
+        tuple(f"gpu_healthy ~ gpu_{name}" for name in ("sync", "data_loading", "launch_bound")),
+    ),
+    "causes": (_causes, ("gpu_two_ranks", "npu_training", "memory/with_trace", "cpu_slow_loader")),
+    "report": (
+        _rendered,
+        (
+            *("gpu_data_loading", "gpu_two_ranks", "npu_training", "cpu_training", "memory churn"),
+            *("memory out_of_memory", "postmortem memory/with_trace", "compare gpu_sync ~ gpu_healthy"),
+            *("compare gpu_npu_pair/gpu ~ gpu_npu_pair/npu/rank0_ascend_pt", "gate gpu_healthy ~ gpu_sync"),
+        ),
+    ),
+    "readers": (_read, (*TRACES, *MEMORY)),
+    "pipeline": (_annotated, ("gpu_data_loading", "gpu_two_ranks", "npu_training")),
+    "cli": (_pages, ("analyze", "compare", "memory", "postmortem", "gate", "record", "baseline update", "rule")),
+}
+"""Of each room what is pinned of a case, and its cases."""
+
+
+def made(room: str, name: str) -> dict[str, str]:
+    """Fingerprints as they are now."""
+    parts, _ = ROOMS[room]
+    return case(lambda: parts(name))
+
+
+def moved(room: str, name: str) -> list[str]:
+    """What of a case is another than what is written down."""
+    before, now = pins(room).get(name, {}), made(room, name)
+    return sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+
+
+def main(rooms: Sequence[str]) -> None:
+    """Write the fingerprints of some rooms, or of all."""
+    _FOLDER.mkdir(exist_ok=True)
+    for room in rooms or ROOMS:
+        found = {name: made(room, name) for name in ROOMS[room][1]}
+        (_FOLDER / f"{room}.json").write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
