@@ -14,6 +14,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_traces"
 _FOLDER = Path(__file__).parent / "pins"
-_SKIPPED = frozenset({"path", "files", "run_files", "recordings", "compare_sides"})
-"""Keys of what names files, or how large they are, which differ between machines."""
+_SKIPPED = frozenset({"path", "files", "run_files", "recordings", "compare_sides"}) | {"rules_not_judged", "not_judged"}
+"""Keys of what names files, or how large they are, which differ between machines, and of what every new rule moves."""
 
 Parts = Iterator[tuple[str, object]]
 """What is pinned of a case: names and values."""
@@ -129,35 +130,35 @@ def _ranks(name: str) -> list[tuple[Any, Any]]:
 def _report(name: str) -> Any:
     import traceanalyze
 
-    return traceanalyze.analyze(SAMPLES / name)
+    return traceanalyze.analyze(name)
 
 
 @cache
 def _memory(name: str) -> Any:
     import traceanalyze
 
-    return traceanalyze.memory(SAMPLES / "memory" / name)
+    return traceanalyze.memory(Path("memory") / name)
 
 
 @cache
 def _compared(base: str, candidate: str) -> Any:
     import traceanalyze
 
-    return traceanalyze.compare(SAMPLES / base, SAMPLES / candidate)
+    return traceanalyze.compare(base, candidate)
 
 
 @cache
 def _gate(base: str, candidate: str) -> Any:
     import traceanalyze
 
-    return traceanalyze.gate(SAMPLES / candidate, SAMPLES / base)
+    return traceanalyze.gate(candidate, base)
 
 
 @cache
 def _postmortem(name: str) -> Any:
     import traceanalyze
 
-    return traceanalyze.postmortem(SAMPLES / name)
+    return traceanalyze.postmortem(name)
 
 
 def _analyses(name: str) -> Parts:
@@ -199,32 +200,29 @@ def _of_ranks(name: str) -> Parts:
         yield f"{number}.summary", [getattr(one, each.name) for each in dataclasses.fields(one)]
 
 
-def _findings(found: Any) -> list[object]:
-    return [
-        (
-            *(one.rule, one.sentence, one.severity, one.confidence, one.saving, one.bound, one.draws, one.advice),
-            *(one.count, one.scope, [(each.label, each.kind, each.value, each.line) for each in one.evidence]),
+def _findings(found: Any, before: str) -> Parts:
+    for number, one in enumerate(found):
+        yield (
+            f"{before}{one.rule} {number}",
+            (
+                *(one.sentence, one.severity, one.confidence, one.saving, one.bound, one.draws, one.advice),
+                *(one.count, one.scope, [(each.label, each.kind, each.value, each.line) for each in one.evidence]),
+            ),
         )
-        for one in found
-    ]
 
 
 def _rules(name: str) -> Parts:
     if name in TRACES:
         for number, rank in enumerate(_report(name).ranks):
-            yield f"{number}.findings", _findings(rank.findings)
-            yield (
-                f"{number}.not_judged",
-                next((table.rows for table in rank.tables if table.key == "rules_not_judged"), ()),
-            )
-        yield "run", _findings(_report(name).run_findings)
+            yield from _findings(rank.findings, f"{number}.")
+        yield from _findings(_report(name).run_findings, "run.")
         return
     from tests.simulate.judge import judge
 
     verdict = judge(workloads()[name])
     for number, each in enumerate(verdict.ranks):
-        yield f"{number}.findings", _findings(each)
-    yield "run", _findings(verdict.run)
+        yield from _findings(each, f"{number}.")
+    yield from _findings(verdict.run, "run.")
 
 
 def _comparison(name: str) -> Parts:
@@ -256,8 +254,18 @@ def _any_report(name: str) -> Any:
     kind, _, rest = name.partition(" ")
     made = {"memory": _memory, "postmortem": _postmortem}
     if kind in {"compare", "gate"}:
-        return {"compare": _compared, "gate": _gate}[kind](*rest.split(" ~ "))
-    return made[kind](rest) if kind in made else _report(name)
+        found = {"compare": _compared, "gate": _gate}[kind](*rest.split(" ~ "))
+    else:
+        found = made[kind](rest) if kind in made else _report(name)
+    return dataclasses.replace(
+        found,
+        summary=_kept(found.summary),
+        ranks=tuple(dataclasses.replace(each, tables=_kept(each.tables)) for each in found.ranks),
+    )
+
+
+def _kept(found: Any) -> tuple[Any, ...]:
+    return tuple(each for each in found if each.key not in _SKIPPED)
 
 
 def _rendered(name: str) -> Parts:
@@ -304,14 +312,14 @@ def _read(name: str) -> Parts:
             yield from tables(rank.tables, f"{number}.")
             yield f"{number}.notes", rank.headline
         return
-    for number, trace in enumerate(traceanalyze.load(SAMPLES / name).traces):
+    for number, trace in enumerate(traceanalyze.load(name).traces):
         events, text = trace.events, trace.strings.text
         for key in ("ts", "dur", "track", "kind"):
             yield f"{number}.{key}", getattr(events, key, None)
         yield f"{number}.name", [text(code) for code in events.name.tolist()]
         for key, column in sorted(events.fields.items()):
             # Codes of texts that a set gave in any order.
-            texts = key.startswith("kernel_") or key == "op_type"
+            texts = key.startswith("kernel_") or key in {"op_type", "core"}
             yield (
                 f"{number}.field {key}",
                 (column.row, list(map(text, column.value.tolist())) if texts else column.value),
@@ -337,7 +345,7 @@ def _annotated(name: str) -> Parts:
     with tempfile.TemporaryDirectory() as folder:
         for overlay in (False, True):
             file = Path(folder) / f"{overlay}.json.gz"
-            yield f"notes {overlay}", annotate([str(SAMPLES / name)], str(file), overlay_only=overlay)
+            yield f"notes {overlay}", annotate([str(name)], str(file), overlay_only=overlay)
             yield f"annotated {overlay}", gzip.decompress(file.read_bytes())
 
 
@@ -378,7 +386,8 @@ ROOMS: dict[str, tuple[Callable[[str], Parts], tuple[str, ...]]] = {
 def made(room: str, name: str) -> dict[str, str]:
     """Fingerprints as they are now."""
     parts, _ = ROOMS[room]
-    return case(lambda: parts(name))
+    with chdir(SAMPLES):  # Texts with paths are as long on every machine.
+        return case(lambda: parts(name))
 
 
 def moved(room: str, name: str) -> list[str]:
