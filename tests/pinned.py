@@ -24,8 +24,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_traces"
 _FOLDER = Path(__file__).parent / "pins"
-_SKIPPED = frozenset({"path", "files", "run_files", "recordings", "compare_sides"}) | {"rules_not_judged", "not_judged"}
-"""Keys of what names files, or how large they are, which differ between machines, and of what every new rule moves."""
+_UNJUDGED = frozenset({"rules_not_judged", "rank_rules_not_judged", "not_judged"})
+"""Keys of what every new rule moves."""
+_SKIPPED = frozenset({"path", "files", "run_files", "recordings", "compare_sides"}) | _UNJUDGED
+"""Keys of what names files, or how large they are, which differ between machines."""
 
 Parts = Iterator[tuple[str, object]]
 """What is pinned of a case: names and values."""
@@ -265,7 +267,7 @@ def _any_report(name: str) -> Any:
 
 
 def _kept(found: Any) -> tuple[Any, ...]:
-    return tuple(each for each in found if each.key not in _SKIPPED)
+    return tuple(each for each in found if each.key not in _UNJUDGED)
 
 
 def _rendered(name: str) -> Parts:
