@@ -11,6 +11,7 @@ import dataclasses
 import enum
 import hashlib
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from tests import pinned_model
+from tests import pinned_programs as programs
+
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_traces"
 _FOLDER = Path(__file__).parent / "pins"
 _UNJUDGED = frozenset({"rules_not_judged", "rank_rules_not_judged", "not_judged"})
 """Keys of what every new rule moves."""
+_RULE = re.compile(r"\b[A-Z]{3}\d{3}\b")
 _SKIPPED = frozenset({"path", "files", "run_files", "recordings", "compare_sides"}) | _UNJUDGED
 """Keys of what names files, or how large they are, which differ between machines."""
 
@@ -163,8 +168,19 @@ def _postmortem(name: str) -> Any:
     return traceanalyze.postmortem(name)
 
 
+def _of_rank(context: Any, analysis: Any) -> Parts:
+    yield from tables(analysis.tables.values())
+    yield "checks", analysis.checks
+    yield "partitions", analysis.partitions
+    yield "idle", analysis.idle
+    yield "steps", (analysis.steps, context.trace.read.notes)
+
+
 def _analyses(name: str) -> Parts:
-    if name in workloads():
+    kind, _, rest = name.partition(" ")
+    if kind in programs.KINDS:
+        yield from _analyses_of(kind, rest)
+    elif name in workloads():
         for number, (_, analysis) in enumerate(_ranks(name)):
             yield from tables(analysis.tables.values(), f"{number}.")
             yield f"{number}.checks", analysis.checks
@@ -181,6 +197,28 @@ def _analyses(name: str) -> Parts:
             yield f"{number}.checks", analysis.checks
 
 
+def _analyses_of(kind: str, rest: str) -> Parts:
+    """Of programs of `tests.pinned_programs`."""
+    from traceanalyze.analyses.memory.findings import findings_table, memory_findings
+
+    if kind == "odd":
+        yield from _of_rank(*programs.odd_of(rest))
+    elif kind == "layout":
+        yield from _of_rank(*programs.laid_out(rest))
+    elif kind == "allocator":
+        for found in programs.allocator(int(rest)):
+            for field, value in found._asdict().items():
+                if field in {"held", "state"}:
+                    yield from tables(value, f"{field} ")
+                else:
+                    yield field, list(tables([value])) if hasattr(value, "columns") else value
+            told = memory_findings(found)
+            yield "findings", (told, list(tables([findings_table(told)])))
+    else:
+        for case_name, facts in programs.cases(rest, "FIRES", 0):
+            yield case_name, list(_of_rank(facts.context, facts.analysis))
+
+
 def _of_ranks(name: str) -> Parts:
     from traceanalyze.ranks.compare import cluster_tables, compare_ranks
     from traceanalyze.ranks.summary import summarize
@@ -189,10 +227,14 @@ def _of_ranks(name: str) -> Parts:
         found = _report(name)
         yield from tables(table for table in found.summary)
         return
-    summaries = [
-        dataclasses.replace(summarize(*each), rank=number, label=str(number))
-        for number, each in enumerate(_ranks(name))
-    ]
+    kind, _, rest = name.partition(" ")
+    if kind in programs.KINDS:
+        summaries = programs.summaries(int(rest)) if kind == "odd" else programs.mesh(int(rest))
+    else:
+        summaries = [
+            dataclasses.replace(summarize(*each), rank=number, label=str(number))
+            for number, each in enumerate(_ranks(name))
+        ]
     cluster = compare_ranks(summaries)
     yield from tables(cluster_tables(cluster))
     yield "waits", cluster.exposed_waits
@@ -213,7 +255,30 @@ def _findings(found: Any, before: str) -> Parts:
         )
 
 
+def _by_rule(outcome: Any, before: str) -> Parts:
+    """A new rule does not move those of the others."""
+    for rule in sorted({one.rule for one in outcome.findings}):
+        of_rule = [one for one in outcome.findings if one.rule == rule]
+        yield f"{before}{rule}", [value for _, value in _findings(of_rule, "")]
+
+
+def _rules_of(kind: str, rest: str) -> Parts:
+    """Of programs of `tests.pinned_programs`."""
+    if kind == "cases":
+        for side, every in (("FIRES", 3), ("SILENT", 6)):
+            for case_name, facts in programs.cases(rest, side, every):
+                yield from _by_rule(programs.judged(facts), f"{case_name}: ")
+        return
+    facts = programs.facts(programs.odd_of(rest) if kind == "odd" else programs.laid_out(rest))
+    yield from _by_rule(programs.judged(facts), "")
+    yield from _by_rule(programs.judged(facts, eager=True), "eager ")
+
+
 def _rules(name: str) -> Parts:
+    kind, _, rest = name.partition(" ")
+    if kind in programs.KINDS:
+        yield from _rules_of(kind, rest)
+        return
     if name in TRACES:
         for number, rank in enumerate(_report(name).ranks):
             yield from _findings(rank.findings, f"{number}.")
@@ -228,6 +293,14 @@ def _rules(name: str) -> Parts:
 
 
 def _comparison(name: str) -> Parts:
+    kind, _, rest = name.partition(" ")
+    if kind in programs.KINDS:
+        found = programs.compared(kind, rest)
+        yield from tables(found.tables.values())
+        yield "parts", found.parts
+        yield "caveats", found.caveats
+        yield "sides", [dataclasses.replace(each, path="") for each in (found.base, found.candidate)]
+        return
     found = _compared(*name.split(" ~ "))
     yield from tables(found.summary)
     yield "verdict", found.verdict
@@ -361,10 +434,14 @@ def _pages(name: str) -> Parts:
 
 
 ROOMS: dict[str, tuple[Callable[[str], Parts], tuple[str, ...]]] = {
-    "analyses": (_analyses, (*TRACES, *MEMORY, *sorted(workloads()))),
-    "ranks": (_of_ranks, ("gpu_two_ranks", "straggler", "exposed_comm", "host_barrier", "npu straggler")),
-    "rules": (_rules, (*TRACES, *sorted(workloads()))),
-    "comparison": (_comparison, tuple(" ~ ".join(each) for each in PAIRS)),
+    "analyses": (_analyses, (*TRACES, *MEMORY, *sorted(workloads()), *programs.ANALYSED)),
+    "ranks": (
+        _of_ranks,
+        ("gpu_two_ranks", "straggler", "exposed_comm", "host_barrier", "npu straggler", *programs.RANKS),
+    ),
+    "rules": (_rules, (*TRACES, *sorted(workloads()), *programs.JUDGED)),
+    "comparison": (_comparison, (*(" ~ ".join(each) for each in PAIRS), *programs.COMPARED)),
+    "model": (pinned_model.model, tuple(pinned_model.TOPICS)),
     "regression": (
         _regression,
         tuple(f"gpu_healthy ~ gpu_{name}" for name in ("sync", "data_loading", "launch_bound")),
@@ -393,9 +470,12 @@ def made(room: str, name: str) -> dict[str, str]:
 
 
 def moved(room: str, name: str) -> list[str]:
-    """What of a case is another than what is written down."""
-    before, now = pins(room).get(name, {}), made(room, name)
-    return sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    """What of a case is another than what is written down; what new rules say is not."""
+    written = pins(room)
+    before, now = written.get(name, {}), made(room, name)
+    rules = {rule for each in written.values() for key in each for rule in _RULE.findall(key)}
+    named = before.keys() | {key for key in now if rules.issuperset(_RULE.findall(key))}
+    return sorted(key for key in named if before.get(key) != now.get(key))
 
 
 def main(rooms: Sequence[str]) -> None:
