@@ -13,9 +13,10 @@ import hashlib
 import json
 import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import chdir
+from contextlib import chdir, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ import numpy as np
 
 from tests import pinned_model
 from tests import pinned_programs as programs
+from tests.pinned_gates import REGRESSION
+from tests.pinned_inputs import READERS
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_traces"
@@ -34,6 +37,9 @@ _RULE = re.compile(r"\b[A-Z]{3}\d{3}\b")
 _SKIPPED = frozenset({"path", "files", "run_files", "recordings", "compare_sides"}) | _UNJUDGED
 """Keys of what names files, or how large they are, which differ between machines."""
 
+_PLACES = [str(ROOT)]
+"""Folders that texts may name, and that are others on every machine."""
+
 Parts = Iterator[tuple[str, object]]
 """What is pinned of a case: names and values."""
 
@@ -41,6 +47,12 @@ Parts = Iterator[tuple[str, object]]
 def fingerprint(value: object) -> str:
     """The same for equal values on every machine: of floats nine digits count."""
     return hashlib.blake2b(_plain(value).encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+
+
+def _without_places(text: str) -> str:
+    for place in _PLACES:
+        text = text.replace(place, "")
+    return text
 
 
 def _plain(value: object) -> str:
@@ -53,7 +65,7 @@ def _plain(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.9g}"
     if isinstance(value, str | Path):
-        return repr(str(value).replace(str(ROOT), ""))
+        return repr(_without_places(str(value)))
     if isinstance(value, Mapping):
         return "{" + ",".join(sorted(f"{_plain(key)}:{_plain(each)}" for key, each in value.items())) + "}"
     if isinstance(value, set | frozenset):
@@ -413,7 +425,6 @@ def _read(name: str) -> Parts:
 
 def _annotated(name: str) -> Parts:
     import gzip
-    import tempfile
 
     from traceanalyze.pipeline.perfetto import annotate
 
@@ -460,10 +471,32 @@ ROOMS: dict[str, tuple[Callable[[str], Parts], tuple[str, ...]]] = {
     "cli": (_pages, ("analyze", "compare", "memory", "postmortem", "gate", "record", "baseline update", "rule")),
 }
 """Of each room what is pinned of a case, and its cases."""
+_MORE: dict[str, Mapping[str, Callable[[], Parts]]] = {"readers": READERS, "regression": REGRESSION}
+"""Further cases, each with what is pinned of it."""
+
+
+def cases(room: str) -> tuple[str, ...]:
+    """Names of all cases of a room."""
+    return (*ROOMS[room][1], *_MORE.get(room, ()))
+
+
+@contextmanager
+def _elsewhere() -> Iterator[None]:
+    """In a new folder that no pinned text names."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        _PLACES.append(folder)
+        try:
+            yield
+        finally:
+            _PLACES.remove(folder)
 
 
 def made(room: str, name: str) -> dict[str, str]:
     """Fingerprints as they are now."""
+    more = _MORE.get(room, {}).get(name)
+    if more is not None:
+        with _elsewhere():
+            return case(more)
     parts, _ = ROOMS[room]
     with chdir(SAMPLES):  # Texts with paths are as long on every machine.
         return case(lambda: parts(name))
@@ -482,7 +515,7 @@ def main(rooms: Sequence[str]) -> None:
     """Write the fingerprints of some rooms, or of all."""
     _FOLDER.mkdir(exist_ok=True)
     for room in rooms or ROOMS:
-        found = {name: made(room, name) for name in ROOMS[room][1]}
+        found = {name: made(room, name) for name in cases(room)}
         (_FOLDER / f"{room}.json").write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 

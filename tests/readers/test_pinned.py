@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pinned import ROOMS, moved
+from tests.pinned import cases, moved
 
 
-@pytest.mark.parametrize("name", ROOMS["readers"][1])
+@pytest.mark.parametrize("name", cases("readers"))
 def test_nothing_has_moved(name: str) -> None:
     assert moved("readers", name) == []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pinned import ROOMS, moved
+from tests.pinned import cases, moved
 
 
-@pytest.mark.parametrize("name", ROOMS["report"][1])
+@pytest.mark.parametrize("name", cases("report"))
 def test_nothing_has_moved(name: str) -> None:
     assert moved("report", name) == []
