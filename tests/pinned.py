@@ -280,10 +280,11 @@ def _rules_of(kind: str, rest: str) -> Parts:
         for side, every in (("FIRES", 3), ("SILENT", 6)):
             for case_name, facts in programs.cases(rest, side, every):
                 yield from _by_rule(programs.judged(facts), f"{case_name}: ")
+                own = programs.tried(facts, case_name.partition(" ")[0])
+                yield f"{case_name}, thresholds", [[each for _, each in _findings(found, "")] for found in own]
         return
     facts = programs.facts(programs.odd_of(rest) if kind == "odd" else programs.laid_out(rest))
     yield from _by_rule(programs.judged(facts), "")
-    yield from _by_rule(programs.judged(facts, eager=True), "eager ")
 
 
 def _rules(name: str) -> Parts:

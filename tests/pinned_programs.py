@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
     from traceanalyze.ranks.results import RankSummary
     from traceanalyze.rules.evaluate import Plan
-    from traceanalyze.rules.finding import Outcome
+    from traceanalyze.rules.finding import Finding, Outcome
 
     Known: TypeAlias = tuple[Context, RankAnalysis]
 
@@ -675,21 +675,33 @@ def cases(family: str, side: str, every: int) -> Iterator[tuple[str, Facts]]:
                 yield f"{rule} {side.lower()} {module.__name__.rpartition('.')[2]} {place}", facts_known(source)
 
 
+_FACTORS = (0.02, 0.3, 0.8, 1, 1.3, 3, 30)
+_TRIES = 12
+
+
 @cache
-def _plans() -> tuple[Plan, Plan]:
-    """Every rule with its defaults, and with options that make it speak of little."""
-    options = {
-        one.id: {
-            name: option.default * 0.02 for name, option in one.options.items() if isinstance(option.default, float)
-        }
-        for one in every_rule()
-    }
-    return plan(), plan(RuleConfig(options=options))
+def _plan() -> Plan:
+    return plan()
 
 
-def judged(found: Facts, *, eager: bool = False) -> Outcome:
+@cache
+def _tries(rule: str) -> tuple[Plan, ...]:
+    """A rule with thresholds that are not its defaults."""
+    known = next(one for one in every_rule() if one.id == rule).options
+    numbers = {name: option.default for name, option in known.items() if isinstance(option.default, float)}
+    chance = random.Random(rule)
+    drawn = [{name: value * chance.choice(_FACTORS) for name, value in numbers.items()} for _ in range(_TRIES)]
+    return tuple(plan(RuleConfig((rule,), (), {rule: options})) for options in drawn if options)
+
+
+def judged(found: Facts) -> Outcome:
     """What the rules say."""
-    return evaluate(found, _plans()[eager])
+    return evaluate(found, _plan())
+
+
+def tried(found: Facts, rule: str) -> list[tuple[Finding, ...]]:
+    """What one says with other thresholds."""
+    return [evaluate(found, each).findings for each in _tries(rule)]
 
 
 _COMPARISONS = (
