@@ -27,6 +27,7 @@ from tests import pinned_model
 from tests import pinned_programs as programs
 from tests.pinned_gates import REGRESSION
 from tests.pinned_inputs import READERS
+from tests.pinned_reports import CAUSES, CLI, RECORDING, REPORTS
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_traces"
@@ -472,13 +473,20 @@ ROOMS: dict[str, tuple[Callable[[str], Parts], tuple[str, ...]]] = {
     "cli": (_pages, ("analyze", "compare", "memory", "postmortem", "gate", "record", "baseline update", "rule")),
 }
 """Of each room what is pinned of a case, and its cases."""
-_MORE: dict[str, Mapping[str, Callable[[], Parts]]] = {"readers": READERS, "regression": REGRESSION}
+_MORE: dict[str, Mapping[str, Callable[[], Parts]]] = {
+    "readers": READERS,
+    "regression": REGRESSION,
+    "report": REPORTS,
+    "causes": CAUSES,
+    "cli": CLI,
+    "recording": RECORDING,
+}
 """Further cases, each with what is pinned of it."""
 
 
 def cases(room: str) -> tuple[str, ...]:
     """Names of all cases of a room."""
-    return (*ROOMS[room][1], *_MORE.get(room, ()))
+    return (*(ROOMS[room][1] if room in ROOMS else ()), *_MORE.get(room, ()))
 
 
 @contextmanager
@@ -515,7 +523,7 @@ def moved(room: str, name: str) -> list[str]:
 def main(rooms: Sequence[str]) -> None:
     """Write the fingerprints of some rooms, or of all."""
     _FOLDER.mkdir(exist_ok=True)
-    for room in rooms or ROOMS:
+    for room in rooms or (*ROOMS, "recording"):
         found = {name: made(room, name) for name in cases(room)}
         (_FOLDER / f"{room}.json").write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 

@@ -1,0 +1,326 @@
+"""What the pins of reports, runs and commands are made of beside samples: reports made by hand, runs, commands."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+Parts = Iterator[tuple[str, object]]
+Case = Callable[[], Parts]
+_AGED = re.compile(r"<(script|style)\b.*?</\1>", re.DOTALL)
+"""Parts of pages that are the same in all."""
+_SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
+
+
+def formats(report: Any, before: str = "") -> Parts:
+    """A report in every format."""
+    import openpyxl
+
+    from traceanalyze.locales import texts
+    from traceanalyze.model.vocabulary import Detail
+    from traceanalyze.report import csv as csv_report
+    from traceanalyze.report import html, markdown, xlsx
+    from traceanalyze.report import json as json_report
+    from traceanalyze.report.console import Style, render
+    from traceanalyze.report.view import View
+
+    words = texts()
+    for width, detail in ((60, Detail.VERBOSE), (100, Detail.NORMAL), (160, Detail.VERBOSE), (80, Detail.QUIET)):
+        yield f"{before}console {width} {detail.name}", render(report, words, Style(width), View(detail))
+    yield f"{before}console top", render(report, words, Style(100), View(Detail.NORMAL, 2))
+    yield f"{before}markdown", markdown.render([report], words, View())
+    yield f"{before}html", _AGED.sub("", html.render([report], words))
+    yield f"{before}json", json_report.render([report], words)
+    tables = [*report.summary, *(table for rank in report.ranks for table in rank.tables)]
+    yield (
+        f"{before}csv",
+        [list(csv.reader(io.StringIO(csv_report.render(table).decode("utf-8-sig")))) for table in tables],
+    )
+    with warnings.catch_warnings(action="ignore"):
+        book = openpyxl.load_workbook(io.BytesIO(xlsx.render([report], words)))
+    for sheet in book:
+        cells = [
+            (cell.coordinate, cell.value, cell.number_format, cell.hyperlink and cell.hyperlink.location)
+            for row in sheet.iter_rows()
+            for cell in row
+            if cell.value is not None
+        ]
+        widths = sorted((key, one.width, one.hidden) for key, one in sheet.column_dimensions.items())
+        yield f"{before}sheet {sheet.title}", (cells, widths, sheet.freeze_panes, sheet.dimensions)
+
+
+def _made() -> Parts:
+    from tests.report import make
+    from traceanalyze.report.contents import build_report
+
+    analyses: dict[str, list[Any]] = {
+        "one": [make.analysis()],
+        "one step": [make.analysis(times=(99.5,))],
+        "slow step": [make.analysis(times=(100.0, 100.0, 100.0, 400.0))],
+        "incomplete": [make.analysis(complete=[False, True, True])],
+        "none complete": [make.analysis(complete=[False] * 3)],
+        "communication": [make.analysis(comm=0.3, hidden=0.2, compute=0.3)],
+        "busy": [make.analysis(compute=0.97, causes={"sync": 0.9})],
+        "causes": [make.analysis(causes={"sync": 0.5})],
+        "ranks": [make.analysis(rank=at, times=(100.0 + at, 110.0 - at, 100.0)) for at in range(5)],
+        "even ranks": [make.analysis(rank=at) for at in (0, 3)],
+        "whole trace": [make.whole_trace()],
+        "host only": [make.host_only(100.0, 250.0)],
+        "empty": [make.empty()],
+        "rank without device": [make.analysis(rank=0), make.host_only(90.0)],
+    }
+    for name, found in analyses.items():
+        yield from formats(build_report("run", found, version="0"), f"{name}: ")
+
+
+def _compared(which: str) -> Parts:
+    from tests.report import make_compare as make
+
+    found = {"plain": make.comparison, "itself": make.itself, "swapped": make.swapped}
+    if which in found:
+        yield from formats(make.build_compare(found[which](), version="0"))
+        return
+    whole = make.comparison()
+    for name in make.SECTIONS:
+        if name not in {"parts", "contributions"}:
+            yield from formats(make.build_compare(whole._replace(**{name: None}), version="0"), f"{name}: ")
+
+
+def _gated(first: int) -> Parts:
+    """Gates of numbers drawn at random, as the pins of regression have them."""
+    from tests.pinned_gates import gates
+    from traceanalyze.locales import texts
+    from traceanalyze.report import ci
+    from traceanalyze.report.contents.gate import build_gate
+
+    for seed, found in gates(first, 8):
+        if isinstance(found, tuple) and not isinstance(found[0], str):
+            report = build_gate(replace(found[0], tool_version="0"))
+            yield from formats(report, f"{seed}: ")
+            for render in (ci.github, ci.junit, ci.sarif):
+                yield f"{seed}: {render.__name__}", render([report], texts())
+
+
+REPORTS: dict[str, Case] = {
+    "made by hand": _made,
+    **{f"made to compare: {name}": partial(_compared, name) for name in ("plain", "itself", "swapped", "sections")},
+    **{f"gates {first}": partial(_gated, first) for first in (0, 20)},
+}
+
+
+# ------------------------------------------------------------------------------------------------------------- runs
+
+
+def _runs() -> dict[str, Callable[[], object]]:
+    from tests.causes.make import write_run
+
+    def several() -> None:
+        write_run(Path("several/a"), [[5, 5, 5], [5, 60, 5]])
+        write_run(Path("several/b"), [[50, 5], [5, 5]], at=5000, first=10)
+
+    def missing() -> None:
+        (Path("missing") / write_run(Path("missing"), [[5, 5, 5], [5, 60, 5], [5, 5, 5]])[1].name).unlink()
+
+    def damaged() -> None:
+        first, *_ = write_run(Path("damaged"), [[5, 5, 5], [30, 30, 30]])
+        first.write_bytes(first.read_bytes()[:2000])
+        Path("damaged/other.json").write_text("{}")
+        Path("damaged/notes.txt").write_text("x")
+
+    return {
+        "one": partial(write_run, Path("one"), [[5, 80, 5, 5, 5, 5]]),
+        "even": partial(write_run, Path("even"), [[5, 5, 5]] * 3),
+        "late": partial(
+            write_run, Path("late"), [[5, 5, 5, 5], [5, 40, 40, 40], [5, 5, 5, 5], [5, 5, 5, 5], [90, 5, 5, 5]]
+        ),
+        "in turn": partial(write_run, Path("in turn"), [[5, 40, 5, 40], [40, 5, 40, 5]]),
+        "several": several,
+        "missing": missing,
+        "damaged": damaged,
+    }
+
+
+RUNS = ("one", "even", "late", "in turn", "several", "missing", "damaged")
+
+
+def _run_of(name: str, pipeline: str) -> Parts:
+    """Reports of a run's folder: their tables, and what they say."""
+    import traceanalyze
+    from tests.pinned import tables
+    from traceanalyze.errors import TraceAnalyzeError
+    from traceanalyze.locales import texts
+    from traceanalyze.pipeline.choices import Choices
+    from traceanalyze.pipeline.postmortem import postmortem_reports
+    from traceanalyze.report.format import Formatter
+
+    _runs()[name]()
+    try:
+        if pipeline == "analyze":
+            reports: Sequence[Any] = [traceanalyze.analyze(name)]
+        else:
+            reports = postmortem_reports([name], Choices())
+    except TraceAnalyzeError as error:
+        yield "error", str(error)
+        return
+    formatter = Formatter(texts(), 1)
+    for number, report in enumerate(reports):
+        yield f"{number}: verdict", [formatter.message(one) for one in report.verdict]
+        yield from tables(report.summary, f"{number}: ")
+        for at, rank in enumerate(report.ranks):
+            yield f"{number}: {at} tables", dict(tables(rank.tables))
+
+
+CAUSES: dict[str, Case] = {f"made {name}": partial(_run_of, name, "postmortem") for name in RUNS}
+
+
+# --------------------------------------------------------------------------------------------------------- commands
+
+_COMMANDS = (
+    "",
+    "nothing",
+    "analyze",
+    "analyze nowhere.json",
+    "analyze {s}/gpu_sync --steps 9999",
+    "analyze {s}/gpu_sync --steps x",
+    "analyze {s}/gpu_sync --top 0",
+    "analyze {s}/gpu_sync --format pdf",
+    "analyze {s}/gpu_sync --lang fr",
+    "analyze {s}/gpu_sync --select NOPE",
+    "analyze {s}/gpu_sync --time 5",
+    "analyze {s}/gpu_sync --time 9s-1s",
+    "analyze {s}/gpu_sync --name-regex (",
+    "analyze {s}/gpu_sync --category kernel",
+    "analyze {s}/gpu_sync --category kernel=nothing",
+    "analyze {s}/gpu_sync --device-peaks nowhere.toml",
+    "analyze {s}/gpu_sync --streams 99",
+    "analyze {s}/gpu_sync --ranks 7",
+    "analyze {s}/gpu_sync -q",
+    "analyze {s}/gpu_sync --steps 1: --top 2 -v --select SYN",
+    "analyze {s}/gpu_sync --streams 7 --select DAT --lang zh",
+    "analyze {s}/gpu_sync --time 1ms-60ms --ignore SYN --select SYN --select DAT",
+    "analyze {s}/gpu_two_ranks --ranks 1 --select COM --format markdown",
+    "analyze {s}/cpu_training -q --step-marker aten::linear",
+    "analyze {s}/npu_training -q --select SYN --format markdown -o out.md",
+    "analyze {s}/gpu_sync --select SYN -o report.html",
+    "analyze {s}/gpu_sync --select SYN -o tables/",
+    "compare {s}/gpu_sync",
+    "compare {s}/gpu_sync {s}/gpu_healthy --base-step 999",
+    "compare {s}/gpu_sync {s}/gpu_healthy --base-rank 9",
+    "compare {s}/gpu_sync {s}/gpu_healthy --op-name-map x",
+    "compare {s}/gpu_sync {s}/gpu_healthy --enable_kernel_compare --disable_details --top 3",
+    "compare -d {s}/gpu_sync -bp {s}/gpu_healthy --enable_api_compare --base-step median",
+    "compare {s}/gpu_sync {s}/gpu_healthy --use-input-shape --max-kernel-num 1 -o c.md",
+    "memory nowhere",
+    "memory {s}/memory/leak -q",
+    "memory {s}/memory/churn -v --capacity 80GiB --top 3",
+    "memory {s}/memory/churn --capacity x",
+    "memory {s}/memory/out_of_memory --format markdown",
+    "postmortem {s}/memory/with_trace --fail-on high",
+    "postmortem {s}/gpu_two_ranks -q --fail-on medium",
+    "postmortem {s}/gpu_two_ranks --ranks 5",
+    "postmortem {s}/gpu_two_ranks --steps 1: --select COM --top 2",
+    "gate {s}/gpu_sync",
+    "gate {s}/gpu_sync --baseline {s}/gpu_healthy --strict -q",
+    "gate {s}/gpu_sync --baseline {s}/gpu_healthy --exit-zero --format junit -q",
+    "gate {s}/gpu_sync --baseline {s}/gpu_healthy --no-match nope",
+    "gate {s}/gpu_sync --baseline nowhere.json",
+    "gate {s}/gpu_sync --warmup 99",
+    "baseline show nowhere.json",
+    "rule NOPE",
+    "rule loader-wait --lang zh",
+    "rule SYN101 DAT101",
+    "record",
+    "record -- bash x.sh",
+    "record -- python -c 1",
+    "record --active 0 -- python t.py",
+    "record --light --stacks -- python t.py",
+)
+
+
+_ENVIRONMENT: dict[str, str | None] = {
+    "COLUMNS": "100",
+    **dict.fromkeys(("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "LANG", "LC_ALL")),
+}
+
+
+def _commands(words: Sequence[str]) -> Parts:
+    """What a command prints, how it ends and what it writes; run beside a link to the samples."""
+    from typer.testing import CliRunner
+
+    from traceanalyze.cli.app import app
+
+    Path("s").symlink_to(_SAMPLES)
+    for command in words:
+        found = CliRunner(env=_ENVIRONMENT).invoke(app, command.replace("{s}", "s").split(), prog_name="x")
+        yield command, (found.exit_code, found.stdout, found.stderr, repr(found.exception))
+        for path in sorted(Path().glob("*")):
+            if path.is_file() and path.suffix in {".json", ".md", ".html"}:
+                yield f"{command} {path.name}", _AGED.sub("", path.read_text())
+                path.unlink()
+
+
+CLI: dict[str, Case] = {
+    f"commands {at}": partial(_commands, _COMMANDS[at : at + 10]) for at in range(0, len(_COMMANDS), 10)
+}
+
+
+# -------------------------------------------------------------------------------------------------------- recording
+
+
+def _recorded() -> Parts:
+    """Commands as they are recorded, and options."""
+    from itertools import product
+
+    from traceanalyze.errors import TraceAnalyzeError
+    from traceanalyze.recording.launch import recorded
+    from traceanalyze.recording.options import RecordOptions
+
+    def command(words: list[str]) -> object:
+        try:
+            return recorded(words, "PY")
+        except TraceAnalyzeError as error:
+            return str(error)
+
+    options = (
+        "",
+        "-u",
+        "-X dev",
+        "-Xdev",
+        "-uW ignore",
+        "-uWignore",
+        "--check-hash-based-pycs never",
+        "--",
+        "-",
+        "-cx",
+        "-m",
+        "-ma",
+        "-um",
+        "-uma",
+    )
+    for program in ("python", "python3.12", "python3.13t", "/usr/bin/pypy3", "python.exe", "t.py", "bash", "pythonx"):
+        yield (
+            program,
+            [
+                command([program, *first.split(), *rest.split()])
+                for first, rest in product(options, ("", "t.py", "t.py -m x", "a.b --flag"))
+            ],
+        )
+    for wait, warmup, active in product((-1, 0, 5), (-1, 0, 3), (0, 1, 5)):
+        for more in ({}, {"light": True}, {"light": True, "memory": True}, {"stacks": True, "shapes": False}):
+            try:
+                made = RecordOptions(wait=wait, warmup=warmup, active=active, **more)  # type: ignore[arg-type]
+                found: object = made.steps, made.with_shapes, made.with_snapshot, json.loads(made.to_json())
+            except TraceAnalyzeError as error:
+                found = str(error)
+            yield f"{wait} {warmup} {active} {sorted(more)}", found
+
+
+RECORDING: dict[str, Case] = {"commands": _recorded}

@@ -1,0 +1,12 @@
+"""Nothing that this room makes of samples and simulated programs moves unseen; see `tests.pinned`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pinned import cases, moved
+
+
+@pytest.mark.parametrize("name", cases("recording"))
+def test_nothing_has_moved(name: str) -> None:
+    assert moved("recording", name) == []
