@@ -312,6 +312,7 @@ def _comparison(name: str) -> Parts:
         found = programs.compared(kind, rest)
         yield from tables(found.tables.values())
         yield "parts", found.parts
+        yield "mean step", programs.mean_steps(kind, rest)
         yield "caveats", found.caveats
         yield "sides", [dataclasses.replace(each, path="") for each in (found.base, found.candidate)]
         return

@@ -8,6 +8,7 @@ import re
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -44,7 +45,7 @@ from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.comparison.compare import compare_sides
-from traceanalyze.comparison.side import CompareOptions, side
+from traceanalyze.comparison.side import CompareOptions, mean_step, side
 from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.kineto import read_text
@@ -130,6 +131,8 @@ class Odd:
         self.busy: dict[int, float] = {}
         self.now: dict[int, float] = {1: 0.0, 2: 0.0, 3: 0.0}
         self.allocated, self.sequence, self.flow = 1 << 30, 0, 0
+        self.ops, self.around = 0, dict[int, int]()
+        """Operators so far, and by thread the one that runs."""
         self.pending: list[tuple[str, int, float]] = []
         """Forward operators whose backward pass is still to come."""
         self.kernels = 0.2 + 3 * self.plan.random()
@@ -281,6 +284,9 @@ class Odd:
         begin = self.now[tid]
         self.now[tid] += self.us(1, 6)
         args = self._shapes(name) if plan.random() < 0.8 else {}
+        self.ops += 1
+        number, outer = self.ops, self.around.get(tid, 0)
+        self.around[tid] = number
         if depth == 0:
             self.sequence += 1
             args |= {"Sequence number": self.sequence, "Fwd thread id": 0}
@@ -296,6 +302,9 @@ class Odd:
         self.now[tid] += self.us(0, 5)
         if plan.random() < 0.2:
             self._memory(-plan.choice((512, 4096, 1 << 20, 5 << 20)))
+        self.around[tid] = outer
+        if self.seed % 3:
+            args["External id"] = number
         if not skipped:
             self.b.op(name, begin, self.now[tid] - begin, tid=tid, **args)
         self.now[tid] += plan.choice((0, 1, 3, self.us(0, 30)))
@@ -320,6 +329,8 @@ class Odd:
             more |= {"registers per thread": plan.choice((32, 64, 255)), "shared memory": plan.choice((0, 49152))}
             more |= {"blocks per SM": blocks / 108, "warps per SM": blocks * threads / 32 / 108}
             more |= {"est. achieved occupancy %": plan.choice((0, 12, 50, 100))}
+        if self.seed % 3 and self.around.get(tid):
+            more["External id"] = self.around[tid]
         lost = plan.random()
         if lost < 0.4 * self.losing:
             b.device(begin, length, name=kernel, **more)
@@ -726,6 +737,15 @@ def compared(kind: str, name: str) -> Comparison:
         return compare_sides(_side(kind, name), _side(kind, name, 1), _COMPARISONS[seed % len(_COMPARISONS)])
     one, other = name.split(" ~ ")
     return compare_sides(_side(kind, one), _side(kind, other))
+
+
+def mean_steps(kind: str, name: str) -> list[Fraction]:
+    """Of the programs of a comparison."""
+    if kind == "odd":
+        traces = [odd(int(name), variant)[0].trace for variant in range(2)]
+    else:
+        traces = [laid_out(one)[0].trace for one in name.split(" ~ ")]
+    return [mean_step(trace, Options()) for trace in traces]
 
 
 def mesh(seed: int) -> list[RankSummary]:
