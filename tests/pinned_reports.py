@@ -89,9 +89,8 @@ def _compared(which: str) -> Parts:
         yield from formats(make.build_compare(found[which](), version="0"))
         return
     whole = make.comparison()
-    for name in make.SECTIONS:
-        if name not in {"parts", "contributions"}:
-            yield from formats(make.build_compare(whole._replace(**{name: None}), version="0"), f"{name}: ")
+    for name in ("overall", "operators", "modules", "kernels"):
+        yield from formats(make.build_compare(whole._replace(**{name: None}), version="0"), f"{name}: ")
 
 
 def _gated(first: int) -> Parts:
@@ -101,7 +100,7 @@ def _gated(first: int) -> Parts:
     from traceanalyze.report import ci
     from traceanalyze.report.contents.gate import build_gate
 
-    for seed, found in gates(first, 8):
+    for seed, found in gates(first, 4):
         if isinstance(found, tuple) and not isinstance(found[0], str):
             report = build_gate(replace(found[0], tool_version="0"))
             yield from formats(report, f"{seed}: ")
