@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "traceanalyze"
-_LIMIT_S, _TEST_CPU_S, _MEMORY = 900, 30, 8 << 30
+_LIMIT_S, _TEST_CPU_S, _MEMORY = 900, 60, 8 << 30
 """For all tests of a mutant, for one test, and bytes: one that needs more is killed."""
 _RULE = re.compile(r'^@rule\(\s+"([A-Z]{3}\d{3})"', re.MULTILINE)
 _CONTEXT = multiprocessing.get_context("forkserver")
