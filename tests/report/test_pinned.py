@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pinned import cases, moved
+from tests.pinned import looked_at, moved
 
 
-@pytest.mark.parametrize("name", cases("report"))
+@pytest.mark.parametrize("name", looked_at("report"))
 def test_nothing_has_moved(name: str) -> None:
     assert moved("report", name) == []
