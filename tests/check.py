@@ -103,7 +103,7 @@ def names(path: Path) -> Iterator[str]:
         *package, stem = parts[:-1] if parts[-1] == "__init__" else parts
         yield rf"\b{'.'.join((*package, stem))}\b"
         yield rf"\bfrom {'.'.join(package)} import [^\n]*\b{stem}\b"
-        if "_" in stem:
+        if "_" in stem.strip("_"):
             yield rf"\b{stem.replace('_', '[-_]')}\b"
         if path.is_relative_to("traceanalyze/rules") and (ROOT / path).exists():
             yield from re.findall(r'@rule\(\s*"(\w+)"', (ROOT / path).read_text(encoding="utf-8"))

@@ -69,7 +69,11 @@ def test_every_module_of_the_tests_and_its_options_are_there():
     assert {use[1] for use in uses} == {"check", "new_rule", "rules.make", "catalogues", "mutants", "pinned"}
     alone = ("check", " ".join(re.findall(r"`(--\w+)`", PAGE)))
     for module, more in [*(use.groups() for use in uses), alone]:
-        source = (ROOT / "tests" / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+        path = ROOT / "tests" / module.replace(".", "/")
+        if path.is_dir():
+            assert (path / "__main__.py").is_file()
+            continue
+        source = path.with_suffix(".py").read_text(encoding="utf-8")
         assert 'if __name__ == "__main__":' in source
         assert [option for option in re.findall(r"--\w+", more) if f'"{option}"' not in source] == []
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.pinned_programs import odd
+from tests.pinned.programs import odd
 from traceanalyze.model import (
     calltree,
     classifier,

@@ -17,7 +17,7 @@ Parts = Iterator[tuple[str, object]]
 Case = Callable[[], Parts]
 _AGED = re.compile(r"<(script|style)\b.*?</\1>", re.DOTALL)
 """Parts of pages that are the same in all."""
-_SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
+_SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 
 
 def formats(report: Any, before: str = "") -> Parts:
@@ -95,7 +95,7 @@ def _compared(which: str) -> Parts:
 
 def _gated(first: int) -> Parts:
     """Gates of numbers drawn at random, as the pins of regression have them."""
-    from tests.pinned_gates import gates
+    from tests.pinned.gates import gates
     from traceanalyze.locales import texts
     from traceanalyze.report import ci
     from traceanalyze.report.contents.gate import build_gate
