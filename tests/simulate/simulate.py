@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.simulate.workload import Workload
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def simulate(workload: Workload) -> tuple[Schedule, ...]:
     """The schedule of every rank, to be read only: what is asked again soon is kept.
 
