@@ -1,5 +1,7 @@
 """Device events: impossible durations, streams and devices from old spellings."""
 
+import pytest
+
 from tests.builder import TraceBuilder
 
 
@@ -50,3 +52,31 @@ def test_rocm_copy_kernels_are_memory_operations():
     b.launch(0, 1, 10, 20, name="__amd_rocclr_copyBuffer")
     p = b.analyze().partitions[0]
     assert (int(p.compute.sum()), int(p.mem_exposed.sum())) == (0, 20_000)
+
+
+@pytest.mark.parametrize(("beyond", "left"), [(1_000_000, 1_000_500), (1_000_000.001, 500)])
+def test_a_kernel_may_outlive_all_else_by_a_second_also_where_there_is_one_other_event(beyond, left):
+    b = TraceBuilder()
+    b.op("aten::mm", 0, 500)
+    b.device(0, 500 + beyond)
+    a = b.analyze()
+    assert int(a.partitions[0].compute.sum()) == round(left * 1000)
+
+
+def test_a_kernel_that_is_alone_has_nothing_to_outlive():
+    b = TraceBuilder()
+    b.device(0, 9_000_000)
+    assert int(b.analyze().partitions[0].compute.sum()) == 9_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("overlap", "stream", "device", "repaired"),
+    [(100, 7, 0, 0), (100.001, 7, 0, 1), (100.001, 8, 0, 0), (100.001, 7, 1, 0)],
+)
+def test_events_of_one_stream_may_overlap_by_a_tenth_of_a_millisecond(overlap, stream, device, repaired):
+    b = TraceBuilder()
+    b.step(1, 0, 500)
+    b.launch(0, 1, 10, 190 + overlap, stream=7)
+    b.launch(2, 1, 200, 250, stream=stream, device=device)
+    told = {c.message: dict(c.values) for c in b.analyze().checks}
+    assert told.get("repaired", {"count": 0})["count"] == repaired

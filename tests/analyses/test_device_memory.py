@@ -128,3 +128,16 @@ def test_an_allocation_call_counts_in_the_step_it_begins_in(at, count):
     b.launch(110, 1, 120, 5)
     b.api("cudaMalloc", at, 30)
     assert sum(b.table("allocator_calls").column("count")) == count
+
+
+@pytest.mark.parametrize(
+    ("at", "count"),
+    [(99.999, 0), (100, 1), (200, 1), (200.001, 0), (249.999, 0), (250, 1), (350, 1), (350.001, 0)],
+)
+def test_an_allocation_call_between_two_steps_is_in_neither(at, count):
+    b = TraceBuilder()
+    for number, begin in enumerate((100, 250)):
+        b.step(number, begin, 100)
+        b.launch(begin + 10, 1, begin + 20, 5)
+    b.api("cudaMalloc", at, 0.5)
+    assert sum(b.table("allocator_calls").column("count")) == count

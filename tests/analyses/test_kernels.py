@@ -1,9 +1,13 @@
 """Kernels by name, kind of work, launch configuration and duration on hand-made traces."""
 
+import re
+
 import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.options import Options
+from traceanalyze.model.classifier import Classifier, names_of
+from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.model.table import NotMeasured
 
 GEMM = "ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_64x3_tn"
@@ -129,3 +133,22 @@ def test_without_device_events_there_is_no_device_work():
     b = TraceBuilder()
     b.op("aten::mm", 0, 10)
     assert not {"kernels", "kernel_groups", "copies", "collectives", "utilisation"} & set(b.analyze().tables)
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "option", "work"),
+    [
+        ("acme_exchange", "attention", None, "work_attention"),
+        ("acme_exchange", "communication", None, "work_communication"),
+        # The command line has the last word on what communicates.
+        ("acme_exchange", "communication", "not_comm", "work_other"),
+        ("acme_exchange", "attention", "comm", "work_communication"),
+    ],
+)
+def test_what_a_plugin_says_of_a_kernel_holds_unless_the_command_line_says_other(name, stated, option, work):
+    b = TraceBuilder()
+    b.launch(0, 5, 10, 10, name=name)
+    rules = {} if option is None else {option: re.compile("acme")}
+    known = (names_of("acme", Classifier(kernels={"^acme": stated})),)
+    (row,) = kernels(b, classify=ClassifyOptions(plugins=known, **rules))
+    assert row.work == work

@@ -29,6 +29,7 @@ def test_compute_hides_communication_hides_copies():
         "busy": 70_000,
     }
     assert int(a.partitions[0].comm_overlapped.sum()) == 10_000
+    assert int(a.partitions[0].mem_overlapped.sum()) == 10_000
 
 
 def test_kernels_nobody_launched_here_count_as_device_time():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from statistics import median
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,3 +34,21 @@ def test_a_run_may_drift_from_its_first_value():
 def test_the_first_of_equal_runs():
     assert longest_steady([10, 10, 99, 20, 20]) == (0, 2)
     assert longest_steady([]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "run"),
+    [
+        ([80, 100, 120], (0, 3)),
+        ([79, 100, 100], (0, 2)),
+        ([100, 100, 121], (0, 2)),
+        ([80, 100, 100, 120], (0, 4)),
+        ([800, 1001, 1200], (0, 2)),
+        ([800, 999, 1199], (0, 2)),
+        ([8, 12], (0, 2)),
+        ([799, 1200], (0, 1)),
+        ([3], (0, 1)),
+    ],
+)
+def test_a_run_is_steady_up_to_just_a_fifth_from_its_median(values, run):
+    assert longest_steady(values) == run

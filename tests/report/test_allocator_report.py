@@ -135,6 +135,51 @@ def test_an_empty_snapshot_says_so(tmp_path: Path) -> None:
         memory(tmp_path / "x.pickle")
 
 
+@pytest.mark.parametrize(("events", "peak"), [(0, "memory_state"), (1, "memory_state"), (2, "memory_peak")])
+def test_a_peak_is_that_of_a_history_and_one_event_is_none(tmp_path: Path, events: int, peak: str) -> None:
+    allocator = Allocator()
+    allocator.malloc(MIB)
+    (rank,) = memory(written(tmp_path, "a.pickle", allocator, keep=events)).ranks
+    about = "about_snapshot" if events > 1 else "about_snapshot_state"
+    assert (rank.headline.key, rank.verdict[0].key) == (about, peak)
+    requested, reserved, _ = rank.verdict[0].values
+    assert (requested[2], reserved[2]) == (MIB, 2 * MIB)
+    assert ("memory_no_leak_check" in {each.message.key for each in rank.checks}) is (events > 1)
+
+
+@pytest.mark.parametrize(
+    ("stated", "unknown", "freed", "told"),
+    [
+        (0, 0, 0, None),
+        (512, 0, 0, "sums_agree"),
+        (0, 0, 1, "1 events"),
+        (0, 0, 3, "3 events"),
+        (0, 1, 0, "layout_exact, baseline"),
+        (512, 1, 2, "sums_agree, layout_exact, baseline"),
+    ],
+)
+def test_what_does_not_agree_is_named_and_events_that_contradict_are_counted(
+    tmp_path: Path, stated: int, unknown: int, freed: int, told: str | None
+) -> None:
+    """Sizes that a segment states, blocks the dump does not know, and a block that is freed again and again."""
+    allocator = Allocator()
+    allocator.free(allocator.malloc(MIB))
+    allocator.malloc(2 * MIB)
+    content = dump(allocator)
+    content["segments"][0]["allocated_size"] += stated
+    events = content["device_traces"][0]
+    events += [{**events[1], "addr": 5 + at} for at in range(unknown)]
+    (done,) = (event for event in events if event["action"] == "free_completed")
+    events += [dict(done)] * freed
+    (tmp_path / "a.pickle").write_bytes(pickle.dumps(content))
+    (rank,) = memory(str(tmp_path / "a.pickle")).ranks
+    check = rank.checks[0].message
+    assert check.key == ("memory_reconciled" if told is None else "memory_not_reconciled")
+    assert [value for name, _, value in check.values if name == "what"] == ([] if told is None else [told])
+    assert (rank.verdict[-1].key == "memory_contradicts") is (told is not None)
+    assert rank.headline.key == ("about_snapshot" if told is None else "about_snapshot_off")
+
+
 @pytest.mark.parametrize("nested", [False, True])
 def test_statistics_beside_a_snapshot_tell_what_the_history_forgot(tmp_path: Path, nested: bool) -> None:
     source = written(tmp_path, "a.pickle", train(Loop(), Allocator()))

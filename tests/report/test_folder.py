@@ -86,6 +86,27 @@ def test_parquet_is_typed():
     assert pq.read_table(io.BytesIO(parquet.render(missing))).num_rows == 0
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Kind.FLAG, "bool"),
+        (Kind.COUNT, "int64"),
+        (Kind.DURATION, "int64"),
+        (Kind.BYTES, "int64"),
+        (Kind.SHARE, "double"),
+        (Kind.NUMBER, "double"),
+        (Kind.BREAKDOWN, "map<string, int64>"),
+        (Kind.TEXT, "string"),
+    ],
+)
+def test_a_column_in_which_nothing_was_measured_keeps_its_type(kind, name):
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = Table("extra", (Column("one", kind),)).fill(one=[None, NotMeasured("no_api")])
+    written = pq.read_table(io.BytesIO(parquet.render(table)))
+    assert str(written.schema.types[0]).replace(" ('one')", "") == name
+    assert written.column("one").to_pylist() == [None, None]
+
+
 def test_numbers_of_several_units_are_plain_and_words_among_them_are_no_numbers():
     table = Table("extra", (Column("value", Kind.QUANTITY),)).fill(
         value=[Quantity(2.5, "ns"), Word("exact"), NotMeasured("no_api"), Quantity(3, "count")]

@@ -363,6 +363,14 @@ def test_blocks_freed_at_once_matter_from_a_fifth_of_the_peak_on(tmp_path: Path,
     assert found == (spike / 1000, spike * MIB, "train.py:2 train", flagged)
 
 
+def test_the_line_of_blocks_freed_at_once_is_that_of_the_largest_also_where_it_is_the_first(tmp_path: Path) -> None:
+    allocator = Allocator()
+    first, second = allocator.malloc(60 * MIB, user(2)), allocator.malloc(40 * MIB, user(3))
+    allocator.free(first)
+    allocator.free(second)
+    assert analysed(allocator, tmp_path).spike == (1.0, 100 * MIB, "train.py:2 train", True)
+
+
 @pytest.mark.parametrize(("later", "short"), [(10, True), (11, False)])
 def test_a_block_is_short_lived_within_ten_later_allocations(tmp_path: Path, later: int, short: bool) -> None:
     allocator = Allocator()

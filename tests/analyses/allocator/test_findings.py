@@ -223,6 +223,20 @@ def test_order_is_severity_then_failures_and_leaks_then_amount_then_name() -> No
     ]
 
 
+def test_a_failed_request_comes_before_a_leak_of_more_and_a_leak_before_retries_of_more() -> None:
+    found = told(
+        ooms=(OutOfMemory(7, 5, 0, 0, 0, "capacity", ""),), leaks=(Leak("a.py:1 f", 10, 6, "likely"),), capacity=801
+    )
+    assert [row[:3] for row in found] == [("critical", "oom_capacity", 5), ("critical", "leak", 10)]
+    found = told(leaks=(Leak("a.py:1 f", 10, 6, "likely"),), spike=Spike(0.3, 300, "", flagged=True))
+    assert [row[:3] for row in found] == [("warn", "leak", 10), ("warn", "spike", 300)]
+
+
+def test_of_equal_findings_one_byte_comes_before_none() -> None:
+    found = told(gradients=HeldGradients(1, 0.05, "", flagged=True), settings=("expandable_with_max_split",))
+    assert [row[:3] for row in found] == [("info", "held_gradients", 1), ("info", "expandable_with_max_split", None)]
+
+
 def test_the_table_shows_all_of_them_and_each_advice_once() -> None:
     found = memory_findings(device(settings=("no_memory_stacks",), rounding_waste=0.1))
     shown = findings_table((*found, found[0]))

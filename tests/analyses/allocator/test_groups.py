@@ -152,9 +152,24 @@ def test_the_stack_is_that_of_the_largest_block(tmp_path: Path) -> None:
     assert backward.call_stack.split("\n")[0] == "at::_ops::empty_strided::call"
 
 
-def test_without_a_history_there_is_no_curve(tmp_path: Path) -> None:
-    (analysis,) = analyze_snapshot(snapshot(tmp_path, train(Loop(), Allocator()), keep=0))
-    assert over_time(analysis)[2].absent == over_time(analysis)[1].absent == NotMeasured("no_memory_history")
+@pytest.mark.parametrize("keep", [0, 1])
+def test_without_a_history_there_is_no_curve(tmp_path: Path, keep: int) -> None:
+    allocator = Allocator()
+    allocator.malloc(MIB)
+    (analysis,) = analyze_snapshot(snapshot(tmp_path, allocator, keep=keep))
+    assert {table.absent for table in over_time(analysis)} == {NotMeasured("no_memory_history")}
+
+
+@pytest.mark.parametrize("events", [2, 1000, 1001])
+def test_up_to_a_thousand_events_all_are_points_of_the_curve(tmp_path: Path, events: int) -> None:
+    """A block of the same size comes and goes: a piece of the longer history has few lowest and highest values."""
+    allocator = Allocator()
+    for _ in range(334):
+        allocator.free(allocator.malloc(MIB))
+    (analysis,) = analyze_snapshot(snapshot(tmp_path, allocator, keep=events))
+    shown = over_time(analysis)[0].column("event")
+    assert (shown == tuple(range(events))) is (events <= 1000)
+    assert (shown[0], shown[-1]) == (0, events - 1)
 
 
 def test_groups_of_real_snapshots_sum_to_the_curve(shared_snapshots: Path) -> None:

@@ -11,7 +11,7 @@ from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import KIB, MIB, Allocator
 from tests.simulate.allocator.programs import Loop, train, user
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.patterns import OversizedBlocks
+from traceanalyze.analyses.memory.patterns import OversizedBlocks, SmallBlocks, Spike
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.simulate.allocator.pool import Frames
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
-    from traceanalyze.analyses.memory.patterns import GrowingSizes, SmallBlocks
+    from traceanalyze.analyses.memory.patterns import GrowingSizes
 
 
 def analysed(content: dict[str, Any], folder: Path) -> AllocatorAnalysis:
@@ -239,3 +239,19 @@ def test_a_peak_before_the_history_is_told(tmp_path: Path) -> None:
     allocator.free(address)
     found = analysed(dump(allocator, keep=2), tmp_path)
     assert (found.truncation, found.active.base) == ("late", 65 * MIB)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2])
+def test_habits_are_looked_for_in_any_history_longer_than_one_event(tmp_path: Path, keep: int) -> None:
+    """A recording of states alone has one event, or none; the block is one of its two."""
+    allocator = Allocator()
+    allocator.malloc(4 * KIB, user(7))
+    found = analysed(dump(allocator, keep=keep), tmp_path)
+    none = NotMeasured("no_memory_history")
+    if keep < 2:
+        assert (found.small, found.oversized, found.spike) == (none, none, none)
+        return
+    # Allocated with the last event, it has no age yet.
+    assert found.small == SmallBlocks(0, 0.0, 0, 0, "", flagged=False)
+    assert found.oversized == OversizedBlocks("", 0, 0, 0, 0)
+    assert found.spike == Spike(0.0, 0, "", flagged=False)

@@ -105,6 +105,18 @@ def test_blocks_of_any_size_give_the_same_text():
     assert merged(0, 5, size=1) == merged(0, 5, size=17) == merged(0, 5, size=10_000)
 
 
+@pytest.mark.parametrize(
+    "name", ['odd "{', 'odd "}', '"]', "back\\\\slash", '\\\\"{[', "}\\\\", '"pid": 7, {"', "\\n[\\u4e2d"]
+)
+def test_quotes_and_brackets_in_names_are_no_ends_of_events(name):
+    text = json.dumps([{"name": name, "pid": 7}, {"name": "next", "pid": 7}]).encode()
+    for size in range(1, len(text) + 1):
+        blocks = [text[at : at + size] for at in range(0, len(text), size)]
+        found = json.loads(b"[" + b"".join(RankText(0, Pids(), 0).events(blocks)) + b"]")
+        assert [event["name"] for event in found] == [name, "next"]
+        assert found[0]["pid"] == found[1]["pid"] != 7
+
+
 def test_a_rank_without_events_leaves_no_comma():
     pids = Pids()
     texts = [RankText(index, pids, 0).events([text]) for index, text in enumerate((b"[]", b'[{"pid": 1}]', b"[ ]"))]
