@@ -221,25 +221,26 @@ def test_data_loading_is_on_the_path_only_when_the_device_had_nothing_queued():
     assert by_step(b)[:, PathKind.COMPUTE].tolist() == [100_000, 100_000]
 
 
-def two_streams(*, recorded: bool = True, wait: bool = True) -> TraceBuilder:
-    """Compute on stream 7; a collective on stream 20 that waits for the first of two kernels."""
+def two_streams(*, recorded: bool = True, wait: bool = True, stream: int = 20) -> TraceBuilder:
+    """Compute on stream 7; a collective on another one that waits for the first of two kernels."""
     b = TraceBuilder()
     b.step(1, 0, 40)
     b.launch(0, 4, 10, 40, name="first")
     b.api("cudaEventRecord", 5, 1, correlation=900)
     b.launch(7, 4, 51, 60, name="second")
     b.api("cudaStreamWaitEvent", 12, 1, correlation=901)
-    b.launch(14, 4, 53, 100, name="ncclDevKernel_AllReduce_Sum_bf16_RING_LL", stream=20)
+    b.launch(14, 4, 53, 100, name="ncclDevKernel_AllReduce_Sum_bf16_RING_LL", stream=stream)
     if recorded and wait:
         source = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 900}
-        sync_record(b, "Stream Wait Event", 12, stream=20, correlation=901, **source)
+        sync_record(b, "Stream Wait Event", 12, stream=stream, correlation=901, **source)
     elif recorded:
         sync_record(b, "Context Sync", 150, stream=-1, correlation=999)
     return b
 
 
-def test_a_wait_between_streams_leads_to_the_other_stream():
-    assert segments(two_streams()) == [
+@pytest.mark.parametrize("stream", [20, 5])
+def test_a_wait_between_streams_leads_to_the_other_stream(stream: int):
+    assert segments(two_streams(stream=stream)) == [
         (0, 4, "RUNTIME_CALL"),
         (4, 10, "LAUNCH_LATENCY"),
         (10, 50, "COMPUTE"),
@@ -368,6 +369,21 @@ def test_a_sync_with_an_event_does_not_lead_to_what_was_launched_after_the_event
     source = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 900}
     sync_record(b, "Event Sync", 12, stream=-1, correlation=902, **source)
     assert kernels(b) == {"first"}
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_sync_with_an_event_before_all_work_waits_for_nothing(recorded: bool):
+    """Without a record of it a sync waits for all that was launched."""
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.api("cudaEventRecord", 0, 1, correlation=900)
+    b.launch(2, 4, 10, 40, name="first")
+    b.api("cudaEventSynchronize", 12, 48, correlation=902)
+    source = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 900}
+    if recorded:
+        sync_record(b, "Event Sync", 12, stream=-1, correlation=902, **source)
+    b.op("aten::add", 61, 39)
+    assert kernels(b) == (set() if recorded else {"first"})
 
 
 def test_a_wait_of_another_thread_is_not_that_of_the_path():

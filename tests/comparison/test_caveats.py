@@ -97,6 +97,16 @@ def test_a_device_on_one_side_or_none():
     assert "no_device_on_either" in keyed(host, host)
 
 
+def test_host_operators_of_one_side_are_told_where_its_device_is_missing_too():
+    calls, ops = TraceBuilder(), TraceBuilder()
+    calls.launch(0, 1, 5, 10)
+    ops.op("aten::mm", 0, 10)
+    found = keyed(side_from(calls), side_from(ops))
+    assert found["host_ops_on_one"] == {"side": "base"}
+    assert found["api_on_one"] == found["no_device_on_one"] == {"side": "candidate"}
+    assert "host_ops_on_one" not in keyed(side_from(calls), side_from(calls))
+
+
 def test_shares_of_known_operators_that_lie_more_than_five_points_apart():
     def known(part):
         b = TraceBuilder()

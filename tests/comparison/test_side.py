@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from tests.builder import TraceBuilder
 from tests.comparison.make import longest, side_from, side_of, training
@@ -96,6 +97,32 @@ def test_vendors():
     host = TraceBuilder()
     host.op("aten::mm", 0, 5)
     assert vendor(host) == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("api", "header", "expected"),
+    [
+        ("cudaLaunchKernel", {}, "cuda"),
+        ("cuLaunchKernel", {"deviceProperties": [{"id": 0, "name": "Ascend910B"}]}, "cuda"),
+        ("hipLaunchKernel", {"cuda_runtime_version": 12000}, "rocm"),
+        ("aclrtLaunchKernel", {}, "ascend"),
+        ("launch", {"cuda_runtime_version": 12000}, "cuda"),
+        ("launch", {"cupti_version": 20}, "cuda"),
+        ("launch", {"cuda_runtime_version": 12000, "hip_runtime_version": 60000}, "rocm"),
+        ("launch", {"roctracer_version": 4}, "rocm"),
+        ("launch", {"deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}]}, "cuda"),
+        ("launch", {"deviceProperties": [{"id": 0, "name": "H100"}]}, "cuda"),
+        ("launch", {"deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X"}]}, "rocm"),
+        ("launch", {"deviceProperties": [{"id": 0, "name": "Ascend910B"}]}, "ascend"),
+        ("launch", {"deviceProperties": [{"id": 0, "name": "Gaudi"}]}, "unknown"),
+        ("launch", {}, "unknown"),
+    ],
+)
+def test_who_made_the_device_is_told_by_calls_before_versions_before_its_name(api, header, expected):
+    b = TraceBuilder()
+    b.launch(0, 1, 5, 10, api=api)
+    b.header = header
+    assert side_from(b).info.vendor == expected
 
 
 def test_the_name_of_the_device_that_leads():

@@ -83,6 +83,12 @@ def test_a_backward_convolution_costs_one_product_a_gradient():
     assert amounts("aten::convolution_backward", dims) == (None, None)
 
 
+def test_a_convolution_has_weights_of_three_dimensions_at_least():
+    assert amounts("aten::cudnn_convolution_transpose", [[4, 8, 5], [8, 3, 2]]) == (2 * (4 * 8 * 5) * (3 * 2), None)
+    assert amounts("aten::cudnn_convolution_transpose", [[4, 8], [8, 3]]) == (None, None)
+    assert amounts("aten::cudnn_convolution_transpose", [[], [8, 3, 2]]) == (None, None)
+
+
 def test_a_forward_convolution_needs_its_stride():
     assert amounts("aten::cudnn_convolution", [[8, 3, 32, 32], [16, 3, 3, 3]]) == (None, None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,8 @@ from tests.causes.make import MS, finding, ints, rank, recording, trouble
 from traceanalyze.causes.results import Cause
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING, WAITING
-from traceanalyze.report.contents.causes import actions, causes_table, sentence, title
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.report.contents.causes import actions, causes_table, sentence, title, trend_table
 from traceanalyze.rules.finding import Severity
 
 
@@ -59,3 +61,46 @@ def test_advice_is_given_on_warnings_of_snapshots_and_on_what_costs_a_hundredth_
     else:
         found = synthesize([recording(rank("0", finding("DAT101", told), costs=[ints(*[told * MS] * 4)]))], [])
     assert [keys for _, keys in actions(found)] == advised
+
+
+def test_what_a_cause_costs_in_every_recording_is_told_by_its_number_and_theirs():
+    def cause(rule, *gains):
+        return Cause(finding(rule, 5), Severity.LOW, ("0",), 1, 0, gains=gains)
+
+    steps = [SimpleNamespace(step_time=time) for time in (100 * MS, 200 * MS, 0)]
+    causes = (cause("DAT101", 10 * MS, 10 * MS, 0), cause("SYN101", None, None, None), cause("KRN101", None, 0, 5))
+    found = trend_table(SimpleNamespace(causes=causes, recordings=steps))
+    unknown = NotMeasured("rule_not_judged")
+    assert found.rows == (
+        (1, "rule_DAT101", 1, 10 * MS, 0.1),
+        (1, "rule_DAT101", 2, 10 * MS, 0.05),
+        (1, "rule_DAT101", 3, 0, 0.0),
+        (3, "rule_KRN101", 1, unknown, unknown),
+        (3, "rule_KRN101", 2, 0, 0.0),
+        (3, "rule_KRN101", 3, 5, 0.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("because", "about_ranks", "advised"),
+    [(None, False, ["own", "part"]), (None, True, ["own"]), (1, False, ["other"])],
+)
+def test_a_late_rank_is_helped_by_what_explains_it_else_also_by_what_was_found_on_it(because, about_ranks, advised):
+    """The second cause stands for itself; the third is part of the first."""
+
+    def cause(rule, key, **more):
+        found = replace(finding(rule, 20), advice=(key,))
+        return Cause(found, Severity.HIGH, ("0",), 1, 0, gain=20 * MS, share=0.2, **more)
+
+    late = cause("RNK101", "own", because=because)
+    causes = (late, cause("DAT101", "other"), cause("SYN101", "part", part_of=0, about_ranks=about_ranks))
+    found = SimpleNamespace(causes=causes, troubles=(), recordings=())
+    assert [key for one, keys in actions(found) for key in keys if one is late] == advised
+
+
+def test_only_a_late_rank_is_helped_by_what_was_found_on_it():
+    causes = (
+        Cause(replace(finding("DAT101", 20), advice=("own",)), Severity.HIGH, ("0",), 1, 0, gain=20 * MS, share=0.2),
+        Cause(replace(finding("SYN101", 20), advice=("part",)), Severity.HIGH, ("0",), 1, 0, part_of=0),
+    )
+    assert [keys for _, keys in actions(SimpleNamespace(causes=causes))] == [("own",)]

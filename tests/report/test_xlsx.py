@@ -206,6 +206,40 @@ def test_steps_are_numbers_and_sort_as_such(book):
     assert column(book["Steps"], "step")[-1] == "mean"
 
 
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["0", "7", "123456789"], True),
+        (["7", "1234567890"], False),
+        (["7", "007"], False),
+        (["7", "-3"], False),
+        (["7", "\u0663"], False),
+        (["7", "a"], False),
+        (["7", None], True),
+    ],
+)
+def test_texts_are_numbers_where_all_are_whole_short_and_without_leading_zeros(texts, numbers):
+    table = Table("extra", (Column("name", Kind.TEXT), Column("at", Kind.COUNT))).fill(name=texts, at=range(len(texts)))
+    shown = column(opened(with_table(table))["Extra"], "name")
+    assert shown == [int(text) if text and numbers else text for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "digits"),
+    [([3.0, 7.0], 0), ([100.5, 1.0], 1), ([99.99, -1.0], 2), ([-100.5], 1), ([1.0, 0.5], 2), ([0.999, -0.5], 4)],
+)
+def test_plain_numbers_have_more_decimals_where_the_largest_is_small(numbers, digits):
+    table = Table("extra", (Column("at", Kind.COUNT), Column("value", Kind.NUMBER)))
+    sheet = opened(with_table(table.fill(at=range(len(numbers)), value=numbers)))["Extra"]
+    assert sheet["B5"].number_format == ("#,##0." + "0" * digits if digits else "#,##0")
+
+
+def test_columns_of_a_record_are_as_wide_as_what_they_hold(book):
+    width = [round(book["Launches"].column_dimensions[name].width) for name in "ABCD"]
+    assert (width[0] > width[1] > width[2], width[3] > width[0]) == (True, True)
+    assert len(set(width)) == 4
+
+
 def test_a_record_is_a_list_of_quantities(book):
     sheet = book["Launches"]
     assert [cell.value for cell in sheet[HEADER]] == ["quantity", "value", "unit", "meaning"]

@@ -15,7 +15,7 @@ from tests.simulate.allocator.programs import LEAK_LINE, LOAD_LINE, Loop, engine
 from traceanalyze.analyses.memory import fragmentation
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.device_calls import churn, device_calls, out_of_memory, release_runs
-from traceanalyze.analyses.memory.holes import Domain, Free, Holes
+from traceanalyze.analyses.memory.holes import SMALL_SEGMENT, Domain, Free, Holes, domain_of_event
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.patterns import settings_remarks, truncation
 from traceanalyze.analyses.memory.rounding import Rules
@@ -219,6 +219,40 @@ def test_holes_are_found_by_their_begin_or_what_they_contain() -> None:
     assert holes.find(ONE, 299, inside=True) == (OTHER, 200, 300)
     assert holes.find(ONE, 100, inside=True) is None
     assert holes.find(ONE, 300, inside=True) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "pool", "domain"),
+    [
+        (99, None, Domain(0, 3, large=False)),
+        (99, -1, Domain(0, 3, large=False)),
+        (99, 2, Domain(2, 3, large=False)),
+        (100, 2, Domain(7, 8, large=True)),
+        (149, None, Domain(7, 8, large=True)),
+        (150, 2, Domain(2, 3, large=False)),
+    ],
+)
+def test_memory_that_the_dump_does_not_have_is_of_the_pool_its_event_names(
+    address: int, pool: int | None, domain: Domain
+) -> None:
+    """The dump has the segment from 100 to 150."""
+    one = {"address": 100, "size": 50, "pool": 7, "stream": 8, "large": True}
+    event = {"address": address, "size": SMALL_SEGMENT, "stream": 3} | ({} if pool is None else {"pool": pool})
+    segments, history = (SimpleNamespace(**{k: np.array([v]) for k, v in each.items()}) for each in (one, event))
+    history.pool = getattr(history, "pool", None)
+    device: Any = SimpleNamespace(segments=segments, history=history)
+    assert domain_of_event(device, 0) == domain
+    history.size += 1
+    assert domain_of_event(device, 0).large is True
+
+
+def test_without_free_memory_the_largest_hole_is_none(tmp_path: Path) -> None:
+    """All of a new segment is free until its block is made, which fills it."""
+    allocator = Allocator()
+    allocator.malloc(20 * MIB)
+    moments = analysed(allocator, tmp_path).moments
+    found = dict(zip(moments.column("moment"), moments.column("hole_bytes"), strict=True))
+    assert found == {"moment_peak": 0, "moment_reserved_peak": 20 * MIB}
 
 
 def test_what_is_used_of_a_hole_leaves_both_sides() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceanalyze
-from tests.builder import TraceBuilder
+from tests.builder import HOST, TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.context import Context
@@ -228,6 +228,30 @@ def test_events_are_written_on_the_clock_of_the_text():
     assert step["ts"] == "1000000000001100.000"
     assert {event["pid"] for event in written} == {FIRST_PID}
     assert {event["cat"] for event in written} == {"traceanalyze_overlay"}
+
+
+def test_threads_of_every_process_of_the_overlay_are_its_own_and_whole_numbers():
+    found, _ = made(two_steps())
+    threads = []
+    for number in range(3):
+        text = b"".join(overlay_events(found, Process(FIRST_PID + number, "t"), Clock()))
+        tids = [event["tid"] for event in json.loads(b"[" + text + b"]") if event["name"] == "thread_name"]
+        assert all(type(tid) is int for tid in tids)
+        assert tids == list(range(tids[0], tids[0] + len(found.slices)))
+        threads += tids
+    assert len(set(threads)) == 3 * len(found.slices) > 3
+
+
+def test_phases_are_drawn_on_the_threads_of_the_program_and_not_of_other_processes():
+    trace = two_steps()
+    for tid, pid in ((2, HOST), (3, 999)):
+        for at in (1000.0, 1100.0):
+            trace.event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", at + 50, 20, pid=pid, tid=tid)
+            trace.event("cpu_op", "MmBackward0", at + 51, 10, pid=pid, tid=tid)
+    found, _ = made(trace)
+    titles = [each.title for each in found.slices if each.title.startswith("phases")]
+    assert len(titles) == 2
+    assert [title.rpartition(" ")[2] for title in titles] == ["1", "2"]
 
 
 def read_by_the_viewer(us: str) -> int:

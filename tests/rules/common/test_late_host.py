@@ -8,6 +8,7 @@ import pytest
 from tests.rules.make import STEP, facts_of, kernel, program
 from tests.rules.sequences import Run, mm, steps
 from traceanalyze.rules.common.computing import computing
+from traceanalyze.rules.common.launching import Launching
 from traceanalyze.rules.ranking import with_late_host
 
 US = 1000
@@ -54,3 +55,21 @@ def test_of_a_step_that_is_late_in_one_half_the_other_half_is_saved():
     saved, asked = left(program(mixed), 0.5)
     # 25 kernels of 20 µs are late, 20 of 48 µs are queued and waited for: half of 960 of 1460 µs.
     assert saved == pytest.approx(asked * 960 / 1460, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("share", "late", "depth", "bound"),
+    [
+        (0.3, 0.5, None, True),
+        (0.299, 0.5, None, False),
+        (0.3, 0.499, None, False),
+        (0.3, 0.499, 1, True),
+        (0.3, 0.499, 1.5, False),
+        (0.299, 0.5, 1, False),
+    ],
+)
+def test_the_host_is_late_where_idle_time_is_its_own_and_work_comes_late_or_the_queue_is_empty(
+    share, late, depth, bound
+):
+    nothing = np.zeros((0, 2), np.int64)
+    assert Launching(share, late, depth, nothing, nothing[:, 0], nothing).bound(0.3, 0.5) is bound

@@ -189,6 +189,26 @@ class TestLowBusBandwidth:
         # At 150 GB/s a third of the time is saved, at 300 two thirds.
         assert (one.saving, one.bound) == pytest.approx((exposed / 3, exposed * 2 / 3), rel=1e-6)
 
+    @pytest.mark.parametrize(
+        ("device", "expected"),
+        [
+            ("Tesla V100-SXM2-32GB", 150),
+            ("NVIDIA A100-SXM4-80GB", 300),
+            ("NVIDIA H100 80GB HBM3", 450),
+            ("NVIDIA H100 PCIe", None),
+            ("NVIDIA H100 NVL", None),
+            ("NVIDIA H200", 450),
+            ("NVIDIA H200 NVL", None),
+            ("NVIDIA B200", 900),
+            ("AMD Instinct MI300X", 448),
+            ("Tesla T4", None),
+        ],
+    )
+    def test_links_of_boards_are_known_by_the_name_of_the_device(self, device, expected):
+        """GB/s in one direction: half of what the makers state for both."""
+        found = said([replace(one, group_names={}) for one in bandwidth(50, device=device)], "COM119")
+        assert [values(one)["expected"] for one in found.findings] == ([expected] if expected else [])
+
     def test_of_what_is_shared_out_half_moves_between_two(self):
         (one,) = said(bandwidth(100, kind="reduce_scatter"), "COM119").findings
         assert values(one)["bandwidth"] == pytest.approx(50)
