@@ -398,6 +398,15 @@ def test_a_wait_of_another_thread_is_not_that_of_the_path():
     assert not by_step(b)[0, PathKind.COMPUTE]
 
 
+def test_what_has_an_empty_name_keeps_it_and_what_has_none_has_none():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.launch(10, 5, 20, 100, name="")
+    found = {(place.part, place.name) for place in places(b)}
+    assert ("compute", "") in found
+    assert ("dispatch_latency", None) in found
+
+
 def test_a_loader_of_a_thread_that_only_helps_is_no_wait_for_data():
     b = TraceBuilder()
     b.step(1, 0, 100)

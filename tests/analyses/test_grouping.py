@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import distinct, group
 
 KEYS = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([-(2**62), 0, 5, 2**40])), max_size=40)
 
@@ -33,3 +33,11 @@ def test_a_weighted_mean_leaves_out_what_is_not_known():
     means = found.mean(np.array([1.0, 4.0, np.nan, np.nan]), np.array([3, 1, 5, 1]))
     assert means[0] == 1.75
     assert np.isnan(means[1])
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.data())
+def test_groups_of_equal_keys_are_one(keys, data):
+    of = data.draw(st.lists(st.integers(0, len(keys) - 1), max_size=20))
+    found, position = distinct(keys, np.array(of, np.int64))
+    assert found == list(dict.fromkeys(keys))
+    assert [found[at] for at in position.tolist()] == [keys[group_of] for group_of in of]

@@ -118,3 +118,13 @@ def test_no_annotations_are_not_measured():
     b.op("aten::mm", 0, 10)
     b.launch(1, 2, 20, 5)
     assert b.table("annotations").absent == NotMeasured("no_annotations")
+
+
+def test_an_annotation_that_began_before_the_steps_has_work_in_them_but_no_host_times():
+    b = TraceBuilder()
+    b.annotation("epoch", 0, 150)
+    b.step(1, 50, 100)
+    b.launch(60, 2, 70, 10)
+    row = annotations(b)["epoch"]
+    assert (row.calls, row.device_time_ns, row.kernels, row.host_time_ns) == (0, 10_000, 1, 0)
+    assert (row.mean_event_ns, row.min_ns, row.max_ns) == (None, None, None)

@@ -1,6 +1,10 @@
 """Launch metrics on hand-made traces."""
 
+import pytest
+
 from tests.builder import TraceBuilder
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
 from traceanalyze.model.table import NotMeasured
 
 
@@ -80,6 +84,53 @@ def test_without_runtime_calls_launches_are_not_measured():
     tables = b.analyze().tables
     assert tables["launches"].rows == tables["runtime_calls"].rows == NotMeasured("no_api")
     assert tables["sync_points"].rows == NotMeasured("no_api")
+
+
+def test_flows_tell_kernels_apart_that_begin_at_one_instant():
+    """Two on streams of their own, of which the first call launched the last; an arrow may also lead nowhere."""
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    for at in (10, 15, 20):
+        b.event("cuda_runtime", "cudaLaunchKernel", at, 2)
+    for stream in (7, 8, 9):
+        b.device(30, stream, stream=stream)
+    for number, (at, stream) in enumerate(((10, 9), (15, 8), (20, 7), (20, 6))):
+        arrow = {"cat": "ac2g", "name": "ac2g", "id": number}
+        b.events += [
+            {"ph": "s", **arrow, "pid": 100, "tid": 1, "ts": at},
+            {"ph": "f", **arrow, "pid": 0, "tid": stream, "ts": 30, "bp": "e"},
+        ]
+    context = Context(b.trace(), Options())
+    launched = context.calls.start[context.link].tolist()
+    assert dict(zip(context.device.stream.tolist(), launched, strict=True)) == {7: 20_000, 8: 15_000, 9: 10_000}
+
+
+def test_an_arrow_from_the_first_operator_goes_before_its_number():
+    """As torch_npu has it: no call of the runtime is known; the number names the second operator."""
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.op("aten::first", 10, 5, **{"External id": 1})
+    b.op("aten::second", 20, 5, **{"External id": 2})
+    b.device(30, 10, **{"External id": 2})
+    arrow = {"cat": "async_npu", "name": "async_npu", "id": 5}
+    b.events += [
+        {"ph": "s", **arrow, "pid": 100, "tid": 1, "ts": 10},
+        {"ph": "f", **arrow, "pid": 0, "tid": 7, "ts": 30, "bp": "e"},
+    ]
+    assert Context(b.trace(), Options()).event_op.tolist() == [0]
+
+
+@pytest.mark.parametrize("launches", [1, 2])
+def test_the_thread_of_the_very_first_launch_is_a_launching_one(launches):
+    b = TraceBuilder()
+    b.op("aten::mm", 0, 5, tid=2)
+    for number in range(launches):
+        b.launch(10 + 20 * number, 5, 20 + 20 * number, 8, tid=3)
+    context = Context(b.trace(), Options())
+    assert [context.trace.tracks[track].tolist() for track in context.threads] == [
+        context.trace.tracks[context.calls.track[0]].tolist()
+    ]
+    assert context.step_track == context.calls.track[0]
 
 
 def test_flows_link_what_has_no_correlation():

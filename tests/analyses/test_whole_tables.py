@@ -256,3 +256,12 @@ def test_chunks_of_a_step(found: RankAnalysis) -> None:
     assert [one.compute_share for one in chunks] == pytest.approx(compute)
     communication = [0.0] * 11 + [1.0] * 3 + [22 / 30] + [1.0] * 5 + [0.0] * 10
     assert [one.communication_share for one in chunks] == pytest.approx(communication)
+
+
+def test_a_table_is_measured_where_it_is_there_and_has_no_reason_to_be_empty():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.device(10, 20)
+    found = b.analyze()
+    assert [found.measured(key) for key in ("kernels", "launches", "no_such_table")] == [True, False, False]
+    assert [len(list(found.records(key))) for key in ("kernels", "launches", "no_such_table")] == [1, 0, 0]

@@ -47,6 +47,22 @@ def test_memory_counts_for_the_operator_that_asked_for_it_not_for_the_one_that_m
     }
 
 
+def test_memory_that_the_first_operator_asks_for_itself_is_its_own():
+    b = TraceBuilder()
+    b.step(0, 0, 100)
+    b.op("aten::mm", 10, 20)
+    b.op("aten::add", 40, 20)
+    b.launch(20, 1, 50, 10)
+    record(b, 14, 512, 4096)
+    record(b, 44, 128, 8192)
+    record(b, 45, 128, 9216)
+    context = side_from(b).context
+    assert told(context, context) == {
+        "aten::mm": ((1, 512, NOT_FREED), (1, 512, NOT_FREED)),
+        "aten::add": ((2, 256, NOT_FREED), (2, 256, NOT_FREED)),
+    }
+
+
 def test_how_long_memory_lived_is_unknown_if_it_was_not_freed():
     assert told(program(512), program(512, freed_at=0))["aten::mm"] == ((1, 512, 46_000), (1, 512, NOT_FREED))
 

@@ -117,6 +117,12 @@ def test_events_that_start_together_nest_the_longer_outside_then_by_rank_then_by
     assert (order, parent) == ([2, 1, 3, 0], [-1, 0, 1, 2])
 
 
+@pytest.mark.parametrize(("after", "broken"), [(0, 0), (1, 0), (2, 1)])
+def test_a_tick_is_a_nanosecond_where_nothing_else_is_said(after, broken):
+    untold = Spans(*spans([(0, 10, 0, 0), (5, 5 + after, 0, 0)])[:4])
+    assert calltree.build(untold).broken == broken
+
+
 def test_a_child_may_end_a_tick_after_its_parent():
     order, parent, _, _, end = built(spans([(0, 10, 0, 0), (5, 6, 0, 0)]))
     assert (order, parent, end) == ([0, 1], [-1, 0], [10, 10])

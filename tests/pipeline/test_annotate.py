@@ -7,6 +7,7 @@ import json
 import shutil
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,8 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.pipeline import perfetto
 from traceanalyze.pipeline.perfetto import annotate, annotated
 from traceanalyze.report.json import render
 
@@ -305,3 +308,16 @@ def test_clocks_that_collectives_show_to_differ_are_put_right(tmp_path):
     assert len(first) > 1
     assert sorted(first) == sorted(second)
     assert any("clocks are moved by up to 3.000 ms" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("skews", "ahead"),
+    [((0, 5, 7), [0, 300, -20]), ((0, None, 7), [0, 0, 0]), ((0, 5), [0, 0, 0]), ((), [0, 0, 0])],
+)
+def test_clocks_are_moved_where_those_of_all_ranks_are_known_well(skews, ahead, monkeypatch):
+    rows = zip((0, 300, -20), (NotMeasured("clocks_uneven") if each is None else each for each in skews), strict=False)
+    columns = Column("offset_ns", Kind.CHANGE), Column("skew_ns", Kind.DURATION)
+    table = Table("clocks", columns).fill_records({"offset_ns": offset, "skew_ns": skew} for offset, skew in rows)
+    monkeypatch.setattr(perfetto, "clock_offsets", lambda _: table)
+    assert perfetto._ahead(SimpleNamespace(cluster="any", ranks=(1, 2, 3))) == ahead
+    assert perfetto._ahead(SimpleNamespace(cluster=None, ranks=(1,))) == [0]

@@ -13,8 +13,8 @@ from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import compare_ranks, imbalance, leading, longest, rank_steps
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import missing_ranks, presence, role_of
-from traceanalyze.ranks.results import Group, LinkTraffic
-from traceanalyze.ranks.stragglers import straggler_sentences
+from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup
+from traceanalyze.ranks.stragglers import _delayed_by, straggler_sentences
 from traceanalyze.ranks.waits import collective_waits, rank_waits
 
 
@@ -350,3 +350,23 @@ def test_columns_of_what_matched():
     assert np.array_equal(one.duration, one.end - one.start)
     assert found.exposed_waits.by_step.tolist() == [[300, 300], [100, 100]]
     assert found.exposed_waits.bound is False
+
+
+def of_group(*members, calls):
+    """A group of two whose first member comes at the first time of each call and whose second at the other."""
+    start = ints(calls)
+    end = np.repeat(start.max(axis=1, keepdims=True) + 5, 2, axis=1)
+    count = np.zeros(len(start), np.int64)
+    flags = np.ones(len(start), np.bool_)
+    return MatchedGroup("", None, members, (), True, count, count, count, start, end, start, start, flags)
+
+
+@pytest.mark.parametrize(("waited", "group"), [(0, 1), (5, 1), (6, None), (10, None)])
+def test_a_late_rank_only_passes_on_what_it_waited_longer_than_the_others(waited, group):
+    """Rank 1 comes 10 later than rank 0, and had waited 10 for rank 2, while rank 0 had waited for rank 3."""
+    at = range(100, 500, 100)
+    shared = of_group(0, 1, calls=[(t + 50, t + 60) for t in at])
+    before = of_group(1, 2, calls=[(t + 20, t + 30) for t in at])
+    other = of_group(0, 3, calls=[(t + 20, t + 20 + waited) for t in at])
+    assert _delayed_by([shared, before, other], 0, 1) == group
+    assert _delayed_by([shared, other], 0, 1) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import pytest
@@ -142,6 +143,16 @@ def test_what_it_cannot_read_is_told_in_one_line(read, why, tmp_path):
         origin(path)
     assert str(told.value).startswith(f"{path}: the reader plug-in acme cannot read it: {why}")
     assert "\n" not in str(told.value)
+
+
+def test_one_event_is_enough_whatever_else_there_is(tmp_path):
+    """As many arrows as events are no reason to refuse a file."""
+    event = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 1}
+    arrow = {"ph": "s", "cat": "ac2g", "name": "ac2g", "id": 1, "pid": 0, "tid": 7, "ts": 1}
+    text = json.dumps([event, arrow]).encode()
+    path = strange(tmp_path)
+    with reader(tmp_path, read=f"return read_text({text!r}, str(path))"):
+        assert origin(path).plugin == "acme"
 
 
 @pytest.mark.parametrize("error", ["OSError", "SystemExit"])

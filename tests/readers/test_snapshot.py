@@ -222,3 +222,17 @@ def test_an_npu_is_known_by_streams_that_are_pointers(tmp_path: Path, stream: in
     for event in bare["device_traces"][0]:
         event["time_us"] = 10
     assert read_snapshot(written(tmp_path, pickle.dumps(bare))).vendor == "cuda"
+
+
+def test_sizes_that_a_segment_does_not_state_are_unknown(tmp_path: Path) -> None:
+    content = copy.deepcopy(SMALL)
+    for key in ("allocated_size", "active_size", "requested_size", "stream"):
+        del content["segments"][0][key]
+    (device,) = (one for one in read_snapshot(written(tmp_path, pickle.dumps(content))).devices if len(one.segments))
+    found = device.segments
+    assert [each.tolist() for each in (found.allocated, found.active, found.requested, found.stream)] == [
+        [-1],
+        [-1],
+        [-1],
+        [0],
+    ]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.regression.make import run, runs
 from tests.regression.test_verdict import counted, judge, verdict
 from traceanalyze.errors import UsageError
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.regression import samples
 from traceanalyze.regression.results import Verdict
 from traceanalyze.regression.statistics import drifts, outliers, two_populations
 
@@ -184,3 +187,14 @@ def test_a_run_is_far_from_the_others_beyond_a_z_of_three_and_a_half():
 )
 def test_a_run_drifts_by_more_than_a_percent_and_three_deviations(steps, found):
     assert drifts(steps) is found
+
+
+@pytest.mark.parametrize(
+    ("busy", "skew"), [((1, 1, 2), 100.0), ((2, 3, 4), 100 / 3), ((5, 5), 0.0), ((0, 0, 2), None), ((0, 1), 100.0)]
+)
+def test_the_busiest_rank_is_compared_with_the_median_one_wherever_that_has_worked(busy, skew):
+    found = samples._skew([np.array([each], np.float64) for each in busy], [[0]] * len(busy))
+    if skew is None:
+        assert found == NotMeasured("no_device_events")
+    else:
+        assert (found.value, found.per_step) == (pytest.approx(skew), (pytest.approx(skew),))

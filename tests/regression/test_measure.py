@@ -301,8 +301,8 @@ def test_a_run_has_as_many_ranks_as_stated_or_as_there_are_of_several(stated, ra
 @pytest.mark.parametrize(("calls", "points"), [(0, 0), (1, 1), (2, 1)])
 def test_calls_under_the_very_first_operator_are_one_sync_point(calls, points):
     b = TraceBuilder()
+    b.op("aten::item", 10, 30)  # the first event of the file
     b.step(0, 0, 100)
-    b.op("aten::item", 10, 30)
     for call in range(calls):
         b.api("cudaStreamSynchronize", 12 + 8 * call, 5)
     b.launch(60, 5, 70, 10)

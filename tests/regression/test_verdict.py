@@ -96,6 +96,25 @@ def test_an_absolute_limit_holds_for_the_candidate_alone():
     assert verdict(judge(runs(400, 401, 399), runs(400, 401, 402), budget)) == (Verdict.REGRESSION, "above_limit")
 
 
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([311], Verdict.PASS),
+        ([312], Verdict.INCONCLUSIVE),
+        ([329], Verdict.INCONCLUSIVE),
+        ([330], Verdict.REGRESSION),
+        ([316, 316, 316], Verdict.PASS),
+        ([317, 317, 317], Verdict.INCONCLUSIVE),
+        ([323, 323, 323], Verdict.INCONCLUSIVE),
+        ([324, 324, 324], Verdict.REGRESSION),
+    ],
+)
+def test_a_limit_is_near_within_what_the_prior_and_the_runs_leave_open(times, expected):
+    """The prior counts as four runs of 1 %: of one run t is 2.776, so 2.8 %; of three 2.447 × √(4/6) / √3, so 1.2 %."""
+    budget = '[gate.metrics."step.time"]\nmax = "320 ms"\n'
+    assert verdict(judge((), runs(*times), budget))[0] == expected
+
+
 def test_without_a_baseline_and_limits_there_is_nothing_to_judge():
     with pytest.raises(UsageError, match="nothing to judge"):
         judge((), runs(300))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
@@ -31,6 +33,14 @@ def test_what_is_a_small_part_of_all_changes_is_not_spoken_of():
     assert len(told(found)) == 3
     shown = told(found._replace(parts=tuple(less if part.key == "compute" else part for part in found.parts)))
     assert [line.split(" +")[0] for line in shown] == ["dispatch", "untraced"]
+
+
+def test_the_smallest_change_is_spoken_of_where_it_is_a_large_part_of_all():
+    found = comparison()
+    base, candidate = (replace(side, steps=("1",), step_time=10) for side in (found.base, found.candidate))
+    parts = (Part("sync", 0, 1), Part("dispatch_launch", 3, 3), Part("host_op", 1, 0))
+    shown = told(found._replace(base=base, candidate=candidate, parts=parts, contributions=()))
+    assert [line.split(" +")[0] for line in shown] == ["sync"]
 
 
 def test_only_what_takes_longer():

@@ -135,6 +135,15 @@ def test_the_index_is_the_report_and_known_as_such():
     assert not is_index(b'{"traceEvents": []}')
 
 
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [("a b/c", "a_b_c"), ("._x._", "x"), ("///", "run"), ("", "run"), ("n" * 60, "n" * 60), ("n" * 61, "n" * 60)],
+)
+def test_names_of_runs_become_short_names_of_files(name, safe):
+    reports = [replace(report_of(), name=each) for each in (name, "other")]
+    assert {f"1_{safe}_split.csv", "2_other_split.csv"} <= set(files(reports, texts(), "csv"))
+
+
 def test_ranks_and_runs_come_before_the_name_where_there_are_several():
     report = report_of(analysis(rank=0), analysis(rank=3))
     assert {"ranks.csv", "rank0_split.csv", "rank3_split.csv"} <= set(files([report], texts(), "csv"))

@@ -11,9 +11,10 @@ from xml.etree import ElementTree as ET
 import openpyxl
 import pytest
 
-from tests.regression.make import run, runs
+from tests.regression.make import MS, run, runs
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Quantity
+from traceanalyze.regression.baseline import Baseline
 from traceanalyze.regression.budget import read_budget
 from traceanalyze.regression.results import SideSummary
 from traceanalyze.regression.samples import Place
@@ -22,6 +23,7 @@ from traceanalyze.report import ci, html, markdown, xlsx
 from traceanalyze.report import json as json_report
 from traceanalyze.report.console import Style
 from traceanalyze.report.console import render as on_console
+from traceanalyze.report.contents.baseline import baseline_tables
 from traceanalyze.report.contents.gate import build_gate
 from traceanalyze.report.xlsx.formats import Field, InUnit
 from traceanalyze.report.xlsx.rows import _width as width_of
@@ -309,3 +311,17 @@ def test_every_reason_note_and_verdict_has_a_text():
         read_budget(b'[gate.metrics."step.time"]\nmin = "500 ms"\n', "x").for_environment({}),
     )
     assert "below the absolute limit 500.0 ms" in json_report.render([build_gate(limited)], texts())
+
+
+def test_the_runs_of_a_baseline_and_what_is_taken_for_noise():
+    """Of the three runs of the last level; five are needed to learn from them."""
+    named = {"label": "nightly", "commit": "0123456789abcdef", "environment": {"device": ("A", "B")}}
+    old = run(0, time=300, time_of_day="2026-01-02T03:04:05+00:00", id="a", **named)
+    new = replace(run(1, time=[330, 331, 340], counts={"kernel.count": 5}, id="b"), accepted="b")
+    held, floors = baseline_tables(Baseline((old, run(2, counts={"kernel.count": 5}), new)))
+    assert held.rows == (
+        ("run0", "2026-01-02 03:04", "nightly", "0123456789", 5, 300 * MS, "A, B", ""),
+        ("run2", "", "", "", 5, None, "GPU", ""),
+        ("run1", "", "", "", 5, 331 * MS, "GPU", "*"),
+    )
+    assert floors.rows == (("step.time", 1, Quantity(0.01, "%")),)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tests.report.make import MS, analysis, empty, host_only, whole_trace
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.json import render
 
@@ -72,3 +74,15 @@ def test_every_rank_is_there():
 def test_gap_causes_are_named():
     gap = document(analysis())["reports"][0]["ranks"][0]["tables"]["gaps"]["rows"][0]
     assert gap["causes"] == {"data_loading": 50 * MS, "host_op": 5 * MS}
+
+
+def test_parts_are_an_object_and_null_where_nothing_is_known():
+    columns = Column("name", Kind.TEXT), Column("causes", Kind.BREAKDOWN)
+    table = Table("gaps", columns).fill(
+        name=["a", "b", "c", "d"], causes=[(("sync", 3), ("host_op", 1)), (), None, NotMeasured("no_api")]
+    )
+    report = build_report("run", [analysis()], version="0")
+    report = replace(report, ranks=(replace(report.ranks[0], tables=(table,)),))
+    (found,) = json.loads(render([report], texts()))["reports"][0]["ranks"][0]["tables"].values()
+    assert [row["causes"] for row in found["rows"]] == [{"sync": 3, "host_op": 1}, {}, None, None]
+    assert found["rows"][3]["causes_reason"] == "no_api"

@@ -372,6 +372,18 @@ def test_why_memory_went_back_to_the_device_and_what_it_cost(
     assert (run.released_bytes, run.source_line) == (freed, "train.py:1 train")
 
 
+@pytest.mark.parametrize(("call", "calls"), [(0, 1), (1, 1), (-1, 2)])
+def test_what_one_call_gives_back_and_takes_is_one_row(call: int, calls: int) -> None:
+    """Where calls are not known, what is taken is of another one than what was given back."""
+    actions = Action.SEGMENT_FREE, Action.SEGMENT_FREE, Action.SEGMENT_ALLOC, Action.ALLOC
+    columns = {"action": np.array(actions, np.uint8), "size": np.array([3, 4, 50, 40]), "call": np.full(4, call)}
+    history = type("History", (SimpleNamespace,), {"__len__": lambda _: 4})(**columns)
+    found = device_calls(SimpleNamespace(history=history, once=lambda _: runs((0, "release_retry", 7, 50))))  # type: ignore[arg-type]
+    assert (len(found), sum(found.released), sum(found.grown)) == (calls, 7, 50)
+    assert found.kind == ("release_retry", "release_growth")[:calls]
+    assert found.request[-1] == 40
+
+
 def test_before_the_first_event_there_is_no_time_to_count_from() -> None:
     columns = {
         "action": [Action.SEGMENT_FREE, Action.SEGMENT_ALLOC, Action.ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_ALLOC],
@@ -464,6 +476,45 @@ def test_every_column_of_the_steps(tmp_path: Path) -> None:
     rows = analysed(allocator, tmp_path).steps.rows
     shown = [(row[0], row[2] // MIB, row[3] // MIB, row[5]) for row in rows]
     assert shown == [("0", 115, 100, 2), ("1", 130, 105, 2), ("2", 145, 110, 2)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "steps"), [(0, 0, ("0", "1", "2")), (1, 0, ()), (0, 1, ()), (-1, -1, ("0", "1", "2"))]
+)
+def test_steps_are_marked_from_the_first_event_to_the_last(
+    tmp_path: Path, before: int, after: int, steps: tuple[str, ...]
+) -> None:
+    """Three marks are a loop, two are none; those outside of the history are of no use."""
+    allocator = Allocator()
+    for _ in range(20):
+        allocator.free(allocator.malloc(MIB, user(1)))
+    content = dump(allocator)
+    first, last = (content["device_traces"][0][at]["time_us"] for at in (0, -1))
+    times = first - before, (first + last) // 2, last + after
+    content["external_annotations"] = [
+        {"stage": "START", "name": f"ProfilerStep#{at}", "device": 0, "time_us": time} for at, time in enumerate(times)
+    ]
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(content))
+    (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)), None)
+    assert (found.steps.column("step") if found.steps.absent is None else ()) == steps
+
+
+@pytest.mark.parametrize(("other", "leaks"), [(0, 1), (2560, 1), (2561, 0)])
+def test_a_leak_explains_the_rise_of_memory_up_to_a_fifth(tmp_path: Path, other: int, leaks: int) -> None:
+    """10 MiB stay of every step of one line; of another line `other` KiB, but of one step nothing."""
+    allocator = Allocator()
+    for step in range(8):
+        allocator.now += 5
+        allocator.note(f"ProfilerStep#{step}")
+        block = allocator.malloc(20 * MIB, user(2))
+        allocator.malloc(10 * MIB, user(3))
+        if other and step != 3:
+            allocator.malloc(other * KIB, user(4))
+        allocator.free(block)
+    found = analysed(allocator, tmp_path).leaks
+    assert not isinstance(found, NotMeasured)
+    assert [(leak.line, leak.per_step) for leak in found] == [("train.py:3 train", 10 * MIB)] * leaks
 
 
 def test_without_annotations_steps_begin_where_something_repeats(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import traceanalyze
@@ -22,6 +24,8 @@ from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.readers.ascend import comm_tables
+from traceanalyze.readers.ascend.info import About
+from traceanalyze.readers.ascend.shared import ABSENT, Texts
 from traceanalyze.report.console import render
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import View
@@ -306,3 +310,34 @@ def test_a_real_database_against_its_own_sums(shared_traces: Path, rank: int) ->
     assert sum(one.wait or 0 for one in told.collectives) == pytest.approx(1e6 * wait, abs=4)
     assert sum(one.bytes for one in told.links if one.source != one.target) == round(1e6 * sent)
     assert not DIFFERENCES & set(checks(home))
+
+
+def test_a_table_of_more_than_32_mib_is_not_read(tmp_path: Path) -> None:
+    home = written(tmp_path)
+    os.truncate(home / OUTPUT / "communication.json", (1 << 25) + 1)
+    (note,) = (note for note in load(home).read.notes if "communication.json" in note)
+    assert "has 33,554,433 bytes, more than 33,554,432" in note
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "ranks", "elements"),
+    [
+        ("allReduce", 10, 4, (10, 10)),
+        ("allGather", 10, 4, (10, 40)),
+        ("reduceScatter", 10, 4, (40, 10)),
+        ("allReduce", 0, 4, (0, 0)),
+        ("allGather", 0, 4, (0, 0)),
+        ("reduceScatter", 0, 4, (0, 0)),
+        ("allReduce", ABSENT, 4, (ABSENT, ABSENT)),
+        ("allGather", 10, 0, (10, ABSENT)),
+        ("reduceScatter", 10, 0, (ABSENT, 10)),
+    ],
+)
+def test_elements_that_a_rank_gives_and_gets_follow_from_what_hccl_counts(
+    kind: str, count: int, ranks: int, elements: tuple[int, int]
+) -> None:
+    name = f"hcom_{kind}__586_0_1"
+    counted = np.array([count]), np.array([ranks])
+    found = comm_tables.collective_fields(Texts(), About(), [name], [""], ["FP32"], *counted)
+    assert (found["in_elements"].tolist(), found["out_elements"].tolist()) == ([elements[0]], [elements[1]])
+    assert found["group_size"].tolist() == [ranks or ABSENT]

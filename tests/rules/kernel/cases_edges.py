@@ -73,12 +73,14 @@ def convolved(between, *, bias=True, thread=1, end=True):
     return b
 
 
-def filled_and_moved(*, count=4, move="aten::to", thread=1, later=False):
+def filled_and_moved(*, count=4, move="aten::to", thread=1, later=False, inside=False):
     """A tensor of the host is filled, and copied to the device for 300 µs, in the first steps; another copy follows."""
     b = steps([mm(200)] * 5)
     for number in range(4):
         at = number * 4000.0 + 1500
         if number < count:
+            if inside:
+                b.op("aten::full_like", at - 5, 60)
             b.op("aten::zeros", at, 50)
             b.op(move, at + 65, 30, tid=thread)
             b.copy(at + 70, 10, at + 85, 300, tid=thread, name="Memcpy HtoD (Pageable -> Device)", bytes=4 << 20)
@@ -724,6 +726,7 @@ SILENT = {
     "KRN110": [
         filled_and_moved(count=3),
         filled_and_moved(thread=2),
+        filled_and_moved(inside=True),
         filled_and_moved(move="aten::mul"),
     ],
     "KRN111": [blocks(32, [(0, 32)])],

@@ -8,20 +8,28 @@ from tests.rules.npu.cases import UNBOUND, program_npu
 
 def bursts(b, at, number, *, shapes="8,8"):
     """Kernels of 20 µs that are queued all at once, then some of 3 µs that come 40 µs apart."""
+    told = {"Input Dims": shapes, "Input type": "float"} if shapes else {}
     for part in range(60):
         t = at + 3 * part
-        b.op("aten::add", t, 2, **{"Input Dims": shapes, "Input type": "float"})
+        b.op("aten::add", t, 2, **told)
         b.kernel("aclnnAdd_1", at + 10 + 20 * part, 20, op_type="Add", core="AI_VECTOR_CORE", launch=t + 1)
     b.queued("aclnnAdd", at + 2, at + 4, 2500)
     for part in range(40):
         t = at + 1300 + 40 * part
-        b.op("aten::add", t, 36, **{"Input Dims": shapes, "Input type": "float"})
+        b.op("aten::add", t, 36, **told)
         b.kernel("aclnnAdd_1", t + 32, 3, op_type="Add", core="AI_VECTOR_CORE", launch=t + 30)
 
 
 def half_new(b, at, number):
     """The shapes of half of the steps come only once."""
     bursts(b, at, number, shapes=f"8,{max(number, 1)}")
+
+
+def shapes_before(b, at, number):
+    """Shapes were recorded only before the first step."""
+    bursts(b, at, number, shapes=None)
+    if number == 0:
+        b.op("aten::add", at - 10, 2, **{"Input Dims": "8,8", "Input type": "float"})
 
 
 SLOW, NEW = program_npu(bursts, **UNBOUND), program_npu(half_new, **UNBOUND)
@@ -67,4 +75,4 @@ FIRES = {
         )
     ],
 }
-SILENT = {"NPU105": [SLOW, Silent(NEW, once=0.51)]}
+SILENT = {"NPU105": [SLOW, Silent(NEW, once=0.51), program_npu(shapes_before, **UNBOUND)]}
