@@ -1,8 +1,12 @@
 """Device events: impossible durations, streams and devices from old spellings."""
 
+from itertools import permutations
+
 import pytest
 
 from tests.builder import TraceBuilder
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
 
 
 def test_an_impossible_duration_is_clipped_to_the_next_event_and_counted():
@@ -80,3 +84,27 @@ def test_events_of_one_stream_may_overlap_by_a_tenth_of_a_millisecond(overlap, s
     b.launch(2, 1, 200, 250, stream=stream, device=device)
     told = {c.message: dict(c.values) for c in b.analyze().checks}
     assert told.get("repaired", {"count": 0})["count"] == repaired
+
+
+@pytest.mark.parametrize("order", list(permutations(("kernel", "step", "op"))))
+def test_what_outlives_all_else_ends_where_the_latest_of_the_others_does(order):
+    """Wherever it stands in the file."""
+    b = TraceBuilder()
+    add = {
+        "kernel": lambda: b.device(0, 9_000_000),
+        "step": lambda: b.op("aten::mm", 0, 500),
+        "op": lambda: b.op("aten::add", 0, 20, tid=2),
+    }
+    for name in order:
+        add[name]()
+    assert int(b.analyze().partitions[0].compute.sum()) == 500_000
+
+
+@pytest.mark.parametrize(
+    ("tid", "stream"),
+    [("stream 7", 7), ("7 of 12", 12), ("stream " + "1" * 17, int("1" * 17)), ("stream " + "1" * 18, -1), ("main", -1)],
+)
+def test_the_stream_is_the_last_number_of_the_thread_unless_that_is_absurd(tid, stream):
+    b = TraceBuilder()
+    b.event("Kernel", "k", 10, 10, pid=3, tid=tid)
+    assert Context(b.trace(), Options()).device.stream.tolist() == [stream]

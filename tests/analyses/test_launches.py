@@ -87,15 +87,18 @@ def test_without_runtime_calls_launches_are_not_measured():
 
 
 def test_flows_tell_kernels_apart_that_begin_at_one_instant():
-    """Two on streams of their own, of which the first call launched the last; an arrow may also lead nowhere."""
+    """The first call launched the last stream's; an arrow may also lead nowhere, or be of another kind."""
     b = TraceBuilder()
     b.step(1, 0, 200)
     for at in (10, 15, 20):
         b.event("cuda_runtime", "cudaLaunchKernel", at, 2)
     for stream in (7, 8, 9):
         b.device(30, stream, stream=stream)
-    for number, (at, stream) in enumerate(((10, 9), (15, 8), (20, 7), (20, 6))):
-        arrow = {"cat": "ac2g", "name": "ac2g", "id": number}
+    ends = enumerate(((10, 9), (15, 8), (20, 7), (20, 6)))
+    others = enumerate(((10, 7), (15, 7), (20, 9)))
+    arrows = [*(("fwdbwd", *each) for each in others), *(("ac2g", *each) for each in ends)]
+    for cat, number, (at, stream) in arrows:
+        arrow = {"cat": cat, "name": cat, "id": number}
         b.events += [
             {"ph": "s", **arrow, "pid": 100, "tid": 1, "ts": at},
             {"ph": "f", **arrow, "pid": 0, "tid": stream, "ts": 30, "bp": "e"},

@@ -14,7 +14,7 @@ from traceanalyze.ranks.compare import compare_ranks, imbalance, leading, longes
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import missing_ranks, presence, role_of
 from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup
-from traceanalyze.ranks.stragglers import _delayed_by, straggler_sentences
+from traceanalyze.ranks.stragglers import _delayed_by, _waited_before, straggler_sentences
 from traceanalyze.ranks.waits import collective_waits, rank_waits
 
 
@@ -370,3 +370,14 @@ def test_a_late_rank_only_passes_on_what_it_waited_longer_than_the_others(waited
     other = of_group(0, 3, calls=[(t + 20, t + 20 + waited) for t in at])
     assert _delayed_by([shared, before, other], 0, 1) == group
     assert _delayed_by([shared, other], 0, 1) is None
+
+
+def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before():
+    """Rank 1 waits 10 before the second collective, twice before the third, and 7 after the last."""
+    shared = of_group(0, 1, calls=[(t + 50, t + 60) for t in range(100, 400, 100)])
+    waits = [(210, 220), (305, 315), (320, 330), (400, 407)]
+    groups = [shared, of_group(1, 2, calls=[(t, u) for t, u in waits])]
+    assert _waited_before(groups, 0, 1, np.arange(3)).tolist() == [0, 10, 20]
+    assert _waited_before(groups, 0, 0, np.arange(3)).tolist() == [0, 0, 0]
+    early = [shared, of_group(1, 2, calls=[(10, 13), *waits])]
+    assert _waited_before(early, 0, 1, np.arange(3)).tolist() == [3, 10, 20]

@@ -198,3 +198,19 @@ def test_the_busiest_rank_is_compared_with_the_median_one_wherever_that_has_work
         assert found == NotMeasured("no_device_events")
     else:
         assert (found.value, found.per_step) == (pytest.approx(skew), (pytest.approx(skew),))
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ((), "one_rank"),
+        ((1,), "one_rank"),
+        ((1, None), "no_device_events"),
+        ((None, None), "no_device_events"),
+        ((1, NotMeasured("no_api")), "no_device_events"),
+        ((1, 2, None), "no_device_events"),
+    ],
+)
+def test_ranks_are_only_compared_where_there_are_several_and_all_have_a_device(columns, reason):
+    known = [np.array([each], np.float64) if isinstance(each, int) else each for each in columns]
+    assert samples._skew(known, [[0]] * len(known)) == NotMeasured(reason)

@@ -115,6 +115,57 @@ def test_a_limit_is_near_within_what_the_prior_and_the_runs_leave_open(times, ex
     assert verdict(judge((), runs(*times), budget))[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        (306, (Verdict.PASS, "within_limit")),
+        (307, (Verdict.INCONCLUSIVE, "near_limit")),
+        (333, (Verdict.INCONCLUSIVE, "near_limit")),
+        (334, (Verdict.REGRESSION, "above_limit")),
+    ],
+)
+def test_runs_that_vary_leave_more_open(time, expected):
+    """Three runs 5 % apart: √((4 × 1 %² + 2 × 5 %²) / 6) is 3 %, times 2.447 / √3 is 4.24 % of 320."""
+    times = (time * math.exp(part * 0.05) for part in (-1, 0, 1))
+    assert verdict(judge((), runs(*times), '[gate.metrics."step.time"]\nmax = "320 ms"\n')) == expected
+
+
+@pytest.mark.parametrize(
+    ("busy", "limit", "expected"),
+    [
+        (83, "min = 80", (Verdict.PASS, "within_limit")),
+        (82, "min = 80", (Verdict.INCONCLUSIVE, "near_limit")),
+        (78, "min = 80", (Verdict.INCONCLUSIVE, "near_limit")),
+        (77, "min = 80", (Verdict.REGRESSION, "below_limit")),
+        (77, "max = 80", (Verdict.PASS, "within_limit")),
+        (83, "max = 80", (Verdict.REGRESSION, "above_limit")),
+    ],
+)
+def test_a_limit_of_a_ratio_is_near_within_some_points(busy, limit, expected):
+    """One run: t of 2.776 times one point."""
+    budget = f'[gate.metrics."gpu.busy_ratio"]\n{limit}\n'
+    assert verdict(judge((), [run(counts={"gpu.busy_ratio": busy})], budget), "gpu.busy_ratio") == expected
+
+
+@pytest.mark.parametrize(
+    ("counts", "limit", "expected"),
+    [
+        ([3], "max = 3", (Verdict.PASS, "within_limit")),
+        ([4], "max = 3", (Verdict.REGRESSION, "above_limit")),
+        ([3], "min = 3", (Verdict.PASS, "within_limit")),
+        ([2], "min = 3", (Verdict.REGRESSION, "below_limit")),
+        ([0], "max = 0", (Verdict.PASS, "within_limit")),
+        ([0], "min = 1", (Verdict.REGRESSION, "below_limit")),
+        ([2, 4], "max = 3", (Verdict.REGRESSION, "above_limit")),
+        ([2, 4], "max = 4", (Verdict.PASS, "within_limit")),
+        ([2, 4], "min = 3", (Verdict.REGRESSION, "below_limit")),
+    ],
+)
+def test_a_limit_of_a_count_holds_to_the_last_one(counts, limit, expected):
+    found = counted((), counts, f'[gate.metrics."sync.count"]\n{limit}\n')
+    assert verdict(found, "sync.count") == expected
+
+
 def test_without_a_baseline_and_limits_there_is_nothing_to_judge():
     with pytest.raises(UsageError, match="nothing to judge"):
         judge((), runs(300))

@@ -97,6 +97,7 @@ def retries(*costs: int | None) -> Table:
 @pytest.mark.parametrize(
     ("steps", "costs", "severity"),
     [
+        (1, (None,), "warn"),
         (100, (None,), "warn"),
         (101, (None,), "info"),
         (200, (None, None), "warn"),
@@ -115,6 +116,21 @@ def test_retries_matter_that_come_in_a_hundredth_of_the_steps_or_cost_a_hundredt
     assert told(**known) == [(severity, "retry", 50 * len(costs), None, len(costs), "a.py:0")]
     cost = sum(each or 0 for each in costs)
     assert values(only(**known)).get("cost", 0) == cost
+
+
+@pytest.mark.parametrize(
+    ("time", "cost", "severity"), [([0, 100], 1, "warn"), ([0, 101], 1, "info"), ([], 1, "info"), (None, 1, "info")]
+)
+def test_retries_cost_a_hundredth_of_the_time_only_where_that_is_known(
+    time: list[int] | None, cost: int, severity: str
+) -> None:
+    known = {"steps": range(1000), "time": None if time is None else np.array(time, np.int64)}
+    assert [row[0] for row in told(retries=retries(cost), **known)] == [severity]
+
+
+def test_a_leak_is_a_share_of_the_peak_which_is_one_byte_at_least() -> None:
+    moments = table({"requested_bytes": 0})
+    assert [row[3] for row in told(leaks=(Leak("a.py:1 f", 10, 6, "likely"),), moments=moments)] == [10.0]
 
 
 def test_retries_before_a_failure_are_critical() -> None:
