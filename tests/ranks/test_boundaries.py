@@ -361,12 +361,14 @@ def of_group(*members, calls):
     return MatchedGroup("", None, members, (), True, count, count, count, start, end, start, start, flags)
 
 
-@pytest.mark.parametrize(("waited", "group"), [(0, 1), (5, 1), (6, None), (10, None)])
-def test_a_late_rank_only_passes_on_what_it_waited_longer_than_the_others(waited, group):
-    """Rank 1 comes 10 later than rank 0, and had waited 10 for rank 2, while rank 0 had waited for rank 3."""
+@pytest.mark.parametrize(
+    ("late", "waited", "group"), [(10, 0, 1), (10, 5, 1), (10, 6, None), (10, 20, None), (2, 1, 1), (2, 2, None)]
+)
+def test_a_late_rank_only_passes_on_what_it_waited_longer_than_the_others(late, waited, group):
+    """Rank 1 comes as much later than rank 0 as it had waited for rank 2, while rank 0 had waited for rank 3."""
     at = range(100, 500, 100)
-    shared = of_group(0, 1, calls=[(t + 50, t + 60) for t in at])
-    before = of_group(1, 2, calls=[(t + 20, t + 30) for t in at])
+    shared = of_group(0, 1, calls=[(t + 50, t + 50 + late) for t in at])
+    before = of_group(1, 2, calls=[(t + 20, t + 20 + late) for t in at])
     other = of_group(0, 3, calls=[(t + 20, t + 20 + waited) for t in at])
     assert _delayed_by([shared, before, other], 0, 1) == group
     assert _delayed_by([shared, other], 0, 1) is None

@@ -325,6 +325,7 @@ def test_a_table_of_more_than_32_mib_is_not_read(tmp_path: Path) -> None:
         ("allReduce", 10, 4, (10, 10)),
         ("allGather", 10, 4, (10, 40)),
         ("reduceScatter", 10, 4, (40, 10)),
+        ("allGather", 10, 1, (10, 10)),
         ("allReduce", 0, 4, (0, 0)),
         ("allGather", 0, 4, (0, 0)),
         ("reduceScatter", 0, 4, (0, 0)),
@@ -341,3 +342,14 @@ def test_elements_that_a_rank_gives_and_gets_follow_from_what_hccl_counts(
     found = comm_tables.collective_fields(Texts(), About(), [name], [""], ["FP32"], *counted)
     assert (found["in_elements"].tolist(), found["out_elements"].tolist()) == ([elements[0]], [elements[1]])
     assert found["group_size"].tolist() == [ranks or ABSENT]
+
+
+def test_the_group_of_a_collective_goes_by_its_name_in_the_program_else_by_its_number() -> None:
+    known, texts_ = About(groups={"dp": (0, 1, 2)}, group_names={"0xff": "dp"}), Texts()
+    names = ["hcom_allReduce__586_0_1", "hcom_allReduce__586_1_1", "AllReduce"]
+    found = comm_tables.collective_fields(
+        texts_, known, names, ["0xff", "0xee", "0xee"], ["FP32", None, "invalid"], np.array([1, 1, 1])
+    )
+    assert found["group"].tolist() == [texts_.code("dp"), texts_.code("group 586"), -1]
+    assert found["group_size"].tolist() == [3, ABSENT, ABSENT]
+    assert found["dtype"].tolist() == [texts_.code("Float"), -1, -1]
