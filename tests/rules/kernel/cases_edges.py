@@ -80,7 +80,7 @@ def filled_and_moved(*, count=4, move="aten::to", thread=1, later=False, inside=
         at = number * 4000.0 + 1500
         if number < count:
             if inside:
-                b.op("aten::full_like", at - 5, 60)
+                b.op("aten::one_hot", at - 5, 60)
             b.op("aten::zeros", at, 50)
             b.op(move, at + 65, 30, tid=thread)
             b.copy(at + 70, 10, at + 85, 300, tid=thread, name="Memcpy HtoD (Pageable -> Device)", bytes=4 << 20)
