@@ -246,7 +246,7 @@ def test_fields_in_use_fit():
 
 def test_mutated_documents():
     rng = random.Random(4)
-    for text in islice(documents(rng), 250 * TIMES):
+    for text in islice(documents(rng), round(250 * TIMES)):
         agree(text, rng.choice((1, 5, 17, 64, 300)))
 
 
