@@ -216,7 +216,7 @@ def judge(copy: Path, words: tuple[str, ...], runs: Sequence[Sequence[str]]) -> 
     import pytest
 
     os.chdir(copy)
-    os.environ |= {"PYTHONPATH": str(copy), "TRACEANALYZE_PINS": "all"}
+    os.environ |= {"PYTHONPATH": str(copy), "TRACEANALYZE_PINS": "all", "TRACEANALYZE_EXAMPLES": "1"}
     for name in [name for name in sys.modules if name.partition(".")[0] in {PACKAGE, "tests"}]:
         del sys.modules[name]
     sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
