@@ -70,11 +70,9 @@ def test_every_module_of_the_tests_and_its_options_are_there():
     alone = ("check", " ".join(re.findall(r"`(--\w+)`", PAGE)))
     for module, more in [*(use.groups() for use in uses), alone]:
         path = ROOT / "tests" / module.replace(".", "/")
-        if path.is_dir():
-            assert (path / "__main__.py").is_file()
-            continue
-        source = path.with_suffix(".py").read_text(encoding="utf-8")
-        assert 'if __name__ == "__main__":' in source
+        path = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
+        source = path.read_text(encoding="utf-8")
+        assert path.name == "__main__.py" or 'if __name__ == "__main__":' in source
         assert [option for option in re.findall(r"--\w+", more) if f'"{option}"' not in source] == []
 
 

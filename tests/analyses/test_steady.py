@@ -48,6 +48,7 @@ def test_the_first_of_equal_runs():
         ([8, 12], (0, 2)),
         ([799, 1200], (0, 1)),
         ([3], (0, 1)),
+        ([0, 0], (0, 2)),
     ],
 )
 def test_a_run_is_steady_up_to_just_a_fifth_from_its_median(values, run):

@@ -25,9 +25,10 @@ import numpy as np
 
 from tests.pinned import model as of_model
 from tests.pinned import programs
+from tests.pinned.commands import CLI, RECORDING
 from tests.pinned.gates import REGRESSION
 from tests.pinned.inputs import READERS, columns
-from tests.pinned.reports import CAUSES, CLI, RECORDING, REPORTS
+from tests.pinned.reports import CAUSES, REPORTS
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_traces"

@@ -120,21 +120,12 @@ def loaded(path: str) -> object:
 @cache
 def _ranks(vendor: str) -> Any:
     from tests.simulate.simulate import simulate
-    from tests.simulate.workload import US, Device, Fault, Model, Ranks, Recording, Script, Workload
+    from tests.simulate.two_npus import TWO_NPUS
+    from tests.simulate.workload import US, Fault, Model, Ranks, Recording, Script, Workload
 
     small = Model(layers=1, hidden=256, sequence=128, batch=4, vocabulary=1000)
     if vendor == "ascend":
-        return simulate(
-            Workload(
-                *(small,),
-                device=Device(vendor="ascend"),
-                ranks=Ranks(2, bucket=2**20),
-                script=Script(items=1),
-                faults=(Fault("straggler", 1.4),),
-                steps=2,
-                tick=10,
-            )
-        )
+        return simulate(TWO_NPUS)
     return simulate(
         Workload(
             model=small,

@@ -20,7 +20,8 @@ from tests.simulate.truth.host import modules, operators, phases
 from tests.simulate.truth.summary import truth
 from tests.simulate.truth.tables import kernels, memory_peak, transfers
 from tests.simulate.truth.windows import windows
-from tests.simulate.workload import Device, Fault, Model, Ranks, Script, Workload
+from tests.simulate.two_npus import TWO_NPUS
+from tests.simulate.workload import Script, Workload
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
 from traceanalyze.model import intervals
 
@@ -28,16 +29,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 _FEW = examples(6)
-_TWO = Workload(
-    model=Model(layers=1, hidden=256, sequence=128, batch=4, vocabulary=1000),
-    device=Device(vendor="ascend"),
-    ranks=Ranks(2, bucket=2**20),
-    script=Script(items=1),
-    faults=(Fault("straggler", 1.4),),
-    steps=2,
-    tick=10,
-)
-RANKS = simulate(_TWO)
+RANKS = simulate(TWO_NPUS)
 
 
 @_FEW
@@ -158,7 +150,7 @@ def test_a_damaged_timeline_loses_no_number(damage: str) -> None:
 @pytest.mark.parametrize("form", ["text", "db"])
 def test_level_0_keeps_steps_and_parts(form: str) -> None:
     """Without the calls of CANN the time of the device is the same."""
-    workload = replace(_TWO, script=Script(items=0), faults=())
+    workload = replace(TWO_NPUS, script=Script(items=0), faults=())
     for schedule in simulate(workload):
         known, found = truth(schedule), measured(npu_analysis(schedule, AscendLayout(level=0), form))
         assert found["steps"] == [step.time for step in known.steps]

@@ -17,7 +17,8 @@ from tests.simulate.pair import DIFFERENCES, Difference, device_time, pair
 from tests.simulate.schedule import DEQUEUE
 from tests.simulate.simulate import simulate
 from tests.simulate.truth.windows import parts
-from tests.simulate.workload import US, Device, Fault, Loader, Model, Ranks, Recording, Script, TaskQueue, Workload
+from tests.simulate.two_npus import TWO_NPUS
+from tests.simulate.workload import US, Loader, Model, Ranks, Recording, Script, TaskQueue, Workload
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
 from tests.simulate.writers.kineto import BASE
@@ -27,16 +28,7 @@ if TYPE_CHECKING:
 
     from tests.simulate.schedule import Schedule
 
-SMALL = Workload(
-    model=Model(layers=1, hidden=256, sequence=128, batch=4, vocabulary=1000),
-    device=Device(vendor="ascend"),
-    ranks=Ranks(2, bucket=2**20),
-    script=Script(items=1),
-    faults=(Fault("straggler", 1.4),),
-    steps=2,
-    tick=10,
-)
-RANKS = simulate(SMALL)
+RANKS = simulate(TWO_NPUS)
 
 
 def events(home: Path) -> list[dict[str, Any]]:
@@ -124,7 +116,7 @@ def test_every_id_of_the_timeline_resolves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("on", [True, False], ids=["queue", "direct"])
 def test_who_launches(on: bool) -> None:
     """With the queue a second thread launches what was put in before; without it each thread does so itself."""
-    schedule = simulate(replace(SMALL, queue=TaskQueue(on=on)))[0]
+    schedule = simulate(replace(TWO_NPUS, queue=TaskQueue(on=on)))[0]
     kernels = [work for work in schedule.recorded if work.kind != "memcpy" and work.call]
     threads = {work.call.thread for work in kernels if work.call}
     assert threads == ({DEQUEUE} if on else {"main", "autograd"})
@@ -201,7 +193,7 @@ def test_level_0_has_no_calls_and_no_planes(tmp_path: Path) -> None:
 
 
 def test_kernels_that_begin_before_their_launch() -> None:
-    schedule = simulate(replace(SMALL, recording=Recording(early=5)))[0]
+    schedule = simulate(replace(TWO_NPUS, recording=Recording(early=5)))[0]
     early = [work for work in schedule.works if work.call is not None and work.call.start > work.start]
     assert early
     assert all(work.launch is None for work in early)

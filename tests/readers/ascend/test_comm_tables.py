@@ -16,7 +16,7 @@ import pytest
 import traceanalyze
 from tests.simulate.simulate import simulate
 from tests.simulate.truth.tables import transfers
-from tests.simulate.workload import Device, Fault, Model, Ranks, Script, Workload
+from tests.simulate.two_npus import TWO_NPUS
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
 from traceanalyze.analyses.analyze import analyze_trace
@@ -37,17 +37,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import Check
     from traceanalyze.model.trace import Trace
 
-RANKS = simulate(
-    Workload(
-        model=Model(layers=1, hidden=256, sequence=128, batch=4, vocabulary=1000),
-        device=Device(vendor="ascend"),
-        ranks=Ranks(2, bucket=2**20),
-        script=Script(items=1),
-        faults=(Fault("straggler", 1.4),),
-        steps=2,
-        tick=10,
-    )
-)
+RANKS = simulate(TWO_NPUS)
 DIFFERENCES = {"collectives_missing", "collectives_differ", "link_bytes_differ"}
 
 
