@@ -76,8 +76,15 @@ class Finding:
 
     saving: int | None = None
     """Estimate, ns a step; None where time is not what it costs, or the profile cannot tell."""
+    cost: int | None = None
+    """Idle or exposed time that the cause explains, ns a step; None where it is the same as the saving."""
+    low: int | None = None
+    """What it saves at least, ns a step; None where the saving is as good as its inputs."""
     bound: int | None = None
     """What it can save at most, ns a step."""
+    once: bool = False
+    """About work that is done once (first compilation, graph capture, first allocation): it has a cost, and no saving
+    per step."""
     draws: str = ""
     """Class of time that the saving comes from: idle.data_loading, idle.sync, idle.dispatch, idle.host_op,
     idle.untraced, idle.device_side, idle, compute, comm_exposed, mem_exposed; where the host alone computes
