@@ -81,6 +81,9 @@ class Fires:
     program: Source
     saving: float | None = None
     bound: float | None = None
+    cost: float | None = None
+    """What it explains, where that is not the saving."""
+    once: bool = False
     severity: str = "INFO"
     confidence: str = ""
     """Where it is not that of the rule."""
@@ -152,6 +155,8 @@ def answer(facts: Facts, found: Finding) -> dict[str, Any]:
     return {
         "saving": None if found.saving is None else us(found.saving),
         "bound": None if found.bound is None else us(found.bound),
+        "cost": None if found.cost is None else us(found.cost),
+        "once": found.once,
         "severity": "" if found.severity is None else found.severity.name,
         "confidence": "" if found.confidence in {None, rule.confidence} else found.confidence.name,
         "sentence": found.sentence,
@@ -225,7 +230,7 @@ def show(rule: str) -> None:
         facts = known(case.program)
         found = said(facts, rule, case.given)
         shown = {} if found is None else answer(facts, found)
-        print(", ".join(f"{key}={value!r}" for key, value in shown.items() if value not in (None, "", (), {})))
+        print(", ".join(f"{key}={value!r}" for key, value in shown.items() if value not in (None, "", (), {}, False)))
 
 
 if __name__ == "__main__":
