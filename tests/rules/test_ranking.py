@@ -52,6 +52,42 @@ def savings(facts, *rules):
     return {one.rule: one.saving // US for one in told(facts, *rules)}
 
 
+def cost(us, *pairs, **more):
+    return Finding(cost=us * US, draws="idle", intervals=times(*pairs), **more)
+
+
+def test_a_cost_without_a_measured_saving_stands_where_a_saving_as_large_would(facts):
+    found = told(
+        facts,
+        rule_of("AAA101", saving(300, (0, 300))),
+        rule_of("BBB101", cost(400, (300, 700), severity=Severity.HIGH)),
+        rule_of("CCC101", cost(280, (700, 980))),
+        rule_of("DDD101", saving(100, (980, 1000)), confidence=Confidence.LOW),
+    )
+    assert [(one.rule, one.severity.name) for one in found][:2] == [("BBB101", "HIGH"), ("AAA101", "MEDIUM")]
+    assert found[-1].rule == "CCC101", "a rule that says nothing of it makes a note"
+    assert found[-1].severity == Severity.INFO
+
+
+def test_what_is_done_once_is_a_note_whatever_it_cost(facts):
+    once = cost(900, (0, 100), once=True, severity=Severity.HIGH)
+    first, second = told(facts, rule_of("AAA101", once), rule_of("BBB101", saving(300, (500, 800))))
+    assert (first.rule, second.rule, second.severity) == ("BBB101", "AAA101", Severity.INFO)
+    assert second.cost == 900 * US
+
+
+def test_cost_and_least_saving_are_cut_with_the_time_that_others_claim(facts):
+    general = saving(400, (0, 400), cost=800 * US, low=300 * US)
+    found = told(facts, rule_of("AAA101", saving(200, (0, 100))), rule_of("BBB101", general, order=9))
+    (one,) = [each for each in found if each.rule == "BBB101"]
+    assert (one.saving // US, one.cost // US, one.low // US) == (300, 600, 225)
+
+
+def test_findings_of_one_place_add_their_costs_where_only_one_has_its_own(facts):
+    (one,) = told(facts, rule_of("AAA101", saving(200, (0, 200), cost=500 * US), saving(100, (200, 300), low=50 * US)))
+    assert (one.saving // US, one.cost // US, one.low // US) == (300, 600, 250)
+
+
 def test_most_saving_first(facts):
     assert list(
         savings(facts, rule_of("AAA101", saving(50_0, (0, 500))), rule_of("BBB101", saving(600, (500, 1000))))

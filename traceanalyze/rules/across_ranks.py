@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from traceanalyze.model.table import NotMeasured
@@ -47,7 +48,7 @@ def drop_rank_rules(outcome: Outcome) -> Outcome:
 
 
 def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
-    """Findings about the ranks of a run, most saving first, and the rules that could not be applied.
+    """Findings about the ranks of a run in their order, and the rules that could not be applied.
 
     A straggler and an imbalance may be one cause seen twice: of two findings that save time of one class, the later one
     (by the order of its rule) has only what the other leaves, and is left out where that is less than half.
@@ -71,7 +72,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
         for one in _disjoint(found, rules)
         if one.saving is None or not rules[one.rule].threshold or not step.small(one.saving)
     ]
-    kept.sort(key=lambda one: (one.saving is None, -(one.saving or 0), one.rule))
+    kept.sort(key=attrgetter("order"))
     return Outcome(tuple(kept), tuple(not_applicable))
 
 
@@ -135,8 +136,9 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan) -> Outcom
             kept.append(one)
         elif not step.small(left):
             quiet = one.severity == Severity.INFO
-            kept.append(replace(one, saving=left, severity=one.severity if quiet else step.severity(left)))
-    kept.sort(key=lambda one: (one.saving is None, -(one.saving or 0)))
+            low = None if one.low is None else min(one.low, left)
+            kept.append(replace(one, saving=left, low=low, severity=one.severity if quiet else step.severity(left)))
+    kept.sort(key=attrgetter("order"))
     return outcome._replace(findings=tuple(kept))
 
 

@@ -77,7 +77,8 @@ class Finding:
     saving: int | None = None
     """Estimate, ns a step; None where time is not what it costs, or the profile cannot tell."""
     cost: int | None = None
-    """Idle or exposed time that the cause explains, ns a step; None where it is the same as the saving."""
+    """Idle or exposed time that the cause explains, ns a step, and ns in all of work that is done `once`; None where it
+    is the same as the saving."""
     low: int | None = None
     """What it saves at least, ns a step; None where the saving is as good as its inputs."""
     bound: int | None = None
@@ -107,6 +108,29 @@ class Finding:
     """What it says in plain words, for rules of other packages, whose sentences no locale of the tool has."""
     rule: str = ""
     slug: str = ""
+
+    @property
+    def explains(self) -> int | None:
+        """Its cost, also where that is the saving."""
+        return self.saving if self.cost is None else self.cost
+
+    @property
+    def least(self) -> int | None:
+        """What it saves at least, also where that is the saving."""
+        return self.saving if self.low is None else self.low
+
+    @property
+    def worth(self) -> int:
+        """What it is ranked by, ns a step: its saving; where none was measured its cost, unless it is only a note."""
+        if self.saving is not None:
+            return self.saving
+        return 0 if self.once or not self.severity else self.cost or 0
+
+    @property
+    def order(self) -> tuple[int, bool, int, int, int, str]:
+        """Findings sorted by this stand in the order that every output has: what is worth most first, notes last."""
+        grades = -(self.severity or 0), -(self.cost or 0), -(self.confidence or 0)
+        return -self.worth, self.saving is None, *grades, self.rule
 
     @property
     def key(self) -> FindingKey:
@@ -152,6 +176,8 @@ class Outcome(NamedTuple):
     """What the rules say about one rank."""
 
     findings: tuple[Finding, ...] = ()
-    """Most saving first."""
+    """In their order."""
     not_applicable: tuple[NotApplicable, ...] = ()
     """Rules that could not be applied, by id."""
+    together: tuple[int, int, int] | None = None
+    """Low, saving and high of one replay without the causes of all findings, ns a step; None where there was none."""

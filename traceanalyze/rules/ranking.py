@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,23 +76,19 @@ PRESENT = 0.25
 
 
 def ranked(found: Iterable[Finding], facts: Facts, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:
-    """Findings worth a row, most saving first; those that save no time after them, by severity."""
+    """Findings worth a row, in their order."""
     ordered = sorted(_merged(found), key=lambda one: _claim(one, rules[one.rule]))
     kept = [one for one in _disjoint(ordered, facts) if _worth(one, facts, rules[one.rule])]
     rules_kept = {one.rule for one in kept}
     kept = [one for one in kept if rules[one.rule].beside in rules_kept or rules[one.rule].beside not in rules]
     kept = [one for one in kept if rules[one.rule].unless not in rules_kept]
-    severe = [one if one.severity is not None else replace(one, severity=_severity(one, facts)) for one in kept]
-    return tuple(sorted(severe, key=_rank))
+    severe = [replace(one, severity=_severity(one, facts)) for one in kept]
+    return tuple(sorted(severe, key=attrgetter("order")))
 
 
 def _claim(one: Finding, rule: Rule) -> tuple[int, int, int, str]:
     """Who comes first to time that several findings are about."""
     return rule.order, -(one.confidence or 0), -(one.saving or 0), one.rule
-
-
-def _rank(one: Finding) -> tuple[bool, int, int, int, str]:
-    return one.saving is None, -(one.saving or 0), -(one.severity or 0), -(one.confidence or 0), one.rule
 
 
 def _merged(found: Iterable[Finding]) -> list[Finding]:
@@ -108,6 +105,8 @@ def _joined(first: Finding, second: Finding) -> Finding:
     return replace(
         first,
         saving=_sum(first.saving, second.saving),
+        cost=None if first.cost is second.cost is None else _sum(first.explains, second.explains),
+        low=None if first.low is second.low is None else _sum(first.least, second.least),
         bound=_sum(first.bound, second.bound),
         count=first.count + second.count,
         intervals=np.concatenate(times) if times else None,
@@ -126,14 +125,16 @@ def _disjoint(ordered: list[Finding], facts: Facts) -> list[Finding]:
         if one.draws == "compute" and one.intervals is not None and facts.share(one.saving or 0) >= LEAST_SHARE:
             one = replace(one, saving=with_late_host(facts, one.intervals, one.saving or 0))
         part, rest = 1.0, one
+        amount = one.cost if one.saving is None and not one.once else one.saving
         if one.intervals is not None:
             span = facts.clip(one.intervals)
             free = intervals.subtract(span, claimed)
             part = intervals.total(free) / max(intervals.total(span), 1)
-            if part < LEFT and one.saving and facts.share(round(one.saving * part)) < MEDIUM:
+            if part < LEFT and amount and facts.share(round(amount * part)) < MEDIUM:
                 continue
             claimed = intervals.union(claimed, free)
-            rest = replace(one, intervals=intervals_of(free.start, free.end))
+            cost = None if one.cost is None else round(one.cost * part)
+            rest = replace(one, intervals=intervals_of(free.start, free.end), cost=cost)
         if one.saving is None:
             kept.append(rest)
             continue
@@ -144,7 +145,8 @@ def _disjoint(ordered: list[Finding], facts: Facts) -> list[Finding]:
         bound = None if one.bound is None else max(saving, round(one.bound * part))
         if room is not None:
             left[one.draws] = room - saving
-        kept.append(replace(rest, saving=saving, bound=bound))
+        low = None if one.low is None else min(saving, round(one.low * part))
+        kept.append(replace(rest, saving=saving, low=low, bound=bound))
     return kept
 
 
@@ -176,6 +178,11 @@ def _worth(one: Finding, facts: Facts, rule: Rule) -> bool:
 
 
 def _severity(one: Finding, facts: Facts) -> Severity:
+    """As its rule says, else by its share of the step; what is done once is a note."""
+    if one.once:
+        return Severity.INFO
+    if one.severity is not None:
+        return one.severity
     if one.saving is None:
         return Severity.INFO
     share = facts.share(one.saving)
