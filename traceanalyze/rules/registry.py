@@ -128,7 +128,8 @@ def own_rules() -> Mapping[str, Rule]:
 def _say(*rules: Rule) -> None:
     """Make the English of rules known."""
     add_rule_texts(
-        titles={each.id: each.title for each in rules if each.title},
+        titles={each.id: each.title for each in rules if each.title}
+        | {f"{each.id}_{key}": text for each in rules for key, text in each.titles.items()},
         sentences={
             f"{each.id}_{key}" if key else each.id: text
             for each in rules

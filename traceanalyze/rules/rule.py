@@ -95,6 +95,8 @@ class Rule:
     """Keys of what to do."""
     title: str = ""
     """English, like the texts below; other languages have theirs in `locales`."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """`Finding.sentence` → the title of findings that the rule's own does not describe."""
     sentences: Mapping[str, str] = field(default_factory=dict)
     """`Finding.sentence` → what a finding says; placeholders are labels of its evidence, and `per`."""
     advice_texts: Mapping[str, str] = field(default_factory=dict)
@@ -144,7 +146,7 @@ def rule(
     *,
     confidence: Confidence,
     needs: str,
-    title: str = "",
+    title: str | Mapping[str, str] = "",
     sentence: str | Mapping[str, str] = "",
     advice: tuple[str, ...] | None = None,
     advice_texts: Mapping[str, str] | None = None,
@@ -161,8 +163,9 @@ def rule(
 ) -> Callable[[Callable[[Any, Options], Findings]], Rule]:
     """Make a rule of a generator; the arguments are the fields of `Rule`.
 
-    `sentence` is the only one that the rule has, or several by their keys; without `advice` a rule gives all that it
-    has texts for; `options` are name → (default, where the default comes from).
+    `sentence` is the only one that the rule has, or several by their keys, and so is `title`, of which that without a
+    key is the rule's own; without `advice` a rule gives all that it has texts for; `options` are name → (default, where
+    the default comes from).
     """
     if not (len(code) == 6 and code.isascii() and code[:3].isalpha() and code[:3].isupper() and code[3:].isdigit()):
         raise ValueError(f"{code}: an id is three capital letters and three digits")
@@ -178,7 +181,8 @@ def rule(
             find=find,
             needs=needs,
             advice=advice or (),
-            title=title,
+            title=title if isinstance(title, str) else title[""],
+            titles={} if isinstance(title, str) else {key: text for key, text in title.items() if key},
             sentences={"": sentence} if isinstance(sentence, str) else sentence,
             advice_texts=texts,
             evidence=evidence or {},

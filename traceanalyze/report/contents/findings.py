@@ -163,7 +163,10 @@ def _filled(table: Table, found: Sequence[Finding], window: Window, platform: st
 def name_of(one: Finding) -> str:
     """Term of what was found; rules of other packages have their own name."""
     every_rule()  # Another process may have found it: what rules say is known once they are loaded.
-    return one.slug if one.text else f"rule_{one.rule}"
+    if one.text:
+        return one.slug
+    own = own_rules().get(one.rule)
+    return f"rule_{one.rule}" + (f"_{one.sentence}" if own is not None and one.sentence in own.titles else "")
 
 
 def _notes(found: Sequence[Finding], platform: str) -> Iterator[Message]:
