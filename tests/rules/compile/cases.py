@@ -23,8 +23,12 @@ def regions(*names, eager=6, around=None):
     return body
 
 
-def compiling(b, at, number):
-    if number == 1:
+def compiling(*in_steps):
+    return lambda b, at, number: _compiling(b, at, number, in_steps)
+
+
+def _compiling(b, at, number, in_steps):
+    if number in in_steps:
         b.annotation("_compile.compile_inner (dynamo_timed)", at + 100, 1200)
         for part in range(4):
             compute(b, at + 1400 + 100 * part, at + 1420 + 100 * part, 90)
@@ -94,16 +98,30 @@ FIRES = {
     ],
     "CGR102": [
         Fires(
-            program(compiling),
-            saving=300,
-            bound=300,
-            severity="MEDIUM",
-            evidence={"idle": 300, "host": 300, "count": 1},
+            program(compiling(0, 2)),
+            saving=600,
+            bound=600,
+            severity="HIGH",
+            count=2,
+            evidence={"idle": 600, "host": 600, "count": 2},
             ops=("_compile.compile_inner (dynamo_timed)",),
             draws="idle",
-            each=(0, 1200, 0, 0),
-            first=(2100, 3300),
-            look=(2100, 3300),
+            each=(1200, 0, 1200, 0),
+            first=(100, 1300),
+            look=(100, 1300),
+        )
+    ],
+    "CGR106": [
+        Fires(
+            program(compiling(0, 1)),
+            cost=600,
+            once=True,
+            sentence="compile",
+            count=2,
+            evidence={"idle": 600, "share": 0.3, "longest": 1200},
+            each=(1200, 1200, 0, 0),
+            first=(100, 1300),
+            look=(100, 1300),
         )
     ],
     "CGR103": [
@@ -153,7 +171,9 @@ SILENT = {
         program(regions("0/0", "1/0", "2/0", eager=0)),
         program(regions("0/0", "1/0", "2/0", around="Optimizer.step#Muon.step")),
     ],
-    "CGR102": [program(busy), program(compiling_beside)],
+    # Seen in one step, or in the first two only: compiled code is kept.
+    "CGR102": [program(busy), program(compiling_beside), program(compiling(1)), program(compiling(0, 1))],
+    "CGR106": [program(busy), program(compiling_beside), program(compiling(0, 2))],
     "CGR103": [program(compiled(graphs=True)), program(crowded), program(busy)],
     "CGR104": [program(busy), program(varying), program(reading), program(half), program(crowded, steps=2)],
     "CGR105": [steps(backward(150))],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.rules.comm.cases import compute, reduce
 from tests.rules.compile.cases import regions, steps
-from tests.rules.host.cases_edges import bursts
+from tests.rules.host.cases_edges import bursts, loading
 from tests.rules.make import Fires, Silent, crowded, program
 
 
@@ -45,6 +45,28 @@ def waiting(count):
 
 
 FIRES = {
+    "CGR106": [
+        Fires(
+            loading(40_000),
+            cost=10003.75,
+            once=True,
+            evidence={"idle": 10003.75, "share": 0.100038, "longest": 40015},
+            look=(100000, 140015),
+            each=(0, 40015, 0, 0),
+            first=(100000, 140015),
+            options={"least": (0.01, 0.1000375, 0.101)},
+        ),
+        Fires(
+            loading(20_000, 50_000),
+            cost=17505,
+            once=True,
+            count=2,
+            evidence={"idle": 17505, "share": 0.17505, "longest": 50005},
+            look=(120520, 170525),
+            each=(0, 70020, 0, 0),
+            first=(100000, 120015),
+        ),
+    ],
     "CGR101": [
         Fires(
             program(regions("0/0", "1/0", "2/0")),
@@ -149,6 +171,7 @@ FIRES = {
     ],
 }
 SILENT = {
+    "CGR106": [loading(8_977)],
     "CGR101": [program(regions("0/0", "1/0", eager=2))],
     "CGR103": [compiled(2), Silent(compiled(1), late=1.0)],
     "CGR104": [program(crowded, steps=2), waiting(5)],

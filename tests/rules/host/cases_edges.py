@@ -154,23 +154,6 @@ def lines(*stretches):
 FIRES = {
     "HST101": [
         Fires(
-            loading(40_000),
-            sentence="first_use",
-            evidence={"idle": 10003.75, "share": 0.100038, "longest": 40015},
-            advice=("record_later",),
-            look=(100000, 140015),
-            options={"share": (0.1, 0.1000375, 0.101)},
-        ),
-        Fires(
-            loading(20_000, 50_000),
-            sentence="first_use",
-            count=2,
-            evidence={"idle": 17505, "share": 0.17505, "longest": 50005},
-            advice=("record_later",),
-            look=(120520, 170525),
-            options={"share": (0.1, 0.17505, 0.18)},
-        ),
-        Fires(
             program(bursts),
             saving=1310,
             bound=1310,

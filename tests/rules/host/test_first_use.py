@@ -31,16 +31,18 @@ def loading(api="cudaLaunchKernel"):
 
 
 def test_a_call_that_is_long_only_once_is_a_note_without_saving():
-    (one,) = judged(loading(), "HST101").findings
-    assert (one.sentence, one.saving, one.severity) == ("first_use", None, Severity.INFO)
+    (one,) = judged(loading(), "HST101", "CGR106").findings
+    assert (one.rule, one.sentence, one.saving, one.once) == ("CGR106", "", None, True)
+    assert one.severity == Severity.INFO
     # 40.02 ms in one of four steps; the place is that gap.
     assert values(one)["idle"] == pytest.approx(40_020 * US / 4, rel=0.01)
+    assert one.cost == values(one)["idle"]
     assert one.evidence[2].start // US == 60_000
     assert values(one)["longest"] == pytest.approx(40_020 * US, rel=0.01)
 
 
-@pytest.mark.parametrize(("steps", "sentence"), [(2, "first_use"), (3, ""), (4, "")])
-def test_a_long_call_in_every_step_is_not_for_the_first_time(steps, sentence):
+@pytest.mark.parametrize(("steps", "rule"), [(2, "CGR106"), (3, "HST101"), (4, "HST101")])
+def test_a_long_call_in_every_step_is_not_for_the_first_time(steps, rule):
     """Three steps are a pattern."""
 
     def body(b, at, number):
@@ -49,8 +51,9 @@ def test_a_long_call_in_every_step_is_not_for_the_first_time(steps, sentence):
         for part in range(40):
             kernel(b, at + 20_030 + part * 450, 428)
 
-    (one,) = judged(program(body, steps=steps, length=40_000), "HST101").findings
-    assert (one.sentence, one.severity) == (sentence, Severity.INFO if sentence else Severity.HIGH)
+    (one,) = judged(program(body, steps=steps, length=40_000), "HST101", "CGR106").findings
+    assert (one.rule, one.once) == (rule, rule == "CGR106")
+    assert one.severity == (Severity.INFO if one.once else Severity.HIGH)
 
 
 def test_a_host_that_is_always_slow_is_told_as_before():
@@ -64,9 +67,11 @@ def test_a_slow_host_is_not_told_again_as_too_little_work():
     assert [one.rule for one in judged(program(crowded), "HST101", "HST110").findings] == ["HST101"]
 
 
-def test_the_capture_of_a_graph_is_no_slow_host():
+def captured(*in_steps):
+    """A graph is captured in some steps, for 1840 µs from 2102 µs on; all others are busy."""
+
     def body(b, at, number):
-        if number != 1:
+        if number not in in_steps:
             busy(b, at, number)
             return
         for part in range(3):  # As many kernels as in the other steps, so that it is complete.
@@ -76,8 +81,16 @@ def test_the_capture_of_a_graph_is_no_slow_host():
         b.api("cudaStreamEndCapture", at + STEP - 40, 3)
         b.launch(at + STEP - 30, 5, at + STEP - 20, 10)
 
-    (one,) = judged(program(body), "HST101").findings
-    assert one.sentence == "first_use"
+    return program(body)
+
+
+def test_the_capture_of_a_graph_is_no_slow_host():
+    (one,) = judged(captured(1), "HST101", "HST107", "CGR106").findings
+    assert (one.sentence, one.once, one.cost) == ("capture", True, (STEP - 40 + 3 - 102) * US / 4)
+
+
+def test_graphs_that_are_captured_in_every_step_are_slow_launching():
+    assert [one.rule for one in judged(captured(0, 1, 2, 3), "HST101", "HST107", "CGR106").findings] == ["HST101"]
 
 
 def test_small_copies_do_not_pay_for_large_ones():

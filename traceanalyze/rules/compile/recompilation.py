@@ -1,7 +1,5 @@
 from traceanalyze.model import intervals
-from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.common.one_off import comes_back, compiling
 from traceanalyze.rules.rule import (
     Confidence,
     Facts,
@@ -13,12 +11,6 @@ from traceanalyze.rules.rule import (
     measured,
     merged,
     rule,
-)
-
-_COMPILING = regex(
-    r"\(dynamo_timed\)|_dynamo/convert_frame\.py\(\d+\): (_compile|compile_inner)"
-    r"|CachingAutotuner\.benchmark_all_configs"
-    r"|^(compile_fx|async_compile\.wait|GraphLowering)|_inductor/compile_fx\.py\(\d+\): compile_fx"
 )
 
 
@@ -42,13 +34,14 @@ def find(facts: Facts, options: Options) -> Findings:
     """Functions are compiled again in the midst of training.
 
     What it finds
-        Work of the compiler (Dynamo, Inductor, autotuning) inside the analysed steps.
+        Work of the compiler (Dynamo, Inductor, autotuning) in three of the analysed steps or more, or again after a
+        step without it.
     Why it costs time
         The host stands still for the time of a compilation, often seconds, and nothing is launched. After 8
         compilations of one function Dynamo gives up, and it runs eagerly.
     How it is measured
         Idle time of the device during ranges and Python functions of the compiler; on the host alone, their time. The
-        first steps compile by right: record after them.
+        first steps compile by right: CGR106 tells what that costs.
     What to do
         `TORCH_LOGS=recompiles` tells which guard failed; `dynamic=True` or `mark_dynamic` for sizes that change;
         learning rates and counters as tensors.
@@ -56,8 +49,8 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch.compiler documentation.
     """
-    rows = facts.rows((*RANGES, EventKind.PYTHON), _COMPILING)
-    if len(rows) == 0:
+    rows = compiling(facts)
+    if not comes_back(facts, facts.spans(rows)):
         return
     host = merged(facts.spans(rows))
     spans = facts.overlap(host) if facts.missing("D") is None else intervals_of(*host)

@@ -1,24 +1,16 @@
-import numpy as np
-
 from traceanalyze.model.vocabulary import DISPATCH, Cause
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, measured, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
 
 
 @rule(
     "HST101",
     "launch-bound",
     title="the host launches too slowly",
-    sentence={
-        "first_use": (
-            "The device waits {idle} {per} ({share} of the time), up to {longest} at a time, for work of the host that "
-            "does not come back, as when libraries are loaded, kernels compiled or graphs captured for the first time."
-        ),
-        "": (
-            "The device waits {idle} {per} for the host to prepare and launch work; {late} of its gaps end with work "
-            "that was launched too late."
-        ),
-    },
+    sentence=(
+        "The device waits {idle} {per} for the host to prepare and launch work; {late} of its gaps end with work "
+        "that was launched too late."
+    ),
     evidence={"late": "gaps ended by late launches", "depth": "median queue depth"},
     confidence=Confidence.HIGH,
     needs="DLO",
@@ -27,7 +19,6 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
         "host_light_run": (
             "Stacks and shapes slow the host down while recording: confirm with a recording without them."
         ),
-        "record_later": "Record later steps: schedule(wait=…, warmup=…), or run the code a few times before recording.",
     },
     options={
         "share": (0.10, "own: dispatch and host operators from 10 % of the step on"),
@@ -46,10 +37,8 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Idle time of the device in dispatch and host operators (definitions §5) from 10 % of the step on, while a fifth
         of the gaps end with work launched during them, or the median queue depth is 1 or less. The saving is that idle
-        time with the Python between operators (stretches below 1 ms), less what other findings explain. Gaps of 10 ms
-        or more that are a hundred times as long as the median gap, and do not come back, are no slow launching:
-        libraries are loaded and kernels compiled when first used. They are told apart, without a saving, and so is the
-        capture of graphs.
+        time with the Python between operators (stretches below 1 ms), less what other findings explain, and
+        without work that is done once (CGR106).
     What to do
         Fewer and larger kernels: fusion, `torch.compile`, a fused optimizer; CUDA graphs; a larger batch; less Python
         in the loop. Python stacks and shapes make the host slower while recording: confirm with a light recording.
@@ -58,19 +47,6 @@ def find(facts: Facts, options: Options) -> Findings:
         PyTorch Performance Tuning Guide; Holistic Trace Analysis; MindStudio general performance issues.
     """
     host = facts.once(launching)
-    loading = facts.length(host.first_use)
-    if loading and facts.share(loading) >= options.number("share"):
-        longest = host.first_use[np.argmax(host.first_use[:, 1] - host.first_use[:, 0])].tolist()
-        yield Finding(
-            sentence="first_use",
-            evidence=(
-                *measured(idle=loading, share=facts.share(loading)),
-                Evidence("longest", longest[1] - longest[0], "DURATION", *longest),
-            ),
-            advice=("record_later",),
-            count=len(host.first_use),
-            severity=Severity.INFO,
-        )
     if not host.bound(options.number("share"), options.number("late")):
         return
     saving = facts.length(host.spans)

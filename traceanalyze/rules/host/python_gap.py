@@ -6,9 +6,21 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.vocabulary import Cause
+from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
 from traceanalyze.rules.facts import RANGES
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    intervals_of,
+    merged,
+    rule,
+)
 
 
 @rule(
@@ -55,10 +67,10 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         Nothing is launched meanwhile.
     How it is measured
-        Idle time with the cause *untraced* (definitions §5), less what other findings explain. With Python functions
-        recorded, the lines of the program around most of it are named. Where the host computes: stretches of its
-        untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is Python on its way
-        from one operator to the next.
+        Idle time with the cause *untraced* (definitions §5), less what other findings explain, and without what is
+        done once (CGR106). With Python functions recorded, the lines of the program around most of it are named. Where
+        the host computes: stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what
+        is shorter is Python on its way from one operator to the next.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
@@ -68,8 +80,11 @@ def find(facts: Facts, options: Options) -> Findings:
     if facts.host_computes:
         yield from _on_host(facts, options)
         return
+    once = facts.once(one_off).every
     spans = facts.idle(Cause.UNTRACED)
-    saving = facts.idle_mean(Cause.UNTRACED)
+    if len(once.start):
+        spans = intervals_of(*intervals.subtract(merged(spans), once))
+    saving = facts.length(spans)
     if facts.share(saving) < options.number("share"):
         return
     longest = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()

@@ -1,0 +1,111 @@
+"""Work of the host that is done once: compilation, the capture of graphs, and what is loaded when it is first used.
+
+A step after these does without them, so that they have a cost and no saving.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.vocabulary import DISPATCH, EventKind
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import Facts, intervals_of, merged
+
+LONG_NS, LONG_TIMES, MOST, PATTERN = 10_000_000, 100, 20, 3
+"""A gap of so much, and of so many times the median gap, is no slow launching: libraries are loaded or kernels compiled
+when they are first used, unless there are more than so many, or they come back in half of so many steps or more."""
+_COMPILING = regex(
+    r"\(dynamo_timed\)|_dynamo/convert_frame\.py\(\d+\): (_compile|compile_inner)"
+    r"|CachingAutotuner\.benchmark_all_configs"
+    r"|^(compile_fx|async_compile\.wait|GraphLowering)|_inductor/compile_fx\.py\(\d+\): compile_fx"
+)
+_RECORDING = regex(r"^CUDAGraphNode\.record\b")
+_BEGIN, _END = regex(r"StreamBeginCapture"), regex(r"StreamEndCapture")
+
+
+def compiling(facts: Facts) -> NDArray[np.int64]:
+    """Event rows of ranges and Python functions of the compiler that begin in the windows, by time."""
+    return facts.rows(
+        (*RANGES, EventKind.PYTHON),
+        lambda text: _COMPILING.search(text) is not None and _RECORDING.search(text) is None,
+    )
+
+
+def capturing(facts: Facts) -> Intervals:
+    """When graphs are captured, in the windows; use with `Facts.once`.
+
+    From the call that begins a capture to the one that ends it on the same thread, and ranges that record a graph.
+    """
+    recorded = merged(facts.spans(facts.rows(RANGES, _RECORDING)))
+    begin, end = (facts.rows(EventKind.API, name) for name in (_BEGIN, _END))
+    tracks = facts.context.trace.events.track
+    found = [recorded]
+    for track in distinct(tracks[begin]).tolist():
+        start = facts.spans(begin[tracks[begin] == track])[:, 0]
+        stop = facts.spans(end[tracks[end] == track])[:, 1]
+        after = np.searchsorted(stop, start, "right")
+        closed = after < len(stop)
+        found.append(intervals.merge(start[closed], stop[after[closed]]))
+    return intervals.union(*found)
+
+
+def comes_back(facts: Facts, spans: NDArray[np.int64]) -> bool:
+    """Whether some work (n, 2) is of more than the beginning: in three steps, or again after a step without it."""
+    steps = np.flatnonzero(facts.by_step(spans) > 0)
+    return len(steps) >= PATTERN or (len(steps) > 1 and int(steps[-1] - steps[0]) >= len(steps))
+
+
+class OneOff(NamedTuple):
+    """Idle time of the device in the windows by what is done once meanwhile: (n, 2), disjoint."""
+
+    compile: NDArray[np.int64]
+    capture: NDArray[np.int64]
+    first_use: NDArray[np.int64]
+    """In gaps that are too long for slow launching, and do not come back."""
+
+    @property
+    def every(self) -> Intervals:
+        """All of it."""
+        return merged(np.concatenate(self))
+
+
+def one_off(facts: Facts) -> OneOff:
+    """What is done once on a rank; use with `Facts.once`."""
+    none = intervals_of(*intervals.EMPTY)
+    captures, compiled = facts.once(capturing), facts.spans(compiling(facts))
+    capture = none if comes_back(facts, intervals_of(*captures)) else facts.overlap(captures)
+    compile_ = none if comes_back(facts, compiled) else facts.overlap(merged(compiled))
+    compile_ = intervals_of(*intervals.subtract(merged(compile_), merged(capture)))
+    known = intervals.union(merged(capture), merged(compile_))
+    return OneOff(compile_, capture, intervals_of(*intervals.subtract(_first_use(facts), known)))
+
+
+def _first_use(facts: Facts) -> Intervals:
+    """Dispatch and host operators in gaps that are too long to be slow launching."""
+    gaps, pieces = facts.context.once(idle_gaps), facts.pieces
+    dispatch = np.isin(pieces.cause, DISPATCH)
+    launching_in = np.zeros(len(gaps), np.int64)
+    np.add.at(launching_in, pieces.gap[dispatch], (pieces.end - pieces.start)[dispatch])
+    length, counted = gaps.end - gaps.start, distinct(pieces.gap)
+    usual = float(np.median(length[counted])) if len(counted) else 0.0
+    long = (length >= max(LONG_NS, LONG_TIMES * usual)) & (2 * launching_in >= length)
+    if _recurs(facts, intervals_of(gaps.start[long], gaps.end[long])):
+        return intervals.EMPTY
+    chosen = dispatch & long[pieces.gap]
+    return intervals.merge(pieces.start[chosen], pieces.end[chosen])
+
+
+def _recurs(facts: Facts, spans: NDArray[np.int64]) -> bool:
+    """Whether some stretches are a pattern: half of the steps have at least half as much of them as the mean step."""
+    if len(spans) > MOST:
+        return True
+    by_step = facts.by_step(spans)
+    return len(by_step) >= PATTERN and facts.recurs(by_step, max(1.0, float(by_step.mean()) / 2))

@@ -1,0 +1,66 @@
+import numpy as np
+
+from traceanalyze.rules.common.one_off import one_off
+from traceanalyze.rules.ranking import LEAST_SHARE
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, measured, rule
+
+
+@rule(
+    "CGR106",
+    "one-off-work",
+    title="work that is done once",
+    sentence={
+        "compile": "Compilation keeps the device waiting for {idle} {per} ({share} of it); compiled code is kept.",
+        "capture": (
+            "The capture of graphs keeps the device waiting for {idle} {per} ({share} of it); captured graphs are kept."
+        ),
+        "": (
+            "The device waits {idle} {per} ({share} of the time), up to {longest} at a time, for work of the host that "
+            "does not come back, as when libraries are loaded, memory is taken or kernels compiled for the first time."
+        ),
+    },
+    confidence=Confidence.MEDIUM,
+    needs="DO",
+    advice_texts={
+        "record_later": "Record later steps: schedule(wait=…, warmup=…), or run the code a few times before recording."
+    },
+    options={"least": (LEAST_SHARE, "as of every finding: of the step")},
+    rare=True,
+    order=-2,
+)
+def find(facts: Facts, options: Options) -> Findings:
+    """The recording shows work that later steps do without.
+
+    What it finds
+        Compilation and the capture of graphs in the first recorded steps; libraries that are loaded, memory that is
+        taken and kernels that are chosen when they are first used.
+    Why it costs time
+        The device waits meanwhile. Steps after that are faster, so that this time is no measure of the program.
+    How it is measured
+        Idle time of the device during ranges and Python functions of the compiler, and between the calls that begin and
+        end a capture, in fewer than three steps that follow each other. Besides, gaps of 10 ms or more that are a
+        hundred times as long as the median gap, mostly dispatch and host operators, and do not come back. Its cost is
+        told, without a saving.
+    What to do
+        Nothing in the program: record later steps.
+
+    References
+        torch.compiler documentation; torch.profiler, schedule.
+    """
+    for name, spans in facts.once(one_off)._asdict().items():
+        idle = facts.length(spans)
+        if not len(spans) or facts.share(idle) < options.number("least"):
+            continue
+        start, end = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
+        yield Finding(
+            cost=idle,
+            once=True,
+            sentence="" if name == "first_use" else name,
+            intervals=spans,
+            evidence=(
+                *measured(idle=idle, share=facts.share(idle)),
+                Evidence("longest", end - start, "DURATION", start, end),
+            ),
+            count=len(spans),
+            severity=Severity.INFO,
+        )
