@@ -25,7 +25,7 @@ RULES = {
     "slow_loader": ("DAT101",),
     "item_sync": ("SYN101",),
     "pageable_copy": ("SYN105",),
-    "gc_pause": ("HST104", "HST107"),
+    "gc_pause": ("HST113", "HST107"),
     "empty_cache": ("MEM102",),
     "host_slow": ("HST101",),
     "fp32": ("KRN101",),
@@ -111,9 +111,9 @@ def test_a_pause_after_a_read_is_the_pause(pauses: float) -> None:
     """The read drained the device, but what it waits for then is something else."""
     workload = faulty(A100, ("item_sync", 20), ("gc_pause", pauses))
     found = {one.rule: one.saving for one in judge(workload).ranks[0] if one.saving}
-    assert set(found) == {"SYN101", "HST104"}
+    assert set(found) == {"SYN101", "HST113"}
     assert found["SYN101"] == pytest.approx(lost(workload, "item_sync"), rel=0.2)
-    assert found["HST104"] + found["SYN101"] == pytest.approx(lost(workload), rel=0.1)
+    assert found["HST113"] + found["SYN101"] == pytest.approx(lost(workload), rel=0.1)
 
 
 def test_a_fault_that_another_one_hides_is_not_told() -> None:

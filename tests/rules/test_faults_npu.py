@@ -25,8 +25,7 @@ CASES = [
     *((SLOW_LOG, "item_sync", size, "SYN101") for size in (1, 2, 6)),
     *((LIGHT, "item_sync", size, "SYN101") for size in (2, 6)),
     *((SLOW_WAKE, "device_sync", size, "SYN103") for size in (2, 8)),
-    *((HEALTHY, "gc_pause", size, "HST104") for size in (20, 80)),
-    (HEALTHY, "gc_pause", 12, "HST107"),
+    *((HEALTHY, "gc_pause", size, "HST113") for size in (12, 20, 80)),
     *((HEALTHY, "empty_cache", size, "MEM102") for size in (0.1, 0.3, 1)),
     *((HEALTHY, "host_slow", size, "HST101") for size in (6, 12, 24)),
 ]

@@ -1,8 +1,9 @@
 """Pauses of Python's garbage collector: recorded ones, else stretches in which the whole host stands still.
 
 A collection holds the interpreter, so no thread of Python gets on: no operator, runtime call or Python function begins.
-Suspected pauses are just such stretches, in which moreover the device is idle for no reason the trace shows; writing a
-checkpoint or an evaluation outside of operators looks the same, hence the word.
+Suspected pauses are just such stretches, in which moreover the device is idle for no reason the trace shows. What comes
+at the same place in every step is a habit of the program (`pauses`), and none; writing a checkpoint or an evaluation
+outside of operators looks the same, hence the word.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
-from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.launches import step_of
+from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
@@ -82,6 +83,8 @@ RECORDED_NS = 1_000_000
 """Recorded collections from here on are pauses."""
 SUSPECTED_NS = 10_000_000
 STRONGLY_SUSPECTED_NS = 200_000_000
+SHRINKS = 0.8
+"""A stretch shorter than this part of one before it is none of a growing number of objects."""
 
 
 def gc_pauses(context: Context) -> Table:
@@ -184,11 +187,15 @@ def _idle(context: Context) -> Intervals | None:
 
 
 def _suspected(context: Context) -> Iterator[_Pause]:
-    """Untraced idle time in which no launching thread does or begins anything."""
+    """Untraced idle time in which no launching thread does or begins anything, neither at the same place in every step.
+
+    None where they become shorter: the more objects there are, the longer a collection takes.
+    """
     pieces, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     unknown = pieces.cause == Cause.UNTRACED
-    silent = _silence(context)
-    hit = intervals.overlaps(silent, intervals.merge(pieces.start[unknown], pieces.end[unknown]))
+    every = context.once(pauses)
+    start, end = every.start[~every.recurs], every.end[~every.recurs]
+    hit = intervals.overlaps(Intervals(start, end), intervals.merge(pieces.start[unknown], pieces.end[unknown]))
     long = np.flatnonzero(hit.end - hit.start >= SUSPECTED_NS)
     found: dict[int, tuple[int, int]] = {}
     for stretch, begin, time in zip(
@@ -196,29 +203,14 @@ def _suspected(context: Context) -> Iterator[_Pause]:
     ):
         first, before = found.get(stretch, (begin, 0))
         found[stretch] = first, before + time
+    length = (end - start)[list(found)]
+    if (length < SHRINKS * np.maximum.accumulate(length)).any():
+        return
     for stretch, (begin, time) in found.items():
-        start, end = int(silent.start[stretch]), int(silent.end[stretch])
         evidence = "gc_strongly_suspected" if time >= STRONGLY_SUSPECTED_NS else "gc_suspected"
-        yield _pause(context, start, end, time, evidence, track=context.step_track, at=begin)
-
-
-def _silence(context: Context) -> Intervals:
-    """Stretches in which no launching thread is in an operator or call, nor begins or ends anything at all."""
-    every, events, kind = context.all_steps, context.trace.events, context.kind
-    begin, end = int(every.start.min()), int(every.end.max())
-    tracks = list(dict.fromkeys([context.step_track, *context.threads]))
-    awake = intervals.union(*(context.once(host_states, track, True).spans for track in tracks))
-    here = np.isin(events.track, [*tracks, context.once(user_frames).track(context.step_track)])
-    rows = np.flatnonzero(here & ((kind == EventKind.PYTHON) | (kind == EventKind.ANNOTATION)))
-    own = np.flatnonzero(here & (kind == EventKind.OVERHEAD))
-    awake = intervals.union(awake, events.active(own))
-    free = intervals.gaps(awake, begin, end)
-    long = free.end - free.start >= SUSPECTED_NS
-    free = Intervals(free.start[long], free.end[long])
-    # Each edge cuts the stretch that it lies in: somebody was awake then.
-    edges = distinct(np.concatenate((events.ts[rows], events.ts[rows] + events.dur[rows])))
-    cuts = edges[intervals.contains(free, edges)]
-    return Intervals(np.sort(np.concatenate((free.start, cuts))), np.sort(np.concatenate((free.end, cuts))))
+        yield _pause(
+            context, int(start[stretch]), int(end[stretch]), time, evidence, track=context.step_track, at=begin
+        )
 
 
 def _thread(context: Context, track: int) -> str:

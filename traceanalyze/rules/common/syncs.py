@@ -13,6 +13,7 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.gc_pauses import SUSPECTED_NS
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.analyses.idle.syncs import blamed
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model.intervals import intersect, merge, subtract, union
@@ -161,8 +162,8 @@ def ahead(sentence: str) -> dict[str, str]:
 def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = False) -> Iterator[Finding]:
     """One finding on the chosen calls: what they cost together, the costliest places as evidence.
 
-    Long stretches that nothing recorded explains are left out, though a call drained the device before them: they are
-    pauses or work of their own.
+    Long stretches that nothing recorded explains are left out, though a call drained the device before them, and so are
+    pauses that every step makes alike: they are work of their own.
 
     `with_use`: without the calls there is no value, hence none of the Python that follows while the device waits.
     """
@@ -172,11 +173,13 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     start, end = facts.context.calls.start[calls.call], facts.context.calls.end[calls.call]
     quiet = facts.idle(Cause.UNTRACED)
     pause = quiet[:, 1] - quiet[:, 0] >= SUSPECTED_NS
-    spans = intervals_of(*subtract(facts.clip(calls.spans(chosen)), facts.clip(quiet[pause])))
+    habit = facts.context.once(pauses)
+    own = union(facts.clip(quiet[pause]), merge(habit.start[habit.constant], habit.end[habit.constant]))
+    spans = intervals_of(*subtract(facts.clip(calls.spans(chosen)), own))
     caused = facts.length(spans)
     removed = merge(start[chosen], end[chosen])
     if with_use:
-        after = facts.clip(quiet[~pause])
+        after = subtract(facts.clip(quiet), own)
         removed = union(removed, intersect(after, merged(spans)))
     gone = replay_without(facts, removed)
     saving = max(caused, gone.saving)

@@ -1,0 +1,110 @@
+"""Stretches in which the whole host stands still, and which of them come back alike: pauses that the program makes.
+
+What sleeps, polls or computes outside of torch stops at the same place in every step for the same time. A collector of
+garbage does not: it comes when a counter is full, wherever the program is by then, and takes the longer the more
+objects there are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import locate, user_frames
+from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.idle import idle_pieces
+from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.vocabulary import Cause, EventKind
+
+LEAST_NS = 2_000_000
+"""What is shorter is Python between two operators."""
+ALIKE = 0.02
+"""Lengths within this part of their median are the same: a sleep of 20 ms was seen to vary by 0.1 %."""
+TIMES = 3
+"""As often at least something has to come back to be a habit of the program."""
+BETWEEN = " … "
+"""Between the names of the operators around a pause."""
+
+
+class Pauses(NamedTuple):
+    """Stretches in time order; int64 ns."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    place: tuple[str, ...]
+    """The user's line where Python functions are recorded, else the operators before and after it."""
+    recurs: NDArray[np.bool_]
+    """At the same place in every step."""
+    constant: NDArray[np.bool_]
+    """And for the same time."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def pauses(context: Context) -> Pauses:
+    """Pauses from the first step to the last, whichever steps were chosen.
+
+    A stretch in which no launching thread is in an operator or call, nor begins or ends anything at all; and for which
+    the device, where there is one, waits.
+    """
+    silent = _silence(context)
+    if len(context.device):
+        pieces = context.once(idle_pieces)
+        unknown = pieces.cause == Cause.UNTRACED
+        quiet = intervals.merge(pieces.start[unknown], pieces.end[unknown])
+        waits = intervals.coverage(quiet, silent.start, silent.end) >= LEAST_NS
+        silent = Intervals(silent.start[waits], silent.end[waits])
+    places = _places(context, silent)
+    codes = {place: code for code, place in enumerate(dict.fromkeys(places))}
+    each = group(np.array([codes[place] for place in places], np.int64))
+    length, steps = silent.end - silent.start, context.all_steps
+    step = np.searchsorted(steps.host_start, silent.start, "right")
+    recurs, constant = np.zeros((2, len(silent.start)), np.bool_)
+    for member in (np.flatnonzero(each.of == code) for code in range(len(each))):
+        if len(member) < TIMES or len(distinct(step[member])) < len(steps):
+            continue
+        recurs[member] = True
+        usual = float(np.median(length[member]))
+        constant[member] = bool((np.abs(length[member] - usual) <= ALIKE * usual).all())
+    return Pauses(silent.start, silent.end, tuple(places), recurs, constant)
+
+
+def _silence(context: Context) -> Intervals:
+    every, events, kind = context.all_steps, context.trace.events, context.kind
+    begin, end = int(every.start.min()), int(every.end.max())
+    tracks = list(dict.fromkeys([context.step_track, *context.threads]))
+    awake = intervals.union(*(context.once(host_states, track, True).spans for track in tracks))
+    here = np.isin(events.track, [*tracks, context.once(user_frames).track(context.step_track)])
+    rows = np.flatnonzero(here & ((kind == EventKind.PYTHON) | (kind == EventKind.ANNOTATION)))
+    own = np.flatnonzero(here & (kind == EventKind.OVERHEAD))
+    awake = intervals.union(awake, events.active(own))
+    free = intervals.gaps(awake, begin, end)
+    long = free.end - free.start >= LEAST_NS
+    free = Intervals(free.start[long], free.end[long])
+    # Each edge cuts the stretch that it lies in: somebody was awake then.
+    edges = distinct(np.concatenate((events.ts[rows], events.ts[rows] + events.dur[rows])))
+    cuts = edges[intervals.contains(free, edges)]
+    start, end_ = np.sort(np.concatenate((free.start, cuts))), np.sort(np.concatenate((free.end, cuts)))
+    long = end_ - start >= LEAST_NS
+    return Intervals(start[long], end_[long])
+
+
+def _places(context: Context, silent: Intervals) -> list[str]:
+    """Where each stretch is: the user's line, else the operators around it on the thread of the steps."""
+    frames = locate(context, context.step_track, (silent.start + silent.end) // 2)[2]
+    nest, text = context.op_nest, context.trace.strings.text
+    own = nest.of(context.step_track)
+    names, start = context.trace.events.name[nest.row[own]], nest.start[own]
+    # No operator begins in a stretch, so that the last one begun before it and the next one are neighbours.
+    after = np.searchsorted(start, silent.end, "left").tolist()
+    return [
+        frame or BETWEEN.join(text(int(code)) for code in names[max(0, at - 1) : at + 1])
+        for frame, at in zip(frames, after, strict=True)
+    ]

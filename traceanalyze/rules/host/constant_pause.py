@@ -1,0 +1,85 @@
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.idle.pauses import pauses
+from traceanalyze.model import intervals
+from traceanalyze.model.vocabulary import Cause
+from traceanalyze.rules.common.replay import replay_without
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
+
+
+@rule(
+    "HST113",
+    "constant-pause",
+    title="a pause of the program",
+    sentence={
+        "": (
+            "The program stands still for {typical} at the same place of every step ({what}); the device is idle for "
+            "{idle} {per} meanwhile."
+        ),
+        "host": "The program stands still for {typical} at the same place of every step ({what}): {time} {per}.",
+    },
+    evidence={"typical": "typical length"},
+    confidence=Confidence.MEDIUM,
+    needs="DO",
+    host="O",
+    advice_texts={
+        "find_pause": (
+            "Look for what waits there: a sleep, a poll, a lock, a file or a network; do it on another thread or not "
+            "in every step."
+        )
+    },
+    options={"share": (0.01, "own: idle time behind it, of the step; in less the program waits for nothing")},
+)
+def find(facts: Facts, options: Options) -> Findings:
+    """The program stands still for the same time at the same place of every step.
+
+    What it finds
+        Stretches of 2 ms or more in which every launching thread stands still, at the same place of every step and for
+        the same time.
+    Why it costs time
+        Nothing is launched meanwhile, and with several ranks all others wait in the next collective.
+    How it is measured
+        The place is the line of the program where Python functions are recorded, else the operators before and after.
+        In every recorded step there is one, three at least, and their lengths lie within 2 % of their median. Its cost
+        is the idle time of the device meanwhile; the saving is what a replay without the pause gains. A collection of
+        garbage is no such pause: it comes when a counter is full, wherever the program is by then.
+    What to do
+        Look for what waits there: a sleep, a poll, a lock, a file or a network; record Python functions
+        (`with_stack=True`) to see the line.
+
+    References
+        None.
+    """
+    found, host = facts.context.once(pauses), facts.host_computes
+    chosen = np.flatnonzero(found.constant & facts.inside(found.start))
+    places = list(dict.fromkeys(found.place[at] for at in chosen.tolist()))
+    each = group(np.array([places.index(found.place[at]) for at in chosen.tolist()], np.int64))
+    for number, place in enumerate(places):
+        member = chosen[each.of == number]
+        pause = intervals.merge(found.start[member], found.end[member])
+        spans = intervals_of(*facts.clip(intervals_of(*pause)))
+        if not host:
+            quiet = facts.clip(facts.idle(Cause.UNTRACED))
+            spans = intervals_of(*intervals.intersect(quiet, pause))
+        time = facts.length(spans)
+        if facts.share(time) < options.number("share"):
+            continue
+        length = found.end[member] - found.start[member]
+        first = int(member[0])
+        look = (int(found.start[first]), int(found.end[first]))
+        yield Finding(
+            saving=time if host else replay_without(facts, pause).saving,
+            cost=time,
+            bound=facts.mean(int(length.sum())),
+            draws="host.untraced" if host else "idle",
+            intervals=spans,
+            sentence="host" if host else "",
+            evidence=(
+                Evidence("typical", int(np.median(length)), "DURATION", *look),
+                Evidence("what", place, "NAME"),
+                Evidence("time", time, "DURATION") if host else Evidence("idle", time, "DURATION"),
+            ),
+            scope=Scope(ops=(place,)),
+            count=len(member),
+        )
