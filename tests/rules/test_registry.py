@@ -216,6 +216,7 @@ def test_the_order_of_rules_is_that_of_who_explains_time_first():
             "COM112",
             "COM115",
             "COM118",
+            "COM120",
             "DAT102",
             "DAT103",
             "DAT106",

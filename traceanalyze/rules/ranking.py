@@ -167,9 +167,10 @@ def _alone(one: Finding, facts: Facts) -> Finding:
 
 def _worth(one: Finding, facts: Facts, rule: Rule) -> bool:
     """Whether it saves enough, and is a pattern."""
-    if one.saving is None:
+    amount = one.cost if one.saving is None else one.saving
+    if amount is None or one.once:
         return True
-    if rule.threshold and (one.saving < LEAST_NS or facts.share(one.saving) < LEAST_SHARE):
+    if rule.threshold and (amount < LEAST_NS or facts.share(amount) < LEAST_SHARE):
         return False
     if rule.rare or one.intervals is None:
         return True

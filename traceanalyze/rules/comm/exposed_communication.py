@@ -1,4 +1,3 @@
-from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.model import intervals
 from traceanalyze.rules.common.communication import LAST_BUCKET, Communicating, communicating, gradients, hideable
 from traceanalyze.rules.common.computing import names_of
@@ -46,15 +45,16 @@ def find(facts: Facts, options: Options) -> Findings:
     """Communication runs with no compute beside it.
 
     What it finds
-        Steps that spend a tenth of their time or more in communication that nothing hides.
+        Steps that spend a tenth of their time or more in communication that nothing hides, and that is not known to be
+        waiting.
     Why it costs time
         The device only waits for data of other ranks.
     How it is measured
         Exposed communication of the partition (definitions §4). It can be hidden under compute that runs without
         communication now, so the saving is the lesser of the two; at most, all of it. Gradients are hidden by their
         backward pass only, but for the last bucket of 25 MB, which is ready when that is over. The time includes
-        waiting for ranks that come later, which no overlap removes: compare the ranks first. Where the tasks of the
-        collectives are recorded (Ascend), time in which none of them moves data is told as waiting, and is no saving.
+        waiting for ranks that come later, which no overlap removes: compare the ranks first. What this recording alone
+        shows to be waiting (COM120) does not count.
     What to do
         Data parallel: the defaults of DDP (`bucket_cap_mb`, `static_graph`, `gradient_as_bucket_view`), prefetching in
         FSDP, larger batches. Tensor parallel all-reduces lie on the critical path and can hardly be hidden.
@@ -62,28 +62,29 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         DistributedDataParallel; FSDP; TensorBoard profiler plugin.
     """
-    exposed = facts.amount_of("comm_exposed") or 0
+    work = facts.once(communicating)
+    whole = facts.amount_of("comm_exposed") or 0
+    waiting = facts.mean(intervals.total(work.waits.spans))
+    exposed = whole - waiting
     if facts.share(exposed) < options.number("share"):
         return
-    work = facts.once(communicating)
     total = facts.mean(intervals.total(intervals.intersect(facts.windows, intervals.merge(work.start, work.end))))
-    hidden = max(0, total - exposed)
+    hidden = max(0, total - whole)
     room = max(0, (facts.amount_of("compute") or 0) - hidden)
-    waiting = _waiting(facts, work)
     saving, last = _saving(facts, work, exposed, room)
     yield Finding(
-        saving=min(exposed - (waiting or 0), saving),
+        saving=min(exposed, saving),
         bound=exposed,
         draws="comm_exposed",
         intervals=intervals_of(*work.free),
         evidence=(
-            *measured(exposed=exposed, share=facts.share(exposed)),
+            *measured(exposed=whole, share=facts.share(whole)),
             Evidence("overlap", hidden / total if total else 0.0, "SHARE"),
             Evidence("count", len(work), "COUNT"),
             *((Evidence(LAST_BUCKET, last, "DURATION"),) if last else ()),
-            *(() if waiting is None else (Evidence("wait_exposed", waiting, "DURATION"),)),
+            *((Evidence("wait_exposed", waiting, "DURATION"),) if work.waits.how else ()),
         ),
-        sentence="" if waiting is None else "waiting",
+        sentence="waiting" if work.waits.how else "",
         scope=Scope(ops=names_of(facts, facts.context.device.name[work.event], work.exposed)),
         count=len(work),
     )
@@ -97,12 +98,3 @@ def _saving(facts: Facts, work: Communicating, exposed: int, room: int) -> tuple
     hidden, last = hideable(facts, chosen)
     rest = max(0, exposed - facts.length(work.exposed_spans(chosen)))
     return min(hidden + rest, room), last
-
-
-def _waiting(facts: Facts, work: Communicating) -> int | None:
-    """Exposed time in which no collective moves data, ns a step; None where their tasks are not all recorded."""
-    parts = facts.context.once(collective_parts)
-    if parts is None or not len(work) or not parts.recorded[work.event].all():
-        return None
-    moving = intervals.merge(parts.start, parts.end)
-    return facts.mean(intervals.total(intervals.subtract(work.free, moving)))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, went_over
+from traceanalyze.analyses.communication.outlasting import outlasting
+from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, collective_parts, went_over
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
@@ -20,6 +22,18 @@ from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
 
 
+class Waits(NamedTuple):
+    """Exposed time in which a rank is known to wait for others, from its own recording alone."""
+
+    how: str
+    """`tasks`: no collective moves data then (Ascend). `siblings`: what a collective takes beyond the median of those
+    of its kind and size, where that is ten times as much. Empty: nothing tells."""
+    spans: Intervals
+    """Inside the windows."""
+    time: NDArray[np.int64]
+    """Of each collective, exposed or not."""
+
+
 @dataclass(frozen=True, eq=False)
 class Communicating:
     """Communication kernels of the headline device that begin in the windows, by start. Times int64 ns."""
@@ -29,7 +43,7 @@ class Communicating:
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     exposed: NDArray[np.int64]
-    """Time of each with no compute beside it; instants with several collectives count for each."""
+    """Time of each with no compute beside it, no known waiting; an instant with several counts for each."""
     kind: NDArray[np.int64]
     """Position in `model.collectives.TYPES`."""
     size: NDArray[np.int64]
@@ -41,7 +55,8 @@ class Communicating:
     issued: NDArray[np.int64]
     """When; 0 where unknown."""
     free: Intervals
-    """Exposed communication in the windows."""
+    """Exposed communication in the windows, without what is known to be waiting: no rule saves that here."""
+    waits: Waits
 
     def __len__(self) -> int:
         return len(self.event)
@@ -77,7 +92,9 @@ def communicating(facts: Facts) -> Communicating:
     described = description_rows(context, event)
     kind = types(context, event, described)
     start, end = device.start[event], device.end[event]
-    free = exposed_communication(facts)
+    size = sizes(context, described, kind)
+    waits = _waits(facts, event, kind, size, np.maximum(context.trace.events.numbers("group", described), -1))
+    free = intervals.subtract(exposed_communication(facts), waits.spans)
     linked = context.link[event] >= 0
     call = np.maximum(context.issued_by[event], 0)
     calls = context.calls
@@ -88,12 +105,33 @@ def communicating(facts: Facts) -> Communicating:
         end=end,
         exposed=intervals.coverage(free, start, end),
         kind=kind,
-        size=sizes(context, described, kind),
+        size=size,
         ranks=np.maximum(context.trace.events.numbers("group_size", described), -1),
         track=np.where(linked, calls.track[call], -1) if len(calls) else none - 1,
         issued=np.where(linked, calls.start[call], 0) if len(calls) else none,
         free=free,
+        waits=waits,
     )
+
+
+def _waits(
+    facts: Facts,
+    event: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    size: NDArray[np.int64],
+    named: NDArray[np.int64],
+) -> Waits:
+    """By the tasks of the collectives, where all have them; else by what they take beyond their siblings."""
+    device, parts, exposed = facts.context.device, facts.context.once(collective_parts), exposed_communication(facts)
+    start, end = device.start[event], device.end[event]
+    if parts is not None and len(event) and parts.recorded[event].all():
+        time = end - start - parts.by_event(parts.end - parts.start)[event]
+        return Waits("tasks", intervals.subtract(exposed, intervals.merge(parts.start, parts.end)), time)
+    time = outlasting(kind, size, named, end - start)
+    if not time.any():
+        return Waits("", intervals.EMPTY, time)
+    # The transfer is what comes last: it begins when all are there.
+    return Waits("siblings", intervals.intersect(exposed, intervals.merge(start, start + time)), time)
 
 
 def exposed_communication(facts: Facts) -> Intervals:

@@ -1,0 +1,115 @@
+"""Waiting that one rank's recording shows: tasks that move no data, and collectives far longer than their siblings."""
+
+from __future__ import annotations
+
+from tests.ascend_builder import AscendBuilder
+from tests.rules.comm.cases import MB, compute, reduce, steps
+from tests.rules.make import Fires, Silent, program
+from tests.rules.sequences import STEP, read_npu
+
+KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def waits(wait, *, peer=1, parts=True):
+    """After compute of 2000 µs a collective that waits so long, then moves data for 500 µs, in each of three steps."""
+    b = AscendBuilder()
+    for number in range(3):
+        at = number * STEP
+        b.step(number, at, STEP)
+        b.kernel("aclnnMatMul_1", at + 100, 2000, op_type="MatMulV2", launch=at + 10)
+        # Two planes: what one of them moves while the other waits is no waiting.
+        tasks = [
+            (0, "Notify_Wait", at + 2100, wait, peer),
+            (0, "Memcpy", at + 2100 + wait, 400, peer),
+            (1, "Notify_Wait", at + 2100, wait + 400, peer),
+            (1, "Reduce_Inline", at + 2500 + wait, 100, peer),
+        ]
+        b.collective(f"hcom_allReduce__1_{number}_1", at + 2100, wait + 500, tasks if parts else [])
+    return read_npu(b)
+
+
+def siblings(long, *, short=50, others=4, sizes=None, when=lambda number: True, beside=0):
+    """So many collectives of 50 µs, then one of equal size that takes longer, with some compute beside its begin."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 1000)
+        for part in range(others):
+            reduce(b, at + 30 + 15 * part, at + 1020 + part * short, short, tid=2)
+        begin = at + 1020 + others * short
+        dur = long if when(number) else short
+        reduce(b, at + 300, begin, dur, tid=2, **({} if sizes is None else {"size": sizes}))
+        if beside:
+            compute(b, at + 400, begin, beside)
+
+    return body
+
+
+def unsized(b, at, number):
+    """As `siblings`, but nothing tells how large the collectives are."""
+    compute(b, at, at + 20, 1000)
+    for part, dur in enumerate((50, 50, 50, 50, 1000)):
+        b.launch(at + 30 + 15 * part, 3, at + 1020 + 50 * part, dur, name=KERNEL, tid=2, stream=20)
+
+
+FIRES = {
+    "COM120": [
+        # Nothing is moved for 1000 µs of each step of 4000; the rank that it waits for is in no header.
+        Fires(
+            waits(1000),
+            cost=1000,
+            severity="HIGH",
+            sentence="rank",
+            count=3,
+            evidence={"waiting": 1000, "share": 0.25, "rank": "1"},
+            ops=("rank 1", "hcom_allReduce__1_0_1", "hcom_allReduce__1_1_1", "hcom_allReduce__1_2_1"),
+            draws="comm_exposed",
+            each=1000,
+            first=(2100, 3100),
+            look=(2100, 3100),
+            options={"share": (0.05, 0.25, 0.251)},
+        ),
+        # 1000 µs where four others take 50; the first 200 of the 950 beyond that lie beside compute.
+        Fires(
+            steps(siblings(1000, beside=200)),
+            cost=750,
+            severity="MEDIUM",
+            confidence="MEDIUM",
+            sentence="siblings",
+            count=4,
+            evidence={"waiting": 750, "share": 0.1875, "count": 4, "times": 20},
+            ops=(KERNEL,),
+            draws="comm_exposed",
+            each=750,
+            first=(1420, 2170),
+            look=(1420, 2170),
+            options={"share": (0.05, 0.1875, 0.188)},
+        ),
+        # One long and one short collective in each of four steps: the short ones are the usual ones.
+        Fires(
+            steps(siblings(500, others=1)),
+            cost=450,
+            severity="MEDIUM",
+            confidence="MEDIUM",
+            sentence="siblings",
+            count=4,
+            evidence={"waiting": 450, "share": 0.1125, "count": 4, "times": 10},
+            ops=(KERNEL,),
+            draws="comm_exposed",
+            each=450,
+            first=(1070, 1520),
+            look=(1070, 1520),
+        ),
+    ]
+}
+SILENT = {
+    "COM120": [
+        # Not ten times as long; another size; once in four steps; three siblings in all; no size; no tasks.
+        steps(siblings(499)),
+        steps(siblings(1000, sizes=128 * MB)),
+        steps(siblings(1000, when=lambda number: number == 1)),
+        program(siblings(1000, others=2), steps=1, length=STEP),
+        steps(unsized),
+        waits(1000, parts=False),
+        Silent(waits(100), share=0.03),
+    ]
+}
