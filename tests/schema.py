@@ -31,6 +31,7 @@ def schema() -> Json:
         "tables": _ref("tables"),
         "remarks": {"type": "object", "additionalProperties": messages},
         "in_detail": {**_list({"type": "integer"}), "description": "indices of the ranks that pages of text show"},
+        "findings": {**_list(_ref("finding")), "description": "on all ranks and about them, what is worth most first"},
         "ranks": _list(_ref("rank")),
     }
     rank = {
@@ -40,11 +41,40 @@ def schema() -> Json:
         "resolution_ns": {"type": "integer"},
         "verdict": messages,
         "tables": _ref("tables"),
+        "together": {**_ref("saving"), "description": "what all findings save at once"},
         "checks": _list(_ref("check")),
         "to_measure_more": messages,
     }
     message = {"key": {"type": "string"}, "text": {"type": "string"}, "values": {"type": "object"}}
     side = {name: {"type": "string"} for name in ("side", "path", "name")} | {"about": messages}
+    text, texts, whole = {"type": "string"}, _list({"type": "string"}), {"type": "integer"}
+    maybe = {"type": ["integer", "null"]}
+    saving = {**_object(dict.fromkeys(("ns", "low_ns", "high_ns"), whole)), "type": ["object", "null"]}
+    evidence = {
+        "label": text,
+        "value": {"type": ["number", "string"]},
+        "unit": {"enum": ["nanoseconds", "bytes", "fraction", None]},
+        "text": text,
+        **dict.fromkeys(("start_ns", "end_ns"), maybe),
+        "source_line": {"type": ["string", "null"]},
+    }
+    finding = {
+        **dict.fromkeys(("id", "rule", "title", "sentence", "price"), text),
+        "advice": texts,
+        "saving": {**_ref("saving"), "description": "a step; null: not measured, or done once"},
+        "cost_ns": {**maybe, "description": "a step; in all where it is done once"},
+        "once": {"type": "boolean"},
+        "share": {"type": ["number", "null"], "description": "of the step, as a fraction of 1"},
+        "severity": {"enum": ["high", "medium", "low", "note"]},
+        "confidence": {"enum": ["high", "medium", "low"]},
+        "grade": {**text, "description": "both in words"},
+        "scope": _object({"ranks": _list(whole), "steps": texts, "operators": texts, "source_lines": texts}),
+        "evidence": _list(_object(evidence)),
+        "link": _object(dict.fromkeys(("command", "page", "trace"), text)),
+        "count": whole,
+        "intervals_ns": {**_list(_list(whole)), "description": "begin and end; the longest ones"},
+        "intervals_left_out": whole,
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"https://pypi.org/project/traceanalyze/{SCHEMA}",
@@ -63,6 +93,8 @@ def schema() -> Json:
             "rank": _object(rank),
             "side": _object(side),
             "message": _object(message),
+            "finding": _object(finding),
+            "saving": saving,
             "check": _object({"id": {"type": "string"}, "level": {"enum": ["info", "warn", "error"]}, **message}),
             "tables": {"type": "object", "properties": reference, "additionalProperties": False},
             **{f"row.{table.key}": _row(table) for table in tables},

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from traceanalyze.pipeline.perfetto import annotate
     from traceanalyze.pipeline.postmortem import postmortem
     from traceanalyze.recording.context import record
+    from traceanalyze.report.finding import Finding
     from traceanalyze.report.model import CompareReport, Report
 
 _HOME = {
     "CompareReport": "report.model",
+    "Finding": "report.finding",
     "InputError": "errors",
     "NotMeasured": "model.table",
     "RankAnalysis": "analyses.results",
@@ -51,6 +53,7 @@ _HOME = {
 
 __all__ = [
     "CompareReport",
+    "Finding",
     "InputError",
     "NotMeasured",
     "RankAnalysis",

@@ -12,7 +12,8 @@ from traceanalyze.regression.budget import Settings
 from traceanalyze.regression.environment import KEYS, run_environment
 from traceanalyze.regression.explain import Explain
 from traceanalyze.regression.rank_sample import rank_sample
-from traceanalyze.regression.samples import Place, combined, count_findings
+from traceanalyze.regression.samples import combined, count_findings
+from traceanalyze.rules.finding import Severity
 
 COPY = {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)"}
 
@@ -274,14 +275,17 @@ def test_findings_are_counted_by_rule():
 
 
 @pytest.mark.parametrize(
-    ("wait", "kernels", "rule", "severe"),
-    [(300, 2, ("HST107", "python-gap"), True), (100, 8, ("DAT101", "loader-wait"), False)],
+    ("wait", "kernels", "rule", "severe", "step"),
+    [(300, 2, ("HST107", "python-gap"), True, 990_000), (100, 8, ("DAT101", "loader-wait"), False, 1_000_000)],
 )
-def test_a_finding_with_a_line_is_kept_with_its_place_and_whether_it_is_severe(wait, kernels, rule, severe):
+def test_a_finding_with_a_line_is_kept_with_its_place_and_whether_it_is_severe(wait, kernels, rule, severe, step):
     b = training(wait=wait, kernels=kernels)
     for number in range(4):
         b.python("train.py(3): load", 1000 * number + 10, wait)
-    assert count_findings(b.trace(), Options()).places == (Place(*rule, severe, "train.py", 3),)
+    (place,) = count_findings(b.trace(), Options()).places
+    assert (place.finding.rule, place.finding.slug) == rule
+    assert (place.finding.severity == Severity.HIGH) is severe
+    assert (place.file, place.line, place.step, place.platform) == ("train.py", 3, step, "cuda")
 
 
 def test_steps_marked_on_a_device_that_did_nothing_explain_nothing():

@@ -15,7 +15,8 @@ from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report import json as json_report
 from traceanalyze.report import xlsx
 from traceanalyze.report.console import Style, render
-from traceanalyze.report.contents.findings import evidence_rows, sentence_of
+from traceanalyze.report.contents.findings import evidence_rows
+from traceanalyze.report.contents.words import sentence_of
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import View
 from traceanalyze.rules.finding import Evidence, Finding

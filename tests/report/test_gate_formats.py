@@ -27,6 +27,7 @@ from traceanalyze.report.contents.baseline import baseline_tables
 from traceanalyze.report.contents.gate import build_gate
 from traceanalyze.report.xlsx.formats import Field, InUnit
 from traceanalyze.report.xlsx.rows import _width as width_of
+from traceanalyze.rules.finding import Confidence, Finding, Severity, measured
 
 EXACT = ("kernel.count", "launch.count", "sync.count", "collective.count", "alloc.device_malloc.count")
 
@@ -267,13 +268,33 @@ def test_junit_survives_control_characters():
 
 
 def test_sarif_has_only_findings_with_a_line():
-    place = Place("DAT101", "data-wait", True, "train.py", 12)
+    one = Finding(
+        rule="DAT101",
+        slug="loader-wait",
+        evidence=measured(idle=30 * MS, share=0.3),
+        advice=("cheaper_samples",),
+        saving=20 * MS,
+        low=10 * MS,
+        bound=30 * MS,
+        cost=30 * MS,
+        severity=Severity.HIGH,
+        confidence=Confidence.MEDIUM,
+    )
+    less = replace(one, saving=15 * MS, severity=Severity.MEDIUM)
     found = result()
-    candidate = found.candidate._replace(runs=(replace(found.candidate.runs[0], places=(place, place)),))
+    places = [Place(each, "train.py", 12, 100 * MS, "cuda") for each in (less, one)]
+    candidate = found.candidate._replace(runs=(replace(found.candidate.runs[0], places=tuple(places)),))
     document = json.loads(ci.sarif([build_gate(replace(found, candidate=candidate))], texts()))
     (one,) = document["runs"]
     (only,) = one["results"]
     assert (only["ruleId"], only["level"]) == ("DAT101", "error")
+    assert only["message"]["text"] == (
+        "waiting for the data loader: The device waits for the data loader 30.00 ms a step (30 % of the time). "
+        "It costs 30.00 ms a step, of which removing it saves 10–30 ms. "
+        "→ Decode and augment more cheaply, or beforehand."
+    )
+    assert only["properties"]["saving"] == {"ns": 20 * MS, "low_ns": 10 * MS, "high_ns": 30 * MS}
+    assert (only["properties"]["confidence"], only["properties"]["share"]) == ("medium", 0.2)
     where = only["locations"][0]["physicalLocation"]
     assert (where["artifactLocation"]["uri"], where["region"]["startLine"]) == ("train.py", 12)
     assert only["partialFingerprints"]
@@ -282,7 +303,8 @@ def test_sarif_has_only_findings_with_a_line():
 
 
 def test_sarif_keeps_to_its_limit():
-    places = tuple(Place("DAT101", "data-wait", False, "train.py", line) for line in range(1, 5101))
+    one = Finding(rule="DAT101", slug="loader-wait", text="It waits.")
+    places = tuple(Place(one, "train.py", line, MS, "cuda") for line in range(1, 5101))
     found = result()
     many = found.candidate._replace(runs=(replace(found.candidate.runs[0], places=places),))
     one = json.loads(ci.sarif([build_gate(replace(found, candidate=many))], texts()))["runs"][0]

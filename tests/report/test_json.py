@@ -11,8 +11,8 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.json import render
 
-RUN_KEYS = {"name", "answer", "verdict", "notes", "sides", "tables", "remarks", "in_detail", "ranks"}
-RANK_KEYS = {"rank", "path", "mode", "resolution_ns", "verdict", "tables", "checks", "to_measure_more"}
+RUN_KEYS = {"name", "answer", "verdict", "notes", "sides", "tables", "remarks", "in_detail", "findings", "ranks"}
+RANK_KEYS = {"rank", "path", "mode", "resolution_ns", "verdict", "tables", "together", "checks", "to_measure_more"}
 
 
 def document(*analyses):

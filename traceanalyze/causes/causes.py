@@ -109,12 +109,14 @@ def _cause(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Ca
     where = where.intersection(comparable(recordings)) or where
     worst = max(where, key=lambda index: (gains[index] or 0, -index))
     here = [one for one in instances if one.recording == worst]
-    shown = max(here, key=lambda one: one.finding.saving or 0)
+    shown = max(here, key=lambda one: one.finding.worth)
     gain, part = gains[worst], recordings[worst]
     evaluated = [rank for rank in part.ranks if _evaluated(rank, shown.finding.rule)]
     savings = [one.finding.saving for one in here if one.finding.saving is not None]
     count = max(len(evaluated), len(here)) if shown.rank is not None else 1
-    share = gain / part.step_time if gain is not None and part.step_time else None
+    cost = shown.finding.worth or None if gain is None else None
+    worth = cost if gain is None else gain
+    share = worth / part.step_time if worth is not None and part.step_time else None
     return Cause(
         finding=shown.finding,
         severity=_severity(instances, share),
@@ -127,6 +129,7 @@ def _cause(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Ca
         recording=worst,
         rank="" if shown.rank is None else shown.rank.label,
         gain=gain,
+        cost=cost,
         largest=max(savings, default=None),
         mean=sum(savings) // count if savings else None,
         bound=max((one.finding.bound for one in here if one.finding.bound is not None), default=None),

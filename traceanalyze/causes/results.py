@@ -175,6 +175,8 @@ class Cause:
     """Label of the rank whose finding is shown; empty for one about the run."""
     gain: int | None = None
     """What the run's step gains without it: its slowest rank counts, waiting for others left out."""
+    cost: int | None = None
+    """What it costs the rank that it costs most, where no saving was measured."""
     largest: int | None = None
     """Largest saving of a rank."""
     mean: int | None = None
@@ -183,7 +185,7 @@ class Cause:
     total: int | None = None
     """Sum of the savings over all ranks, windows and recordings, ns."""
     share: float | None = None
-    """Gain over the mean step of that recording."""
+    """Gain over the mean step of that recording; the cost over it where no saving was measured."""
     onset: Onset = Onset("unknown")
     gains: tuple[int | None, ...] = ()
     """Gain in each recording; None where it could not be judged, 0 where it was not found."""
@@ -195,6 +197,11 @@ class Cause:
     """Position of the cause that is about the same time and gains more: the two must not be added."""
     because: int | None = None
     """Position of the cause that explains this one."""
+
+    @property
+    def worth(self) -> int:
+        """What it is ranked by, ns a step: the gain; where no saving was measured, the cost."""
+        return (self.cost if self.gain is None else self.gain) or 0
 
 
 class NotEvaluated(NamedTuple):

@@ -216,8 +216,8 @@ def _on_capture(one: Cause) -> bool:
 
 
 def worth_telling(one: Cause) -> bool:
-    """Whether it is more than a note, and the run gains 1 % of its step, and 0.1 ms, without it."""
-    return (one.gain or 0) >= LEAST_NS and (one.share or 0.0) >= LEAST_SHARE and one.severity > Severity.INFO
+    """Whether it is more than a note, and the run gains 1 % of its step, and 0.1 ms, without it; or it costs that."""
+    return one.worth >= LEAST_NS and (one.share or 0.0) >= LEAST_SHARE and one.severity > Severity.INFO
 
 
 def _rank(one: Cause) -> tuple[int, int, int, int, str]:
@@ -228,7 +228,7 @@ def _rank(one: Cause) -> tuple[int, int, int, int, str]:
         failed = ends and found.key.startswith("oom")
         return group, -int(failed), -int(one.severity), -(found.amount or 0), found.key
     group = 1 if worth_telling(one) else 3 if one.gain is not None or one.severity > Severity.INFO else 4
-    return group, -(one.gain or 0), -(one.mean or 0), -int(one.severity), one.finding.rule if one.finding else ""
+    return group, -one.worth, -(one.mean or 0), -int(one.severity), one.finding.rule if one.finding else ""
 
 
 def _growths(recordings: Sequence[RecordingPart], ranked: Sequence[Cause]) -> Iterator[Growth]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, cached_property
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 if TYPE_CHECKING:
     # Commands that read no trace load these neither.
@@ -39,6 +39,20 @@ class Word(str):
     """A word of the tool where names of the trace stand: key of a term, translated by `Texts.terms`."""
 
     __slots__ = ()
+
+
+class Between(int):
+    """A duration of which only the range is known, in ns; its own value is the most likely one."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, value: int, low: int, high: int) -> Self:
+        """The duration with its range."""
+        made = cls(value)
+        made.low, made.high = low, high
+        return made
 
 
 class Quantity(NamedTuple):

@@ -56,6 +56,14 @@ def in_unit(ns: int, unit: Unit) -> str:
     return f"{ns / unit.ns:,.{unit.digits}f}"
 
 
+def between(low: int, high: int, unit: Unit | None = None) -> str:
+    """A range of durations with no more digits than it is worth, `10–14 ms`; as a cell of a column in its unit."""
+    name, size = _unit_of(high) if unit is None else (unit.name, unit.ns)
+    digits = max(2 - len(str(high // size)), 0) if high >= size else 2 if unit is None else unit.digits
+    ends = dict.fromkeys(f"{end / size:,.{digits}f}" for end in (low, high))
+    return "–".join(ends) + ("" if unit else f" {name}")
+
+
 def percent(fraction: float) -> str:
     """A share in a sentence: whole percent, decimals near 0 and 100, where rounding must not claim none or all."""
     value = fraction * 100

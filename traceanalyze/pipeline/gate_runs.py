@@ -35,6 +35,7 @@ from traceanalyze.regression.samples import (
     Sample,
     combined,
     count_findings,
+    distinct,
     side_by_side,
 )
 from traceanalyze.version import __version__
@@ -194,7 +195,7 @@ def _run_sample(
         commit=commit(),
         findings=_findings(counted, about_ranks) if len(counted) == len(kept) else None,
         notes=tuple(note for note in run.notes if _APART not in note),
-        places=tuple(dict.fromkeys(place for each in counted for place in each.places)),
+        places=distinct(place for each in counted for place in each.places),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -33,11 +33,18 @@ _LINE = regex(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
 class Place(NamedTuple):
     """A finding with a source line."""
 
-    rule: str
-    slug: str
-    severe: bool
+    finding: Finding
+    """Without the times behind it."""
     file: str
     line: int
+    step: int
+    """Mean step of its rank, ns."""
+    platform: str
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What tells places apart: rule, file and line."""
+        return self.finding.rule, self.file, self.line
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,9 @@ class Counted:
     """What the rules about ranks need of this one; None of a run."""
     outcome: Outcome | None = None
     """What the rules say about this one alone, without the times behind it; None of a run."""
+    step: int = 0
+    """Its mean step, ns."""
+    platform: str = ""
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -62,9 +72,11 @@ def count_findings(trace: Trace, options: Options) -> Counted:
     """Run the rules on one rank."""
     context = Context(trace, options)
     analysis = analyze_context(context)
-    outcome = evaluate(Facts(analysis, context), plan())
+    facts = Facts(analysis, context)
+    outcome = evaluate(facts, plan())
     kept = outcome._replace(findings=tuple(replace(one, intervals=None) for one in outcome.findings))
-    return replace(_counted(outcome.findings), summary=summarize(context, analysis), outcome=kept)
+    own = Counted(summary=summarize(context, analysis), outcome=kept, step=facts.step_time, platform=facts.platform)
+    return _counted(kept.findings, own)
 
 
 def side_by_side(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[RankSample], Counted]:
@@ -74,16 +86,19 @@ def side_by_side(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[R
     """
     samples = [sample for _, sample in ranks]
     known = [
-        (found.summary.of_rank(rank), found.outcome)
+        (found.summary.of_rank(rank), found.outcome, found)
         for rank, found in ((rank, sample.findings) for rank, sample in ranks)
         if found is not None and found.summary is not None and found.outcome is not None
     ]
     if len(known) < max(len(samples), 2):
         return samples, Counted()
     wanted = plan()
-    cluster = compare_ranks([summary for summary, _ in known])
-    outcomes = subtract_waiting([outcome for _, outcome in known], cluster, wanted)
-    beside = [with_findings(sample, _counted(one.findings)) for sample, one in zip(samples, outcomes, strict=True)]
+    cluster = compare_ranks([summary for summary, *_ in known])
+    outcomes = subtract_waiting([outcome for _, outcome, _ in known], cluster, wanted)
+    beside = [
+        with_findings(sample, _counted(one.findings, own))
+        for sample, one, (*_, own) in zip(samples, outcomes, known, strict=True)
+    ]
     return beside, _counted(evaluate_run(cluster, wanted).findings)
 
 
@@ -93,20 +108,28 @@ def with_findings(sample: RankSample, found: Counted) -> RankSample:
     return replace(sample, values=values, findings=found)
 
 
-def _counted(found: Sequence[Finding]) -> Counted:
-    return Counted(
-        dict(sorted(Counter(finding.rule for finding in found).items())),
-        sum(1 for finding in found if finding.severity == Severity.HIGH),
-        tuple(dict.fromkeys(place for finding in found for place in _places(finding))),
+def _counted(found: Sequence[Finding], own: Counted | None = None) -> Counted:
+    own = own or Counted()
+    return replace(
+        own,
+        by_rule=dict(sorted(Counter(finding.rule for finding in found).items())),
+        severe=sum(1 for finding in found if finding.severity == Severity.HIGH),
+        places=distinct(place for finding in found for place in _places(finding, own)),
     )
 
 
-def _places(finding: Finding) -> Iterator[Place]:
+def _places(finding: Finding, own: Counted) -> Iterator[Place]:
     for text in (*(evidence.line for evidence in finding.evidence), *finding.scope.ops):
         found = _LINE.search(text) if text else None
         if found is not None:
-            severe = finding.severity == Severity.HIGH
-            yield Place(finding.rule, finding.slug, severe, found["file"].strip(), int(found["line"]))
+            yield Place(finding, found["file"].strip(), int(found["line"]), own.step, own.platform)
+
+
+def distinct(places: Iterable[Place]) -> tuple[Place, ...]:
+    """Of several findings of one rule at one line that which is worth most."""
+    ordered = sorted(places, key=lambda place: -place.finding.worth)
+    first = {place.key: place for place in reversed(ordered)}
+    return tuple(place for place in ordered if first[place.key] is place)
 
 
 FEW_STEPS = 3

@@ -14,10 +14,11 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Table, Value
 from traceanalyze.regression.metrics import Level
 from traceanalyze.regression.results import BAD, GateResult, MetricResult, Verdict
-from traceanalyze.regression.samples import Place
+from traceanalyze.regression.samples import Place, distinct
 from traceanalyze.regression.verdict import fails_gate
 from traceanalyze.report.console import Style, render_all
 from traceanalyze.report.contents.gate_metrics import CHANGE, budget, change, reason, verdict
+from traceanalyze.report.contents.words import PAGE, Setting, said
 from traceanalyze.report.format import Formatter, formatter_over
 from traceanalyze.report.model import GateReport
 from traceanalyze.report.view import View
@@ -116,14 +117,15 @@ def _attribute(text: str) -> str:
 
 MOST_RESULTS = 5000
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_HELP = "https://pypi.org/project/traceanalyze/#{rule}"
+_LEVELS = {"high": "error", "medium": "warning", "low": "warning", "note": "note"}
+_PROPERTIES = frozenset({"saving", "cost_ns", "share", "severity", "confidence", "once"})
 
 
 def sarif(reports: Sequence[GateReport], texts: Texts) -> str:
     """Findings of the candidate that have a source line, for code scanning; they never change the exit code."""
     result = reports[0].result
-    places = list(dict.fromkeys(place for run in result.candidate.runs for place in run.places))
-    rules = sorted({(place.rule, place.slug) for place in places})
+    places = distinct(place for run in result.candidate.runs for place in run.places)
+    rules = sorted({(place.finding.rule, place.finding.slug) for place in places})
     document = {
         "$schema": _SCHEMA,
         "version": "2.1.0",
@@ -133,7 +135,7 @@ def sarif(reports: Sequence[GateReport], texts: Texts) -> str:
                     "driver": {
                         "name": "traceanalyze",
                         "version": result.tool_version,
-                        "informationUri": _HELP.format(rule=""),
+                        "informationUri": PAGE.format(rule=""),
                         "rules": [_rule(rule, slug, texts) for rule, slug in rules],
                     }
                 },
@@ -150,19 +152,23 @@ def _rule(rule: str, slug: str, texts: Texts) -> dict[str, Any]:
         "id": rule,
         "name": slug,
         "shortDescription": {"text": _title(rule, texts)},
-        "helpUri": _HELP.format(rule=rule.lower()),
+        "helpUri": PAGE.format(rule=rule.lower()),
     }
 
 
 def _result(place: Place, texts: Texts) -> dict[str, Any]:
+    (one,) = said((place.finding,), Setting(place.step, place.platform))
+    told = one.in_words(texts)
+    text = " ".join(filter(None, (f"{told.title}:", told.sentence, told.price, *(f"→ {each}" for each in told.advice))))
     where = {"artifactLocation": {"uri": place.file.replace("\\", "/")}, "region": {"startLine": max(place.line, 1)}}
-    mark = hashlib.sha256(f"{place.rule} {place.file} {place.line}".encode()).hexdigest()[:32]
+    mark = hashlib.sha256(f"{told.rule} {place.file} {place.line}".encode()).hexdigest()[:32]
     return {
-        "ruleId": place.rule,
-        "level": "error" if place.severe else "warning",
-        "message": {"text": _title(place.rule, texts)},
+        "ruleId": told.rule,
+        "level": _LEVELS[told.severity],
+        "message": {"text": text},
         "locations": [{"physicalLocation": where}],
         "partialFingerprints": {"traceanalyze/v1": mark},
+        "properties": {key: value for key, value in told.as_json().items() if key in _PROPERTIES},
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
 from traceanalyze.report import json
+from traceanalyze.report.finding import as_table
 from traceanalyze.report.formats import renderer
 
 Contents = Callable[[], bytes]
@@ -25,7 +26,7 @@ def files(reports: Sequence[Report], texts: Texts, format_: str) -> dict[str, Co
     """Names of the files and what makes the contents of each; the index first."""
     found: dict[str, Contents] = {INDEX: lambda: json.render(reports, texts).encode("utf-8", errors="replace")}
     render = renderer(format_)
-    for prefix, table in _named(reports):
+    for prefix, table in _named(reports, texts):
         name, number = f"{prefix}{table.key}.{format_}", 1
         while name in found:
             number += 1
@@ -39,10 +40,12 @@ def is_index(start: bytes) -> bool:
     return any(f'"{schema}"'.encode() in start for schema in json.SCHEMAS)
 
 
-def _named(reports: Sequence[Report]) -> Iterator[tuple[str, Table]]:
+def _named(reports: Sequence[Report], texts: Texts) -> Iterator[tuple[str, Table]]:
     """Every table with what comes before its key: run and rank where there are several."""
     for number, report in enumerate(reports, start=1):
         run = f"{number}_{_safe(report.name)}_" if len(reports) > 1 else ""
+        if report.said:
+            yield run, as_table(report.findings_in(texts))
         for table in report.summary:
             yield run, table
         for index, rank in enumerate(report.ranks):

@@ -11,6 +11,7 @@ from traceanalyze.model import units
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import (
     TIMES,
+    Between,
     Breakdown,
     Column,
     Kind,
@@ -86,7 +87,7 @@ class Formatter(NamedTuple):
             case Kind.TERM:
                 text = self.texts.terms.get(cast("str", value), cast("str", value))
             case Kind.DURATION:
-                text = units.duration(cast("int", value), self.resolution_ns)
+                text = self._duration(cast("int", value))
             case Kind.CHANGE:
                 text = signed(units.duration(abs(cast("int", value)), self.resolution_ns), cast("int", value))
             case Kind.FLAG:
@@ -99,6 +100,9 @@ class Formatter(NamedTuple):
                 text = _PLAIN[kind](value) if kind in _PLAIN else str(value)
         return text
 
+    def _duration(self, ns: int) -> str:
+        return units.between(ns.low, ns.high) if isinstance(ns, Between) else units.duration(ns, self.resolution_ns)
+
     def _listed(self, phrases: Iterable[Message]) -> str:
         return self.texts.messages["list_mark"].join(map(self.message, phrases))
 
@@ -109,6 +113,8 @@ class Formatter(NamedTuple):
             return "n/m"
         if kind == Kind.TEXT and isinstance(value, str) and not isinstance(value, Phrase):
             return self.texts.terms.get(value, value)
+        if isinstance(value, Between):
+            return units.between(value.low, value.high, unit)
         if kind in TIMES and unit is not None and value is not None:
             ns = cast("int", value)
             return signed(units.in_unit(abs(ns), unit), ns) if kind == Kind.CHANGE else units.in_unit(ns, unit)

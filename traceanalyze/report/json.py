@@ -15,7 +15,7 @@ from traceanalyze.model.table import TIMES, Column, Kind, Message, NotMeasured, 
 from traceanalyze.report.format import Formatter, formatter_of, formatter_over
 
 if TYPE_CHECKING:
-    from traceanalyze.report.model import Finding, RankReport, Report, Side
+    from traceanalyze.report.model import Doubt, RankReport, Report, Side
 
 SCHEMA = "traceanalyze.report/2"
 SCHEMAS = (SCHEMA, "traceanalyze.report/1", "traceanalyze.compare/1")
@@ -48,6 +48,7 @@ def _report(report: Report, texts: Texts) -> Json:
         "tables": {table.key: _table(table, formatter) for table in report.summary},
         "remarks": {key: _messages(found, formatter) for key, found in report.remarks.items()},
         "in_detail": list(report.focus),
+        "findings": [one.as_json() for one in report.findings_in(texts)],
         "ranks": [_rank(rank, texts) for rank in report.ranks],
     }
 
@@ -77,12 +78,13 @@ def _rank(rank: RankReport, texts: Texts) -> Json:
         "resolution_ns": rank.resolution_ns,
         "verdict": _messages(rank.verdict, formatter),
         "tables": {table.key: _table(table, formatter) for table in rank.tables},
+        "together": None if rank.together is None else rank.together._asdict(),
         "checks": [_check(check, formatter) for check in rank.checks],
         "to_measure_more": [{"key": key, "text": text, "values": {}} for text, key in formatter.hints(rank).items()],
     }
 
 
-def _check(check: Finding, formatter: Formatter) -> Json:
+def _check(check: Doubt, formatter: Formatter) -> Json:
     message = _message(check.message, formatter, formatter.texts.checks)
     return {"id": check.id, "level": check.level.name.lower(), **message}
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.locales import Texts, texts
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Level, Mode
+from traceanalyze.report.finding import Finding, Saving
 from traceanalyze.rules import finding as rule_findings
 
 if TYPE_CHECKING:
@@ -21,7 +23,18 @@ if TYPE_CHECKING:
     from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary
 
 
-class Finding(NamedTuple):
+class Said(Protocol):
+    """A finding before a language is chosen."""
+
+    @property
+    def order(self) -> tuple[int | bool | str, ...]:
+        """Findings sorted by this stand in the order that every output has."""
+
+    def in_words(self, texts: Texts) -> Finding:
+        """The finding in a language."""
+
+
+class Doubt(NamedTuple):
     """A data-quality check that had something to say."""
 
     id: str
@@ -68,11 +81,15 @@ class RankReport:
     """What was analysed: file, device, number of windows."""
     verdict: tuple[Message, ...]
     tables: tuple[Table, ...]
-    checks: tuple[Finding, ...]
+    checks: tuple[Doubt, ...]
     hints: tuple[str, ...]
     """Keys of reasons and checks, of an Ascend profile with `.ascend`; what `Texts.hints` knows of them is advice."""
     findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
-    """What the rules found, behind the table of that name, for programs; renderers do not use them."""
+    """What the rules found, with keys in place of words, for programs; renderers do not use them."""
+    said: tuple[Said, ...] = field(default=(), repr=False)
+    """The same with the keys of its words."""
+    together: Saving | None = None
+    """What a step is shorter by without the causes of all findings; None where that was not replayed."""
     excerpts: tuple[FindingExcerpt, ...] = field(default=(), repr=False)
     """What the trace shows around some of the findings, most saving first."""
 
@@ -106,7 +123,18 @@ class Report:
     analyses: tuple[RankAnalysis, ...] = field(default=(), repr=False)
     """The arrays behind `ranks`, for programs; renderers do not use them."""
     run_findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
-    """What the rules about ranks found in the comparison of the ranks, behind the table of that name; for programs."""
+    """What the rules about ranks found in the comparison of the ranks, as `RankReport.findings`."""
+    said: tuple[Said, ...] = field(default=(), repr=False)
+    """Everything that was found, on any rank and about all of them, before a language is chosen."""
+
+    def findings_in(self, words: Texts) -> tuple[Finding, ...]:
+        """Everything that was found, in a language; what is worth most first."""
+        return tuple(one.in_words(words) for one in self.said)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that was found, in English; what is worth most first."""
+        return self.findings_in(texts())
 
     @property
     def tables(self) -> Mapping[str, Table]:

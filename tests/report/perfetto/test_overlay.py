@@ -20,7 +20,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass
-from traceanalyze.report.format import Formatter
+from traceanalyze.report.contents.words import Setting, said
 from traceanalyze.report.perfetto.events import (
     FIRST_PID,
     Clock,
@@ -34,8 +34,6 @@ from traceanalyze.report.perfetto.events import (
 from traceanalyze.report.perfetto.overlay import overlay
 from traceanalyze.report.perfetto.tracks import finding_tracks, queue_counter, sync_tracks, utilisation_counter
 from traceanalyze.rules.finding import Evidence, Finding
-
-FORMAT = Formatter(texts())
 
 
 def two_steps():
@@ -292,21 +290,26 @@ def test_a_process_id_of_the_trace_is_not_taken():
 def test_a_finding_without_any_time_has_no_track():
     none = np.zeros((0, 2), np.int64)
     proof = (Evidence("count", 1, "COUNT", 5, 5), Evidence("count", 2, "COUNT", 5), Evidence("count", 3, "COUNT", 7, 9))
-    drawn, unplaced = finding_tracks([Finding(rule="X", text="x", intervals=none, evidence=proof)], "cuda", FORMAT)
+    drawn, unplaced = tracks_of(Finding(rule="X", text="x", intervals=none, evidence=proof))
     assert [(each.start.tolist(), each.end.tolist()) for each in drawn] == [([7], [9])]
     assert unplaced == 0
     empty = np.array([[3, 3]], np.int64)
-    assert finding_tracks([Finding(rule="X", text="x", intervals=empty)], "cuda", FORMAT) == ((), 1)
+    assert tracks_of(Finding(rule="X", text="x", intervals=empty)) == ((), 1)
+
+
+def tracks_of(one):
+    return finding_tracks([each.in_words(texts()) for each in said([one], Setting(10_000_000))], texts().terms)
 
 
 def test_a_finding_tells_what_it_saves():
     spans = np.array([[0, 5]], np.int64)
     one = Finding(rule="own", slug="s", text="mine", saving=2_000_000, bound=3_000_000, intervals=spans)
-    ((mine,), _) = finding_tracks([one], "cuda", FORMAT)
+    ((mine,), _) = tracks_of(one)
     assert (mine.title, mine.name) == ("finding own: s", ["s"])
-    assert list(mine.args.values()) == [["own: mine"], [2.0], [3.0], [None]]
-    ((bare,), _) = finding_tracks([replace(one, saving=None, bound=None)], "cuda", FORMAT)
-    assert list(bare.args.values()) == [["own: mine"], [None], [None], [None]]
+    assert list(mine.args.values()) == [["note"], ["mine"], [None], [2.0], [3.0], [None]]
+    ((bare,), _) = tracks_of(replace(one, saving=None, bound=None, cost=2_000_000))
+    price = "It costs 2.000 ms a step (20 %); what removing it saves was not measured."
+    assert list(bare.args.values()) == [["note"], ["mine"], [price], [None], [None], [None]]
 
 
 def test_without_calls_there_are_neither_sync_points_nor_a_queue():

@@ -91,6 +91,12 @@ TERMS = {
     **named("severity_", "high medium low"),
     **named("confidence_", "high medium low"),
     "severity_info": "note",
+    **{
+        f"grade_{severity}{sure and '_'}{sure}": f"{severity}{sure and ', '}{sure}"
+        for severity in ("high", "medium", "low")
+        for sure in ("", "likely", "uncertain")
+    },
+    "grade_info": "note",
     **named("overlay_", "steps phases transfer memory finding thread device stream events"),
     "overlay_gaps": "idle device, by cause",
     "overlay_syncs": "sync points",
@@ -113,7 +119,9 @@ TERMS = {
     "overlay_arg_complete": "complete step",
     "overlay_arg_saving": "saving, ms a step",
     "overlay_arg_bound": "saving at most, ms a step",
+    "overlay_arg_severity": "severity",
     "overlay_arg_sentence": "what",
+    "overlay_arg_price": "cost and saving",
     "overlay_arg_advice": "what to do",
     "overlay_arg_name": "event",
     "annotation": "annotations",

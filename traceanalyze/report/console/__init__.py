@@ -12,7 +12,7 @@ from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.report.console.style import Style, display_width, file_style, padded, style_for
 from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
 from traceanalyze.report.format import Formatter, formatter_of, formatter_over, printable
-from traceanalyze.report.model import Finding, RankReport, Report
+from traceanalyze.report.model import Doubt, RankReport, Report
 from traceanalyze.report.view import View, compared, with_columns
 
 HEIGHT = 8
@@ -255,7 +255,7 @@ class _Page(NamedTuple):
             lines.append(printer.painted(self.texts.messages["more_notes"].format(count=count), "dim"))
         yield "\n".join([self.style.paint(self.texts.messages["quality"], "bold"), *lines])
 
-    def _check(self, check: Finding, formatter: Formatter) -> str:
+    def _check(self, check: Doubt, formatter: Formatter) -> str:
         level = self.texts.levels[check.level.name]
         text = printable(formatter.fill(self.texts.checks[check.message.key], check.message))
         first = f"{level} {check.id}  "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.results import RankAnalysis
@@ -10,7 +12,7 @@ from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.report.contents.verdict import verdict
-from traceanalyze.report.model import RankReport, Report, remark
+from traceanalyze.report.model import RankReport, Report, Said, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
 
 if TYPE_CHECKING:
@@ -47,14 +49,17 @@ def build_report(
     scope = scope or Scope()
     verdict_only = scope.detail == Detail.QUIET
     found, shown = outcomes or [None] * len(analyses), places or [{}] * len(analyses)
-    reports = tuple(_rank_report(*each, verdict_only=verdict_only) for each in zip(analyses, found, shown, strict=True))
-    lead, sentences, summary = 0, reports[0].verdict, tuple[Table, ...]()
+    reports = tuple(
+        _rank_report(*each, f"?{at}", verdict_only=verdict_only)
+        for at, each in enumerate(zip(analyses, found, shown, strict=True))
+    )
+    lead, sentences, summary, told = 0, reports[0].verdict, tuple[Table, ...](), tuple[Said, ...]()
     remarks = [remark(note) for note in notes]
     if len(reports) > 1:
         # Imported here: many runs have one rank.
         from traceanalyze.report.contents.ranks import across_ranks
 
-        lead, label, about, summary = across_ranks(analyses, cluster, across, verdict_only=verdict_only)
+        lead, label, about, summary, told = across_ranks(analyses, cluster, across, verdict_only=verdict_only)
         sentences = (*about, *reports[lead].verdict)
         if not scope.every_rank:
             remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, label),)))
@@ -72,11 +77,17 @@ def build_report(
         focus=tuple(range(len(reports))) if scope.every_rank else (lead,),
         analyses=tuple(analyses),
         run_findings=() if across is None else across.findings,
+        said=tuple(sorted((*told, *chain(*(one.said for one in reports))), key=attrgetter("order"))),
     )
 
 
 def _rank_report(
-    analysis: RankAnalysis, outcome: Outcome | None, places: Mapping[FindingKey, Place], *, verdict_only: bool
+    analysis: RankAnalysis,
+    outcome: Outcome | None,
+    places: Mapping[FindingKey, Place],
+    name: str,
+    *,
+    verdict_only: bool,
 ) -> RankReport:
     window = window_of(analysis.steps)
     report = RankReport(
@@ -95,7 +106,7 @@ def _rank_report(
     # Imported here: a verdict needs no tables.
     from traceanalyze.report.contents.rank_tables import with_tables
 
-    return with_tables(report, analysis, window, outcome, places)
+    return with_tables(report, analysis, window, outcome, places, name)
 
 
 def _headline(analysis: RankAnalysis, window: Window) -> Message:

@@ -7,42 +7,14 @@ from dataclasses import replace
 
 from traceanalyze.causes.results import Cause, Growth, Postmortem, spans
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
-from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
-from traceanalyze.report.contents.findings import (
-    BOUND,
-    CONFIDENCE,
-    EVIDENCE,
-    RULE_ID,
-    evidence_rows,
-    name_of,
-    sentence_of,
-    values_of,
-)
-from traceanalyze.rules.finding import Confidence, Finding, Severity
+from traceanalyze.report.contents.findings import BOUND, CONFIDENCE, COST, EVIDENCE, RULE_ID, UNPRICED, evidence_rows
+from traceanalyze.report.contents.words import Said, Setting, name_of, of_memory, sentence_of
+from traceanalyze.rules.finding import Confidence, Severity
 
 _SAY = sentences(
     cause_because="Behind it: {finding} ({saving} {per} on that rank).",
     cause_because_known="Behind it: {finding}.",
-    cause_host_loading="The training thread waits for its data {wait} {per} ({share}).",
-    cause_waiting="Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must.",
-    cause_waiting_uneven_compute=(
-        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
-        "rank {rank} computes {most} {per}, another one {least}."
-    ),
-    cause_waiting_uneven_compute_and_host=(
-        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
-        "rank {rank} has {most} {per} of compute, data loading and host work, another one {least}."
-    ),
-    cause_waiting_absent=(
-        "In collectives the recorded ranks wait {wait} {per} ({share}), most of it for rank {rank} of the group, which"
-        " was not recorded."
-    ),
-    cause_waiting_alone=("In collectives this rank waits {wait} {per} ({share}) for others, which were not recorded."),
-    cause_waiting_missing=(
-        "In collectives the recorded ranks wait at least {wait} {per} ({share}); ranks {ranks}, which were not "
-        "recorded, may be the late ones."
-    ),
     cause_appears="{finding}: appears with recording {recording}, {after} {per}.",
     cause_grows="{finding}: grows from {before} to {after} {per} with recording {recording}.",
     action_for="{number}. {finding}:",
@@ -54,9 +26,6 @@ def title(one: Cause) -> str:
     """Term that names it."""
     if one.finding is None:
         return one.trouble.finding.key if one.trouble is not None else ""
-    if _no_rule(one.finding):
-        unrecorded = one.finding.sentence in {ABSENT, MISSING, ALONE}
-        return f"cause_{one.finding.slug}_unrecorded" if unrecorded else f"cause_{one.finding.slug}"
     return name_of(one.finding)
 
 
@@ -66,15 +35,20 @@ def sentence(one: Cause) -> Message:
         return one.trouble.finding.advice
     if one.finding is None:
         raise ValueError("a cause rests on a finding or on a snapshot")
-    if _no_rule(one.finding):
-        variant = f"_{one.finding.sentence}" if one.finding.sentence else ""
-        return Message(_SAY[f"cause_{one.finding.slug}{variant}"], values_of(one.finding))
     return sentence_of(one.finding)
 
 
-def _no_rule(finding: Finding) -> bool:
-    """What the post-mortem itself finds."""
-    return not (finding.rule or finding.text)
+def as_finding(one: Cause, setting: Setting) -> Said:
+    """The cause as a finding about the run, whose saving is what the run gains."""
+    ranks = tuple(int(label) for label in one.ranks if label.isdecimal())
+    if one.trouble is not None:
+        return of_memory(one.trouble.finding, setting, ranks)
+    if one.finding is None:
+        raise ValueError("a cause rests on a finding or on a snapshot")
+    low = None if one.finding.low is None or one.gain is None else min(one.finding.low, one.gain)
+    scope = one.finding.scope._replace(ranks=ranks)
+    priced = replace(one.finding, saving=one.gain, low=low, severity=one.severity, bound=one.bound, scope=scope)
+    return Said(priced, title(one), sentence(one), setting)
 
 
 def advice(one: Cause) -> tuple[str, ...]:
@@ -134,7 +108,8 @@ _CAUSES = declare(
     _POSITION,
     Column("finding", Kind.TERM, "What was found"),
     Column("gain_ns", Kind.DURATION, _GAIN),
-    Column("share", Kind.SHARE, "Gain over the mean step"),
+    COST,
+    Column("share", Kind.SHARE, "Gain over the mean step; the cost over it where no saving was measured"),
     Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
     Column("on_ranks", Kind.TEXT, "Ranks that have it", heading="ranks"),
     Column("since", Kind.TERM, "In which of the recorded steps it takes 1 % of the step or more"),
@@ -200,7 +175,8 @@ def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Valu
         yield {
             "position": number,
             "finding": title(one),
-            "gain_ns": one.gain,
+            "gain_ns": one.gain if one.cost is None else UNPRICED,
+            "cost_ns": one.cost,
             "share": one.share,
             "amount_bytes": amount(one),
             "on_ranks": on_ranks(one.ranks),

@@ -5,50 +5,69 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from traceanalyze.analyses.steps.window import Window
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Word, declare, sentences
-from traceanalyze.ranks.results import Cluster
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Outcome, Severity
-from traceanalyze.rules.registry import every_rule, own_rules
-
-_SAY = sentences(finding_other="{rule}: {text}")
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
+from traceanalyze.report.contents.words import Said, cost_of, grade_of, label_of, notes, saving_of, share_of
+from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Outcome, Severity
+from traceanalyze.rules.registry import own_rules
 
 RULE_ID = Column("rule_id", Kind.TEXT, "Id of the rule; `traceanalyze rule ID` explains it", heading="rule")
 BOUND = Column("bound_ns", Kind.DURATION, "What it can save at most, per step", heading="at most", minor=True)
-CONFIDENCE = Column("confidence", Kind.TERM, "How safely the recording alone proves it", minor=True)
+CONFIDENCE = Column("confidence", Kind.TERM, "How safely the recording alone proves it", machine=True)
+COST = Column(
+    "cost_ns",
+    Kind.DURATION,
+    "Idle or exposed time that it explains, per step, where that is not what it saves; in all where it is done once",
+)
+_GRADE = Column(
+    "grade",
+    Kind.TERM,
+    "High from 20 % of the step, medium from 5 %, of those without a saving by the rule; and whether it is certain",
+    heading="severity",
+)
+_LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", minor=True)
+_ONCE = Column("once", Kind.FLAG, "Done once in a run: no step is shorter without it", heading="done once", minor=True)
 _WHERE = Column("where", Kind.NAME, "Operator, call, kernel or source line")
 
 _FINDINGS = declare(
     "findings",
     "Findings",
+    _GRADE,
     Column(
         "severity",
         Kind.TERM,
         "By its share of the step: high from 20 %, medium from 5 %; of those without a saving by the rule",
+        machine=True,
     ),
     RULE_ID,
     Column("finding", Kind.TERM, "What was found"),
     Column(
         "saving_ns", Kind.DURATION, "Estimate of the time per step without it; different findings save different time"
     ),
-    Column("share", Kind.SHARE, "Saving over the mean step"),
+    COST,
+    Column("share", Kind.SHARE, "Saving over the mean step; the cost over it where no saving was measured"),
+    _LOW,
     BOUND,
     CONFIDENCE,
     _WHERE,
+    _ONCE,
     Column("count", Kind.COUNT, "Instances in the analysed steps", minor=True),
 )
 _ON_RECORDING = declare(
     "capture_findings",
     "Findings on the recording",
-    Column("severity", Kind.TERM, "How far it touches the numbers"),
+    replace(_GRADE, meaning="How far it touches the numbers"),
+    Column("severity", Kind.TERM, "How far it touches the numbers", machine=True),
     RULE_ID,
     Column("finding", Kind.TERM, "What was found"),
     Column("saving_ns", Kind.DURATION, "None: the recording costs the program nothing"),
+    COST,
     Column("share", Kind.SHARE, "None"),
+    _LOW,
     BOUND,
     CONFIDENCE,
     _WHERE,
+    _ONCE,
     Column("count", Kind.COUNT, "Instances", minor=True),
     # In a short view the quality of the recording has its own place at the end.
     detail=True,
@@ -56,14 +75,18 @@ _ON_RECORDING = declare(
 _OF_RANKS = declare(
     "rank_findings",
     "Findings about the ranks",
+    _GRADE,
     _FINDINGS["severity"],
     RULE_ID,
     _FINDINGS["finding"],
     Column("saving_ns", Kind.DURATION, "Estimate of the time per step without it; findings may overlap"),
-    Column("share", Kind.SHARE, "Saving over the mean step of all ranks"),
+    COST,
+    Column("share", Kind.SHARE, "Saving over the mean step of all ranks; the cost where no saving was measured"),
+    _LOW,
     BOUND,
     CONFIDENCE,
     _WHERE,
+    _ONCE,
     _FINDINGS["count"],
 )
 EVIDENCE = declare(
@@ -112,24 +135,22 @@ _COLUMN_OF = {
 """Where evidence of each kind stands; the rest is text."""
 
 
-def findings_tables(outcome: Outcome, window: Window, platform: str) -> tuple[Table, ...]:
+def findings_tables(found: Sequence[Said], outcome: Outcome) -> tuple[Table, ...]:
     """Findings, the evidence for them, and the rules that could not be judged."""
-    found = [one for one in outcome.findings if not one.rule.startswith(_CAPTURE)]
-    capture = [one for one in outcome.findings if one.rule.startswith(_CAPTURE)]
+    costly = [one for one in found if not one.found.rule.startswith(_CAPTURE)]
+    capture = [one for one in found if one.found.rule.startswith(_CAPTURE)]
     return (
-        _filled(_FINDINGS, found, window, platform),
-        _filled(_ON_RECORDING, capture, window, platform),
+        _filled(_FINDINGS, costly, outcome.together),
+        _filled(_ON_RECORDING, capture),
         EVIDENCE.fill_records(evidence_rows(outcome.findings)),
         _NOT_JUDGED.fill_records(map(_not_judged, outcome.not_applicable)),
     )
 
 
-def run_findings_tables(outcome: Outcome, cluster: Cluster, platform: str) -> tuple[Table, ...]:
-    """Findings about the ranks of a run; shares are of the mean step of all ranks."""
-    total = int(cluster.step_time.mean(axis=0).sum()) if cluster.steps else 0
-    window = Window(tuple(range(len(cluster.steps))), total)
+def run_findings_tables(found: Sequence[Said], outcome: Outcome) -> tuple[Table, ...]:
+    """Findings about the ranks of a run."""
     return (
-        _filled(_OF_RANKS, outcome.findings, window, platform),
+        _filled(_OF_RANKS, found, outcome.together),
         _EVIDENCE_OF_RANKS.fill_records(evidence_rows(outcome.findings)),
         _NOT_JUDGED_OF_RANKS.fill_records(map(_not_judged, outcome.not_applicable)),
     )
@@ -141,55 +162,31 @@ def _not_judged(one: NotApplicable) -> dict[str, Value]:
     return {"rule_id": one.rule, "finding": name, "saving_ns": NotMeasured(one.reason)}
 
 
-def _filled(table: Table, found: Sequence[Finding], window: Window, platform: str) -> Table:
-    step = window.mean(window.total)
-    rows: list[dict[str, Value]] = [
-        {
-            "severity": f"severity_{Severity(one.severity or 0).name.lower()}",
-            "rule_id": one.rule,
-            "finding": name_of(one),
-            "saving_ns": one.saving,
-            "share": None if one.saving is None or not step else one.saving / step,
-            "bound_ns": one.bound,
-            "confidence": f"confidence_{Confidence(one.confidence or 0).name.lower()}",
-            "where": next(iter(one.scope.ops), None),
-            "count": one.count,
-        }
-        for one in found
-    ]
-    return replace(table.fill_records(rows), notes=tuple(_notes(found, platform)))
+UNPRICED = NotMeasured("saving_not_replayed")
 
 
-def name_of(one: Finding) -> str:
-    """Term of what was found; rules of other packages have their own name."""
-    every_rule()  # Another process may have found it: what rules say is known once they are loaded.
-    if one.text:
-        return one.slug
-    own = own_rules().get(one.rule)
-    return f"rule_{one.rule}" + (f"_{one.sentence}" if own is not None and one.sentence in own.titles else "")
+def _filled(table: Table, found: Sequence[Said], replayed: tuple[int, int, int] | None = None) -> Table:
+    rows = [_row(one.found, one.title, one.setting.step) for one in found]
+    return replace(table.fill_records(rows), notes=tuple(notes(found, replayed)))
 
 
-def _notes(found: Sequence[Finding], platform: str) -> Iterator[Message]:
-    """For each finding its sentence, then what to do; advice that was given already is not repeated."""
-    given: set[str] = set()
-    for one in found:
-        yield sentence_of(one)
-        for advice in one.advice:
-            if advice not in given:
-                given.add(advice)
-                yield Message(f"advice_{advice}.{platform}")
-
-
-def sentence_of(one: Finding) -> Message:
-    """What a finding says in words."""
-    if one.text:
-        return Message(_SAY["finding_other"], (("rule", Kind.TEXT, one.rule), ("text", Kind.TEXT, one.text)))
-    return Message(f"finding_{one.rule}" + (f"_{one.sentence}" if one.sentence else ""), values_of(one))
-
-
-def values_of(one: Finding) -> tuple[tuple[str, Kind, Value], ...]:
-    """What it measured, as its sentence mentions it."""
-    return tuple((each.label, Kind[each.kind], each.value) for each in one.evidence)
+def _row(one: Finding, title: str, step: int) -> dict[str, Value]:
+    unpriced = one.saving is None and one.cost is not None and not one.once
+    return {
+        "grade": grade_of(one),
+        "severity": f"severity_{Severity(one.severity or 0).name.lower()}",
+        "rule_id": one.rule,
+        "finding": title,
+        "saving_ns": UNPRICED if unpriced else saving_of(one),
+        "cost_ns": cost_of(one),
+        "share": share_of(one, step),
+        "low_ns": one.low,
+        "bound_ns": one.bound,
+        "confidence": f"confidence_{Confidence(one.confidence or 0).name.lower()}",
+        "where": next(iter(one.scope.ops), None),
+        "once": one.once,
+        "count": one.count,
+    }
 
 
 def evidence_rows(found: Sequence[Finding]) -> Iterator[dict[str, Value]]:
@@ -199,11 +196,5 @@ def evidence_rows(found: Sequence[Finding]) -> Iterator[dict[str, Value]]:
         for each in one.evidence:
             value = Word(each.value) if each.kind == "TERM" else each.value
             place = {"start_ns": each.start, "end_ns": each.end, "source_line": each.line}
-            head = {"rule_id": one.rule, "evidence": _label(one, each)}
+            head = {"rule_id": one.rule, "evidence": label_of(one, each.label, texts())}
             yield {**empty, **head, _COLUMN_OF.get(each.kind, "text"): value, **place}
-
-
-def _label(one: Finding, each: Evidence) -> str:
-    """Term of a measured value; rules of other packages may have words of their own."""
-    term = f"evidence_{each.label}"
-    return each.label if one.text and term not in texts().terms else term

@@ -15,6 +15,7 @@ from traceanalyze.report.contents.causes import (
     actions,
     actions_table,
     amounts,
+    as_finding,
     because,
     capture_table,
     causes_table,
@@ -24,10 +25,10 @@ from traceanalyze.report.contents.causes import (
     title,
     trend_table,
 )
-from traceanalyze.report.contents.findings import values_of
 from traceanalyze.report.contents.ranks import leading_sentence
 from traceanalyze.report.contents.recordings import change, recordings_table, unjudged_table
 from traceanalyze.report.contents.snapshot import MemoryFile
+from traceanalyze.report.contents.words import Said, Setting, values_of
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import Severity
 
@@ -134,6 +135,21 @@ def build_postmortem(found: Postmortem, job: JobParts, *, version: str) -> Repor
         focus=_focus(found, job),
         analyses=tuple(one for report in job.recordings for one in report.analyses),
         run_findings=() if deciding is None else deciding.run_findings,
+        said=tuple(_said(one, found, job) for one in (*found.causes, *found.capture)),
+    )
+
+
+def _said(one: Cause, found: Postmortem, job: JobParts) -> Said:
+    """A cause as a finding; its times are of the rank whose finding is shown."""
+    if one.finding is None:
+        file = None if one.trouble is None else job.memory[one.trouble.file].path
+        return as_finding(one, Setting(platform=job.platform, path=file or ""))
+    recording = found.recordings[one.recording]
+    ranks = job.recordings[one.recording].ranks
+    rank = next((each for each, part in zip(ranks, recording.ranks, strict=True) if part.label == one.rank), None)
+    setting = Setting(recording.step_time, job.platform, whole=not recording.marked)
+    return as_finding(
+        one, setting if rank is None else setting._replace(path=rank.path, resolution_ns=rank.resolution_ns)
     )
 
 
@@ -234,7 +250,7 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     others = [
         Message(
             _SAY["limits_then" if place else "limits_next"],
-            (("finding", Kind.TERM, title(one)), ("gain", Kind.DURATION, one.gain), ("share", Kind.SHARE, one.share)),
+            (("finding", Kind.TERM, title(one)), ("gain", Kind.DURATION, one.worth), ("share", Kind.SHARE, one.share)),
         )
         for place, one in enumerate(limits[1 : NAMED + 1])
     ]
@@ -259,7 +275,7 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
     ranks = ("ranks", Kind.TEXT, on_ranks(one.ranks) or ""), ("count", Kind.COUNT, len(recording.ranks))
     yield Message(_SAY[f"limited_{extent}"], (("finding", Kind.TERM, title(one)), *ranks))
     costs = (
-        ("gain", Kind.DURATION, one.gain),
+        ("gain", Kind.DURATION, one.worth),
         ("step", Kind.DURATION, recording.step_time),
         ("share", Kind.SHARE, one.share),
     )

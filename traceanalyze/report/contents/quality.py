@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
 from traceanalyze.analyses.results import Check
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table, Value
-from traceanalyze.report.model import Finding
+from traceanalyze.report.model import Doubt
 
 _OF_DEVICES = {"no_device_events", "no_api"}
 """What cannot be recorded of a program that uses no device."""
 
 
-def findings(checks: tuple[Check, ...]) -> tuple[Finding, ...]:
+def doubts(checks: tuple[Check, ...]) -> tuple[Doubt, ...]:
     """Checks with typed values, worst first."""
     ordered = sorted(checks, key=lambda check: (-check.level, check.id))
     return tuple(
-        Finding(check.id, check.level, Message(check.message, tuple(typed(*item) for item in check.values)))
+        Doubt(check.id, check.level, Message(check.message, tuple(typed(*item) for item in check.values)))
         for check in ordered
     )
 

@@ -11,8 +11,9 @@ from traceanalyze.analyses.steps.window import Window, step_labels
 from traceanalyze.model.table import Column, Kind, Layout, Message, Table, declare, sentences
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.report.contents.findings import findings_tables, name_of
-from traceanalyze.report.contents.quality import findings, hints
+from traceanalyze.report.contents.findings import findings_tables
+from traceanalyze.report.contents.quality import doubts, hints
+from traceanalyze.report.contents.words import name_of, platform_of, said, setting_of, together
 from traceanalyze.report.model import FindingExcerpt, RankReport
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
@@ -52,19 +53,25 @@ def with_tables(
     window: Window,
     outcome: Outcome | None,
     places: Mapping[FindingKey, Place],
+    name: str,
 ) -> RankReport:
-    """The report with its tables, checks and pictures, and what the rules say, if they were run."""
+    """The report with its tables, checks and pictures, and what the rules say, if they were run.
+
+    `name` tells recordings apart that have no rank.
+    """
     tables = tuple(analysis.tables.values()) if "split" in analysis.tables else ()
     found = () if outcome is None else outcome.findings
-    ascend = analysis.trace.origin.format == "ascend"
+    told = said(found, setting_of(analysis, window, name))
     if outcome is not None:
-        tables = (*tables[:1], *findings_tables(outcome, window, "ascend" if ascend else "cuda"), *tables[1:])
+        tables = (*tables[:1], *findings_tables(told, outcome), *tables[1:])
     return replace(
         report,
         tables=tables,
-        checks=findings(analysis.checks),
-        hints=hints(tables, analysis.checks, ascend=ascend),
+        checks=doubts(analysis.checks),
+        hints=hints(tables, analysis.checks, ascend=platform_of(analysis.trace) == "ascend"),
         findings=found,
+        said=told,
+        together=None if outcome is None else together(found, outcome.together),
         excerpts=_excerpts(found, places, analysis),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
@@ -14,6 +15,9 @@ from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.stragglers import straggler_sentences
 from traceanalyze.rules.finding import Outcome
+
+if TYPE_CHECKING:
+    from traceanalyze.report.contents.words import Said, Setting
 
 _SAY = sentences(
     leading_rank=(
@@ -104,14 +108,28 @@ def _ranks_sentence(labels: Sequence[str], means: Sequence[int]) -> Message:
     return Message(_SAY["ranks_even"] if means[worst] > EQUAL * min(means) else _SAY["ranks_equal"], values)
 
 
-def across_ranks(
-    analyses: Sequence[RankAnalysis], cluster: Cluster | None, across: Outcome | None, *, verdict_only: bool
-) -> tuple[int, str, tuple[Message, ...], tuple[Table, ...]]:
-    """The ranks side by side, with their comparison, and what the rules say about that, where there are any.
+class Across(NamedTuple):
+    """What there is to say about several ranks together."""
 
-    Returns:
-        Position and name of the rank to look at first, what to say, and tables unless the verdict is all that is shown.
-    """
+    lead: int
+    """Position of the rank to look at first."""
+    label: str
+    """Its name."""
+    sentences: tuple[Message, ...]
+    tables: tuple[Table, ...]
+    """None where the verdict is all that is shown."""
+    said: tuple[Said, ...]
+    """What the rules about ranks found."""
+
+
+def across_ranks(
+    analyses: Sequence[RankAnalysis],
+    cluster: Cluster | None,
+    across: Outcome | None,
+    *,
+    verdict_only: bool,
+) -> Across:
+    """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
     labels = [rank_label(each.trace.origin, index) for index, each in enumerate(analyses)]
     means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
     own = (None,) * len(means) if cluster is None else cluster.own_time
@@ -123,12 +141,23 @@ def across_ranks(
         # That the others wait for a rank says well enough why it is shown.
         if ("rank", Kind.TEXT, labels[lead]) not in [value for one in late for value in one.values]:
             sentences += leading_sentence(labels, means, own)
+    told: tuple[Said, ...] = ()
     tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses)]
     if cluster is not None and not verdict_only:
         if across is not None:
             from traceanalyze.report.contents.findings import run_findings_tables
+            from traceanalyze.report.contents.words import said
 
-            platform = "ascend" if analyses[0].trace.origin.format == "ascend" else "cuda"
-            tables += run_findings_tables(across, cluster, platform)
+            told = said(across.findings, _setting(cluster, analyses[0]))
+            tables += run_findings_tables(told, across)
         tables += cluster_tables(cluster)
-    return lead, labels[lead], tuple(sentences), tuple(tables)
+    return Across(lead, labels[lead], tuple(sentences), tuple(tables), told)
+
+
+def _setting(cluster: Cluster, first: RankAnalysis) -> Setting:
+    """Of the findings about the ranks: shares are of the mean step of all of them."""
+    from traceanalyze.report.contents.words import Setting, platform_of
+
+    count = len(cluster.steps)
+    step = round(int(cluster.step_time.mean(axis=0).sum()) / count) if count else 0
+    return Setting(step, platform_of(first.trace), first.trace.resolution_ns)

@@ -16,7 +16,8 @@ from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.model.vocabulary import Level, Mode
-from traceanalyze.report.contents.quality import findings
+from traceanalyze.report.contents.quality import doubts
+from traceanalyze.report.contents.words import Setting, of_memory
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.version import __version__
 
@@ -106,6 +107,9 @@ def of_snapshot(snapshot: Snapshot, analyses: tuple[AllocatorAnalysis, ...]) -> 
         devices,
         focus=tuple(range(len(devices))),
         command="memory",
+        said=tuple(
+            of_memory(one, Setting(path=snapshot.path, place=str(at))) for at, each in enumerate(found) for one in each
+        ),
     )
     return MemoryFile(snapshot.path, "snapshot", report, analyses, tuple(chain(*found)))
 
@@ -183,7 +187,7 @@ def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis, found: tuple
         headline=_headline(_about(analysis), snapshot.path, analysis.events, analysis.device),
         verdict=tuple(_verdict(analysis, found)),
         tables=(*analysis.held, findings_table(found), *analysis.state),
-        checks=findings(checks),
+        checks=doubts(checks),
         hints=tuple(check.message for check in checks),
     )
 

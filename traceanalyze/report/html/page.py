@@ -16,7 +16,7 @@ from traceanalyze.report.html.ranks import heat_map, rank_chart
 from traceanalyze.report.html.steps import step_chart
 from traceanalyze.report.html.tables import listed, short_title, table_section
 from traceanalyze.report.html.timeline import Picture, by_table, links, pictures_of, timeline_html
-from traceanalyze.report.model import Finding, RankReport, Report
+from traceanalyze.report.model import Doubt, RankReport, Report
 
 MAX_RANKS = 8
 """Ranks whose tables are in a page."""
@@ -182,7 +182,7 @@ class _Run:
         self.contents.append((3, at, short_title(table, formatter)))
         return table_section(table, chart, formatter, at)
 
-    def _check(self, check: Finding, formatter: Formatter) -> str:
+    def _check(self, check: Doubt, formatter: Formatter) -> str:
         level = safe(f"{self.texts.levels[check.level.name]} {check.id}")
         text = sentence(formatter.fill(self.texts.checks[check.message.key], check.message))
         return f'<li class="{check.level.name.lower()}"><strong>{level}</strong> {text}</li>'

@@ -10,11 +10,12 @@ import numpy as np
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.memory.lifetimes import active_curve, reserved_curve
 from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.locales import Texts
 from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.report.format import Formatter
+from traceanalyze.report.contents.words import said, setting_of
 from traceanalyze.report.perfetto.events import MIB, Counter, Overlay, Slices
 from traceanalyze.report.perfetto.tracks import (
     collective_tracks,
@@ -51,10 +52,8 @@ def overlay(context: Context, analysis: RankAnalysis, findings: tuple[Finding, .
 
 def with_findings(tracks: Overlay, analysis: RankAnalysis, findings: tuple[Finding, ...], texts: Texts) -> Overlay:
     """The tracks with those of findings, right below the steps: they are what somebody opens the picture for."""
-    trace = analysis.trace
-    platform = "ascend" if trace.origin.format == "ascend" else "cuda"
-    formatter = Formatter(texts, trace.resolution_ns, whole=analysis.mode == Mode.WHOLE_TRACE)
-    found, unplaced = finding_tracks(findings, platform, formatter)
+    told = said(findings, setting_of(analysis, window_of(analysis.steps)))
+    found, unplaced = finding_tracks([one.in_words(texts) for one in told], texts.terms)
     slices = (*tracks.slices[:1], *found, *tracks.slices[1:])
     return replace(tracks, slices=slices, unplaced=tracks.unplaced + unplaced)
 

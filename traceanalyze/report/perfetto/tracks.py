@@ -23,10 +23,8 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Phase
-from traceanalyze.report.contents.findings import sentence_of
-from traceanalyze.report.format import Formatter
+from traceanalyze.report.finding import Finding
 from traceanalyze.report.perfetto.events import MIB, Counter, Slices, lanes, milliseconds
-from traceanalyze.rules.finding import Finding
 
 Terms = Mapping[str, str]
 
@@ -251,43 +249,42 @@ def memory_counters(analysis: RankAnalysis, terms: Mapping[str, str]) -> tuple[C
     return tuple(found)
 
 
-def finding_tracks(found: Sequence[Finding], platform: str, formatter: Formatter) -> tuple[tuple[Slices, ...], int]:
-    """A track for each finding, the costliest first; and how many findings name no place in time."""
+def finding_tracks(found: Sequence[Finding], terms: Mapping[str, str]) -> tuple[tuple[Slices, ...], int]:
+    """A track for each finding, in their order; and how many findings name no place in time."""
     tracks: list[Slices] = []
     unplaced = 0
     for one in found:
         windows = _windows(one)
         unplaced += not windows
-        tracks += [_track(one, start, end, platform, formatter) for start, end in windows]
+        tracks += [_track(one, start, end, terms) for start, end in windows]
     return tuple(tracks), unplaced
 
 
 def _windows(one: Finding) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """The time behind a finding; without any, the places that its evidence names."""
-    if one.intervals is not None and len(one.intervals):
-        found = intervals.merge(one.intervals[:, 0], one.intervals[:, 1])
-        return [(found.start, found.end)] if len(found.start) else []
-    places = [(each.start, each.end) for each in one.evidence if each.start is not None and each.end is not None]
+    if len(one.intervals):
+        return [(one.intervals[:, 0], one.intervals[:, 1])]
+    places = [
+        (each.start_ns, each.end_ns) for each in one.evidence if each.start_ns is not None and each.end_ns is not None
+    ]
     some = np.array([place for place in places if place[1] > place[0]], np.int64).reshape(-1, 2)
     return [(some[lane, 0], some[lane, 1]) for lane in lanes(some[:, 0], some[:, 1])]
 
 
-def _track(
-    one: Finding, start: NDArray[np.int64], end: NDArray[np.int64], platform: str, formatter: Formatter
-) -> Slices:
-    terms, messages, count = formatter.texts.terms, formatter.texts.messages, len(start)
-    name = one.slug if one.text else terms.get(f"rule_{one.rule}", one.slug)
+def _track(one: Finding, start: NDArray[np.int64], end: NDArray[np.int64], terms: Mapping[str, str]) -> Slices:
+    count, saving = len(start), one.saving
     args = {
-        terms["overlay_arg_sentence"]: formatter.message(sentence_of(one)),
-        terms["overlay_arg_saving"]: None if one.saving is None else milliseconds(one.saving),
-        terms["overlay_arg_bound"]: None if one.bound is None else milliseconds(one.bound),
+        "severity": one.grade,
+        "sentence": one.sentence,
+        "price": one.price or None,
+        "saving": None if saving is None else milliseconds(saving.ns),
+        "bound": None if saving is None else milliseconds(saving.high_ns),
+        "advice": " ".join(f"→ {each}" for each in one.advice) or None,
     }
-    advice = [messages[key] for key in (f"advice_{each}.{platform}" for each in one.advice) if key in messages]
-    args[terms["overlay_arg_advice"]] = " ".join(advice) or None
     return Slices(
-        f"{terms['overlay_finding']} {one.rule}: {name}",
+        f"{terms['overlay_finding']} {one.rule}: {one.title}",
         start,
         end,
-        [name] * count,
-        {key: [value] * count for key, value in args.items()},
+        [one.title] * count,
+        {terms[f"overlay_arg_{key}"]: [value] * count for key, value in args.items()},
     )

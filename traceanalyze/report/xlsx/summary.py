@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.vocabulary import Level
-from traceanalyze.report.model import Finding
+from traceanalyze.report.model import Doubt
 from traceanalyze.report.xlsx.formats import (
     DIM,
     HEADER_FILL,
@@ -202,7 +202,7 @@ def _quality(page: Page, rank: RankPlan) -> None:
     page.row += 1
 
 
-def write_check(page: Page, rank: RankPlan, check: Finding) -> None:
+def write_check(page: Page, rank: RankPlan, check: Doubt) -> None:
     """One check: level, number, and what was found."""
     book = page.book
     level = book.texts.levels[check.level.name]

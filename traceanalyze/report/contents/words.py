@@ -1,0 +1,318 @@
+"""What rules found, in words: the one place where keys become titles, sentences, prices and advice for every output."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.memory.findings import MemoryFinding
+from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.window import Window, step_labels
+from traceanalyze.causes.synthesize import SEVERITIES, rule_of
+from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
+from traceanalyze.locales import Texts
+from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import SIZES, TIMES, Between, Kind, Message, Value, sentences
+from traceanalyze.model.trace import Trace
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.report import finding as told
+from traceanalyze.report.format import Formatter
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity, merged
+from traceanalyze.rules.registry import every_rule, own_rules
+
+_SAY = sentences(
+    finding_other="{rule}: {text}",
+    price_both="It costs {cost} {per}, of which removing it saves {saving}.",
+    price_cost="It costs {cost} {per} ({share}); what removing it saves was not measured.",
+    price_once="Done once: it costs {cost}, and removing it makes no step shorter.",
+    price_range="Removing it saves {saving} {per}.",
+    together="Together they save {saving} {per} ({share}): less than one by one, as one hides behind another.",
+    together_alone="Together they save {saving} {per} ({share}).",
+    cause_host_loading="The training thread waits for its data {wait} {per} ({share}).",
+    cause_waiting="Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must.",
+    cause_waiting_uneven_compute=(
+        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
+        "rank {rank} computes {most} {per}, another one {least}."
+    ),
+    cause_waiting_uneven_compute_and_host=(
+        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
+        "rank {rank} has {most} {per} of compute, data loading and host work, another one {least}."
+    ),
+    cause_waiting_absent=(
+        "In collectives the recorded ranks wait {wait} {per} ({share}), most of it for rank {rank} of the group, which"
+        " was not recorded."
+    ),
+    cause_waiting_alone=("In collectives this rank waits {wait} {per} ({share}) for others, which were not recorded."),
+    cause_waiting_missing=(
+        "In collectives the recorded ranks wait at least {wait} {per} ({share}); ranks {ranks}, which were not "
+        "recorded, may be the late ones."
+    ),
+)
+ALIKE = 0.01
+"""Part of it by which a cost differs from a saving, or the ends of a range from each other, to be worth a word."""
+_UNRECORDED = frozenset({ABSENT, ALONE, MISSING})
+"""Variants of waiting of which the post-mortem's title says that ranks were not recorded."""
+PAGE = "https://pypi.org/project/traceanalyze/#{rule}"
+LINE = regex(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
+_UNITS = {**dict.fromkeys(TIMES, "nanoseconds"), **dict.fromkeys(SIZES, "bytes"), Kind.SHARE: "fraction"}
+_SURE = {Confidence.HIGH: "", Confidence.MEDIUM: "_likely", Confidence.LOW: "_uncertain"}
+
+
+class Setting(NamedTuple):
+    """What a finding is measured by, and where it was found."""
+
+    step: int = 0
+    """Mean step, or the whole trace, ns."""
+    platform: str = "cuda"
+    """ascend or cuda (which stands for all others)"""
+    resolution_ns: int = 1
+    whole: bool = False
+    """The trace has no steps: amounts are of all of it."""
+    path: str = ""
+    """File that times are of."""
+    place: str = ""
+    """Which of several recordings without a rank of their own it is from."""
+    steps: Sequence[str] = ()
+    start: Sequence[int] | NDArray[np.int64] = ()
+    end: Sequence[int] | NDArray[np.int64] = ()
+    """Of the analysed steps, ns."""
+
+
+def setting_of(analysis: RankAnalysis, window: Window, place: str = "") -> Setting:
+    """Of the findings on one rank."""
+    trace, steps, rows = analysis.trace, analysis.steps, list(window.rows)
+    return Setting(
+        step=window.mean(window.total),
+        platform=platform_of(trace),
+        resolution_ns=trace.resolution_ns,
+        whole=analysis.mode == Mode.WHOLE_TRACE or (analysis.mode != Mode.STEPS and window.count <= 1),
+        path=trace.origin.path,
+        place=place if trace.origin.rank is None else "",
+        steps=[step_labels(steps.name)[row] for row in rows],
+        start=steps.start[rows],
+        end=steps.end[rows],
+    )
+
+
+def platform_of(trace: Trace) -> str:
+    """Whose advice fits: ascend, or cuda for all others."""
+    return "ascend" if trace.origin.format == "ascend" else "cuda"
+
+
+class Said(NamedTuple):
+    """A finding with the keys of its words, before a language is chosen."""
+
+    found: Finding
+    title: str
+    """Term."""
+    sentence: Message
+    setting: Setting
+
+    @property
+    def order(self) -> tuple[int | bool | str, ...]:
+        """That of the finding."""
+        return self.found.order
+
+    def in_words(self, texts: Texts) -> told.Finding:
+        """The finding in a language."""
+        return _in_words(self, texts)
+
+
+def said(found: Iterable[Finding], setting: Setting) -> tuple[Said, ...]:
+    """Findings of rules with the keys of their words."""
+    return tuple(Said(one, name_of(one), sentence_of(one), setting) for one in found)
+
+
+def of_memory(one: MemoryFinding, setting: Setting, ranks: tuple[int, ...] = ()) -> Said:
+    """What a memory snapshot tells; its sentence says what to do, too."""
+    amount = () if one.amount is None else (Evidence("amount", one.amount, "MEMORY"),)
+    found = Finding(
+        evidence=amount,
+        scope=Scope(ranks, ops=(one.line,) if one.line else ()),
+        count=one.count or 1,
+        severity=SEVERITIES[one.severity],
+        confidence=Confidence.HIGH,
+        rule=rule_of(one.key),
+        slug=one.key,
+    )
+    return Said(found, one.key, one.advice, setting)
+
+
+def name_of(one: Finding) -> str:
+    """Term of what was found; rules of other packages have their own name."""
+    every_rule()  # Another process may have found it: what rules say is known once they are loaded.
+    if one.text:
+        return one.slug
+    if one.rule:
+        own = own_rules().get(one.rule)
+        return f"rule_{one.rule}" + (f"_{one.sentence}" if own is not None and one.sentence in own.titles else "")
+    return f"cause_{one.slug}" + ("_unrecorded" if one.sentence in _UNRECORDED else "")
+
+
+def sentence_of(one: Finding) -> Message:
+    """What a finding says in words."""
+    variant = f"_{one.sentence}" if one.sentence else ""
+    if one.text:
+        return Message(_SAY["finding_other"], (("rule", Kind.TEXT, one.rule), ("text", Kind.TEXT, one.text)))
+    if not one.rule:
+        return Message(_SAY[f"cause_{one.slug}{variant}"], values_of(one))
+    return Message(f"finding_{one.rule}{variant}", values_of(one))
+
+
+def values_of(one: Finding) -> tuple[tuple[str, Kind, Value], ...]:
+    """What it measured, as its sentence mentions it."""
+    return tuple((each.label, Kind[each.kind], each.value) for each in one.evidence)
+
+
+def label_of(one: Finding, label: str, texts: Texts) -> str:
+    """Term of a measured value; rules of other packages may have words of their own."""
+    term = f"evidence_{label}"
+    return label if one.text and term not in texts.terms else term
+
+
+def saving_of(one: Finding) -> int | None:
+    """What it saves, with the range where that is known to be one; None where it was not measured."""
+    if one.saving is None or one.low is None:
+        return one.saving
+    return _between(one.low, one.saving, max(one.saving, one.bound or 0))
+
+
+def _between(low: int, saving: int, high: int) -> int:
+    return Between.of(saving, low, high) if high - low > ALIKE * high else saving
+
+
+def cost_of(one: Finding) -> int | None:
+    """What it costs, where that is another number than what it saves."""
+    if one.cost is None or one.saving is None:
+        return one.cost
+    return one.cost if abs(one.cost - one.saving) > ALIKE * max(one.cost, one.saving) else None
+
+
+def share_of(one: Finding, step: int) -> float | None:
+    """Saving over the step; the cost over it where no saving was measured."""
+    amount = None if one.once else one.cost if one.saving is None else one.saving
+    return None if amount is None or not step else amount / step
+
+
+def grade_of(one: Finding) -> str:
+    """Term that says how much it matters, and how sure that is where it is not certain; a note is a note."""
+    severity = Severity(one.severity or 0)
+    sure = "" if severity == Severity.INFO else _SURE[Confidence(one.confidence or 0)]
+    return f"grade_{severity.name.lower()}{sure}"
+
+
+def price(one: Finding, setting: Setting) -> Iterator[Message]:
+    """What it costs and saves, where that is more than one number; else nothing."""
+    cost, saving = cost_of(one), saving_of(one)
+    values: list[tuple[str, Kind, Value]] = [("cost", Kind.DURATION, cost), ("saving", Kind.DURATION, saving)]
+    if one.once and cost is not None:
+        yield Message(_SAY["price_once"], tuple(values[:1]))
+    elif saving is None and cost is not None:
+        share = ("share", Kind.SHARE, share_of(one, setting.step))
+        yield Message(_SAY["price_cost"], (values[0], share))
+    elif cost is not None:
+        yield Message(_SAY["price_both"], tuple(values))
+    elif isinstance(saving, Between):
+        yield Message(_SAY["price_range"], tuple(values[1:]))
+
+
+def together(found: Iterable[Finding], replayed: tuple[int, int, int] | None) -> told.Saving | None:
+    """What several findings save at once, never more than their sum; None where that was not replayed."""
+    savings = [one.saving for one in found if one.saving]
+    if replayed is None or len(savings) < 2:
+        return None
+    low, saving, high = (min(each, sum(savings)) for each in replayed)
+    return told.Saving(saving, low, high)
+
+
+def _together(found: Sequence[Said], replayed: tuple[int, int, int] | None) -> Iterator[Message]:
+    at_once = together((one.found for one in found), replayed)
+    if at_once is not None:
+        step = found[0].setting.step
+        less = at_once.ns < (1 - ALIKE) * sum(one.found.saving or 0 for one in found)
+        saving = _between(at_once.low_ns, at_once.ns, at_once.high_ns)
+        share = ("share", Kind.SHARE, at_once.ns / step if step else 0.0)
+        yield Message(_SAY["together" if less else "together_alone"], (("saving", Kind.DURATION, saving), share))
+
+
+def notes(found: Sequence[Said], replayed: tuple[int, int, int] | None = None) -> Iterator[Message]:
+    """For each finding its sentence, its price, and what to do; advice that was given already is not repeated."""
+    given: set[str] = set()
+    for one in found:
+        yield one.sentence
+        yield from price(one.found, one.setting)
+        for advice in one.found.advice:
+            if advice not in given:
+                given.add(advice)
+                yield Message(f"advice_{advice}.{one.setting.platform}")
+    yield from _together(found, replayed)
+
+
+def _in_words(one: Said, texts: Texts) -> told.Finding:
+    found, setting = one.found, one.setting
+    formatter = Formatter(texts, setting.resolution_ns, whole=setting.whole)
+    named = texts.messages[_SAY["finding_other"]].format(rule=found.rule, text="").strip() if found.rule else ""
+    saving = found.saving
+    lines = [each.line for each in found.evidence] + [op for op in found.scope.ops if LINE.search(op)]
+    spans = merged(found.intervals) if found.intervals is not None and len(found.intervals) else intervals.EMPTY
+    return told.Finding(
+        id=_id(one),
+        rule=found.rule,
+        title=formatter.value(Kind.TERM, one.title),
+        sentence=formatter.message(one.sentence).removeprefix(named).strip(),
+        price=formatter.sentences(price(found, setting)),
+        advice=tuple(texts.terms[f"do_{key}.{setting.platform}"] for key in found.advice),
+        saving=None if saving is None else told.Saving(saving, found.least or 0, max(saving, found.bound or 0)),
+        cost_ns=found.explains,
+        once=found.once,
+        share=share_of(found, setting.step),
+        severity="note" if not found.severity else found.severity.name.lower(),
+        confidence=Confidence(found.confidence or 0).name.lower(),
+        grade=texts.terms[grade_of(found)],
+        scope=told.Scope(
+            found.scope.ranks,
+            found.scope.steps or tuple(_steps(spans, setting)),
+            tuple(op for op in found.scope.ops if not LINE.search(op)),
+            tuple(dict.fromkeys(line for line in lines if line)),
+        ),
+        evidence=tuple(_evidence(found, formatter)),
+        link=told.Link(
+            f"traceanalyze rule {found.rule}" if found.rule else "",
+            PAGE.format(rule=found.rule.lower()),
+            setting.path,
+        ),
+        count=found.count,
+        intervals=np.stack((spans.start, spans.end), axis=1),
+    )
+
+
+def _id(one: Said) -> str:
+    key = "\0".join((*one.found.key[:3], *one.found.scope.ops, *map(str, one.found.scope.ranks), one.setting.place))
+    return f"{one.found.rule or one.found.slug}-{hashlib.sha256(key.encode(errors='replace')).hexdigest()[:8]}"
+
+
+def _steps(spans: intervals.Intervals, setting: Setting) -> Iterator[str]:
+    """Those it is in; nothing where that is all of them."""
+    inside = intervals.coverage(spans, np.asarray(setting.start, np.int64), np.asarray(setting.end, np.int64))
+    if not inside.all():
+        yield from (name for name, amount in zip(setting.steps, inside.tolist(), strict=True) if amount)
+
+
+def _evidence(found: Finding, formatter: Formatter) -> Iterator[told.Evidence]:
+    for each in found.evidence:
+        kind = Kind[each.kind]
+        text = formatter.value(kind, each.value)
+        yield told.Evidence(
+            formatter.value(Kind.TERM, label_of(found, each.label, formatter.texts)),
+            text if kind == Kind.TERM else each.value,
+            _UNITS.get(kind),
+            text,
+            each.start,
+            each.end,
+            each.line,
+        )
