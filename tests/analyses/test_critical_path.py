@@ -305,9 +305,9 @@ def test_with_less_than_95_percent_of_device_time_linked_it_is_refused(unlinked,
 
 def test_with_clocks_that_disagree_it_is_refused():
     b = TraceBuilder()
-    b.step(1, 0, 200)
+    b.step(1, 0, 20_000)
     for start in (10, 50):
-        b.launch(start + 5, 3, start, 20)
+        b.launch(start + 10_000, 3, start, 20)
     assert refusal(b) == "clocks_disagree"
 
 

@@ -106,10 +106,15 @@ def test_a_kernel_without_launch_record_leaves_the_host_state_of_the_step_thread
     assert causes(b) == {Cause.HOST_OP: 30_000, Cause.UNTRACED: 70_000}
 
 
-def test_a_launch_later_than_its_kernel_is_a_clock_error_and_not_believed():
+def test_a_launch_later_than_its_kernel_is_not_believed():
+    """One in a thousand is no matter of clocks: the others, 2 µs apart, begin right after their launches."""
     b = gap_trace(120, 5)
+    for at in range(150, 2146, 2):
+        b.launch(at, 0, at, 1)
     b.op("aten::x", 20, 30)
-    assert causes(b) == {Cause.HOST_OP: 30_000, Cause.UNTRACED: 70_000}
+    b.events[0]["dur"] = 2150
+    found = causes(b)
+    assert (found[Cause.HOST_OP], found[Cause.UNTRACED]) == (30_000, 70_000 + 998_000 + 4_000)
 
 
 def test_a_driver_call_inside_a_runtime_call_counts_once():

@@ -74,15 +74,18 @@ def test_work_without_a_launch_record_matters_beyond_a_twentieth_of_the_time(unl
     assert found["unlinked"] == (level, unlinked, total, unlinked / total)
 
 
+@pytest.mark.parametrize(("early", "of", "told"), [(1, 1000, False), (2, 1000, True), (1, 999, True), (3, 40, True)])
 @pytest.mark.parametrize(
-    ("early", "of", "level"), [(1, 1000, None), (1, 999, "WARN"), (2, 40, "WARN"), (3, 40, "ERROR")]
+    ("by", "message", "level"), [(2, "clock_moved", "WARN"), (10_000, "kernel_before_launch", "ERROR")]
 )
-def test_kernels_before_their_launch_matter_beyond_a_thousandth(early, of, level):
+def test_kernels_before_their_launch_matter_beyond_a_thousandth(early, of, told, by, message, level):
     b = TraceBuilder()
     b.step(0, 0, 10 * of)
     for at in range(of):
-        b.launch(10 * at + 3, 1, 10 * at + (1 if at < early else 5), 1)
-    assert checks(b).get("kernel_before_launch") == (level and (level, early, early / of))
+        b.launch(10 * at + 3, 1, 10 * at + (3 - by if at < early else 5), 1)
+    found = checks(b)
+    assert {"clock_moved", "kernel_before_launch"} & set(found) == ({message} if told else set())
+    assert found.get(message) == ((level, 0, early, early / of, by * 1000) if told else None)
 
 
 def test_categories_that_nobody_knows_are_listed_with_their_number():

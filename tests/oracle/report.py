@@ -116,7 +116,7 @@ def _launches(built: trace.Trace, parts: Parts) -> dict[str, Any]:
         if event.start >= built.launch[event.order].start
     )
     negative = len(linked) - len(delays)
-    usable = bool(delays) and 20 * negative <= len(linked)
+    usable = bool(delays) and 1000 * negative <= len(linked)
     return {
         "linked": len(linked),
         "unlinked": len(unlinked),

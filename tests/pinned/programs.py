@@ -574,7 +574,7 @@ _SHARDED = replace(
     _SMALL,
     script=Script(optimizer="for_loop", empty_cache=True, micro_steps=2),
     ranks=Ranks(2, "sharded", bandwidth=5e9, slow_rank=1, slow_by=1.4),
-    recording=Recording(stacks=False, unlinked=4, leftover=500 * US, clock_offset=7 * MS, early=7),
+    recording=Recording(stacks=False, unlinked=4, leftover=500 * US, clock_offset=7 * MS, behind=20_000),
     seed=12,
 )
 _QUEUELESS = TaskQueue(on=False)

@@ -143,10 +143,8 @@ class Host:
         number = self._drawn[key, kernel.kind] = self._drawn.get((key, kernel.kind), 0) + 1
         return self.streams.kernel_time(kernel, key, kernel.kind, number)
 
-    def _begin_kernel(
-        self, kernel: Kernel, call: Call, op: OpCall | None, stream: int, duration: int, latency: int | None = None
-    ) -> Work:
-        start = self.streams.begin(stream, call.start, latency)
+    def _begin_kernel(self, kernel: Kernel, call: Call, op: OpCall | None, stream: int, duration: int) -> Work:
+        start = self.streams.begin(stream, call.start)
         work = Work("compute", kernel.kind, kernel.name, stream, start, 0, call, op, self.phase)
         work.end = self.streams.run(stream, start, duration)
         work.blocks, work.threads = kernel.blocks, kernel.threads

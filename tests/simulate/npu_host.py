@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tests.simulate.host import Host
 from tests.simulate.model import Kernel
-from tests.simulate.noise import scattered
 from tests.simulate.npu_kernels import COLLECTIVES, GROUP_HASH, HCCL_APIS, described
 from tests.simulate.schedule import DEQUEUE, SIDE, Call, Control, OpCall, Work
 from tests.simulate.streams import COMPUTE, on_grid
@@ -86,16 +85,9 @@ class NpuHost(Host):
             with self._submitted(api), self._calling(f"AscendCL@{outer}", "launch"):
                 for part, time in parts:
                     call = self._begin_call("Node@launch", "launch")
-                    work = self._begin_kernel(part, call, op, stream, time, self._latency())
+                    work = self._begin_kernel(part, call, op, stream, time)
                     self._return(call, host.launch, self.streams.room_at(stream))
         return work
-
-    def _latency(self) -> int | None:
-        """Of some launches less than nothing, because the device has another clock."""
-        every, number = self.workload.recording.early, len(self.schedule.works)
-        if not every or number % every != every - 1:
-            return None
-        return -scattered(40_000, 0.9, self.workload.seed, "early", number) // self.workload.tick * self.workload.tick
 
     def copy(self, direction: str, size: int, *, pageable: bool) -> Work:
         """A copy to the device; the call never waits for it."""

@@ -165,9 +165,8 @@ class Work:
 
     @property
     def launch(self) -> Call | None:
-        """Its launch as far as the recording tells: not without a record, nor when that is later than the work."""
-        known = self.linked and self.call is not None and self.call.start <= self.start
-        return self.call if known else None
+        """Its launch as far as the recording tells."""
+        return self.call if self.linked else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,12 @@ def workloads(*, tick: int) -> SearchStrategy[Workload]:
             bucket=st.sampled_from((2**20, 2**26)),
             bandwidth=st.sampled_from((5e9, 100e9)),
         ),
-        recording=st.builds(Recording, stacks=st.booleans(), clock_offset=st.sampled_from((0, 7 * MS))),
+        recording=st.builds(
+            Recording,
+            stacks=st.booleans(),
+            clock_offset=st.sampled_from((0, 7 * MS)),
+            behind=st.sampled_from((0, 0, 34 * US)),
+        ),
         faults=faults(),
         warmup=st.integers(0, 1),
         steps=st.integers(1, 3),
@@ -104,16 +109,15 @@ def workloads(*, tick: int) -> SearchStrategy[Workload]:
 
 
 def npu_workloads() -> SearchStrategy[Workload]:
-    """The same on an NPU, with and without its task queue; some kernels begin before their launch."""
+    """The same on an NPU, with and without its task queue."""
     queues = st.builds(
         TaskQueue, on=st.booleans(), hand_over=st.integers(500, 30_000), dequeue=st.integers(300, 12_000)
     )
-    return st.builds(_on_npu, workloads(tick=10), queues, st.sampled_from((0, 0, 7)))
+    return st.builds(_on_npu, workloads(tick=10), queues)
 
 
-def _on_npu(workload: Workload, queue: TaskQueue, early: int) -> Workload:
-    device = replace(workload.device, vendor="ascend")
-    return replace(workload, device=device, queue=queue, recording=replace(workload.recording, early=early))
+def _on_npu(workload: Workload, queue: TaskQueue) -> Workload:
+    return replace(workload, device=replace(workload.device, vendor="ascend"), queue=queue)
 
 
 def ascend_layouts() -> SearchStrategy[AscendLayout]:

@@ -24,12 +24,12 @@ class Streams:
     waits: dict[int, int] = field(default_factory=dict)
     begins: dict[int, list[int]] = field(default_factory=dict)
 
-    def begin(self, stream: int, launch: int, latency: int | None = None) -> int:
-        """When work launched at `launch` begins, on an idle stream after `latency`."""
+    def begin(self, stream: int, launch: int) -> int:
+        """When work launched at `launch` begins, on an idle stream after the device's latency."""
         device = self.workload.device
         tick = self.workload.tick
         free = self.busy_until[stream] + on_grid(device.gap, tick) if stream in self.busy_until else 0
-        way = on_grid(device.latency, tick) if latency is None else latency
+        way = 0 if self.workload.recording.behind else on_grid(device.latency, tick)
         return max(launch + way, free, self.waits.get(stream, 0))
 
     def run(self, stream: int, start: int, duration: int) -> int:

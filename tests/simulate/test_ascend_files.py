@@ -21,6 +21,7 @@ from tests.simulate.two_npus import TWO_NPUS
 from tests.simulate.workload import US, Loader, Model, Ranks, Recording, Script, TaskQueue, Workload
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
+from tests.simulate.writers.behind import on_own_clock
 from tests.simulate.writers.kineto import BASE
 
 if TYPE_CHECKING:
@@ -192,11 +193,12 @@ def test_level_0_has_no_calls_and_no_planes(tmp_path: Path) -> None:
     assert [event for event in every if event.get("cat") == "HostToDevice"]
 
 
-def test_kernels_that_begin_before_their_launch() -> None:
-    schedule = simulate(replace(TWO_NPUS, recording=Recording(early=5)))[0]
-    early = [work for work in schedule.works if work.call is not None and work.call.start > work.start]
-    assert early
-    assert all(work.launch is None for work in early)
+def test_a_device_whose_clock_is_behind_tells_of_work_before_its_launch() -> None:
+    schedule = simulate(replace(TWO_NPUS, recording=Recording(behind=20_000)))[0]
+    late = [work.start - work.call.start for work in schedule.works if work.call is not None]
+    told = [work.start - work.call.start for work in on_own_clock(schedule).works if work.call is not None]
+    assert min(late) == 0
+    assert told == [each - 20_000 for each in late]
 
 
 def test_the_differences_of_a_pair_add_up_and_have_their_sizes() -> None:

@@ -178,8 +178,9 @@ class Recording:
     """Work launched before recording that runs so long into the first step."""
     clock_offset: int = 0
     """The clock of each rank is so much ahead of the one before."""
-    early: int = 0
-    """One of so many kernels begins before its launch, as the two clocks tell it (NPU)."""
+    behind: int = 0
+    """The clock of the device is so much behind that of the host. Work on an idle stream then begins at its launch, so
+    that this is what one finds: from the recording alone, nobody can tell a clock from the time that launches take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.clocks import Placed, on_host_clock
 from traceanalyze.analyses.host.events import ApiCalls, api_calls
-from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, launching_ops, only_queue, unskewed
+from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, launching_ops, only_queue
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.analyses.kernels.events import DeviceEvents, device_events
 from traceanalyze.analyses.options import Options
@@ -28,10 +29,13 @@ Ts = TypeVarTuple("Ts")
 
 
 class Context:
-    """One trace, its events by kind, what launched what, its steps and call trees: each computed when first used."""
+    """One trace, its events by kind, what launched what, its steps and call trees: each computed when first used.
+
+    Work of a device whose clock is off is moved to the clock of the host, once for all analyses (`host/clocks.py`).
+    """
 
     def __init__(self, trace: Trace, options: Options) -> None:
-        self.trace = trace
+        self._recorded = trace
         self.options = options
         self._kept: dict[tuple[Any, ...], Any] = {}
 
@@ -45,7 +49,7 @@ class Context:
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
         """`EventKind` of every event."""
-        trace, classify = self.trace, self.options.classify
+        trace, classify = self._recorded, self.options.classify
         kind = trace.strings.lookup(trace.events.cat, lambda text: event_kind(text, classify)).astype(np.uint8)
         ops = np.flatnonzero(kind == EventKind.HOST_OP)
         renamed = trace.strings.matches(trace.events.name[ops], is_annotation_op)
@@ -53,29 +57,45 @@ class Context:
         return kind
 
     @cached_property
+    def _placed(self) -> Placed:
+        recorded = self._recorded
+        device = device_events(recorded, self.kind, self.options.classify)
+        return on_host_clock(recorded, self.kind, device, self.calls, launch_links(recorded, device, self.calls))
+
+    @property
+    def trace(self) -> Trace:
+        """The recording, with all times on the clock of the host."""
+        return self._placed.trace
+
+    @property
     def device(self) -> DeviceEvents:
         """Device events."""
-        return device_events(self.trace, self.kind, self.options.classify)
+        return self._placed.device
+
+    @property
+    def clocks_agree(self) -> bool:
+        """Whether delays, queue depths and late launches can be told: every clock that was off could be put right."""
+        return all(clock.moved for clock in self.trace.clocks or ())
 
     @cached_property
     def calls(self) -> ApiCalls:
         """Runtime calls."""
-        return api_calls(self.trace, self.kind)
+        return api_calls(self._recorded, self.kind)
 
     @cached_property
     def queue_only(self) -> bool:
         """Whether calls of the runtime itself were not recorded, only those of the queue before it."""
         return only_queue(self.trace, self.calls)
 
-    @cached_property
+    @property
     def link(self) -> NDArray[np.int64]:
         """Position in `calls` of each device event's launch, or -1."""
-        return launch_links(self.trace, self.device, self.calls)
+        return self._placed.link
 
     @cached_property
     def launch_start(self) -> NDArray[np.int64]:
-        """Launch time of each device event (0 where unlinked); clock skew that a vendor is known for is taken out."""
-        return unskewed(self.trace, self.device, self._at_link(self.calls.start))
+        """Launch time of each device event (0 where unlinked)."""
+        return self._at_link(self.calls.start)
 
     @cached_property
     def launch_end(self) -> NDArray[np.int64]:

@@ -138,6 +138,36 @@ class ReadReport(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class DeviceClock(NamedTuple):
+    """The clock of a device that is off: too much of its work begins before its launch."""
+
+    device: int
+    early: int
+    """Device events that start before their launch, as recorded."""
+    linked: int
+    """Of so many whose launch is known."""
+    first: int
+    """By how much later its work is to be when the first of these starts, ns."""
+    last: int
+    """The same of the last one; another number where the clock drifts."""
+    span: tuple[int, int]
+    """Starts of the first and the last, ns, as recorded."""
+    moved: bool
+    """Whether the times of the trace were put right; False where the clock is off by more than one can believe."""
+
+    @property
+    def share(self) -> float:
+        """Of the linked events, those that start before their launch."""
+        return self.early / self.linked
+
+    def on_host(self, t: NDArray[np.int64], tick: int = 1) -> NDArray[np.int64]:
+        """Times of this clock on that of the host; a drift is rounded up to whole ticks."""
+        if self.first == self.last:
+            return t + self.first
+        since = (t - self.span[0]) / max(self.span[1] - self.span[0], 1)
+        return t + self.first + np.ceil((self.last - self.first) * since / tick).astype(np.int64) * tick
+
+
 class VendorStep(NamedTuple):
     """One row of the profile's own table of step times (Ascend `step_trace_time`); ns, None where it does not say.
 
@@ -207,6 +237,8 @@ class Trace:
     """The profile's own step times, where it has them."""
     vendor_collectives: VendorCollectives | None = None
     """The same of its collectives."""
+    clocks: tuple[DeviceClock, ...] | None = None
+    """Clocks of devices that are off; None while nobody looked at them, as in what a reader returns."""
     other_export: OtherExport | None = None
     """Of a profile exported as text and as a database, what the form that was not read says."""
     module_memory: tuple[ModuleMemory, ...] = ()

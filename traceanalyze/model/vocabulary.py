@@ -118,6 +118,9 @@ NEED_CALLS = (Cause.SYNC, *DISPATCH_CALLS, *DEVICE_SIDE)
 """Causes that no recording without calls shows: launches tell what was queued, so without them the device side cannot
 be told apart either."""
 
+NEED_CLOCKS = (Cause.DISPATCH_LATENCY, *DEVICE_SIDE)
+"""Causes that are told by when the launch returned, so that clocks of host and device must agree."""
+
 
 class Phase(IntEnum):
     """Part of a training step (definitions §10)."""

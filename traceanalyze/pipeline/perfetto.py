@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import Texts, texts
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
@@ -163,8 +163,8 @@ def _ranks(
     analyses: dict[str, AnalysedRank] = {}
 
     def analysed(trace: Trace) -> Trace:
-        small = replace(sampled(trace), process_names=trace.process_names)
         context = Context(trace, options)
+        small = replace(sampled(context.trace), process_names=trace.process_names)
         analysis = analyze_context(context)
         drawn[trace.origin.path] = overlay(context, analysis, (), words)
         outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis)
@@ -197,6 +197,7 @@ def _ranks(
         *read.notes,
         *runs[0].notes,
         *_missing(found, words),
+        *(note for trace in traces for note in _clocks(trace, words)),
         *([said(words, "overlay_no_windows", count=unplaced)] if unplaced else []),
     ]
     return found, _lead(beside), notes
@@ -226,6 +227,14 @@ def _worst(findings: Sequence[Finding]) -> tuple[int, int] | None:
             start, end = one.intervals[int((one.intervals[:, 1] - one.intervals[:, 0]).argmax())].tolist()
             return start - (end - start) // 2, end + (end - start) // 2
     return None
+
+
+def _clocks(trace: Trace, words: Texts) -> Iterator[str]:
+    """Clocks that were moved: the text of the recording is passed on as it is."""
+    for clock in trace.clocks or ():
+        if clock.moved:
+            most = (max(clock.first, clock.last), Kind.DURATION)
+            yield said(words, "overlay_clock", path=trace.origin.path, device=str(clock.device), most=most)
 
 
 def _missing(ranks: Sequence[Rank], words: Texts) -> list[str]:

@@ -13,6 +13,7 @@ from tests.simulate.writers.ascend_rank import Rank
 from tests.simulate.writers.ascend_steps import Overlap
 from tests.simulate.writers.ascend_tables import api_statistic, kernel_details, op_statistic, operator_details
 from tests.simulate.writers.ascend_timeline import trace_view
+from tests.simulate.writers.behind import on_own_clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def write_ascend(folder: Path, schedule: Schedule, layout: AscendLayout | None =
     Returns:
         The directory, `rank<r>_ascend_pt`.
     """
-    rank = Rank(schedule, layout or AscendLayout())
+    rank = Rank(on_own_clock(schedule), layout or AscendLayout())
     home = folder / f"rank{schedule.rank}_ascend_pt"
     output = home / OUTPUT
     output.mkdir(parents=True)

@@ -14,8 +14,9 @@ from traceanalyze.model.vocabulary import ApiClass
 
 _LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
 _TASK_FLOWS = frozenset({"HostToDevice"})
-_CLOCK_SKEW_NS = 100_000
-"""Device clocks of Ascend differ from the host's by up to this; public profiles show 84 µs (definitions §14, Q09)."""
+_OP_FLOWS = frozenset({"async_npu"})
+FLOWS_TO_DEVICE = _LAUNCH_FLOWS | _TASK_FLOWS | _OP_FLOWS
+"""Arrows that end at device events."""
 
 
 def launch_links(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
@@ -29,14 +30,6 @@ def launch_links(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray
     if (link < 0).any() and len(trace.flows.ts):
         link = np.where(link < 0, _by_task_flow(trace, device, calls), link)
     return link
-
-
-def unskewed(trace: Trace, device: DeviceEvents, launch_start: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Launch times, where device clocks are known to differ from the host's not after the event itself began."""
-    if trace.origin.format != "ascend":
-        return launch_start
-    ahead = launch_start - device.start
-    return np.where((ahead > 0) & (ahead <= _CLOCK_SKEW_NS), device.start, launch_start)
 
 
 def _by_correlation(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
@@ -115,9 +108,6 @@ def _at_place(
         pending = pending[~hit]
         offset += 1
     return found
-
-
-_OP_FLOWS = frozenset({"async_npu"})
 
 
 def launching_ops(

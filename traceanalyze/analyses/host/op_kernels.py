@@ -6,7 +6,6 @@ import numpy as np
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, group
-from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 
@@ -57,5 +56,5 @@ def op_kernels(context: Context) -> Table:
         count=count,
         device_time_ns=pairs.sum(work.time[known]),
         op_to_launch_ns=pairs.sum(launched - nested.start[op]) // count,
-        launch_to_kernel_ns=to_kernel if clocks_agree(context) else NotMeasured("clocks_disagree"),
+        launch_to_kernel_ns=to_kernel if context.clocks_agree else NotMeasured("clocks_disagree"),
     ).sort("-device_time_ns", "op", "kernel")

@@ -14,7 +14,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import sync_costs
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.intervals import Intervals, overlaps
-from traceanalyze.model.table import Breakdown, Column, Kind, Message, Table, declare, sentences
+from traceanalyze.model.table import Breakdown, Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.vocabulary import Cause
 
 _SAY = sentences(gaps_kept="The {kept} longest of {count} intervals are listed.")
@@ -92,8 +92,10 @@ def gap_places(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | Non
 _TRIGGERS = ("sync_drained", "no_next_event", "no_launch_record", "launched_late", "queued")
 
 
-def _triggers(context: Context, gap: NDArray[np.int64]) -> list[str]:
+def _triggers(context: Context, gap: NDArray[np.int64]) -> list[str] | NotMeasured:
     """Why each of the gaps ended when it did: the first that is true."""
+    if not context.clocks_agree:
+        return NotMeasured("clocks_disagree")
     gaps = context.once(idle_gaps)
     cases = (
         context.once(sync_costs).drained[gap],

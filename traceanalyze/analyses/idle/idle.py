@@ -16,7 +16,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
-from traceanalyze.model.vocabulary import NEED_CALLS, NEED_HOST_OPS, NEED_RUNTIME, Cause
+from traceanalyze.model.vocabulary import NEED_CALLS, NEED_CLOCKS, NEED_HOST_OPS, NEED_RUNTIME, Cause
 
 LAUNCH_LATENCY_NS = 10_000
 """τ: how long a launched kernel may take to start before something else must be holding it (definitions, notation)."""
@@ -102,6 +102,8 @@ def idle_pieces(context: Context) -> Pieces:
     nowhere = np.full(len(rest.gap), -1, np.int64)
     untraced = Pieces(rest.start, rest.end, np.full(len(rest.gap), Cause.UNTRACED, np.uint8), rest.gap, nowhere)
     joined = Pieces(*(np.concatenate(column) for column in zip(*parts, *found, untraced, strict=True)))
+    if not context.clocks_agree:
+        joined.cause[np.isin(joined.cause, NEED_CLOCKS)] = Cause.UNTRACED
     return _rows(joined, np.argsort(joined.start, kind="stable"))
 
 
@@ -228,6 +230,8 @@ def idle_causes(context: Context) -> IdleCauses:
         missing |= dict.fromkeys(NEED_CALLS, NotMeasured("no_api"))
     elif context.queue_only:
         missing |= dict.fromkeys(NEED_RUNTIME, NotMeasured("no_cann_calls"))
+    if not context.clocks_agree:
+        missing = dict.fromkeys(NEED_CLOCKS, NotMeasured("clocks_disagree")) | missing
     if len(context.host_rows) == 0:
         missing |= dict.fromkeys(NEED_HOST_OPS, NotMeasured("no_host_ops"))
     return IdleCauses(by_step, missing)

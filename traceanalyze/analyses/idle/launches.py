@@ -21,8 +21,6 @@ from traceanalyze.model.vocabulary import ApiClass
 FULL_QUEUE_DEPTH = 1000
 """A long launch with this many events waiting on its stream blocks because the queue is full (definitions §6)."""
 LONG_LAUNCH_NS = 50_000
-CLOCK_ERROR_SHARE = 0.05
-"""With more kernels than this starting before their launch, host and device clocks disagree (definitions §14, Q04)."""
 
 LAUNCHES = declare(
     "launches",
@@ -136,22 +134,23 @@ def launches(context: Context) -> Table:
         return LAUNCHES.missing("no_api")
     device, link, gaps, queue = context.device, context.link, context.once(idle_gaps), context.once(launch_queue)
     linked, launch_start, good = link >= 0, context.launch_start, queue.good
-    count, late = int(linked.sum()), int(_ended_late(context).sum())
+    count = int(linked.sum())
     row: dict[str, Value] = {
         "linked": count,
         "unlinked": int((~linked).sum()),
         "unlinked_ns": int((device.end - device.start)[~linked].sum()),
-        "late": late,
-        "late_share": late / count if count else None,
-        "queue_full_ns": queue.blocked,
-        "negative_latency": int((device.start[linked] < context.calls.start[link[linked]]).sum()),
+        "negative_latency": int((device.start[linked] < launch_start[linked]).sum()),
     }
-    if clocks_agree(context):
+    late = ended_late(context)
+    if late is not None and count:
         delay = np.maximum(device.start[good] - context.launch_end[good], 0)
         idle = intervals.Intervals(gaps.start, gaps.end)
         idle_time = intervals.total(idle)
         waiting = intervals.merge(launch_start[good], device.start[good])
         row |= {
+            "late": int(late.sum()),
+            "late_share": int(late.sum()) / count,
+            "queue_full_ns": queue.blocked,
             "delay_p50_ns": _observed(delay, 50),
             "delay_p90_ns": _observed(delay, 90),
             "queue_depth_p50": _of_all(queue.depth, 50),
@@ -159,26 +158,19 @@ def launches(context: Context) -> Table:
         }
         if idle_time:
             row["idle_queue_empty"] = 1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
-    unknown = NotMeasured("no_linked_launches")
+    unknown = NotMeasured("no_linked_launches" if context.clocks_agree else "clocks_disagree")
     return LAUNCHES.fill_records([{key: unknown if row.get(key) is None else row[key] for key in LAUNCHES.keys}])
 
 
 def median_depth(context: Context) -> float | None:
     """Events that half of all launches find waiting before them; None where the clocks of host and device disagree."""
-    return _of_all(context.once(launch_queue).depth, 50) if clocks_agree(context) else None
+    return _of_all(context.once(launch_queue).depth, 50) if context.clocks_agree else None
 
 
-def _ended_late(context: Context) -> NDArray[np.bool_]:
-    """Gaps that a device event ended that was launched after they began."""
+def ended_late(context: Context) -> NDArray[np.bool_] | None:
+    """Gaps that a device event ended that was launched after they began; None where the clocks disagree."""
     gaps = context.once(idle_gaps)
-    return (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
-
-
-def clocks_agree(context: Context) -> bool:
-    """Whether so few of the linked events start before their launch that delays and depths can be believed."""
-    linked = context.link >= 0
-    early = linked & (context.device.start < context.launch_start)
-    return bool(early.sum() <= CLOCK_ERROR_SHARE * linked.sum())
+    return (gaps.call >= 0) & (gaps.launch_start >= gaps.start) if context.clocks_agree else None
 
 
 def _of_all(values: NDArray[np.int64], q: int, *, between: bool = True) -> float | None:
@@ -265,12 +257,13 @@ def step_launches(context: Context) -> Table:
     linked = context.link >= 0
     if not linked.any():
         return _STEP_LAUNCHES.missing("no_linked_launches" if len(context.calls) else "no_api")
-    if not clocks_agree(context):
+    ended = ended_late(context)
+    if ended is None:
         return _STEP_LAUNCHES.missing("clocks_disagree")
     queue, starts = context.once(launch_queue), device.start
     delays = _by_step(steps, starts[queue.good], np.maximum(starts[queue.good] - context.launch_end[queue.good], 0))
     depths = _by_step(steps, starts[queue.event], queue.depth)
-    late = step_of(steps, context.once(idle_gaps).end[_ended_late(context)])
+    late = step_of(steps, context.once(idle_gaps).end[ended])
     missing = NotMeasured("no_linked_launches")
 
     def observed(q: int) -> Values:

@@ -54,12 +54,17 @@ def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOption
     order = np.argsort(start, kind="stable")
     row, start = row[order], start[order]
     end = start + trace.events.dur[row]
-    device = _number(trace, row, "device", column=0)
+    device = numbers_of_devices(trace, row)
     stream = _number(trace, row, "stream", column=1)
     repaired_end = _clip_impossible(start, end, device, stream, _latest_other_end(trace, row, end))
     repaired, removed = int((repaired_end < end).sum()), int((end - repaired_end).sum())
     name, classified = trace.events.name[row], _classify(trace, row, kind[row], options)
     return DeviceEvents(row, start, repaired_end, device, stream, name, *classified, repaired, removed)
+
+
+def numbers_of_devices(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Device of each of some events, -1 where neither its arguments nor its process tell."""
+    return _number(trace, row, "device", column=0)
 
 
 def _number(trace: Trace, row: NDArray[np.int64], field: str, *, column: int) -> NDArray[np.int64]:

@@ -61,10 +61,6 @@ _SAY = sentences(
         "{source} tells {theirs_ns} of waiting in collectives, that of one plane of links; over all planes {ours_ns} "
         "passed without transfer. What is called idle there is mostly waiting for other ranks too."
     ),
-    clock_skew=(
-        "{count} device event(s) ({share}) start up to {most_ns} before their launch call: the clocks of host and "
-        "device differ by so much. Their launches count as if they began with them."
-    ),
     no_cann_calls=(
         "No CANN calls ({level}): launches are those of the task queue, and sync points and copies that block are not "
         "measured."
@@ -244,7 +240,6 @@ def ascend_checks(context: Context) -> Iterator[Check]:
     """What there is to say about an Ascend profile; nothing about any other."""
     if context.trace.origin.format == "ascend":
         yield from _absent(context)
-        yield from _clock(context)
         if context.options.keep is None:
             # Tables of the whole recording say nothing of a part of it.
             yield from _vendor(context)
@@ -263,18 +258,6 @@ def _absent(context: Context) -> Iterator[Check]:
         yield Check("Q05", Level.WARN, _SAY["no_cann_calls"], (("level", level),))
     if (context.device.klass == DeviceClass.COMM).any() and context.once(collective_parts) is None:
         yield Check("Q05", Level.INFO, _SAY["no_collective_tasks"], (("level", level),))
-
-
-def _clock(context: Context) -> Iterator[Check]:
-    """Host and device clocks differ a little; launches are taken to begin no later than their work."""
-    linked = np.flatnonzero(context.link >= 0)
-    called, starts = context.calls.start[context.link[linked]], context.device.start[linked]
-    # By no more than clocks are known to differ, or they would not be taken so.
-    skewed = (called > starts) & (context.launch_start[linked] < called)
-    if skewed.any():
-        share, most = float(skewed.sum() / len(context.device)), int((called - starts)[skewed].max())
-        values = (("count", int(skewed.sum())), ("share", share), ("most_ns", most))
-        yield Check("Q09", Level.INFO, _SAY["clock_skew"], values)
 
 
 _VENDOR_PARTS = ("computing", "communication", "not_overlapped")

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
-from traceanalyze.analyses.idle.launches import CLOCK_ERROR_SHARE
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.ascend import ascend_checks
 from traceanalyze.analyses.results import Check
@@ -43,8 +42,16 @@ _SAY = sentences(
         "times, but not in launch figures."
     ),
     kernel_before_launch=(
-        "{count} device event(s) ({share}) start before their launch call: the clocks disagree, so launch delays and "
-        "dependency causes are unreliable."
+        "{count} event(s) ({share}) of device {device} start up to {most_ns} before their launch call: its clock "
+        "disagrees with that of the host, so launch delays, late launches and queue depths are not measured."
+    ),
+    clock_moved=(
+        "The clock of device {device} was moved by {moved_ns}: as recorded, {count} event(s) ({share}) start before "
+        "their launch call."
+    ),
+    clock_drift=(
+        "The clock of device {device} was moved by {first_ns} at the beginning and {last_ns} at the end: as recorded, "
+        "{count} event(s) ({share}) start before their launch call."
     ),
     computes_on_host="No device events, and no sign of a device: the program computed on the host.",
     no_device_events="No device events: device times are not measured.",
@@ -172,11 +179,16 @@ def _links(context: Context) -> Iterator[Check]:
         share = int(time[~linked].sum()) / int(time.sum()) if time.any() else 0.0
         level = Level.WARN if share > 0.05 else Level.INFO
         yield Check("Q03", level, _SAY["unlinked"], (("count", unlinked), ("events", len(device)), ("share", share)))
-    wrong = int((linked & (device.start < context.launch_start)).sum())
-    early = wrong / int(linked.sum()) if linked.any() else 0.0
-    if early > 0.001:
-        level = Level.ERROR if early > CLOCK_ERROR_SHARE else Level.WARN
-        yield Check("Q04", level, _SAY["kernel_before_launch"], (("count", wrong), ("share", early)))
+    for clock in context.trace.clocks or ():
+        about = (("device", clock.device), ("count", clock.early), ("share", clock.share))
+        if not clock.moved:
+            most = ("most_ns", max(clock.first, clock.last))
+            yield Check("Q04", Level.ERROR, _SAY["kernel_before_launch"], (*about, most))
+        elif clock.first == clock.last:
+            yield Check("Q04", Level.WARN, _SAY["clock_moved"], (*about, ("moved_ns", clock.first)))
+        else:
+            ends = (("first_ns", clock.first), ("last_ns", clock.last))
+            yield Check("Q04", Level.WARN, _SAY["clock_drift"], (*about, *ends))
 
 
 def _absent(context: Context) -> Iterator[Check]:

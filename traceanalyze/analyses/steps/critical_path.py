@@ -20,7 +20,6 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
-from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.steps.critical_device import Reasons, lane_key, lanes, reasons, sync_records
 from traceanalyze.analyses.steps.critical_host import Waits, awaited_events, timeline, waits
 from traceanalyze.analyses.steps.window import Steps, amounts, window_of
@@ -290,7 +289,7 @@ def path_lacks(context: Context) -> NotMeasured | None:
     time = device.end - device.start
     if time[inside & (link >= 0)].sum() < LINKED_SHARE * time[inside].sum():
         return NotMeasured("few_linked_launches")
-    if not clocks_agree(context):
+    if not context.clocks_agree:
         return NotMeasured("clocks_disagree")
     streams = distinct(lane_key(device.device[inside], device.stream[inside]))
     if len(streams) > 1 and len(sync_records(context).kind) == 0:

@@ -76,6 +76,10 @@ MESSAGES = {
     "overlay_merged": (
         "Ranks in one file: {count}. Process ids are new numbers, and the clocks are those of the recordings"
     ),
+    "overlay_clock": (
+        "{path}: the tracks are drawn with the clock of device {device} moved by up to {most}; the recorded events are "
+        "shown as they are."
+    ),
     "overlay_aligned": (
         "Ranks in one file: {count}. Process ids are new numbers, and clocks are moved by up to {most}, so that "
         "collectives end together"

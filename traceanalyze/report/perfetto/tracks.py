@@ -12,7 +12,6 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.gap_table import gap_places
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
-from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.idle.syncs import last_launch, sync_costs
 from traceanalyze.analyses.kernels.use import utilisation
 from traceanalyze.analyses.results import RankAnalysis
@@ -197,7 +196,7 @@ def queue_counter(context: Context, terms: Mapping[str, str]) -> Counter | NotMe
     device, link = context.device, context.link
     if len(context.calls) == 0:
         return NotMeasured("no_api")
-    if not clocks_agree(context):
+    if not context.clocks_agree:
         return NotMeasured("clocks_disagree")
     sound = (link >= 0) & (device.start >= context.launch_start)
     queued = np.flatnonzero(sound & (device.device == context.devices[0]))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.idle.launches import median_depth
+from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DISPATCH, Cause
@@ -29,7 +29,7 @@ class Launching(NamedTuple):
     """Idle time in dispatch and host operators over the step (`launch_bound_share`, definitions §6), without what is
     done once."""
     late: float
-    """Gaps that ended with work launched during them, over all gaps."""
+    """Gaps that ended with work launched during them, over all gaps; NaN where the clocks disagree."""
     depth: float | None
     """Median queue depth; None where the clocks disagree."""
     spans: NDArray[np.int64]
@@ -75,16 +75,16 @@ def launching(facts: Facts) -> Launching:
     context, pieces = facts.context, facts.pieces
     gaps = context.once(idle_gaps)
     counted = distinct(pieces.gap)
-    late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
+    late = context.once(ended_late)
     short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
     dispatch = np.isin(pieces.cause, DISPATCH)
     length = pieces.end - pieces.start
     once = 2 * intervals.coverage(facts.once(one_off).every, pieces.start, pieces.end) > length
     chosen = (dispatch | short) & (gaps.launch_end > gaps.start)[pieces.gap] & ~once
     share = facts.share(facts.mean(int(length[dispatch & ~once].sum())))
-    ended_late, depth = float(late[counted].mean()) if len(counted) else 0.0, context.once(median_depth)
+    share_late = float("nan") if late is None else float(late[counted].mean()) if len(counted) else 0.0
     spans = intervals_of(pieces.start[chosen], pieces.end[chosen])
-    return Launching(share, ended_late, depth, spans, pieces.gap[chosen])
+    return Launching(share, share_late, context.once(median_depth), spans, pieces.gap[chosen])
 
 
 def underused(facts: Facts, busy: float, other: float) -> float | None:

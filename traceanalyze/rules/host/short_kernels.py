@@ -1,6 +1,7 @@
 import numpy as np
 
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.idle.launches import ended_late
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 from traceanalyze.rules.common.launching import launching
@@ -52,7 +53,9 @@ def find(facts: Facts, options: Options) -> Findings:
     short = device.end[rows] - device.start[rows] < calls.end[call] - calls.start[call]
     share = float(short.mean()) if len(rows) else 0.0
     gaps = context.once(idle_gaps)
-    late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
+    late = context.once(ended_late)
+    if late is None:
+        return
     after = late & occurs(gaps.start, device.end[rows[short]])
     host = facts.once(launching)
     spans = host.spans[after[host.gap]]

@@ -1,0 +1,133 @@
+"""Clocks of devices: work that begins before its launch shows by how much they are off (definitions §§6, 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.host.events import ApiCalls
+from traceanalyze.analyses.host.links import FLOWS_TO_DEVICE
+from traceanalyze.analyses.kernels.events import DeviceEvents, numbers_of_devices
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.trace import DeviceClock, Trace
+from traceanalyze.model.vocabulary import EventKind
+
+EARLY_SHARE = 0.001
+"""Clocks agree while no more of the linked events start before their launch (definitions §14, Q04)."""
+MOST_NS = 10_000_000
+"""A clock that is off by so much or more cannot be told from launches that are not those of their events."""
+DRIFT_NS = 10_000
+"""Offsets at both ends of a recording that are further apart make a drift. As much is the time a launched kernel may
+take to start (definitions, notation): an end where all launches take longer tells nothing of the clock there."""
+_ENDS = 10
+"""The first and the last of so many equal parts of the linked events are the ends."""
+_LEAST = 20
+"""Fewer linked events have no ends."""
+_HOST_TIMED = frozenset({"cuda_sync"})
+"""Categories on the device's rows that have times of the host: the waits of its threads."""
+
+
+class Placed(NamedTuple):
+    """A recording on one clock."""
+
+    trace: Trace
+    device: DeviceEvents
+    link: NDArray[np.int64]
+    """Of each device event, as `launch_links` has it."""
+
+
+def on_host_clock(
+    trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64]
+) -> Placed:
+    """A recording with the work of its devices on the clock of the host; it itself where the clocks agree.
+
+    What cannot be moved stays; `Trace.clocks` tells of both. What is cut from the result is not looked at again.
+    """
+    if trace.clocks is None:
+        clocks = tuple(_clocks(device, calls, link, trace.resolution_ns))
+        trace, moved = replace(trace, clocks=clocks), {clock.device: clock for clock in clocks if clock.moved}
+        if moved:
+            return _moved(trace, kind, device, link, moved)
+    return Placed(trace, device, link)
+
+
+def _clocks(device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64], tick: int) -> Iterator[DeviceClock]:
+    """Of each device of which too many events start before their launch, how far its clock is off."""
+    for one in distinct(device.device[link >= 0]).tolist():
+        event = np.flatnonzero((link >= 0) & (device.device == one))
+        start = device.start[event]
+        early = calls.start[link[event]] - start
+        count = int((early > 0).sum())
+        if count > EARLY_SHARE * len(early):
+            first, last = offsets(start, early, tick)
+            moved = max(first, last) < MOST_NS
+            span = int(start[0]), int(start[-1])
+            yield DeviceClock(one, count, len(early), first, last, span, moved)
+
+
+def offsets(start: NDArray[np.int64], early: NDArray[np.int64], tick: int = 1) -> tuple[int, int]:
+    """By how much a clock is behind when the first and when the last of some events start, ns.
+
+    The smallest shift that leaves no more than `EARLY_SHARE` of them before their launch. Where the shifts that both
+    ends ask for are further apart than `DRIFT_NS`, a line through them, if its mean is much smaller than the constant.
+
+    Args:
+        start: of the events, ascending.
+        early: by how much each starts before its launch; negative: after it.
+        tick: resolution of the times; the shifts are multiples of it.
+    """
+    constant = _shift(early, tick)
+    part = len(early) // _ENDS
+    ends = [_shift(each, tick) for each in (early[:part], early[-part:])] if len(early) >= _LEAST else [0, 0]
+    drift = max(ends[1], 0) - max(ends[0], 0)
+    if abs(drift) > DRIFT_NS and min(ends) > -DRIFT_NS:
+        # What the middle of an end is from the middle of the other, the outermost events are from each other.
+        span = max(int(start[-1] - start[0]), 1)
+        drift = drift * span // max(int(np.mean(start[-part:]) - np.mean(start[:part])), 1)
+        first = _shift(early - drift * ((start - start[0]) / span), tick)
+        last = first + -(-drift // tick) * tick
+        if min(first, last) >= 0 and (first + last) // 2 <= constant - abs(drift) // 4:
+            return first, last
+    return constant, constant
+
+
+def _shift(early: NDArray[np.int64] | NDArray[np.float64], tick: int) -> int:
+    """The smallest shift that leaves `EARLY_SHARE` early."""
+    place = len(early) - 1 - int(EARLY_SHARE * len(early))
+    return int(-(-np.partition(early, place)[place] // tick)) * tick
+
+
+def _moved(
+    trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, link: NDArray[np.int64], clocks: dict[int, DeviceClock]
+) -> Placed:
+    """Everything that has times of these devices, on the clock of the host; device events are in time order again."""
+    timed = (kind >= EventKind.KERNEL) & (kind <= EventKind.DEVICE_ANNOTATION)
+    row = np.flatnonzero(timed)
+    row = row[~trace.strings.matches(trace.events.cat[row], lambda text: text.lower() in _HOST_TIMED)]
+    # One device leaves no doubt whose a row is; of several some rows may not tell.
+    alone = len(distinct(device.device)) == 1
+    of = np.full(len(row), device.device[0]) if alone else numbers_of_devices(trace, row)
+    flow = np.flatnonzero(trace.flows.phase == ord("f"))
+    flow = flow[trace.strings.matches(trace.flows.cat[flow], lambda text: text in FLOWS_TO_DEVICE)]
+    lane = np.full(len(trace.tracks), -1, np.int64)
+    lane[trace.events.track[device.row]] = device.device
+    arrives = lane[trace.flows.track[flow]]
+    ts, end, ends_at = trace.events.ts.copy(), trace.events.ts + trace.events.dur, trace.flows.ts.copy()
+    start, until = device.start.copy(), device.end.copy()
+    for clock in clocks.values():
+        mine, arrow, event = row[of == clock.device], flow[arrives == clock.device], device.device == clock.device
+        for times, some in ((ts, mine), (end, mine), (ends_at, arrow), (start, event), (until, event)):
+            times[some] = clock.on_host(times[some], trace.resolution_ns)
+    order = np.lexsort((device.row, start))
+    events = replace(trace.events, ts=ts, dur=end - ts)
+    others = ("row", "device", "stream", "name", "klass", "kind", "rule")
+    by_row = {name: getattr(device, name)[order] for name in others}
+    return Placed(
+        replace(trace, events=events, flows=trace.flows._replace(ts=ends_at)),
+        replace(device, start=start[order], end=until[order], **by_row),
+        link[order],
+    )
