@@ -116,6 +116,25 @@ def test_which_gap_a_wait_of_the_host_has_opened(
     assert found.tables["gaps"].column("trigger") == (trigger,)
 
 
+def test_a_gap_tells_what_the_host_did_not_what_came_next() -> None:
+    b = TraceBuilder()
+    b.step(1, 0, 400)
+    b.launch(0, 1, 1, 9)
+    b.op("aten::normal_", 20, 60)  # On the host: it launches nothing.
+    b.op("aten::to", 85, 10)
+    b.launch(90, 2, 100, 50)
+    b.api("cudaMalloc", 155, 30)  # Outside of operators.
+    b.launch(190, 2, 200, 50)
+    b.op("aten::add", 340, 10)  # Most of that gap the trace does not tell.
+    b.launch(345, 2, 350, 50)
+    found = b.rows("gaps")
+    assert [(gap.length_ns // 1000, gap.host_op, gap.next_op) for gap in found[:3]] == [
+        (100, None, "aten::add"),
+        (90, "aten::normal_", "aten::to"),
+        (50, "cudaMalloc", None),
+    ]
+
+
 def test_the_first_call_and_the_first_kernel_of_a_trace_count_like_all_others() -> None:
     b = TraceBuilder()
     b.step(1, 0, 100)

@@ -222,10 +222,10 @@ def test_gaps_begin_with_the_longest_and_say_what_they_are_made_of(found: RankAn
     begins = (("data_loading", 100_000), ("dispatch_launch", 10_000), ("dispatch_latency", 10_000), ("host_op", 10_000))
     product = GEMM, "aten::mm", None
     assert found.tables["gaps"].rows == (
-        ("1", 700_000, 200_000, ends, "sync_drained", *product),
-        ("2", 700_000, 200_000, ends, "no_next_event", None, None, None),
-        ("1", 0, 130_000, begins, "launched_late", *product),
-        ("2", 0, 130_000, begins, "sync_drained", *product),
+        ("1", 700_000, 200_000, ends, None, "sync_drained", *product),
+        ("2", 700_000, 200_000, ends, None, "no_next_event", None, None, None),
+        ("1", 0, 130_000, begins, None, "launched_late", *product),
+        ("2", 0, 130_000, begins, None, "sync_drained", *product),
     )
 
 

@@ -264,6 +264,7 @@ def gaps_of(gaps, *, one_step=False):
                 "at_ns": MS,
                 "length_ns": length,
                 "causes": (("data_loading", 50 * MS), ("host_op", 5 * MS)),
+                "host_op": None,
                 "trigger": "launched_late",
                 "next_event": event,
                 "next_op": "aten::conv2d",

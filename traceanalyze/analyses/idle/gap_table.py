@@ -13,6 +13,8 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import sync_costs
 from traceanalyze.analyses.steps.window import step_labels
+from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, overlaps
 from traceanalyze.model.table import Breakdown, Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.vocabulary import Cause
@@ -26,6 +28,7 @@ GAPS = declare(
     Column("at_ns", Kind.DURATION, "start, counted from the start of the step", scale="at"),
     Column("length_ns", Kind.DURATION, "length of the idle interval"),
     Column("causes", Kind.BREAKDOWN, "causes of the idle interval, largest first"),
+    Column("host_op", Kind.NAME, "operator or call that the host was in for most of it", heading="host was in"),
     Column("trigger", Kind.TERM, "whether the next device event was launched late or already queued", minor=True),
     Column("next_event", Kind.NAME, "device event that ends the idle interval", heading="next on device"),
     Column("next_op", Kind.NAME, "operator that launched it", heading="launched by", minor=True),
@@ -54,6 +57,7 @@ def gap_table(context: Context) -> Table:
         at_ns=parts.start[top] - steps.start[step],
         length_ns=length[top],
         causes=_causes(context, parts.start[top], parts.end[top]),
+        host_op=_host_ops(context, gap),
         trigger=_triggers(context, gap),
         next_event=[text(code) if code >= 0 else None for code in name.tolist()],
         next_op=op,
@@ -87,6 +91,46 @@ def gap_places(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | Non
         return [None] * len(gap), [None] * len(gap)
     _, op, frame = locate(context, np.where(call >= 0, context.calls.track[call], -1), context.calls.start[call])
     return op, frame
+
+
+def _host_ops(context: Context, gap: NDArray[np.int64]) -> list[str | None]:
+    """What the host did for most of each gap: an operator, else a call; None where the trace does not tell."""
+    pieces, wanted = context.once(idle_pieces), np.zeros(len(context.once(idle_gaps)), np.bool_)
+    wanted[gap] = True
+    chosen = wanted[pieces.gap] & ((pieces.track >= 0) | (pieces.cause == Cause.UNTRACED))
+    times: dict[int, dict[str | None, int]] = {}
+    for track in distinct(pieces.track[chosen]).tolist():
+        mine, own = chosen & (pieces.track == track), context.op_nest.of(track)
+        of, start, end = pieces.gap[mine], pieces.start[mine], pieces.end[mine]
+        # Within a piece the innermost operator changes where one begins or ends.
+        edges = np.concatenate((context.op_nest.start[own], context.op_nest.end[own], start, end))
+        edges = distinct(edges[intervals.contains(Intervals(start, end), edges)])
+        edges = distinct(np.concatenate((edges, end)))
+        hit = overlaps(Intervals(edges[:-1], edges[1:]), Intervals(start, end))
+        for at, name, time in zip(
+            of[hit.second].tolist(),
+            _names(context, track, hit.start),
+            (hit.end - hit.start).tolist(),
+            strict=True,
+        ):
+            known = times.setdefault(at, {})
+            known[name] = known.get(name, 0) + time
+    return [max(times[at], key=times[at].__getitem__) if at in times else None for at in gap.tolist()]
+
+
+def _names(context: Context, track: int, t: NDArray[np.int64]) -> list[str | None]:
+    """Innermost operator of a thread at each instant, else its call."""
+    if track < 0:
+        return [None] * len(t)
+    calls, text = context.calls, context.trace.strings.text
+    first, last = np.searchsorted(calls.track, (track, track + 1)).tolist()
+    at = np.searchsorted(calls.start[first:last], t, "right") - 1 + first
+    in_call = (at >= first) & (calls.end[np.maximum(at, 0)] > t) if last > first else np.zeros(len(t), np.bool_)
+    ops = locate(context, track, t)[1]
+    return [
+        op or (text(int(calls.name[call])) if known else None)
+        for op, call, known in zip(ops, at.tolist(), in_call.tolist(), strict=True)
+    ]
 
 
 _TRIGGERS = ("sync_drained", "no_next_event", "no_launch_record", "launched_late", "queued")

@@ -81,7 +81,7 @@ def calls_and_work(facts: Facts, ops: HostOps, inside: Intervals) -> tuple[int, 
     return facts.mean(time - work), facts.mean(work)
 
 
-_NO_WORK = regex(
+NO_WORK = regex(
     r"^autograd::|^\w+Backward\d*$|^(aten::)?(_unsafe_view|_reshape_alias|alias|as_strided_?|chunk|detach_?|diagonal|empty\w*|expand\w*|flatten"
     r"|lift_fresh|narrow|permute|reshape|resize_|resolve_(conj|neg)|result_type|select|slice|split\w*|squeeze_?|t|to"
     r"|transpose_?|unbind|unflatten|unsafe_split|unsqueeze_?|view\w*)$"
@@ -112,7 +112,7 @@ def host_chains(facts: Facts) -> HostChains:
     """The operators of the steps' thread as letters; use with `Facts.once`."""
     ops, strings = facts.once(host_ops), facts.context.trace.strings
     letter = strings.lookup(ops.name, letter_of).astype(np.uint8)
-    works = ops.leaf & ~strings.matches(ops.name, _NO_WORK.match)
+    works = ops.leaf & ~strings.matches(ops.name, NO_WORK.match)
     named = letter != ord(OTHER)
     reach = np.maximum.accumulate(np.where(named, ops.end, np.iinfo(np.int64).min))
     hidden = np.zeros(len(reach), np.bool_)

@@ -1,0 +1,146 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import locate
+from traceanalyze.model import intervals
+from traceanalyze.model.vocabulary import Cause
+from traceanalyze.rules.common.host_ops import NO_WORK
+from traceanalyze.rules.common.one_off import one_off
+from traceanalyze.rules.common.replay import replay_without
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    Severity,
+    intervals_of,
+    measured,
+    merged,
+    rule,
+)
+
+
+@rule(
+    "HST114",
+    "slow-operator",
+    title="an operator that is slow on the host",
+    sentence=(
+        "{what} takes the host {typical} itself, {ratio} times as long as operators of its kind; the device is idle "
+        "for {idle} {per} meanwhile ({count} time(s) in all)."
+    ),
+    evidence={"typical": "typical length", "ratio": "times the usual"},
+    confidence=Confidence.MEDIUM,
+    needs="DLO",
+    advice_texts={
+        "lighter_operator": (
+            "Do less on the host there: fill tensors on the device (device=…), compile or capture custom kernels that "
+            "Python launches, take Python out of custom functions."
+        )
+    },
+    options={
+        "ratio": (5.0, "own: times the median operator of its kind"),
+        "share": (0.05, "own: idle time of the device meanwhile, of the step"),
+        "least_us": (100.0, "own: less is usual for an operator with many arguments"),
+    },
+)
+def find(facts: Facts, options: Options) -> Findings:
+    """The device waits for one operator that takes the host long.
+
+    What it finds
+        Operators of one name that take the host several times as long as others of their kind, such as kernels that
+        Python launches, or tensors that the host fills with random numbers.
+    Why it costs time
+        Nothing else is launched by that thread meanwhile.
+    How it is measured
+        Time of an operator outside of those that it calls and of runtime calls. Kinds are two: operators that launch
+        work themselves, and those that do not. From 5 times the median of the kind and 100 µs on an operator is slow;
+        told where the device is idle for 5 % of the step or more because of operators of one name. The saving is what a
+        replay gains in which they are as fast as their kind. Operators that only view a tensor are left out: where
+        these are slow, Python takes part in every operator. One that is slow once, while others of its name are not,
+        was used for the first time: that has a cost and no saving, as what CGR106 tells.
+    What to do
+        Do less there: fill tensors on the device, compile or capture custom kernels, take Python out of custom
+        functions.
+
+    References
+        None.
+    """
+    nest, context = facts.context.op_nest, facts.context
+    if not len(nest):
+        return
+    own = _alone(facts)
+    counted = facts.inside(nest.start)
+    launching = np.zeros(len(nest), np.bool_)
+    launching[context.call_op[context.call_op >= 0]] = True
+    medians = [np.median(own[kind]) if kind.any() else np.inf for kind in (launching & counted, ~launching & counted)]
+    # What launches nothing takes no longer than what does, though there may be few of them to compare with.
+    usual = np.where(launching, medians[0], min(medians))
+    name = context.trace.events.name[nest.row]
+    views = context.trace.strings.matches(name, NO_WORK.match)
+    slow = counted & ~views & (own >= options.number("ratio") * usual) & (own >= options.number("least_us") * 1e3)
+    place = np.flatnonzero(slow)
+    each = group(name[place])
+    for number in range(len(each)):
+        member = place[each.of == number]
+        if facts.share(facts.mean(int(own[member].sum()))) < options.number("share"):
+            continue
+        spans = _spans(facts, member)
+        if facts.share(facts.length(spans)) < options.number("share"):
+            continue
+        longest = int(member[np.argmax(own[member])])
+        start, end = int(nest.start[longest]), int(nest.end[longest])
+        typical = float(np.median(own[member]))
+        removed = intervals.subtract(intervals.merge(nest.start[member], nest.end[member]), _inner(facts, member))
+        excess = 1 - float(usual[member].mean()) / max(typical, 1.0)
+        about = facts.name(int(nest.row[longest]))
+        line = locate(context, int(context.trace.events.track[nest.row[longest]]), np.array([start]))[2][0]
+        first = len(member) == 1 and int((counted & (name == name[longest])).sum()) > 1
+        yield Finding(
+            once=first,
+            severity=Severity.INFO if first else None,
+            saving=None if first else round(replay_without(facts, removed).saving * excess),
+            cost=facts.length(spans),
+            bound=None if first else facts.mean(int(own[member].sum())),
+            draws="" if first else "idle",
+            intervals=spans,
+            evidence=(
+                Evidence("what", about, "NAME"),
+                Evidence("typical", round(typical), "DURATION", start, end, line),
+                Evidence("ratio", typical / max(float(usual[longest]), 1.0), "NUMBER"),
+                *measured(idle=facts.length(spans), count=len(member)),
+            ),
+            scope=Scope(ops=(about,) if line is None else (about, line)),
+            count=len(member),
+        )
+
+
+def _alone(facts: Facts) -> NDArray[np.int64]:
+    """Time of each operator outside of those that it calls and of runtime calls."""
+    context, calls = facts.context, facts.context.calls
+    own = context.op_nest.own.copy()
+    under = np.flatnonzero(calls.outermost & (context.call_op >= 0)) if len(calls) else np.zeros(0, np.int64)
+    np.subtract.at(own, context.call_op[under], (calls.end - calls.start)[under])
+    return np.maximum(own, 0)
+
+
+def _inner(facts: Facts, member: NDArray[np.int64]) -> intervals.Intervals:
+    """When some operators were in others that they call, or in runtime calls."""
+    context = facts.context
+    nest, calls = context.op_nest, context.calls
+    child = np.setdiff1d(np.flatnonzero(np.isin(nest.parent, member)), member)
+    call = np.flatnonzero(np.isin(context.call_op, member))
+    return intervals.union(
+        intervals.merge(nest.start[child], nest.end[child]), intervals.merge(calls.start[call], calls.end[call])
+    )
+
+
+def _spans(facts: Facts, member: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n, 2) idle time of the device while some operators were the innermost ones."""
+    nest = facts.context.op_nest
+    alone = intervals.subtract(intervals.merge(nest.start[member], nest.end[member]), _inner(facts, member))
+    alone = intervals.subtract(alone, facts.once(one_off).every)
+    return intervals_of(*intervals.intersect(merged(facts.idle(Cause.HOST_OP)), alone))
