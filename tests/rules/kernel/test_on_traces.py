@@ -59,7 +59,7 @@ def test_resnet_on_a_v100_multiplies_in_float32_and_gets_no_advice_on_tf32(share
     folder = "kineto/kineto_tb/samples/resnet50_num_workers_4"
     (found,) = said(shared_traces, f"{folder}/worker0.1623212756351*", "KRN101")
     assert found.sentence == "volta"
-    assert found.advice == ("autocast",)
+    assert found.advice == ("autocast_float16",)
 
 
 def test_a_convolution_net_changes_its_layout(shared_traces):

@@ -1,17 +1,25 @@
 import numpy as np
 
 from traceanalyze.model.kernel_classes import TensorCore
+from traceanalyze.model.patterns import regex
 from traceanalyze.rules.common.computing import (
     PRODUCTS,
     compute_finding,
     computing,
     device_peaks,
     dtypes_of,
+    fits,
     op_text,
     part_of_compute,
 )
-from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, rule
 
+_FLOAT_KERNEL = r"(?<![a-zA-Z0-9])sgemm(?!_(fp|bf)16)|simt_sgemm|convolve_sgemm|(?<![a-zA-Z0-9])scudnn|Cijk_\w*?_SB_"
+"""Products in float32 by the names of their kernels: cuBLAS, CUTLASS and cuDNN without tensor cores; Tensile, whose
+letters are the types of data and of arithmetic (S: float32)."""
+_TENSILE = r"^Cijk_"
+_FLOAT16_ONLY, _NONE = regex(r"V100|\bT4\b|RTX 20\d\d|Quadro RTX|TITAN (V|RTX)"), regex(r"P100|\bP40?\b|\bK80|GTX")
+"""Devices by their names, where the capability is not stated: matrix units for float16 only; none at all."""
 _TYPICAL = 8.0
 """Tensor cores over float32 units by the data sheets: V100 in 16 bits, A100 and H100 in TF32 (16 bits: twice)."""
 
@@ -26,13 +34,22 @@ _TYPICAL = 8.0
             "Matrix products in float32 take {time} {per} ({part} of compute) without tensor cores, which this device "
             "has for float16 only."
         ),
+        "matrix": (
+            "Matrix products in float32 take {time} {per} ({part} of compute); the device's matrix units are several "
+            "times as fast in 16 bits."
+        ),
     },
     confidence=Confidence.HIGH,
-    needs="DOH",
+    needs="D",
+    advice=("autocast", "tf32"),
     advice_texts={
+        "autocast_float16": (
+            'Mixed precision: torch.autocast(device_type="cuda", dtype=torch.float16) with torch.amp.GradScaler; '
+            "this device has no units for bfloat16 and TF32."
+        ),
         "autocast": (
-            'Mixed precision: torch.autocast(device_type="cuda", dtype=torch.bfloat16) (float16 with a gradient scaler '
-            "on devices without bfloat16)."
+            'Mixed precision: torch.autocast(device_type="cuda", dtype=torch.bfloat16), or float16 with a gradient '
+            "scaler."
         ),
         "autocast.ascend": (
             'Mixed precision: torch.autocast(device_type="npu", dtype=torch.bfloat16) (float16 with a gradient scaler '
@@ -56,34 +73,40 @@ def find(facts: Facts, options: Options) -> Findings:
         Tensor cores multiply several times as fast as the float32 units, in TF32 and still more in bfloat16.
     How it is measured
         Device time of matrix products and convolutions whose first tensor is float32 and whose kernel is known not to
-        use matrix units (definitions §13); a kernel that the name does not tell is never counted. The saving takes 0.4
-        of the data sheet's speed-up of TF32 (2 at least); the upper bound all of that of the fastest 16 bit type, and
-        half of the other float32 kernels, which then move half as many bytes.
+        use matrix units (definitions §13); where the types of tensors are not recorded, of those whose kernels' names
+        tell float32 (`sgemm`, `scudnn`, `Cijk_…_SB_…`). A kernel that neither tells is never counted. The saving takes
+        0.4 of the data sheet's speed-up of TF32 (2 at least); the upper bound all of that of the fastest 16 bit type,
+        and half of the other float32 kernels, which then move half as many bytes.
     What to do
-        Mixed precision (`torch.autocast` with bfloat16); or TF32: `torch.set_float32_matmul_precision("high")` and
+        Mixed precision (`torch.autocast` with bfloat16; with float16 on devices that have matrix units for nothing
+        else, such as V100 and T4); or TF32: `torch.set_float32_matmul_precision("high")` and
         `torch.backends.cudnn.allow_tf32 = True`.
 
     References
         PyTorch Performance Tuning Guide; torch.amp; TensorBoard profiler plugin.
     """
-    newest = _generation(facts)
-    if newest is not None and newest < 7:
+    units = _units(facts)
+    if not units:
         return
     work = facts.once(computing)
     product = np.isin(work.group, PRODUCTS)
-    single = op_text(facts, "dtypes", work.op_row, _is_float, 0) == 1
-    chosen = product & single & (work.tensor_core == TensorCore.NO)
+    single = op_text(facts, "dtypes", work.op_row, _is_float, -1)
+    by_name = fits(facts, work.name, _FLOAT_KERNEL) & (single < 0)
+    chosen = product & (((single == 1) & (work.tensor_core == TensorCore.NO)) | by_name)
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
+        if product.any() and (single < 0).all() and not by_name.any():
+            raise UnmeasuredError("no_shapes")
         return
-    time, other = facts.per_step(work.time[chosen]), facts.per_step(work.time[single & ~product])
+    time, other = facts.per_step(work.time[chosen]), facts.per_step(work.time[(single == 1) & ~product])
     faster, fastest = _faster(facts)
+    tensile = bool(fits(facts, work.name[chosen], _TENSILE).all())
     yield compute_finding(
         facts,
         chosen,
         saving=round(time * (1 - 1 / max(2.0, options.number("reached") * faster))),
         bound=round(time * (1 - 1 / fastest)) + other // 2,
-        sentence="volta" if newest == 7 else "",
-        advice=("autocast",) if newest == 7 else (),
+        sentence="matrix" if tensile else "volta" if units == "float16" else "",
+        advice=("autocast",) if tensile else ("autocast_float16",) if units == "float16" else (),
     )
 
 
@@ -91,11 +114,15 @@ def _is_float(text: str) -> int:
     return int(dtypes_of(text)[:1] == ["float"])
 
 
-def _generation(facts: Facts) -> int | None:
-    """First figure of the compute capability, None where it is not stated."""
-    stated = [one.capability for one in facts.context.trace.devices if one.capability]
+def _units(facts: Facts) -> str:
+    """Types that the device's matrix units have: `all`, `float16` only, or nothing where there are none."""
+    devices = facts.context.trace.devices
+    stated = [one.capability for one in devices if one.capability]
     major = stated[0].partition(".")[0] if stated else ""
-    return int(major) if major.isdigit() else None
+    names = " ".join(one.name for one in devices)
+    if major.isdigit():
+        return "" if int(major) < 7 else "float16" if int(major) == 7 else "all"
+    return "" if _NONE.search(names) else "float16" if _FLOAT16_ONLY.search(names) else "all"
 
 
 def _faster(facts: Facts) -> tuple[float, float]:

@@ -1,0 +1,70 @@
+"""Kernels judged by their names, as shapes and types were not recorded: id → programs.
+
+In public recordings without shapes the float32 products of whole programs went unnamed.
+"""
+
+from __future__ import annotations
+
+from tests.rules.make import Fires
+from tests.rules.sequences import A100, POINTWISE, Run, steps
+
+T4 = {"id": 0, "name": "Tesla T4"}
+V100 = {"id": 0, "name": "Tesla V100-SXM2-16GB"}
+P100 = {"id": 0, "name": "Tesla P100-PCIE-16GB"}
+MI300 = {"id": 0, "name": "AMD Instinct MI300X", "computeMajor": 9, "computeMinor": 4}
+PRODUCT = {"severity": "HIGH", "count": 4, "ops": ("aten::addmm",), "draws": "compute", "each": 2000}
+FIRST = {"first": (100, 2100), "look": (100, 2100)}
+
+
+def product(kernel, time=2000):
+    return Run("aten::addmm", time, kernel=kernel)
+
+
+def of(saving, bound, part=1.0, **more):
+    return {"saving": saving, "bound": bound, "evidence": {"time": 2000, "part": part, "count": 4}} | more
+
+
+FIRES = {
+    "KRN101": [
+        # 156 over 19.5 TFLOPS by the data sheet, of which 0.4 is taken; 16 times in 16 bits.
+        Fires(steps([product("ampere_sgemm_128x64_tn")]), **of(1375, 1875), **PRODUCT, **FIRST),
+        Fires(
+            steps([product("cutlass_80_simt_sgemm_256x128_8x4_tn_align1"), Run("aten::add", 500, kernel=POINTWISE)]),
+            **of(1375, 1875, 0.8),
+            **PRODUCT,
+            **FIRST,
+        ),
+        # 125 over 15.7 TFLOPS, of which 0.4 is taken.
+        Fires(
+            steps([product("volta_sgemm_128x64_nn")], device=V100),
+            **of(1372, 1748.8, sentence="volta", advice=("autocast_float16",)),
+            **PRODUCT,
+            **FIRST,
+        ),
+        Fires(
+            steps([product("volta_scudnn_128x64_relu_interior_nn_v1")], device=T4),
+            **of(1375, 1875, sentence="volta", advice=("autocast_float16",)),
+            **PRODUCT,
+            **FIRST,
+        ),
+        # 653.7 over 163.4 TFLOPS, of which 0.4 would be less than twice as fast; 1307.4 in 16 bits.
+        Fires(
+            steps([product("Cijk_Ailk_Bljk_SB_MT128x128x16_MI16x16x4x1_SN")], device=MI300),
+            **of(1000, 1750.038, sentence="matrix", advice=("autocast",)),
+            **PRODUCT,
+            **FIRST,
+        ),
+    ],
+}
+SILENT = {
+    "KRN101": [
+        steps([product("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn")]),
+        steps([product("volta_sgemm_fp16_128x64_nn")], device=V100),
+        steps([product("cutlass_80_simt_dgemm_64x64")]),
+        steps([product("Cijk_Ailk_Bljk_BBS_BH_MT128x128x16_MI16x16x4x1_SN")], device=MI300),
+        steps([product("maxwell_sgemm_128x64_nn")], device=P100),
+        steps([product("ampere_sgemm_128x64_tn", 200), product("ampere_bf16_s16816gemm_bf16_128x128", 1801)]),
+        # The type of the tensors goes before the name.
+        steps([Run("aten::mm", 2000, [[64, 64]], ["c10::Half"], "ampere_sgemm_128x64_tn")], device=A100),
+    ],
+}
