@@ -62,7 +62,7 @@ def schema() -> Json:
         **dict.fromkeys(("id", "rule", "title", "sentence", "price"), text),
         "advice": texts,
         "saving": {**_ref("saving"), "description": "a step; null: not measured, or done once"},
-        "cost_ns": {**maybe, "description": "a step; in all where it is done once"},
+        "cost_ns": {**maybe, "description": "a step"},
         "once": {"type": "boolean"},
         "share": {"type": ["number", "null"], "description": "of the step, as a fraction of 1"},
         "severity": {"enum": ["high", "medium", "low", "note"]},

@@ -82,9 +82,9 @@ class Finding:
     saving: Saving | None
     """None: not measured, or done once."""
     cost_ns: int | None
-    """Idle or exposed time that it explains, ns a step; where it is done once, ns in all."""
+    """Idle or exposed time that it explains, ns a step."""
     once: bool
-    """Done once in a run: it has a cost, and no step is shorter without it."""
+    """Done once in a run: later steps do without it, so that there is no saving."""
     share: float | None
     """Saving over the mean step; the cost over it where no saving was measured."""
     severity: str

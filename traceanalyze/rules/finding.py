@@ -77,8 +77,7 @@ class Finding:
     saving: int | None = None
     """Estimate, ns a step; None where time is not what it costs, or the profile cannot tell."""
     cost: int | None = None
-    """Idle or exposed time that the cause explains, ns a step, and ns in all of work that is done `once`; None where it
-    is the same as the saving."""
+    """Idle or exposed time that the cause explains, ns a step; None where it is the same as the saving."""
     low: int | None = None
     """What it saves at least, ns a step; None where the saving is as good as its inputs."""
     bound: int | None = None

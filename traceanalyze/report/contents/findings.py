@@ -17,7 +17,7 @@ CONFIDENCE = Column("confidence", Kind.TERM, "How safely the recording alone pro
 COST = Column(
     "cost_ns",
     Kind.DURATION,
-    "Idle or exposed time that it explains, per step, where that is not what it saves; in all where it is done once",
+    "Idle or exposed time that it explains, per step, where that is not what it saves",
 )
 _GRADE = Column(
     "grade",
@@ -26,7 +26,7 @@ _GRADE = Column(
     heading="severity",
 )
 _LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", minor=True)
-_ONCE = Column("once", Kind.FLAG, "Done once in a run: no step is shorter without it", heading="done once", minor=True)
+_ONCE = Column("once", Kind.FLAG, "Done once in a run: later steps do without it", heading="done once", minor=True)
 _WHERE = Column("where", Kind.NAME, "Operator, call, kernel or source line")
 
 _FINDINGS = declare(

@@ -29,7 +29,8 @@ _SAY = sentences(
     finding_other="{rule}: {text}",
     price_both="It costs {cost} {per}, of which removing it saves {saving}.",
     price_cost="It costs {cost} {per} ({share}); what removing it saves was not measured.",
-    price_once="Done once: it costs {cost}, and removing it makes no step shorter.",
+    price_once="It is done once: later steps do without it, so there is no saving.",
+    price_unknown="What removing it saves was not measured.",
     price_range="Removing it saves {saving} {per}.",
     together="Together they save {saving} {per} ({share}): less than one by one, as one hides behind another.",
     together_alone="Together they save {saving} {per} ({share}).",
@@ -210,8 +211,11 @@ def price(one: Finding, setting: Setting) -> Iterator[Message]:
     """What it costs and saves, where that is more than one number; else nothing."""
     cost, saving = cost_of(one), saving_of(one)
     values: list[tuple[str, Kind, Value]] = [("cost", Kind.DURATION, cost), ("saving", Kind.DURATION, saving)]
-    if one.once and cost is not None:
-        yield Message(_SAY["price_once"], tuple(values[:1]))
+    if one.once:
+        yield Message(_SAY["price_once"])
+    elif saving is None and cost in {each.value for each in one.evidence}:
+        # Its sentence has said what it costs.
+        yield Message(_SAY["price_unknown"])
     elif saving is None and cost is not None:
         share = ("share", Kind.SHARE, share_of(one, setting.step))
         yield Message(_SAY["price_cost"], (values[0], share))
