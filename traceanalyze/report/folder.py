@@ -45,7 +45,7 @@ def _named(reports: Sequence[Report], texts: Texts) -> Iterator[tuple[str, Table
     for number, report in enumerate(reports, start=1):
         run = f"{number}_{_safe(report.name)}_" if len(reports) > 1 else ""
         if report.said:
-            yield run, as_table(report.findings_in(texts))
+            yield run, as_table(report.findings_in(texts.language))
         for table in report.summary:
             yield run, table
         for index, rank in enumerate(report.ranks):

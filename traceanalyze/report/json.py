@@ -48,7 +48,7 @@ def _report(report: Report, texts: Texts) -> Json:
         "tables": {table.key: _table(table, formatter) for table in report.summary},
         "remarks": {key: _messages(found, formatter) for key, found in report.remarks.items()},
         "in_detail": list(report.focus),
-        "findings": [one.as_json() for one in report.findings_in(texts)],
+        "findings": [one.as_json() for one in report.findings_in(texts.language)],
         "ranks": [_rank(rank, texts) for rank in report.ranks],
     }
 

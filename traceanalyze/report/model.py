@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from traceanalyze.analyses.results import RankAnalysis
-from traceanalyze.locales import Texts, texts
+from traceanalyze.locales import LANGUAGES, Texts, texts
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.finding import Finding, Saving
@@ -127,14 +127,15 @@ class Report:
     said: tuple[Said, ...] = field(default=(), repr=False)
     """Everything that was found, on any rank and about all of them, before a language is chosen."""
 
-    def findings_in(self, words: Texts) -> tuple[Finding, ...]:
-        """Everything that was found, in a language; what is worth most first."""
+    def findings_in(self, language: str) -> tuple[Finding, ...]:
+        """Everything that was found, in a language by its code; what is worth most first."""
+        words = texts(language)
         return tuple(one.in_words(words) for one in self.said)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Everything that was found, in English; what is worth most first."""
-        return self.findings_in(texts())
+        return self.findings_in(LANGUAGES[0])
 
     @property
     def tables(self) -> Mapping[str, Table]:

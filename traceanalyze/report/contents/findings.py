@@ -25,8 +25,8 @@ _GRADE = Column(
     "High from 20 % of the step, medium from 5 %, of those without a saving by the rule; and whether it is certain",
     heading="severity",
 )
-_LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", minor=True)
-_ONCE = Column("once", Kind.FLAG, "Done once in a run: later steps do without it", heading="done once", minor=True)
+_LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", machine=True)
+_ONCE = Column("once", Kind.FLAG, "Done once in a run: later steps do without it", machine=True)
 _WHERE = Column("where", Kind.NAME, "Operator, call, kernel or source line")
 
 _FINDINGS = declare(

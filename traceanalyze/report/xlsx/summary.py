@@ -109,6 +109,7 @@ def write_summary(book: Book, run: RunPlan) -> None:
             for sentence in rank.report.verdict:
                 page.sentence(rank.formatter.message(sentence))
         _split(page, rank)
+        _findings(page, rank)
         _figures(page, rank)
         _quality(page, rank)
     _contents(page, run)
@@ -143,6 +144,22 @@ def _split(page: Page, rank: RankPlan) -> None:
         chart = step_chart(book, split, steps, page.widths)
         if chart is not None:
             insert(page, chart, book.words["step_chart"])
+
+
+_SHOWN = 5
+"""Findings on the first sheet."""
+
+
+def _findings(page: Page, rank: RankPlan) -> None:
+    """What costs most in words; all of it has a sheet of its own."""
+    sheet = rank.sheet("findings")
+    if sheet is None:
+        return
+    page.section(sheet.formatter.title(sheet.table))
+    rules = sheet.table.column("rule_id")
+    told = [one.in_words(page.book.texts) for one in rank.report.said]
+    for one in [one for one in told if one.rule in rules][:_SHOWN]:
+        page.sentence(f"{one.grade} · {one.title}: {one.sentence} {one.price}".strip())
 
 
 def write_small(page: Page, sheet: Sheet, fields: Sequence[Field], meanings: Sequence[str] = ()) -> int:
