@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import NEED_CALLS
 
 
 def suspected(duration):
@@ -199,3 +201,23 @@ def test_what_is_worst_comes_first():
     levels = [check.level for check in steps(*[100] * 7, kernels=(5, 0, 5)).analyze().checks]
     assert levels == sorted(levels, reverse=True)
     assert len(set(levels)) == 3
+
+
+def test_a_runtime_whose_calls_nobody_knows_leaves_sync_and_launches_not_measured():
+    """As an Intel XPU has it: 0 would say that the host never waited. One call of a known name makes it known."""
+    b = TraceBuilder()
+    b.step(1, 0, 400)
+    for at in (0, 100):
+        b.launch(at, 10, at + 20, 30, api="urEnqueueKernelLaunch")
+        b.api("urQueueFinish", at + 12, 40)
+        b.op("aten::mm", at + 60, 10)
+    why, found = NotMeasured("unknown_runtime"), b.analyze()
+    assert {found.idle.missing[cause] for cause in NEED_CALLS} == {why}
+    split = {row.part: row.mean_ns for row in found.records("split")}
+    assert (split["sync"], split["dispatch"], split["data_loading"], split["compute"]) == (why, why, 0, 60_000)
+    (launches,) = found.records("launches")
+    assert (launches.linked, launches.late, launches.delay_p50_ns) == (2, why, why)
+    assert found.tables["sync_points"].absent == found.tables["step_launches"].absent == why
+    assert checks(b)["unknown_runtime"] == ("WARN", "urEnqueueKernelLaunch, urQueueFinish")
+    b.api("cudaGetDevice", 390, 1)
+    assert b.analyze().idle.missing == {}

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.host.clocks import Placed, on_host_clock
+from traceanalyze.analyses.host.clocks import APART_SHARE, Placed, on_host_clock
 from traceanalyze.analyses.host.events import ApiCalls, api_calls
 from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, launching_ops, only_queue
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
@@ -19,7 +19,7 @@ from traceanalyze.analyses.steps.partition import ClassSets, class_sets
 from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import event_kind, is_annotation_op
+from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind, Mode
@@ -72,10 +72,26 @@ class Context:
         """Device events."""
         return self._placed.device
 
+    @cached_property
+    def doubt(self) -> str | None:
+        """Why nothing can be told from launches (delays, queue depths, which came late), None if it can.
+
+        Clocks that could not be put right; or calls of a runtime that is not known, so that launches are not either.
+        """
+        if not all(clock.moved for clock in self.trace.clocks or ()):
+            return "clocks_disagree"
+        foreign = self.trace.origin.format != "ascend" and len(self.calls) > 0
+        known = foreign and self.trace.strings.matches(self.calls.name, is_known_runtime).any()
+        return "unknown_runtime" if foreign and not known else None
+
     @property
-    def clocks_agree(self) -> bool:
-        """Whether delays, queue depths and late launches can be told: every clock that was off could be put right."""
-        return all(clock.moved for clock in self.trace.clocks or ())
+    def doubt_of_idle(self) -> str | None:
+        """Why nothing tells what the host did while the device was idle, and what its waiting cost; None if it does.
+
+        So much starts before its launch that the clocks have nothing to do with each other.
+        """
+        apart = any(not clock.moved and clock.share > APART_SHARE for clock in self.trace.clocks or ())
+        return self.doubt if apart or self.doubt == "unknown_runtime" else None
 
     @cached_property
     def calls(self) -> ApiCalls:

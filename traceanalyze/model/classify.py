@@ -211,6 +211,14 @@ def api_class(name: str) -> tuple[ApiClass, SyncKind]:
     return ApiClass.COPY if _COPY.match(name) else ApiClass.OTHER, SyncKind.NONE
 
 
+_KNOWN_RUNTIME = regex(r"cuda|cu[A-Z]|hip|acl|INVALID|\w+@|Enqueue|Dequeue")
+
+
+def is_known_runtime(name: str) -> bool:
+    """Whether a call is one of a runtime whose calls `api_class` knows by name; of others nobody knows which wait."""
+    return _KNOWN_RUNTIME.match(name) is not None
+
+
 def is_async_copy(name: str) -> bool:
     """An asynchronous copy call, which can still block in effect."""
     return _ASYNC_COPY.match(name) is not None

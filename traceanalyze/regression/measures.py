@@ -144,6 +144,8 @@ def _sync_cost(rank: RankSteps) -> NDArray[np.float64] | NotMeasured:
     context = rank.side.context
     if len(context.calls) == 0:
         return NotMeasured("no_api")
+    if context.doubt_of_idle is not None:
+        return NotMeasured(context.doubt_of_idle)
     sync = np.flatnonzero(context.once(is_sync_call))
     analysed, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     cost, _ = idle_caused(sync, context.calls, context.once(idle_gaps), analysed)
@@ -182,6 +184,8 @@ def _calls(rank: RankSteps) -> Values:
     names = ("launch.count", "sync.count", "alloc.device_malloc.count", "alloc.device_free.count")
     if len(calls) == 0:
         return dict.fromkeys(names, NotMeasured("no_api"))
+    if context.doubt == "unknown_runtime":
+        return dict.fromkeys(names, NotMeasured(context.doubt))
     step = rank.of_host(calls.start)
     lookup = context.trace.strings.lookup
     malloc = lookup(calls.name, lambda name: bool(_MALLOC.search(name))).astype(np.bool_)

@@ -18,6 +18,9 @@ from traceanalyze.model.vocabulary import EventKind
 
 EARLY_SHARE = 0.001
 """Clocks agree while no more of the linked events start before their launch (definitions §14, Q04)."""
+APART_SHARE = 0.05
+"""With more than this, clocks that cannot be moved have nothing to do with each other; with less, single launches are
+not those of their events (definitions §14, Q04)."""
 MOST_NS = 10_000_000
 """A clock that is off by so much or more cannot be told from launches that are not those of their events."""
 DRIFT_NS = 10_000

@@ -56,5 +56,5 @@ def op_kernels(context: Context) -> Table:
         count=count,
         device_time_ns=pairs.sum(work.time[known]),
         op_to_launch_ns=pairs.sum(launched - nested.start[op]) // count,
-        launch_to_kernel_ns=to_kernel if context.clocks_agree else NotMeasured("clocks_disagree"),
+        launch_to_kernel_ns=to_kernel if context.doubt is None else NotMeasured(context.doubt),
     ).sort("-device_time_ns", "op", "kernel")

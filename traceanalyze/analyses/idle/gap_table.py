@@ -138,8 +138,8 @@ _TRIGGERS = ("sync_drained", "no_next_event", "no_launch_record", "launched_late
 
 def _triggers(context: Context, gap: NDArray[np.int64]) -> list[str] | NotMeasured:
     """Why each of the gaps ended when it did: the first that is true."""
-    if not context.clocks_agree:
-        return NotMeasured("clocks_disagree")
+    if context.doubt is not None:
+        return NotMeasured(context.doubt)
     gaps = context.once(idle_gaps)
     cases = (
         context.once(sync_costs).drained[gap],

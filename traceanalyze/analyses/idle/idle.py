@@ -102,9 +102,15 @@ def idle_pieces(context: Context) -> Pieces:
     nowhere = np.full(len(rest.gap), -1, np.int64)
     untraced = Pieces(rest.start, rest.end, np.full(len(rest.gap), Cause.UNTRACED, np.uint8), rest.gap, nowhere)
     joined = Pieces(*(np.concatenate(column) for column in zip(*parts, *found, untraced, strict=True)))
-    if not context.clocks_agree:
-        joined.cause[np.isin(joined.cause, NEED_CLOCKS)] = Cause.UNTRACED
+    joined.cause[np.isin(joined.cause, _doubted(context))] = Cause.UNTRACED
     return _rows(joined, np.argsort(joined.start, kind="stable"))
+
+
+def _doubted(context: Context) -> tuple[Cause, ...]:
+    """Causes that are not to be told from this recording although it has calls."""
+    if context.doubt_of_idle is None:
+        return () if context.doubt is None else NEED_CLOCKS
+    return NEED_CALLS if context.doubt_of_idle == "unknown_runtime" else (*NEED_CALLS, *NEED_HOST_OPS)
 
 
 def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool_]) -> Pieces:
@@ -230,8 +236,8 @@ def idle_causes(context: Context) -> IdleCauses:
         missing |= dict.fromkeys(NEED_CALLS, NotMeasured("no_api"))
     elif context.queue_only:
         missing |= dict.fromkeys(NEED_RUNTIME, NotMeasured("no_cann_calls"))
-    if not context.clocks_agree:
-        missing = dict.fromkeys(NEED_CLOCKS, NotMeasured("clocks_disagree")) | missing
+    if context.doubt is not None:
+        missing = dict.fromkeys(_doubted(context), NotMeasured(context.doubt)) | missing
     if len(context.host_rows) == 0:
         missing |= dict.fromkeys(NEED_HOST_OPS, NotMeasured("no_host_ops"))
     return IdleCauses(by_step, missing)

@@ -158,19 +158,19 @@ def launches(context: Context) -> Table:
         }
         if idle_time:
             row["idle_queue_empty"] = 1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
-    unknown = NotMeasured("no_linked_launches" if context.clocks_agree else "clocks_disagree")
+    unknown = NotMeasured(context.doubt or "no_linked_launches")
     return LAUNCHES.fill_records([{key: unknown if row.get(key) is None else row[key] for key in LAUNCHES.keys}])
 
 
 def median_depth(context: Context) -> float | None:
-    """Events that half of all launches find waiting before them; None where the clocks of host and device disagree."""
-    return _of_all(context.once(launch_queue).depth, 50) if context.clocks_agree else None
+    """Events that half of all launches find waiting before them; None where launches are in doubt."""
+    return _of_all(context.once(launch_queue).depth, 50) if context.doubt is None else None
 
 
 def ended_late(context: Context) -> NDArray[np.bool_] | None:
-    """Gaps that a device event ended that was launched after they began; None where the clocks disagree."""
+    """Gaps that a device event ended that was launched after they began; None where launches are in doubt."""
     gaps = context.once(idle_gaps)
-    return (gaps.call >= 0) & (gaps.launch_start >= gaps.start) if context.clocks_agree else None
+    return (gaps.call >= 0) & (gaps.launch_start >= gaps.start) if context.doubt is None else None
 
 
 def _of_all(values: NDArray[np.int64], q: int, *, between: bool = True) -> float | None:
@@ -258,8 +258,8 @@ def step_launches(context: Context) -> Table:
     if not linked.any():
         return _STEP_LAUNCHES.missing("no_linked_launches" if len(context.calls) else "no_api")
     ended = ended_late(context)
-    if ended is None:
-        return _STEP_LAUNCHES.missing("clocks_disagree")
+    if context.doubt is not None or ended is None:
+        return _STEP_LAUNCHES.missing(context.doubt or "no_linked_launches")
     queue, starts = context.once(launch_queue), device.start
     delays = _by_step(steps, starts[queue.good], np.maximum(starts[queue.good] - context.launch_end[queue.good], 0))
     depths = _by_step(steps, starts[queue.event], queue.depth)

@@ -139,12 +139,15 @@ def sync_points(context: Context) -> Table:
     """Places where the host waits for the device: operator, Python frame and call; costliest first."""
     if len(context.calls) == 0:
         return SYNC_POINTS.missing("no_api")
+    if context.doubt == "unknown_runtime":
+        return SYNC_POINTS.missing(context.doubt)
     return _suspected(context) if context.queue_only else _sites(context)
 
 
 def _sites(context: Context) -> Table:
     """Calls under one operator instance are one point, points of one place one site."""
     calls, text, costs = context.calls, context.trace.strings.text, context.once(sync_costs)
+    doubt = context.doubt_of_idle and NotMeasured(context.doubt_of_idle)
     last = context.once(last_launch)
     points: dict[int, list[int]] = defaultdict(list)
     op_row, op_name, user_frame = locate(context, calls.track[costs.call], calls.start[costs.call])
@@ -166,7 +169,7 @@ def _sites(context: Context) -> Table:
             "kind": _kind(context, int(at[0])),
             "count": len(instances),
             "blocked_ns": int((calls.end[at] - calls.start[at]).sum()),
-            "idle_caused_ns": NotMeasured("terminal_sync") if terminal else int(costs.idle[every].sum()),
+            "idle_caused_ns": NotMeasured("terminal_sync") if terminal else doubt or int(costs.idle[every].sum()),
             "data_dependent": op is not None and is_data_dependent(op),
             "frame": frame,
         }

@@ -56,6 +56,9 @@ _SAY = sentences(
     computes_on_host="No device events, and no sign of a device: the program computed on the host.",
     no_device_events="No device events: device times are not measured.",
     no_api="No runtime calls: sync points, launches and dispatch are not measured.",
+    unknown_runtime=(
+        "Nobody knows what the runtime's calls ({names}) do: sync points, launches and dispatch are not measured."
+    ),
     no_host_ops="No host operators: idle time cannot be laid to operators.",
     no_python="No Python stacks: source lines are not named.",
     no_memory="No memory events.",
@@ -200,6 +203,9 @@ def _absent(context: Context) -> Iterator[Check]:
         yield Check("Q05", Level.WARN, _SAY["no_device_events"])
     if EventKind.API not in present:
         yield Check("Q05", Level.WARN if len(context.device) else Level.INFO, _SAY["no_api"])
+    elif context.doubt == "unknown_runtime":
+        told = _list(list(context.trace.strings.texts(distinct(context.calls.name))))
+        yield Check("Q05", Level.WARN, _SAY["unknown_runtime"], (("names", told),))
     if EventKind.HOST_OP not in present:
         yield Check("Q05", Level.INFO, _SAY["no_host_ops"])
     if EventKind.PYTHON not in present and "stack" not in context.trace.events.fields:

@@ -289,8 +289,8 @@ def path_lacks(context: Context) -> NotMeasured | None:
     time = device.end - device.start
     if time[inside & (link >= 0)].sum() < LINKED_SHARE * time[inside].sum():
         return NotMeasured("few_linked_launches")
-    if not context.clocks_agree:
-        return NotMeasured("clocks_disagree")
+    if context.doubt is not None:
+        return NotMeasured(context.doubt)
     streams = distinct(lane_key(device.device[inside], device.stream[inside]))
     if len(streams) > 1 and len(sync_records(context).kind) == 0:
         return NotMeasured("no_stream_waits")

@@ -131,6 +131,7 @@ REASONS = {
     "no_collective_metadata": "collectives were recorded without their description",
     "no_bus_bandwidth": "has no meaning for this collective",
     "clocks_disagree": "the clocks of host and device disagree",
+    "unknown_runtime": "the runtime's calls have names that are not known: which of them launch or wait is not told",
     "no_shapes": "shapes were not recorded",
     "no_op_arguments": "plain arguments (stride, mask) were not recorded",
     "no_formula": "this case has no formula",

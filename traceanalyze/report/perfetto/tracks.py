@@ -91,6 +91,8 @@ def sync_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasu
     calls, strings = context.calls, context.trace.strings
     if len(calls) == 0:
         return NotMeasured("no_api")
+    if context.doubt_of_idle is not None:
+        return NotMeasured(context.doubt_of_idle)
     costs = context.once(sync_costs)
     sync, cost = costs.call, costs.idle
     # Nothing after the last launch has a cost, as in the table.
@@ -196,8 +198,8 @@ def queue_counter(context: Context, terms: Mapping[str, str]) -> Counter | NotMe
     device, link = context.device, context.link
     if len(context.calls) == 0:
         return NotMeasured("no_api")
-    if not context.clocks_agree:
-        return NotMeasured("clocks_disagree")
+    if context.doubt is not None:
+        return NotMeasured(context.doubt)
     sound = (link >= 0) & (device.start >= context.launch_start)
     queued = np.flatnonzero(sound & (device.device == context.devices[0]))
     # Device events are sorted by start, so the first of equal keys is the one that starts first.

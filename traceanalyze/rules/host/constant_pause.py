@@ -21,7 +21,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     },
     evidence={"typical": "typical length"},
     confidence=Confidence.MEDIUM,
-    needs="DO",
+    needs="DLO",
     host="O",
     advice_texts={
         "find_pause": (

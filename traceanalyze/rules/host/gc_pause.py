@@ -35,7 +35,7 @@ from traceanalyze.rules.rule import (
         ),
     },
     confidence=Confidence.MEDIUM,
-    needs="DO",
+    needs="DLO",
     host="O",
     advice_texts={
         "freeze_gc": "gc.freeze() once after the set-up, and higher thresholds: gc.set_threshold(100_000, 50, 100).",
