@@ -422,7 +422,7 @@ FIRES = {
             each=1500,
             first=(100, 1600),
             look=(100, 1600),
-            options={"share": (0.1, 1, 1.01), "least_us": (10, 1500, 1501)},
+            options={"share": (0.1, 1, 1.01), "least_us": (10, 1500, 1501), "filled": (0.75, 0.301, 0.3)},
         )
     ],
     "KRN112": [
@@ -577,7 +577,7 @@ SILENT = {
         steps([BIG, CONTIGUOUS]),
         steps([mm(3600), Run("aten::copy_", 50, kernel="copy", under="aten::_to_copy")]),
     ],
-    "KRN111": [steps([grid(1.0)]), steps([grid(0.2, 5)] * 50)],
+    "KRN111": [steps([grid(1.0)]), steps([grid(0.2, 5)] * 50), steps([grid(108 / 132)])],
     "KRN112": [steps([BIG, GATHER]), steps([mm(1000), Run("aten::embedding", 300), SCATTER])],
     "KRN113": [steps([BIG, cumsum(65536)]), steps([BIG, cumsum(1024, FP)])],
     "KRN114": [checkpointed(1000, 75 * 2**30), checkpointed(100, 30 * 2**30)],

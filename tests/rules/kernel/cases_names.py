@@ -24,7 +24,34 @@ def of(saving, bound, part=1.0, **more):
     return {"saving": saving, "bound": bound, "evidence": {"time": 2000, "part": part, "count": 4}} | more
 
 
+def sparse(shape, *, op="aten::linear", kernel="ampere_bf16_s16816gemm_bf16"):
+    return Run(op, 1500, shape, None, kernel, device={"blocks per SM": 0.3, "grid": [1]})
+
+
+def without_steps(runs):
+    b = steps(runs)
+    b.events = [event for event in b.events if not event["name"].startswith("ProfilerStep")]
+    return b
+
+
+BACKWARD = Run("aten::mm", 100, under="autograd::engine::evaluate_function: MmBackward0")
+FEW = {"severity": "MEDIUM", "count": 4, "ops": ("ampere_bf16_s16816gemm_bf16",), "draws": "compute", "each": 1500}
 FIRES = {
+    "KRN111": [
+        Fires(
+            steps(runs),
+            saving=525,
+            bound=1050,
+            evidence={"time": 1500, "part": part, "filled": 0.3, "count": 4},
+            **FEW,
+            first=(100, 1600),
+            look=(100, 1600),
+        )
+        for runs, part in (
+            ([sparse([[2, 64, 64], [64, 64]])], 1),
+            ([sparse([[1, 64, 64], [64, 64]]), BACKWARD], 0.9375),
+        )
+    ],
     "KRN101": [
         # 156 over 19.5 TFLOPS by the data sheet, of which 0.4 is taken; 16 times in 16 bits.
         Fires(steps([product("ampere_sgemm_128x64_tn")]), **of(1375, 1875), **PRODUCT, **FIRST),
@@ -57,6 +84,13 @@ FIRES = {
     ],
 }
 SILENT = {
+    # One request at a time, and persistent kernels.
+    "KRN111": [
+        steps([sparse([[1, 64, 64], [64, 64]])]),
+        steps([sparse([[1, 64, 64], [64, 64]]), sparse([[12, 64, 64]], op="aten::bmm")]),
+        without_steps([sparse(None)]),
+        steps([sparse(None, kernel="sm90_gemm_warpspecialized_persistent")]),
+    ],
     "KRN101": [
         steps([product("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn")]),
         steps([product("volta_sgemm_fp16_128x64_nn")], device=V100),

@@ -2,9 +2,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.work import ratio_argument
+from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model.columns import MISSING
-from traceanalyze.rules.common.computing import compute_finding, computing, part_of_compute
+from traceanalyze.model.vocabulary import Phase
+from traceanalyze.rules.common.computing import (
+    compute_finding,
+    computing,
+    fits,
+    op_text,
+    part_of_compute,
+    shapes_of,
+)
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, UnmeasuredError, rule
+
+_PERSISTENT = r"(?i)persistent|stream_?k|nvjet|ping_?pong"
+"""Kernels that loop over their work with as many blocks as they like."""
 
 
 @rule(
@@ -24,19 +36,27 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Optio
     },
     options={
         "share": (0.10, "msprof-analyze advisor: of compute"),
+        "filled": (
+            0.75,
+            "own: persistent kernels leave some multiprocessors to others, such as 24 of 132 beside DeepEP",
+        ),
         "least_us": (10.0, "own: shorter kernels wait for their launch, not for room"),
     },
 )
 def find(facts: Facts, options: Options) -> Findings:
-    """Kernels have fewer blocks than the device has multiprocessors.
+    """Kernels have far fewer blocks than the device has multiprocessors.
 
     What it finds
         Kernels of 10 µs or more that cannot use the whole device, as they consist of too few blocks.
     Why it costs time
         Multiprocessors without a block do nothing while the others work.
     How it is measured
-        Blocks per multiprocessor below 1 as recorded; on Ascend a block dimension below the number of cores. Their time
-        times the part of the device without a block is the most that can be saved; half of that is the estimate.
+        Blocks per multiprocessor below 0.75 as recorded; on Ascend a block dimension below that part of the number of
+        cores. Kernels that are persistent have about one for each, whatever they work on, and are left out, also by
+        name. So is the inference of single requests, which has no more work to give: no backward pass and no optimizer,
+        and most time in operators on tensors whose first dimension of three or more is 1; without shapes a trace
+        without steps. Their time times the part of the device without a block is the most that can be saved; half of
+        that is the estimate.
     What to do
         Larger shapes or batches, batched instead of single operators, split-K products; work for a second stream.
 
@@ -47,13 +67,36 @@ def find(facts: Facts, options: Options) -> Findings:
     filled = _filled(facts, work.row)
     if filled is None:
         raise UnmeasuredError("no_launch_configuration")
-    chosen = (np.nan_to_num(filled, nan=1.0) < 1) & (work.time >= options.number("least_us") * 1000)
+    if _single_request(facts):
+        return
+    chosen = (np.nan_to_num(filled, nan=1.0) < options.number("filled")) & (
+        work.time >= options.number("least_us") * 1000
+    )
+    chosen &= ~fits(facts, work.name, _PERSISTENT)
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
     time, part = work.time[chosen], filled[chosen]
     evidence = (Evidence("filled", float(np.average(part, weights=time)), "SHARE"),)
     empty = facts.mean(int((time * (1 - part)).sum()))
     yield compute_finding(facts, chosen, bound=empty, codes=work.name, evidence=evidence)
+
+
+def _single_request(facts: Facts) -> bool:
+    """Whether the program infers for one request at a time."""
+    context, work = facts.context, facts.once(computing)
+    if np.isin(context.once(event_phases)[work.event], (Phase.BACKWARD, Phase.OPTIMIZER)).any():
+        return False
+    leading = op_text(facts, "shapes", work.op_row, _leading, 0)
+    leading[fits(facts, work.op_name, "bmm")] = 0  # Heads, not requests.
+    known = leading > 0
+    if not known.any():
+        return not facts.marked
+    return 2 * int(work.time[known & (leading == 1)].sum()) > int(work.time[known].sum())
+
+
+def _leading(text: str) -> int:
+    """First dimension of the first tensor of three or more, 0 for none."""
+    return next((min(shape[0], 2) for shape in shapes_of(text) if len(shape) >= 3), 0)
 
 
 def _filled(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.float64] | None:
