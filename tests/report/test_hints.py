@@ -7,7 +7,7 @@ import pytest
 from traceanalyze.analyses.results import Check
 from traceanalyze.model.table import Column, Kind, Table
 from traceanalyze.model.vocabulary import Level
-from traceanalyze.report.contents.quality import HOST_COMPUTES, findings, hints
+from traceanalyze.report.contents.quality import HOST_COMPUTES, doubts, hints
 
 COLUMNS = (Column("count", Kind.COUNT),)
 TABLES = (
@@ -33,7 +33,7 @@ def test_each_reason_is_named_once_and_only_what_can_be_recorded(checks, expecte
 
 def test_checks_are_shown_worst_first_with_the_kinds_of_their_values():
     values = (("time_ns", 5), ("size_bytes", 6), ("share", 1), ("count", 7), ("ratio", 2), ("name", "x"))
-    found = findings(
+    found = doubts(
         (Check("Q09", Level.INFO, "b"), Check("Q02", Level.WARN, "a", values), Check("Q01", Level.INFO, "c"))
     )
     assert [(one.id, one.level.name) for one in found] == [("Q02", "WARN"), ("Q01", "INFO"), ("Q09", "INFO")]

@@ -8,8 +8,17 @@ from dataclasses import replace
 from traceanalyze.causes.results import Cause, Growth, Postmortem, spans
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
-from traceanalyze.report.contents.findings import BOUND, CONFIDENCE, COST, EVIDENCE, RULE_ID, UNPRICED, evidence_rows
-from traceanalyze.report.contents.words import Said, Setting, name_of, of_memory, sentence_of
+from traceanalyze.report.contents.findings import (
+    BOUND,
+    CONFIDENCE,
+    COST,
+    EVIDENCE,
+    GRADE,
+    RULE_ID,
+    UNPRICED,
+    evidence_rows,
+)
+from traceanalyze.report.contents.words import Said, Setting, grade_of, name_of, of_memory, sentence_of
 from traceanalyze.rules.finding import Confidence, Severity
 
 _SAY = sentences(
@@ -115,10 +124,12 @@ _CAUSES = declare(
     Column("since", Kind.TERM, "In which of the recorded steps it takes 1 % of the step or more"),
     Column("since_step", Kind.TEXT, "The first of them, or the last; else how many of how many", heading="step"),
     Column("part_of", Kind.COUNT, "Number of the cause that is about the same time: the two must not be added"),
+    GRADE,
     Column(
         "severity",
         Kind.TERM,
         "By what the run gains: high from 20 % of the step, medium from 5 %; of memory by its kind",
+        machine=True,
     ),
     RULE_ID,
     Column("where", Kind.NAME, "Operator, call, kernel or source line"),
@@ -136,6 +147,7 @@ _CAUSES = declare(
     ranked=True,
 )
 _OF_CAPTURE = {
+    "grade": "How far it touches the numbers",
     "severity": "How far it touches the numbers",
     "share": "None",
     "amount_bytes": "None",
@@ -183,6 +195,7 @@ def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Valu
             "since": None if onset.kind == "unknown" else f"since_{onset.kind}",
             "since_step": onset.step or (f"{onset.affected}/{onset.steps}" if onset.kind == "some" else None),
             "part_of": None if one.part_of is None else one.part_of + 1,
+            "grade": grade_of(one.severity, Confidence.HIGH if finding is None else finding.confidence),
             "severity": f"severity_{one.severity.name.lower()}",
             "rule_id": (finding.rule if finding else rule_of(title(one))) or None,
             "where": where(one),

@@ -19,7 +19,7 @@ COST = Column(
     Kind.DURATION,
     "Idle or exposed time that it explains, per step, where that is not what it saves",
 )
-_GRADE = Column(
+GRADE = Column(
     "grade",
     Kind.TERM,
     "High from 20 % of the step, medium from 5 %, of those without a saving by the rule; and whether it is certain",
@@ -32,7 +32,7 @@ _WHERE = Column("where", Kind.NAME, "Operator, call, kernel or source line")
 _FINDINGS = declare(
     "findings",
     "Findings",
-    _GRADE,
+    GRADE,
     Column(
         "severity",
         Kind.TERM,
@@ -56,7 +56,7 @@ _FINDINGS = declare(
 _ON_RECORDING = declare(
     "capture_findings",
     "Findings on the recording",
-    replace(_GRADE, meaning="How far it touches the numbers"),
+    replace(GRADE, meaning="How far it touches the numbers"),
     Column("severity", Kind.TERM, "How far it touches the numbers", machine=True),
     RULE_ID,
     Column("finding", Kind.TERM, "What was found"),
@@ -75,7 +75,7 @@ _ON_RECORDING = declare(
 _OF_RANKS = declare(
     "rank_findings",
     "Findings about the ranks",
-    _GRADE,
+    GRADE,
     _FINDINGS["severity"],
     RULE_ID,
     _FINDINGS["finding"],
@@ -173,7 +173,7 @@ def _filled(table: Table, found: Sequence[Said], replayed: tuple[int, int, int] 
 def _row(one: Finding, title: str, step: int) -> dict[str, Value]:
     unpriced = one.saving is None and one.cost is not None and not one.once
     return {
-        "grade": grade_of(one),
+        "grade": grade_of(one.severity, one.confidence),
         "severity": f"severity_{Severity(one.severity or 0).name.lower()}",
         "rule_id": one.rule,
         "finding": title,

@@ -200,11 +200,10 @@ def share_of(one: Finding, step: int) -> float | None:
     return None if amount is None or not step else amount / step
 
 
-def grade_of(one: Finding) -> str:
+def grade_of(severity: Severity | None, confidence: Confidence | None) -> str:
     """Term that says how much it matters, and how sure that is where it is not certain; a note is a note."""
-    severity = Severity(one.severity or 0)
-    sure = "" if severity == Severity.INFO else _SURE[Confidence(one.confidence or 0)]
-    return f"grade_{severity.name.lower()}{sure}"
+    sure = _SURE[confidence or Confidence.LOW] if severity else ""
+    return f"grade_{(severity or Severity.INFO).name.lower()}{sure}"
 
 
 def price(one: Finding, setting: Setting) -> Iterator[Message]:
@@ -277,7 +276,7 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
         share=share_of(found, setting.step),
         severity="note" if not found.severity else found.severity.name.lower(),
         confidence=Confidence(found.confidence or 0).name.lower(),
-        grade=texts.terms[grade_of(found)],
+        grade=texts.terms[grade_of(found.severity, found.confidence)],
         scope=told.Scope(
             found.scope.ranks,
             found.scope.steps or tuple(_steps(spans, setting)),
