@@ -32,6 +32,7 @@ NAMES = {
     "embedding": {"": _ANON + "indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, -2, true>(long)"},
     "embedding_backward": {"": _ANON + "embedding_backward_feature_kernel<c10::BFloat16, float, long>(long*)"},
     "optimizer": {"": _ANON + "multi_tensor_apply_kernel<TensorListMetadata<4>, {}>(int)"},
+    "dequantise": {"": "void kDequantizeBlockwise<__half, 512, 64, 8, 2>(float*, unsigned char*, float*, int, int)"},
     "memset": {"": "Memset (Device)"},
     "all_reduce": {"": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"},
     "reduce_scatter": {"": "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"},
@@ -39,6 +40,11 @@ NAMES = {
 }
 
 
+_COPIES = {
+    "Relayout": _AT + "elementwise_kernel<128, 4, gpu_kernel_impl<at::native::direct_copy_kernel_cuda>>(int)",
+    "Cast": _AT + "unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>(int)",
+}
+"""Element-wise kernels with names of their own."""
 SINGLE = {
     "matmul": {"nvidia": "ampere_sgemm_128x64_tn", "amd": "Cijk_Ailk_Bljk_S_B_Bias_HA_S_SAV_UserArgs_MT64x64x16_SN"},
     "attention": {"nvidia": "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel::Params)"},
@@ -53,6 +59,8 @@ def kernel_name(kind: str, vendor: str, functor: str = "", dtype: str = "") -> s
     """Name of a kernel; `functor` fills the template where it has a place for it."""
     if vendor == "ascend":
         return npu_name(kind, functor)
+    if functor in _COPIES:
+        return _COPIES[functor]
     by_vendor = SINGLE.get(kind, {}) if dtype == "float" and vendor in SINGLE.get(kind, {}) else NAMES[kind]
     return by_vendor.get(vendor, by_vendor.get("", "")).replace("{}", functor)
 
@@ -80,5 +88,6 @@ CLASSES = {
     "DtoH": "copy",
     "memset": "fill",
     "layout": "layout",
+    "dequantise": "elementwise",
 }
 """What each kind of work is for."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from tests.simulate.kernels import kernel_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.simulate.workload import Model
 
 SIZES = {"c10::BFloat16": 2, "float": 4, "long int": 8}
@@ -116,11 +118,13 @@ class Builder:
         x, weight, bias = self.activation(wide), self.tensor(out, wide), self.tensor(out)
         grad = self.tensor(self.tokens, out)
         product = self.matmul(self.tokens, wide, out, bias)
-        forward = Op("aten::linear", (x, weight, bias), (Op("aten::t", (weight,)), product))
+        before = (*preparing(self, x), *dequantised(self, weight))
+        forward = Op("aten::linear", (x, weight, bias), (*before, Op("aten::t", (weight,)), product))
         total = Op(
             "aten::sum", (grad, "[0]", "True", ""), (self.kernel("reduction", grad.elements, grad.bytes, "sum"),)
         )
         backward = (
+            *dequantised(self, weight),
             self.matmul(self.tokens, out, wide),
             self.matmul(out, self.tokens, wide),
             total,
@@ -288,6 +292,40 @@ class Builder:
             logits.bytes,
         )
         return Module("CrossEntropyLoss", "torch/nn/modules/loss.py(1297): forward", (layer,))
+
+
+def preparing(builder: Builder, x: Tensor) -> Iterator[Op]:
+    """Conversions and changes of layout that a linear layer could do without."""
+    moved = builder.kernel("elementwise", 0, 2 * x.bytes, "Relayout")
+    cast = builder.kernel("elementwise", 0, 2 * x.bytes, "Cast")
+    for _ in range(builder.model.casts):
+        copied = Op("aten::copy_", (x, x), (cast,))
+        yield Op("aten::to", (x,), (Op("aten::_to_copy", (x,), (Op("aten::empty_strided"), copied)),))
+    for _ in range(builder.model.relayouts):
+        copied = Op("aten::copy_", (x, x), (moved,))
+        yield Op("aten::contiguous", (x,), (Op("aten::clone", (x,), (Op("aten::empty_like", (x,)), copied)),))
+
+
+def dequantised(builder: Builder, weight: Tensor) -> tuple[Op, ...]:
+    """What a weight of 4 bits goes through before a product: its scales, itself, and a cast."""
+    if not builder.model.quantized:
+        return ()
+    scales = Tensor((weight.elements // 64,), "float")
+    filled = builder.kernel("elementwise", 0, weight.bytes, "FillFunctor")
+    add = builder.kernel("elementwise", scales.elements, 2 * scales.bytes, "CUDAFunctor_add")
+    decoded = builder.kernel("dequantise", weight.elements, weight.bytes * 5 // 4)
+    cast = builder.kernel("elementwise", 0, 2 * weight.bytes, "Cast")
+    inside = (
+        Op(
+            "aten::zeros_like",
+            (weight,),
+            (Op("aten::zero_", (weight,), (Op("aten::fill_", (weight, "0"), (filled,)),)),),
+        ),
+        Op("aten::add_", (scales, scales), (add,)),
+        decoded,
+        Op("aten::to", (weight,), (Op("aten::_to_copy", (weight,), (Op("aten::copy_", (weight, weight), (cast,)),)),)),
+    )
+    return (Op("MatMul4Bit", (weight,), inside),)
 
 
 def layers_of(module: Module) -> list[Layer]:

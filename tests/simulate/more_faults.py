@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tests.simulate.program_faults import PROGRAM
 from tests.simulate.workload import MS, US
 
 if TYPE_CHECKING:
@@ -121,5 +122,6 @@ MORE: dict[str, Apply] = {
     "scalar_kernel": _scalar_kernel,
     "late_batches": _late_batches,
     "late_host": _late_host,
+    **PROGRAM,
 }
 """By name. Where the size changes the amount of work, the workload without the fault must be given that size, too."""

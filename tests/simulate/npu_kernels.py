@@ -34,6 +34,7 @@ _KERNELS = {
     "loss_backward": _aclnn("NLLLossBackward", "NLLLossGrad"),
     "embedding": _aclnn("IndexSelect", "GatherV2"),
     "embedding_backward": NpuKernel("EmbeddingDenseGrad", "EmbeddingDenseGrad1", "EmbeddingDenseGrad", "AI_CPU"),
+    "dequantise": _aclnn("AscendAntiQuant", "AscendAntiQuant"),
     "memset": _aclnn("InplaceZero", "ZerosLike"),
     "layout": NpuKernel("TransData", "trans_TransData_0", "TransData", "AI_VECTOR_CORE"),
 }
@@ -47,6 +48,9 @@ _FUNCTORS = {
     "AddcmulFunctor": _aclnn("InplaceAddcmul", "Addcmul"),
     "SqrtFunctor": _aclnn("Sqrt", "Sqrt"),
     "AddcdivFunctor": _aclnn("InplaceAddcdiv", "Addcdiv"),
+    "FillFunctor": _aclnn("InplaceFillScalar", "Fill"),
+    "Cast": _aclnn("Cast", "Cast"),
+    "Relayout": _aclnn("InplaceCopy", "Transpose"),
     "FusedAdamMathFunctor": _aclnn("ApplyAdamWV2", "ApplyAdamWV2"),
     "Foreach_mul_Functor": _aclnn("ForeachMulScalar", "ForeachMulScalar"),
     "Foreach_lerp_Functor": _aclnn("ForeachLerpScalar", "ForeachLerpScalar"),

@@ -14,6 +14,7 @@ import pytest
 
 from tests.simulate.npu_kernels import described
 from tests.simulate.pair import DIFFERENCES, Difference, device_time, pair
+from tests.simulate.recorded import as_recorded
 from tests.simulate.schedule import DEQUEUE
 from tests.simulate.simulate import simulate
 from tests.simulate.truth.windows import parts
@@ -21,7 +22,6 @@ from tests.simulate.two_npus import TWO_NPUS
 from tests.simulate.workload import US, Loader, Model, Ranks, Recording, Script, TaskQueue, Workload
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
-from tests.simulate.writers.behind import on_own_clock
 from tests.simulate.writers.kineto import BASE
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def test_level_0_has_no_calls_and_no_planes(tmp_path: Path) -> None:
 def test_a_device_whose_clock_is_behind_tells_of_work_before_its_launch() -> None:
     schedule = simulate(replace(TWO_NPUS, recording=Recording(behind=20_000)))[0]
     late = [work.start - work.call.start for work in schedule.works if work.call is not None]
-    told = [work.start - work.call.start for work in on_own_clock(schedule).works if work.call is not None]
+    told = [work.start - work.call.start for work in as_recorded(schedule).works if work.call is not None]
     assert min(late) == 0
     assert told == [each - 20_000 for each in late]
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.simulate.collective_tasks import collective_tasks
-from tests.simulate.host import Host
+from tests.simulate.detours import (
+    Collector,
+    compile_model,
+    copy_small_tensors,
+    fill_the_cache_anew,
+    finish_earlier_work,
+    run_slow_operator,
+)
+from tests.simulate.graph import GraphHost, Node
 from tests.simulate.loader import Workers
 from tests.simulate.meeting import Meeting, Met
 from tests.simulate.memory import Allocator
@@ -42,7 +50,7 @@ class Training:
 
     def __init__(self, workload: Workload, rank: int) -> None:
         self.workload = workload
-        self.host = (NpuHost if workload.device.vendor == "ascend" else Host)(workload, rank)
+        self.host = (NpuHost if workload.device.vendor == "ascend" else GraphHost)(workload, rank)
         self._builder = Builder(workload.model, workload.device.vendor)
         self._network, self._loss = self._builder.network(), self._builder.loss()
         self._layers = [*layers_of(self._network), *layers_of(self._loss)]
@@ -55,6 +63,9 @@ class Training:
         self._sequence = 100
         self._bucket: list[Tensor] = []
         self._reduces = True
+        self._nodes: list[Node] = []
+        self._recording = False
+        self._collector = Collector(self.host, 2 * len(self._layers))
         ranks = workload.ranks
         self._pause = workload.script.pause + (ranks.slow_pause if rank == ranks.slow_rank else 0)
 
@@ -67,21 +78,14 @@ class Training:
         host.record()
         self._collectives = 0
         host.python()
-        self._leftover(workload.recording.leftover)
+        finish_earlier_work(host, self._builder, workload.recording.leftover)
+        self._recording = True
         with self._frame("train.py(58): <module>"), self._frame("train.py(31): train"):
             for number in range(workload.first_step, workload.first_step + workload.steps):
                 yield from self._step(number)
                 host.spend(workload.tick)
         host.python()
         host.synchronize("cudaDeviceSynchronize", host.launched_done())
-
-    def _leftover(self, duration: int) -> None:
-        if duration:
-            kernel = self._builder.kernel("elementwise", 0, 65_536, "MulFunctor")
-            start = self.host.now
-            end = self.host.streams.run(COMPUTE, start, on_grid(duration, self.workload.tick))
-            found = Work("compute", kernel.kind, kernel.name, COMPUTE, start, end, None, None, "unknown", linked=False)
-            self.host.schedule.works.append(found)
 
     def _step(self, number: int) -> Generator[Meeting, Met, None]:
         host, script = self.host, self.workload.script
@@ -94,16 +98,8 @@ class Training:
             self._load()
             with self._frame("train.py(41): step"):
                 self._to_device()
-                self._zero_grad()
-                for micro in range(script.micro_steps):
-                    self._reduces = micro == script.micro_steps - 1 or not script.no_sync
-                    ran = self._forward()
-                    self._read_loss(script.items)
-                    host.spend(self._pause)
-                    search_unused(host)
-                    yield from self._backward(ran)
-                read_norm(host, self._builder, self._parameters)
-                yield from self._optimize()
+                copy_small_tensors(host, script.small_copies)
+                yield from self._train(len(host.schedule.steps), recorded=self._recording)
                 for _ in range(script.device_syncs):
                     with self._frame("torch/cuda/__init__.py(1040): synchronize"):
                         host.synchronize("cudaDeviceSynchronize", host.launched_done())
@@ -111,6 +107,40 @@ class Training:
                 with self._frame("torch/cuda/memory.py(222): empty_cache"):
                     self._memory.empty()
         host.schedule.steps.append(Step(number, start, host.now))
+
+    def _train(self, step: int, *, recorded: bool) -> Generator[Meeting, Met, None]:
+        """From the batch to the new weights; `step` counts from 0."""
+        host, script = self.host, self.workload.script
+        compiling = script.compile_again if step % 2 else script.compile_once if recorded and step == 0 else 0
+        if compiling:
+            compile_model(host, compiling)
+        self._collector.begin(step)
+        fill_the_cache_anew(host, self._memory, script.churn)
+        capturing = not self._nodes and script.graph == ("within" if recorded else "before")
+        if capturing and isinstance(host, GraphHost):
+            with host.capture(self._nodes):
+                yield from self._iterate()
+        if self._nodes and isinstance(host, GraphHost):
+            host.replay(self._nodes)
+            self._read_loss(script.items)
+            host.spend(self._pause)
+        else:
+            yield from self._iterate()
+
+    def _iterate(self) -> Generator[Meeting, Met, None]:
+        host, script = self.host, self.workload.script
+        self._zero_grad()
+        for micro in range(script.micro_steps):
+            self._reduces = micro == script.micro_steps - 1 or not script.no_sync
+            ran = self._forward()
+            yield from self._reduce_metric()
+            if not script.graph:
+                self._read_loss(script.items)
+                host.spend(self._pause)
+            search_unused(host)
+            yield from self._backward(ran)
+        read_norm(host, self._builder, self._parameters)
+        yield from self._optimize()
 
     def _frame(self, name: str) -> AbstractContextManager[None]:
         return self.host.frame(name, user=name.startswith(("train.py", "model.py")))
@@ -196,17 +226,28 @@ class Training:
                 self.host.python()
                 if isinstance(each, Module):
                     self._module(each, counts, ran)
+                    if module.kind == "Attention" and each is module.inside[0] and self.workload.script.slow_op:
+                        run_slow_operator(self.host, self._builder, self.workload.script.slow_op)
                 else:
                     ran.append(self._layer(each))
         self.host.module = before
 
     def _layer(self, layer: Layer) -> _Ran:
         self._sequence += 1
+        self._collector.pass_by()
         with self.host.op(layer.forward.name, layer.forward.inputs) as found:
             found.sequence = self._sequence
             block = self._memory.allocate(layer.keeps)
             run_inside(self.host, layer.forward)
         return _Ran(layer, found, block)
+
+    def _reduce_metric(self) -> Generator[Meeting, Met, None]:
+        script = self.workload.script
+        if script.metric and self.workload.ranks.count > 1:
+            with self._frame("train.py(25): mean_over_ranks"):
+                yield from self._collective("all_reduce", script.metric // 2, script.metric // 2)
+                if script.metric_waits:
+                    self.host.make_wait(COMPUTE, COMM)
 
     def _read_loss(self, times: int) -> None:
         for _ in range(times):
@@ -223,6 +264,7 @@ class Training:
         with self._phase("backward"), self._frame("torch/_tensor.py(581): backward"), host.on(AUTOGRAD):
             for each in reversed(ran):
                 host.python()
+                self._collector.pass_by()
                 host.module = each.op.module
                 self._node(each)
                 self._memory.free(each.block)

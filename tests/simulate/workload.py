@@ -22,6 +22,12 @@ class Model:
     """`fused`, or `plain`: products, scaling and softmax one after the other."""
     activation: int = 1
     """Kernels that the activation function takes; several, where it is written out in operators."""
+    casts: int = 0
+    """Conversions of the input before every linear layer."""
+    relayouts: int = 0
+    """Copies of the input into another layout before every linear layer."""
+    quantized: bool = False
+    """Weights are stored in 4 bits: dequantised and cast before every product with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,24 @@ class Script:
     """Forward and backward passes before the optimizer's step."""
     no_sync: bool = True
     """Gradients are reduced in the last of them only."""
+    collections: int = 0
+    """Python collects garbage in two of three steps, anywhere in them; that takes about so long."""
+    compile_once: int = 0
+    """The first recorded step compiles the model for so long."""
+    compile_again: int = 0
+    """Every other step compiles it for so long."""
+    slow_op: int = 0
+    """An operator of every attention block, launched from Python, keeps the host for so long."""
+    small_copies: int = 0
+    """Tensors of a few kB that are copied to the device before the forward pass, each by itself."""
+    churn: int = 0
+    """Segments a step that the allocator must give back to the device, and take anew."""
+    graph: str = ""
+    """Forward, backward and optimizer are one graph, captured `before` or `within` the recording (GPU, one rank)."""
+    metric: int = 0
+    """Bytes of a tensor that ranks reduce between the forward and the backward pass."""
+    metric_waits: bool = False
+    """Compute waits for that at once; else after the backward pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +205,14 @@ class Recording:
     behind: int = 0
     """The clock of the device is so much behind that of the host. Work on an idle stream then begins at its launch, so
     that this is what one finds: from the recording alone, nobody can tell a clock from the time that launches take."""
+    drift: float = 0.0
+    """It falls behind by so many ns more each ns from the begin of the recording on."""
+    cut: int = 0
+    """Nothing is kept that the host began in the first so many ns of the recording."""
+    unmarked: int = 0
+    """So many steps at the begin have no marker."""
+    missing: tuple[int, ...] = ()
+    """Ranks of which there is no recording."""
 
 
 @dataclass(frozen=True, slots=True)

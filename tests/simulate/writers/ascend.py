@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.simulate.recorded import as_recorded
 from tests.simulate.writers.ascend_comm import communication, communication_matrix, step_trace_time
 from tests.simulate.writers.ascend_db import write_analysis, write_profiler
 from tests.simulate.writers.ascend_layouts import AscendLayout
@@ -13,7 +14,6 @@ from tests.simulate.writers.ascend_rank import Rank
 from tests.simulate.writers.ascend_steps import Overlap
 from tests.simulate.writers.ascend_tables import api_statistic, kernel_details, op_statistic, operator_details
 from tests.simulate.writers.ascend_timeline import trace_view
-from tests.simulate.writers.behind import on_own_clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,8 @@ def write_ascend(folder: Path, schedule: Schedule, layout: AscendLayout | None =
     Returns:
         The directory, `rank<r>_ascend_pt`.
     """
-    rank = Rank(on_own_clock(schedule), layout or AscendLayout())
+    schedule = as_recorded(schedule)
+    rank = Rank(schedule, layout or AscendLayout())
     home = folder / f"rank{schedule.rank}_ascend_pt"
     output = home / OUTPUT
     output.mkdir(parents=True)

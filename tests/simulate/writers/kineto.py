@@ -6,9 +6,9 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tests.simulate.recorded import as_recorded
 from tests.simulate.schedule import AUTOGRAD, MAIN, SIDE
 from tests.simulate.writers.arguments import Arguments
-from tests.simulate.writers.behind import on_own_clock
 from tests.simulate.writers.header import header
 from tests.simulate.writers.layouts import TODAY
 
@@ -26,9 +26,9 @@ THREADS = {MAIN: PID, AUTOGRAD: 4300, SIDE: 4317}
 
 def write(schedule: Schedule, layout: Layout = TODAY) -> bytes:
     """The trace file of one rank."""
+    schedule = as_recorded(schedule)
     if layout.whole_us and schedule.workload.tick % 1000:
         raise ValueError("this layout needs a schedule on whole microseconds")
-    schedule = on_own_clock(schedule)
     base = BASE + schedule.rank * schedule.workload.recording.clock_offset
     events = ",\n".join(_Writer(schedule, layout, base).events())
     members = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in header(schedule, layout, base).items()]

@@ -1,0 +1,222 @@
+"""What the tool says of a program against what the simulation without each cause says. All times in ns a step."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import traceanalyze
+from tests.simulate.cost import step_of
+from tests.simulate.matrix.causes import LAUNCHING, Cause, mended
+from tests.simulate.simulate import simulate
+from tests.simulate.workload import Fault, Recording
+from tests.simulate.writers.ascend import write_ascend
+from tests.simulate.writers.kineto import write
+from traceanalyze.analyses.options import Options
+from traceanalyze.pipeline.recordings import analysed_rank
+from traceanalyze.pipeline.run_report import side_by_side
+from traceanalyze.rules.evaluate import plan
+from traceanalyze.rules.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.simulate.matrix.cases import Case
+    from tests.simulate.workload import Workload
+    from traceanalyze.rules.finding import Finding
+
+LEAST = 0.01
+"""Of the step: what costs less needs no finding; the bar on the width of a range, too."""
+ODD = {"behind", "drift", "excerpt", "unmarked"}
+"""Faults of recordings, of which rules about recordings may speak."""
+WIDTH = 0.25
+"""Of the saving, where that is more."""
+TIE = 0.9
+"""Of the largest gain: a cause that is worth as much may come first as well."""
+ROUNDING = 0.002
+"""Of the step: the host's work scatters, by other draws where a cause is gone."""
+
+
+def error(promised: int, true: int, step: int) -> float:
+    """Of a promise, as a part of the true saving; where both are next to nothing, none, and 1 at most."""
+    least = LEAST * step
+    if promised < least and true < least:
+        return 0.0
+    return min(1.0, abs(promised - true) / max(true, least))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One cause of one program."""
+
+    case: str
+    group: str
+    fault: str
+    rules: tuple[str, ...]
+    """That named it."""
+    step: int
+    true: int
+    low: int | None
+    saving: int | None
+    bound: int | None
+
+    @property
+    def told(self) -> bool:
+        return self.saving is not None
+
+    @property
+    def inside(self) -> bool:
+        """Whether the true saving lies in the range; what costs nothing may go untold."""
+        room = ROUNDING * self.step
+        if self.saving is None:
+            return self.true < max(LEAST * self.step, 100_000) + room
+        low, bound = self.low or 0, self.saving if self.bound is None else self.bound
+        return low - room <= self.true <= bound + room
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the range is narrow enough to be of use."""
+        if self.saving is None:
+            return True
+        low, bound = self.low or 0, self.saving if self.bound is None else self.bound
+        return bound - low <= max(WIDTH * self.saving, LEAST * self.step)
+
+    @property
+    def off(self) -> float:
+        """Error of the promise."""
+        return error(self.saving or 0, self.true, self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One program."""
+
+    case: str
+    group: str
+    step: int
+    rows: tuple[Row, ...]
+    first: tuple[str, ...]
+    """Rules that come first, most saving first."""
+    expected: tuple[str, ...]
+    """Causes of which one should; empty: none needs to."""
+    right: bool
+    together: tuple[int, int]
+    """Sum of what is promised for the causes, and the true gain without all of them."""
+    loud: tuple[str, ...]
+    """Findings above a note."""
+    told: tuple[str, ...] = ()
+    """Findings that may name causes without a saving."""
+
+
+def findings(workload: Workload) -> tuple[list[Finding], list[Finding]]:
+    """What the tool says of the run and of each rank, and of the run and the first rank that was recorded."""
+    missing = workload.faults and any(fault.name == "dead_rank" for fault in workload.faults)
+    schedules = simulate(workload)[: -1 if missing else None]
+    with tempfile.TemporaryDirectory() as folder:
+        for schedule in schedules:
+            if workload.device.vendor == "ascend":
+                write_ascend(Path(folder), schedule)
+            else:
+                Path(folder, f"rank{schedule.rank}.json").write_bytes(write(schedule))
+        run = traceanalyze.load(folder)
+    options, rules = Options(), plan()
+    found = side_by_side([analysed_rank(trace, options, rules) for trace in run.traces], rules)
+    across = [] if found.across is None else list(found.across.findings)
+    ranks = [list(one.findings) for one in found.outcomes]
+    return across + [one for rank in ranks for one in rank], across + ranks[0]
+
+
+def judge(case: Case) -> Verdict:
+    """Run it, mend each cause, and all of them."""
+    every, seen = findings(case.workload)
+    step = step_of(case.workload)
+    loud = tuple(_text(one, step) for one in _loud(every) if _unfit(one, case))
+    seen = sorted((one for one in seen if one.saving), key=lambda one: -(one.saving or 0))
+    rows = tuple(_row(case, cause, seen, step) for cause in case.causes)
+    promised, gain = sum(row.saving or 0 for row in rows), 0
+    if case.causes:
+        gain = step - step_of(mended(case.workload, *case.causes))
+    named = [one for one in every if any(one.rule in cause.rules for cause in case.causes)]
+    if case.group in CHECKS:
+        expected, right = tuple(cause.fault for cause in case.causes), CHECKS[case.group](case, every, named)
+    else:
+        expected, right = _first(case, seen, rows, step)
+    return Verdict(
+        case.name,
+        case.group,
+        step,
+        rows,
+        tuple(_text(one, step) for one in seen[:3]),
+        expected,
+        right,
+        (promised, gain),
+        loud,
+        tuple(f"{_text(one, step)} cost {(one.cost or 0) / step:.0%}{' once' * one.once}" for one in named),
+    )
+
+
+def _loud(every: list[Finding]) -> list[Finding]:
+    """Findings above a note."""
+    return [one for one in every if one.severity is not None and one.severity > Severity.INFO]
+
+
+def _unfit(one: Finding, case: Case) -> bool:
+    """Whether a finding is none that a healthy program of this kind, or this kind of recording, deserves."""
+    odd = case.workload.recording != Recording() or any(fault.name in ODD for fault in case.workload.faults)
+    return not (odd and one.rule.startswith("CAP")) and not (case.bound == "host" and one.rule in LAUNCHING)
+
+
+def _text(one: Finding, step: int) -> str:
+    return f"{one.rule} {100 * (one.saving or 0) / step:.0f}%"
+
+
+def _row(case: Case, cause: Cause, seen: list[Finding], step: int) -> Row:
+    true = 0 if cause.special else step - step_of(mended(case.workload, cause))
+    mine = [one for one in seen if one.rule in cause.rules]
+    saving = sum(one.saving or 0 for one in mine) if mine else None
+    low = sum((one.saving or 0) if one.low is None else one.low for one in mine) if mine else None
+    bound = sum((one.saving or 0) if one.bound is None else one.bound for one in mine) if mine else None
+    named = tuple(dict.fromkeys(one.rule for one in mine))
+    return Row(case.name, case.group, cause.fault, named, step, true, low, saving, bound)
+
+
+def _first(case: Case, seen: list[Finding], rows: tuple[Row, ...], step: int) -> tuple[tuple[str, ...], bool]:
+    """Causes that may come first, and whether one of them does."""
+    most = max((row.true for row in rows), default=0)
+    first = seen[0] if seen and (seen[0].saving or 0) >= LEAST * step else None
+    worth = [
+        cause
+        for cause, row in zip(case.causes, rows, strict=True)
+        if row.true >= LEAST * step and row.true >= min(TIE * most, most - LEAST * step)
+    ]
+    names = tuple(cause.fault for cause in worth)
+    if first is None:
+        return names, not any(row.true >= max(2 * LEAST * step, 100_000) for row in rows)
+    if any(first.rule in cause.rules for cause in worth):
+        return names, True
+    # Nobody put it in, but the host of this program may be too slow as a whole.
+    return names, first.rule in LAUNCHING and _of_host(case.workload, worth) >= TIE * most - LEAST * step
+
+
+def _once(case: Case, every: list[Finding], named: list[Finding]) -> bool:
+    """Whether what is done once is told as such, and nothing else, unless the host is too slow anyway."""
+    return any(one.once for one in named) and not any(_unfit(one, case) for one in _loud(every))
+
+
+def _unpriced(_: Case, every: list[Finding], named: list[Finding]) -> bool:
+    """Whether the cost comes first, with no saving beside it."""
+    largest = max(every, key=lambda one: one.cost or one.saving or 0, default=None)
+    found = [one for one in named if one.cost and one.saving is None and (one.severity or 0) >= Severity.MEDIUM]
+    return largest in found
+
+
+CHECKS: dict[str, Callable[[Case, list[Finding], list[Finding]], bool]] = {"once": _once, "unpriced": _unpriced}
+
+
+def _of_host(workload: Workload, mended_first: list[Cause]) -> int:
+    """What a host that needs no time would gain once the causes are mended."""
+    plain = mended(workload, *mended_first)
+    free = Fault("free_host", 1)
+    return step_of(plain) - step_of(replace(plain, faults=(*plain.faults, free)))

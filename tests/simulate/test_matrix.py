@@ -1,0 +1,92 @@
+"""Promises of the tool against the simulation without each fault: a few programs, and what the READMEs show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.simulate.cost import step_of
+from tests.simulate.matrix.cases import Case, alone, every, healthy
+from tests.simulate.matrix.causes import BY_NAME, mended
+from tests.simulate.matrix.figures import by_group, spearman
+from tests.simulate.matrix.readme import READMES, shown, stored, told
+from tests.simulate.matrix.verdicts import judge
+from tests.simulate.workload import Fault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.simulate.workload import Workload
+
+SAMPLE = (
+    "gpu/device/slow_loader",
+    "npu/host/pinning",
+    "gpu/device/item_sync",
+    "npu/device/norm_read",
+    "gpu/device/zero_fill",
+    "npu/device/empty_cache",
+)
+"""Their first cause is right, and their savings are in range."""
+CASES = {case.name: case for case in every()}
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_first_cause_and_saving_come_true(name: str) -> None:
+    found = judge(CASES[name])
+    assert found.right
+    assert [row for row in found.rows if not row.inside] == []
+
+
+@pytest.mark.parametrize("name", ["gpu/device/plain", "npu/device/two", "gpu/graph", "npu/clock"])
+def test_healthy_programs_have_no_finding_above_a_note(name: str) -> None:
+    case = next(case for case in healthy() if case.name in {name, name.replace("/", "/device/", 1)})
+    assert judge(case).loud == ()
+
+
+def test_every_cause_costs_something_somewhere() -> None:
+    """A fault that no program notices would prove nothing."""
+    gained: dict[str, float] = {}
+    for case in alone():
+        (cause,) = case.causes
+        if gained.get(cause.fault, 0) < 0.02:
+            step = step_of(case.workload)
+            gained[cause.fault] = (step - step_of(mended(case.workload, cause))) / step
+    assert {name for name, gain in gained.items() if gain < 0.02} == set()
+
+
+def test_a_sync_that_nothing_waits_behind_is_worth_nothing() -> None:
+    """The loader decides how long a step takes, whenever the loop asks for the next batch."""
+    plain = CASES["gpu/host/slow_loader"]
+    causes = (*plain.causes, BY_NAME["device_sync"])
+    both = Case("", _with(plain, "device_sync", 3), "host", causes)
+    step = step_of(both.workload)
+    assert step - step_of(mended(both.workload, causes[1])) < 0.005 * step
+
+
+def _with(case: Case, fault: str, size: float) -> Workload:
+    return replace(case.workload, faults=(*case.workload.faults, Fault(fault, size)))
+
+
+def test_rank_correlation() -> None:
+    assert spearman([1, 2, 3, 4], [10, 20, 30, 40]) == 1
+    assert spearman([1, 2, 3, 4], [40, 30, 20, 10]) == -1
+    # Ranks 1, 2, 3, 4 and 2, 1, 4, 3: 1 - 6 · 4 / (4 · 15).
+    assert spearman([1, 2, 3, 4], [20, 10, 40, 30]) == pytest.approx(0.6)
+
+
+def test_there_are_as_many_programs_as_the_figures_say() -> None:
+    groups = [case.group for case in CASES.values()]
+    assert {name: groups.count(name) for name in ("one", "two", "three")} == {
+        name: one.programs for name, one in stored().items() if name != "all"
+    }
+
+
+@pytest.mark.parametrize("path", READMES, ids=lambda path: path.name)
+def test_the_readme_shows_the_stored_figures(path: Path) -> None:
+    assert shown(path) == told(path, stored())
+
+
+def test_figures_of_no_program_are_none() -> None:
+    assert by_group([]) == {}
