@@ -83,6 +83,7 @@ def test_only_time_inside_the_analysed_steps_counts():
     b.step(2, 200, 100)
     b.device(80, 60, name="early", stream=8)  # 40 of 60 lie in step 1
     b.launch(110, 1, 130, 20, name="first")
+    b.launch(120, 1, 160, 0, name="instant")
     b.launch(210, 1, 230, 30, name="second")
     b.launch(220, 1, 260, 0, name="instant")
     assert {k.name: k.device_time_ns for k in kernels(b)} == {

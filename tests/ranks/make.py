@@ -37,7 +37,7 @@ def rank(
         world_size=world,
         steps=tuple(steps),
         marked=True,
-        complete=np.ones(len(steps), np.bool_),
+        counted=np.ones(len(steps), np.bool_),
         step_time=np.full(len(steps), length),
         parts={key: np.full(len(steps), value) if np.isscalar(value) else ints(value) for key, value in parts.items()},
         groups=(Group("0-1", WORLD, 2) if group is None else group,),

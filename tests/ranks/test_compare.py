@@ -66,7 +66,7 @@ def test_a_rank_that_is_late_in_one_step_only_is_no_straggler():
 
 
 def test_two_steps_are_too_few_for_a_straggler():
-    pair = [replace(late(n, 300 * (1 - n)), complete=late(0, 0).complete & [True, True, False]) for n in (0, 1)]
+    pair = [replace(late(n, 300 * (1 - n)), counted=late(0, 0).counted & [True, True, False]) for n in (0, 1)]
     assert compare_ranks(pair).stragglers == NotMeasured("few_steps_for_stragglers")
 
 

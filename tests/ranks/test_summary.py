@@ -56,7 +56,7 @@ def test_steps_parts_and_names():
     found = summary(training())
     assert (found.rank, found.label, found.world_size, found.device) == (1, "1", 2, "Example GPU")
     assert (found.steps, found.marked) == (("ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#3"), True)
-    assert found.complete.tolist() == [True] * 3
+    assert found.counted.tolist() == [True] * 3
     assert found.step_time.tolist() == [1_000_000] * 3
     parts = {key: found.parts[key].tolist() for key in ("compute", "communication", "memory_ops")}
     # From 250 to 750 without the 60 that compute hides.

@@ -17,6 +17,7 @@ from traceanalyze.analyses.kernels.events import DeviceEvents, device_events
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import ClassSets, class_sets
 from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
+from traceanalyze.analyses.steps.steady import settled
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime
@@ -180,9 +181,15 @@ class Context:
 
     @cached_property
     def steps(self) -> Steps:
-        """The windows to analyse."""
-        chosen = self.options.steps(self.all_steps) if self.options.steps else None
-        return self.all_steps if chosen is None else self.all_steps.select(chosen)
+        """The windows to show; what counts in sums and means is `counted`."""
+        if self.options.steps is None or self.options.agreed is not None:
+            return settled(self.all_steps, self.options.agreed)
+        return self.all_steps.select(self.options.steps(self.all_steps))
+
+    @cached_property
+    def counted(self) -> Steps:
+        """The windows that every sum and mean is over: the same for all tables."""
+        return self.steps.select(self.steps.counted)
 
     @cached_property
     def devices(self) -> list[int]:
@@ -190,7 +197,7 @@ class Context:
         found: list[int] = distinct(self.device.device).tolist()
         if len(found) < 2:
             return found
-        start, end = self.steps.start, self.steps.end
+        start, end = self.counted.start, self.counted.end
         active = [intervals.union(*self.class_sets(device).values()) for device in found]
         busy = [int(intervals.coverage(runs, start, end).sum()) for runs in active]
         return [device for _, device in sorted(zip(busy, found, strict=True), key=lambda one: (-one[0], one[1]))]
@@ -206,12 +213,12 @@ class Context:
 
     @cached_property
     def host_windows(self) -> intervals.Intervals:
-        """When a host event must begin to be counted: in an analysed window; without steps at any time.
+        """When a host event must begin to be counted: in a window that counts; without steps at any time.
 
         A trace without steps is analysed from the first device event to the last, and the host runs ahead of these.
         """
         if self.mode != Mode.WHOLE_TRACE:
-            return intervals.merge(self.steps.start, self.steps.end)
+            return intervals.merge(self.counted.start, self.counted.end)
         start = self.trace.events.ts
         return intervals.Intervals(start.min(keepdims=True), (start + self.trace.events.dur).max(keepdims=True) + 1)
 

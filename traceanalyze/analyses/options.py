@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.steps.steady import StepKey
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.model.device_peaks import Peaks
@@ -30,7 +31,9 @@ class Options(NamedTuple):
 
     classify: ClassifyOptions = ClassifyOptions()
     steps: Callable[[Steps], NDArray[np.bool_]] | None = None
-    """Which steps to analyse; all when None."""
+    """Which steps to analyse; all when None, but without counting those of the start of the run."""
+    agreed: frozenset[StepKey] | None = None
+    """Steps that the ranks of a run all count, where a rank by itself would count others."""
     max_gaps: int = 1000
     """Rows kept in the gap table, longest first."""
     peaks: tuple[Peaks, ...] = ()

@@ -19,6 +19,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import Partition, exclusive_time, partition
 from traceanalyze.analyses.steps.phases import event_phases
+from traceanalyze.analyses.steps.steady import counted_steps
 from traceanalyze.analyses.steps.window import Steps, median
 from traceanalyze.comparison.results import SideInfo
 from traceanalyze.model import intervals
@@ -82,14 +83,9 @@ class Side(NamedTuple):
     """Modules of the model; None where none were recorded."""
 
 
-def complete_steps(steps: Steps) -> NDArray[np.bool_]:
-    """The complete steps, or all where none is complete."""
-    return steps.complete if steps.complete.any() else np.ones(len(steps), np.bool_)
-
-
 def median_step(steps: Steps) -> NDArray[np.bool_]:
-    """Of the complete steps the one with the median time (of an even number the shorter of the two in the middle)."""
-    rows = np.flatnonzero(complete_steps(steps))
+    """Of the steps that count the one with the median time (of an even number the shorter of the two in the middle)."""
+    rows = np.flatnonzero(counted_steps(steps))
     chosen = np.zeros(len(steps), np.bool_)
     if len(rows):
         chosen[rows[np.argsort(steps.time[rows], kind="stable")[(len(rows) - 1) // 2]]] = True
@@ -97,8 +93,17 @@ def median_step(steps: Steps) -> NDArray[np.bool_]:
 
 
 def restricted(options: Options) -> Options:
-    """The options with the default choice of steps, all complete ones, where the user made none."""
-    return options if options.steps is not None else options._replace(steps=complete_steps)
+    """The options with the steps that count: of those the user chose the complete ones, all where none is."""
+    choose = options.steps
+    if choose is None:
+        return options._replace(steps=counted_steps)
+
+    def whole(steps: Steps) -> NDArray[np.bool_]:
+        chosen = choose(steps)
+        complete = chosen & steps.complete
+        return complete if complete.any() else chosen
+
+    return options._replace(steps=whole)
 
 
 def mean_step(trace: Trace, options: Options) -> Fraction:
@@ -110,7 +115,7 @@ def mean_step(trace: Trace, options: Options) -> Fraction:
 def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_choice: str = "only") -> Side:
     """Analyse one rank of a run as a side of a comparison.
 
-    The steps that count are those of the options, all complete ones when none are chosen there.
+    The steps that count are those of the options, where none are chosen there the complete ones after the start.
     """
     chosen = options or Options()
     context = Context(trace, restricted(chosen))

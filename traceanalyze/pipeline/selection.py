@@ -14,6 +14,7 @@ from traceanalyze.model.patterns import regex
 
 _ITEM = regex(r"(?P<one>\d+)|(?P<from>\d+)-(?P<to>\d+)|(?P<start>\d*):(?P<stop>\d*)")
 _LONGEST_LIST = 12
+ALL = "all"
 
 
 class Numbers(NamedTuple):
@@ -92,7 +93,9 @@ def stream_chooser(text: str) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]
 
 
 def step_chooser(text: str, option: str = "--steps") -> Callable[[Steps], NDArray[np.bool_]]:
-    """Mask of the steps a user chose, by the number each goes by."""
+    """Mask of the steps a user chose, by the number each goes by; `all` are all, those of the start of the run too."""
+    if text.strip() == ALL:
+        return lambda steps: np.ones(len(steps), np.bool_)
     numbers = parse_numbers(text, option, Phrase("step"))
 
     def choose(steps: Steps) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
+from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.results import Group, LinkTraffic, RankSummary
@@ -39,8 +40,7 @@ def link_traffic(context: Context) -> tuple[LinkTraffic, ...]:
     for rank in (source, target):
         between &= (rank >= 0) & (rank < _MOST_RANKS)
     start = trace.events.ts[row]
-    steps = context.steps
-    between &= (start >= steps.start.min()) & (start < steps.end.max())
+    between &= intervals.contains(intervals.merge(context.counted.start, context.counted.end), start)
     row, source, target, size, link = (each[between] for each in (row, source, target, size, link))
     rows = group(source, target, link)
     kinds = [trace.strings.text(code) if code >= 0 else "" for code in link[rows.first].tolist()]

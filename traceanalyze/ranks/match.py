@@ -74,7 +74,7 @@ _UNEVEN = np.array([kind in {"all_to_all", "gather", "scatter"} for kind in TYPE
 
 
 def common_steps(ranks: Sequence[RankSummary]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Steps that all ranks recorded completely (or recorded at all, where there is none), and their rows by rank.
+    """Steps that count on all ranks (that all recorded at all, where there is none), and their rows by rank.
 
     Steps are the same by their names; of equal names the first with the first.
     """
@@ -83,7 +83,7 @@ def common_steps(ranks: Sequence[RankSummary]) -> tuple[tuple[str, ...], NDArray
     rows = np.array([[each[key] for key in shared] for each in numbered], np.int64).reshape(len(ranks), len(shared))
     whole = np.ones(len(shared), np.bool_)
     for rank, own in zip(ranks, rows, strict=True):
-        whole &= rank.complete[own]
+        whole &= rank.counted[own]
     chosen = whole if whole.any() else np.ones(len(shared), np.bool_)
     return tuple(key[0] for key, wanted in zip(shared, chosen.tolist(), strict=True) if wanted), rows[:, chosen]
 

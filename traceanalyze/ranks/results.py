@@ -99,7 +99,7 @@ class RankSummary:
     """Names of the steps."""
     marked: bool
     """False: the one window is the whole trace."""
-    complete: NDArray[np.bool_]
+    counted: NDArray[np.bool_]
     step_time: NDArray[np.int64]
     parts: Mapping[str, NDArray[np.int64]]
     """By step: `communication`, and `PHASES` but those that the recording cannot tell."""
@@ -229,7 +229,7 @@ class Cluster(NamedTuple):
 
     ranks: tuple[RankSummary, ...]
     steps: tuple[str, ...]
-    """Steps that all ranks recorded completely."""
+    """Steps that count on all ranks."""
     rows: NDArray[np.int64]
     """(ranks, steps) row of each in the rank's own steps."""
     missing: tuple[int, ...]

@@ -107,7 +107,7 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         world_size=trace.origin.world_size,
         steps=steps.name,
         marked=analysis.mode == Mode.STEPS,
-        complete=steps.complete,
+        counted=steps.counted,
         step_time=steps.time,
         parts=_parts(context, analysis),
         groups=groups,

@@ -19,6 +19,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.phases import phases
+from traceanalyze.analyses.steps.steady import counted_steps
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.comparison.side import Side, side
 from traceanalyze.model.columns import MISSING
@@ -32,7 +33,7 @@ from traceanalyze.regression.metrics import METRICS, Kind
 
 @dataclass(frozen=True, eq=False)
 class RankSteps:
-    """A rank and its usable steps: complete ones after the warm-up."""
+    """A rank and its usable steps: complete ones after the warm-up and the start of the run."""
 
     side: Side
     """Its `context.steps` are the usable steps."""
@@ -73,14 +74,18 @@ def rank_steps(
 ) -> RankSteps:
     """Analyse one rank over its usable steps.
 
-    These are complete ones that the user has `chosen`, else all but the first `warmup` of the recording. Steps of the
-    options are ignored.
+    These are complete ones that the user has `chosen`, else all but the first `warmup` of the recording and those of
+    the start after them. Steps of the options are ignored.
     """
 
     def usable(steps: Steps) -> NDArray[np.bool_]:
         marked = not (len(steps) == 1 and steps.name[0] == "whole trace")
         wanted = np.arange(len(steps)) >= (warmup if marked else 0) if chosen is None else chosen(steps)
-        return wanted & steps.complete
+        if chosen is not None:
+            return wanted & steps.complete
+        usable = np.zeros(len(steps), np.bool_)
+        usable[wanted] = counted_steps(steps.select(wanted)) & steps.complete[wanted]
+        return usable
 
     found = side(trace, options._replace(steps=usable))
     mask = usable(found.context.all_steps)

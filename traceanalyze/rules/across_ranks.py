@@ -121,9 +121,9 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan) -> Outcom
     if not wait:
         return outcome
     limit = next((options.number("share") for rule, options in wanted.rules if rule.id == _GENERAL), 0.0)
-    steps = max(int(rank.complete.sum()), 1)
-    step = RunStep(int(rank.step_time[rank.complete].sum()) // steps)
-    room = max(0, int(rank.parts["communication"][rank.complete].sum()) // steps - wait)
+    steps = max(int(rank.counted.sum()), 1)
+    step = RunStep(int(rank.step_time[rank.counted].sum()) // steps)
+    room = max(0, int(rank.parts["communication"][rank.counted].sum()) // steps - wait)
     kept: list[Finding] = []
     for one in outcome.findings:
         if one.draws != "comm_exposed" or one.saving is None:

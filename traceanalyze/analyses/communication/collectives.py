@@ -164,7 +164,7 @@ def _waits(
     work, event = context.once(device_work), context.once(device_work).event[chosen]
     begin = np.zeros(len(context.device), np.int64)
     begin[event] = counts_from
-    windows = intervals.merge(context.steps.start, context.steps.end)
+    windows = intervals.merge(context.counted.start, context.counted.end)
     transfer = parts.by_event(intervals.coverage(windows, parts.start, parts.end))[event]
     whole = parts.by_event(parts.end - parts.start)[event]
     since = np.minimum(np.maximum(parts.start, begin[parts.event]), parts.end)
@@ -188,7 +188,7 @@ def _outside_compute(
 ) -> NDArray[np.int64]:
     """How much of each interval lies in the analysed windows with no compute beside it on its device."""
     out = np.zeros(len(start), np.int64)
-    windows = intervals.merge(context.steps.start, context.steps.end)
+    windows = intervals.merge(context.counted.start, context.counted.end)
     for one in context.devices:
         free = intervals.subtract(windows, context.class_sets(one)[DeviceClass.COMPUTE])
         here = np.flatnonzero(device == one)

@@ -113,7 +113,7 @@ def _launched(
 
 def device_annotations(context: Context) -> Table:
     """Annotations on the device inside the analysed windows by name, most time first; nested ones count each."""
-    events, steps = context.trace.events, context.steps
+    events, steps = context.trace.events, context.counted
     rows = np.flatnonzero(context.kind == EventKind.DEVICE_ANNOTATION)
     start = events.ts[rows]
     time = intervals.coverage(intervals.merge(steps.start, steps.end), start, start + events.dur[rows])

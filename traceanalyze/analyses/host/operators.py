@@ -267,8 +267,7 @@ def operator_steps(context: Context) -> Table:
 
 def _device_pieces(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Operator, step and time of each device event that has an operator; one that runs on into a next step is cut."""
-    event, _ = counted_events(context)
-    event = event[context.event_op[event] >= 0]
+    event = np.flatnonzero(context.event_op >= 0)
     runs = intervals.Intervals(context.device.start[event], context.device.end[event])
     # Of the two only the windows need to be in order, and they are.
     pieces = intervals.overlaps(runs, intervals.Intervals(context.steps.start, context.steps.end))

@@ -38,9 +38,9 @@ GAPS = declare(
 
 
 def gap_table(context: Context) -> Table:
-    """Gaps split at window borders, longest first, at most `options.max_gaps`."""
+    """Gaps of the steps that count, split at window borders, longest first, at most `options.max_gaps`."""
     gaps, steps = context.once(idle_gaps), context.steps
-    window = np.flatnonzero(steps.end > steps.start)
+    window = np.flatnonzero(steps.counted & (steps.end > steps.start))
     parts = overlaps(Intervals(gaps.start, gaps.end), Intervals(steps.start[window], steps.end[window]))
     length = parts.end - parts.start
     # The parts are in time order: equally long ones stay so.

@@ -168,8 +168,8 @@ def _rows(pieces: Pieces, chosen: NDArray[Any]) -> Pieces:
 
 
 def analysed_time(context: Context) -> Intervals:
-    """The chosen steps, and the time between two of them that follow each other."""
-    every, chosen = context.all_steps, occurs(context.all_steps.start, context.steps.start)
+    """The steps that count, and the time between two of them that follow each other."""
+    every, chosen = context.all_steps, occurs(context.all_steps.start, context.counted.start)
     bridged = chosen[:-1] & chosen[1:]
     return intervals.merge(
         np.concatenate((every.start[chosen], every.end[:-1][bridged])),

@@ -14,7 +14,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, Values, declare, known, where
 from traceanalyze.model.vocabulary import ApiClass
 
@@ -129,22 +129,28 @@ class Queue(NamedTuple):
 
 
 def launches(context: Context) -> Table:
-    """How device work of the whole trace was launched; gaps are those of the headline device."""
+    """How device work was launched, all but that of steps that do not count; gaps are those of the headline device."""
     if len(context.calls) == 0:
         return LAUNCHES.missing("no_api")
-    device, link, gaps, queue = context.device, context.link, context.once(idle_gaps), context.once(launch_queue)
-    linked, launch_start, good = link >= 0, context.launch_start, queue.good
+    device, gaps, queue = context.device, context.once(idle_gaps), context.once(launch_queue)
+    every, left_out = context.all_steps, ~occurs(context.all_steps.start, context.counted.start)
+    elsewhere = intervals.merge(every.start[left_out], every.end[left_out])
+    counted, here = (~intervals.contains(elsewhere, start) for start in (device.start, gaps.start))
+    linked, unlinked = counted & (context.link >= 0), counted & (context.link < 0)
+    launch_start, good = context.launch_start, counted & queue.good
     count = int(linked.sum())
     row: dict[str, Value] = {
         "linked": count,
-        "unlinked": int((~linked).sum()),
-        "unlinked_ns": int((device.end - device.start)[~linked].sum()),
+        "unlinked": int(unlinked.sum()),
+        "unlinked_ns": int((device.end - device.start)[unlinked].sum()),
         "negative_latency": int((device.start[linked] < launch_start[linked]).sum()),
     }
     late = ended_late(context)
     if late is not None and count:
+        late = late & here
         delay = np.maximum(device.start[good] - context.launch_end[good], 0)
-        idle = intervals.Intervals(gaps.start, gaps.end)
+        idle = intervals.Intervals(gaps.start[here], gaps.end[here])
+        depth = queue.depth[counted[queue.event]]
         idle_time = intervals.total(idle)
         waiting = intervals.merge(launch_start[good], device.start[good])
         row |= {
@@ -153,8 +159,8 @@ def launches(context: Context) -> Table:
             "queue_full_ns": queue.blocked,
             "delay_p50_ns": _observed(delay, 50),
             "delay_p90_ns": _observed(delay, 90),
-            "queue_depth_p50": _of_all(queue.depth, 50),
-            "queue_depth_p90": _of_all(queue.depth, 90),
+            "queue_depth_p50": _of_all(depth, 50),
+            "queue_depth_p90": _of_all(depth, 90),
         }
         if idle_time:
             row["idle_queue_empty"] = 1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
@@ -209,14 +215,18 @@ def launch_queue(context: Context) -> Queue:
 
 
 def runtime_calls(context: Context) -> Table:
-    """Host cost of runtime calls by name and class, costliest first; a call inside another counts in the outer one."""
-    calls = context.calls
+    """Host cost of runtime calls by name and class, costliest first; a call inside another counts in the outer one.
+
+    Of each call the part inside the steps that count.
+    """
+    calls, windows = context.calls, context.host_windows
     if len(calls) == 0:
         return RUNTIME_CALLS.missing("no_api")
-    outer = np.flatnonzero(calls.outermost)
+    inside = intervals.coverage(windows, calls.start, calls.end)
+    outer = np.flatnonzero(calls.outermost & ((inside > 0) | intervals.contains(windows, calls.start)))
     klass = np.where(context.once(is_sync_call)[outer], ApiClass.SYNC, calls.klass[outer])
     keys = group(calls.name[outer], klass)
-    count, time = keys.count(), keys.sum(calls.end[outer] - calls.start[outer])
+    count, time = keys.count(), keys.sum(inside[outer])
     labels = [f"api_{each.name.lower()}" for each in ApiClass]
     return RUNTIME_CALLS.fill(
         call=list(context.trace.strings.texts(calls.name[outer][keys.first])),

@@ -110,6 +110,8 @@ class SyncCosts(NamedTuple):
 
     call: NDArray[np.int64]
     """Positions in `ApiCalls`."""
+    blocked: NDArray[np.int64]
+    """Part of each in the analysed time."""
     idle: NDArray[np.int64]
     """Device idle time each of them caused."""
     drained: NDArray[np.bool_]
@@ -118,15 +120,16 @@ class SyncCosts(NamedTuple):
 
 def sync_costs(context: Context) -> SyncCosts:
     """Sync calls of the analysed time; none where the calls of the runtime were not recorded."""
-    calls, steps = context.calls, context.steps
+    calls = context.calls
     if len(calls) == 0 or context.queue_only:
         nothing = np.empty(0, np.int64)
-        return SyncCosts(nothing, nothing, np.zeros(len(context.once(idle_gaps)), np.bool_))
-    sync = np.flatnonzero(
-        context.once(is_sync_call) & (calls.start < steps.end.max()) & (calls.end > steps.start.min())
-    )
-    analysed, _ = clipped(context.once(idle_pieces), *context.once(analysed_time))
-    return SyncCosts(sync, *idle_caused(sync, calls, context.once(idle_gaps), analysed))
+        return SyncCosts(nothing, nothing, nothing, np.zeros(len(context.once(idle_gaps)), np.bool_))
+    time = context.once(analysed_time)
+    blocked = intervals.coverage(time, calls.start, calls.end)
+    sync = np.flatnonzero(context.once(is_sync_call) & ((blocked > 0) | intervals.contains(time, calls.start)))
+    analysed, _ = clipped(context.once(idle_pieces), *time)
+    caused, drained = idle_caused(sync, calls, context.once(idle_gaps), analysed)
+    return SyncCosts(sync, blocked[sync], caused, drained)
 
 
 def last_launch(context: Context) -> int:
@@ -168,7 +171,7 @@ def _sites(context: Context) -> Table:
             "call": call or None,
             "kind": _kind(context, int(at[0])),
             "count": len(instances),
-            "blocked_ns": int((calls.end[at] - calls.start[at]).sum()),
+            "blocked_ns": int(costs.blocked[every].sum()),
             "idle_caused_ns": NotMeasured("terminal_sync") if terminal else doubt or int(costs.idle[every].sum()),
             "data_dependent": op is not None and is_data_dependent(op),
             "frame": frame,

@@ -98,7 +98,7 @@ def kernel_sequences(context: Context) -> Table:
         count=count,
         fewer_launches=count * (length - 1),
         device_time_ns=time,
-        share=time / max(int(context.steps.time.sum()), 1),
+        share=time / max(int(context.counted.time.sum()), 1),
         between_ns=gaps,
         mean_kernel_ns=mean,
         all_short=mean < SHORT_KERNEL_NS,
@@ -119,7 +119,7 @@ def _kernels(context: Context) -> _Kernels:
     own = own[np.argsort(stream.astype(np.min_scalar_type(int(stream.max(initial=0)))), kind="stable")]
     event = work.event[own]
     start = device.start[event]
-    step = np.searchsorted(context.steps.start, start, "right")
+    step = np.searchsorted(context.counted.start, start, "right")
     compute = device.klass[event] == DeviceClass.COMPUTE
     parted = (np.diff(device.stream[event]) != 0) | (np.diff(step) != 0) | ~compute[1:] | ~compute[:-1]
     run = np.concatenate(([0], np.cumsum(parted)))[: len(event)]

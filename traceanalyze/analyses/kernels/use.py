@@ -103,14 +103,14 @@ def device_summary(context: Context) -> Table:
     work, device, sets = context.once(device_work), context.device, context.class_sets(context.devices[0])
     own = (device.device[work.event] == context.devices[0]) & (device.kind[work.event] == EventKind.KERNEL)
     event, time = work.event[own], work.time[own]
-    window = int(context.steps.time.sum())
+    window = int(context.counted.time.sum())
     blocks = ratio_argument(context, "blocks_per_sm", device.row[event])
     occupancy = ratio_argument(context, "occupancy", device.row[event])
     compute = device.klass[event] == DeviceClass.COMPUTE
     yes, unknown = _tensor_core_shares(time[compute], work.tensor_core[own][compute])
     short = device.end[event] - device.start[event] < SHORT_KERNEL_NS
     running = intervals.union(sets[DeviceClass.COMPUTE], sets[DeviceClass.COMM])
-    busy = int(intervals.coverage(running, context.steps.start, context.steps.end).sum())
+    busy = int(intervals.coverage(running, context.counted.start, context.counted.end).sum())
     return _SUMMARY.fill(
         gpu_utilisation=[busy / window if window else NotMeasured("empty_window")],
         sm_efficiency=[_sm_efficiency(time, blocks, window)],
@@ -156,7 +156,7 @@ def overlaps(context: Context) -> Table:
     The eight times are disjoint and sum to the windows.
     """
     sets = context.class_sets(context.devices[0])
-    spans: dict[tuple[bool, ...], intervals.Intervals] = {(): intervals.merge(context.steps.start, context.steps.end)}
+    spans: dict[tuple[bool, ...], intervals.Intervals] = {(): intervals.merge(context.counted.start, context.counted.end)}
     for klass in DeviceClass:
         # With and without work of this class.
         spans = {

@@ -56,7 +56,7 @@ class Work:
 
 def device_work(context: Context) -> Work:
     """Collect the events of the analysed windows; one without length counts if it lies inside."""
-    device, steps = context.device, context.steps
+    device, steps = context.device, context.counted
     windows = intervals.merge(steps.start, steps.end)
     time = intervals.coverage(windows, device.start, device.end)
     instant = np.flatnonzero((time == 0) & (device.start == device.end))

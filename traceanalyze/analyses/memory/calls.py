@@ -48,7 +48,7 @@ _SITES = declare(
 
 def allocator_calls(context: Context) -> Table:
     """Allocation calls begun inside the analysed windows by name, most host time first."""
-    calls, steps = context.calls, context.steps
+    calls, steps = context.calls, context.counted
     if len(calls) == 0:
         return _CALLS.missing("no_api")
     start, end = (steps.host_start, steps.host_end) if context.mode == Mode.STEPS else (steps.start, steps.end)

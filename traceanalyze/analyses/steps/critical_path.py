@@ -226,16 +226,18 @@ def critical_path_tables(context: Context) -> tuple[Table, Table]:
 
 
 def path_tables(path: PathSegments, steps: Steps, strings: Strings) -> tuple[Table, Table]:
-    """Mean of the parts over the complete steps; names summed over the analysed steps, most time first.
+    """Mean of the parts over the steps that count; names summed over them, most time first.
 
     What has no name (latency, gaps, data loading, untraced time) is one row of its kind.
     """
     window, by_step = window_of(steps), path.by_step(len(steps))
     sums = {kind.term: window.sum(by_step[:, kind]) for kind in PathKind}
     parts = replace(amounts(_CRITICAL_PATH, sums, ("step", sum(sums.values())), window), detail=True)
-    groups = group(path.kind, path.name)
-    spread, kinds = groups.spread(path.end - path.start), path.kind[groups.first].tolist()
-    names = [strings.text(code) if code >= 0 else None for code in path.name[groups.first].tolist()]
+    counted = steps.counted[path.step]
+    kind, name, time = (column[counted] for column in (path.kind, path.name, path.end - path.start))
+    groups = group(kind, name)
+    spread, kinds = groups.spread(time), kind[groups.first].tolist()
+    names = [strings.text(code) if code >= 0 else None for code in name[groups.first].tolist()]
     work = _WORK.fill(
         part=[PathKind(kind).term for kind in kinds],
         name=names,

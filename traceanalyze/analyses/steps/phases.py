@@ -75,20 +75,20 @@ def phases(context: Context) -> tuple[Table, Table]:
     if not context.once(PhaseRanges).known:
         return _PHASES.missing("no_host_ops", detail=True), _STEP_PHASES.missing("no_host_ops")
     steps, device, phase = context.steps, context.device, context.once(event_phases)
-    counted = np.zeros(len(device), np.bool_)
+    counted, shown = np.zeros((2, len(device)), np.bool_)
     if len(device):
         counted[context.once(device_work).event] = True
-        counted &= device.device == context.devices[0]
+        shown = device.device == context.devices[0]
     states = [context.once(PhaseRanges).states(track) for track in _threads(context)]
     found: list[tuple[str, NDArray[np.int64], NDArray[np.int64], int]] = []
     for each in Phase:
         parts = _WITH_PARTS.get(each, (each,))
-        own = np.flatnonzero(counted & np.isin(phase, parts))
+        own = np.flatnonzero(shown & np.isin(phase, parts))
         ran = intervals.merge(device.start[own], device.end[own])
         host = intervals.union(*(state.of(parts) for state in states))
         time = intervals.coverage(ran, steps.start, steps.end), intervals.coverage(host, *_host_steps(context))
-        if len(own) or time[1].any():
-            found.append((f"phase_{each.name.lower()}", *time, len(own)))
+        if counted[own].any() or time[0].any() or time[1].any():
+            found.append((f"phase_{each.name.lower()}", *time, int(counted[own].sum())))
     names, on_device, on_host, events = zip(*found, strict=True) if found else ((),) * 4
     window = window_of(steps)
     sums = [window.sum(time) for time in on_device]

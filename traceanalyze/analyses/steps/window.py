@@ -1,4 +1,4 @@
-"""The analysed steps and their names; sums and means over those that count: the complete ones, or all where none is."""
+"""The analysed steps and their names; sums and means over those that count: complete ones after the start of the run."""
 
 from __future__ import annotations
 
@@ -51,11 +51,13 @@ class Steps:
     owned: NDArray[np.int64]
     """Device events launched inside the step."""
     complete: NDArray[np.bool_]
-    """Counts in the means; False for a step with < 80 % of the median's device events."""
+    """False for a step with < 80 % of the median's device events."""
     between_steps: int
     """Time between markers that belongs to no step."""
     lead_in: int
     """How far the first window starts after its marker because the device still ran earlier work (E0 - h1)."""
+    starting: NDArray[np.bool_] | None = None
+    """Steps of the start of the run, shown but not counted (definitions §18, "Steady steps"); None: nobody asked."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -64,6 +66,12 @@ class Steps:
     def time(self) -> NDArray[np.int64]:
         """Step times."""
         return self.end - self.start
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Steps that sums, means, shares and findings are about: complete ones after the start; all where none is."""
+        steady = self.complete if self.starting is None else self.complete & ~self.starting
+        return steady if steady.any() else np.ones(len(self), np.bool_)
 
     def select(self, chosen: NDArray[np.bool_]) -> Steps:
         """The chosen rows only."""
@@ -76,6 +84,7 @@ class Steps:
             host_end=self.host_end[chosen],
             owned=self.owned[chosen],
             complete=self.complete[chosen],
+            starting=None if self.starting is None else self.starting[chosen],
         )
 
 
@@ -106,9 +115,8 @@ class Window:
 
 
 def window_of(steps: Steps) -> Window:
-    """The complete steps, or all steps where none is complete."""
-    complete = tuple(row for row in range(len(steps)) if steps.complete[row])
-    rows = complete or tuple(range(len(steps)))
+    """The steps that count."""
+    rows = tuple(np.flatnonzero(steps.counted).tolist())
     return Window(rows, sum(int(steps.end[row] - steps.start[row]) for row in rows))
 
 

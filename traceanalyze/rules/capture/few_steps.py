@@ -27,6 +27,6 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch.profiler.
     """
-    complete = int(facts.analysis.steps.complete.sum())
+    complete = facts.window.count
     if facts.marked and complete < options.number("steps"):
         yield Finding(evidence=measured(steps=complete), count=complete, severity=Severity.INFO)

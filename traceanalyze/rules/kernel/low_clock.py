@@ -76,8 +76,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
         if slower < options.number("slower"):
             continue
         rank = ranks.ranks[position]
-        # The kernels are those of all its steps, not only of those that all ranks have.
-        steps = max(len(rank.steps), 1)
+        # The kernels are those of all its steps that count, not only of those that all ranks have.
+        steps = max(int(rank.counted.sum()), 1)
         lost = round(float((weight * np.clip(1 - 1 / np.maximum(ratio, 1), 0, 1)).sum())) // steps
         costliest = max(same, key=lambda key: its_times[key].time)
         yield Finding(

@@ -56,8 +56,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
         one for one in table.records() if one.below_usual is not None and one.below_usual >= options.number("below")
     ]
     part = _exposed_part(ranks)
-    # The transfers are those of all steps of a rank, not only of those that all ranks have.
-    steps = max(sum(len(rank.steps) for rank in ranks.ranks) // len(ranks.ranks), 1)
+    # The transfers are those of all steps of a rank that count, not only of those that all ranks have.
+    steps = max(sum(int(rank.counted.sum()) for rank in ranks.ranks) // len(ranks.ranks), 1)
     for one in sorted(slow, key=lambda link: -link.below_usual):
         pair = f"{one.source_rank} → {one.target_rank}"
         lost = round(one.time_ns * one.below_usual) // (_recordings(ranks, one) * steps)

@@ -1,0 +1,68 @@
+"""Which steps are the start of a run: much longer than those after them, and in no mean (definitions §18)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.steps.window import Steps, median
+
+STARTING = 2
+"""A first step longer than so many medians of those after it belongs to the start of the run (definitions §18)."""
+_FEWEST = 2
+"""Where fewer would be left, all count (definitions §18)."""
+_AS_LONG = 0.8
+"""Part of a step's length from which another is as long: what returns is the program's rhythm, not its start."""
+
+StepKey: TypeAlias = "tuple[str, int]"
+"""Name of a step, and its place among those of the same name."""
+
+
+def step_keys(names: Sequence[str]) -> tuple[StepKey, ...]:
+    """What tells the steps of one recording apart, and finds them again in that of another rank."""
+    count: Counter[str] = Counter()
+    found = []
+    for name in names:
+        found.append((name, count[name]))
+        count[name] += 1
+    return tuple(found)
+
+
+def settled(steps: Steps, agreed: Collection[StepKey] | None = None) -> Steps:
+    """The steps, with those of the start marked: by their own times, or by what the ranks of a run `agreed` to count."""
+    starting = np.zeros(len(steps), np.bool_)
+    if agreed is not None:
+        starting |= [key not in agreed for key in step_keys(steps.name)]
+        return replace(steps, starting=starting)
+    complete = np.flatnonzero(steps.complete)
+    starting[complete[: _first_steady(steps.time[complete])]] = True
+    return replace(steps, starting=starting)
+
+
+def counted_steps(steps: Steps) -> NDArray[np.bool_]:
+    """The steps that count where the user chose none."""
+    return settled(steps).counted
+
+
+def _first_steady(times: NDArray[np.int64]) -> int:
+    """How many leading steps each take more than twice the median of those after them."""
+    first = 0
+    while len(times) - first > _FEWEST and times[first] > STARTING * median(times[first + 1 :]):
+        if _returns(times[first:]):
+            break
+        first += 1
+    return first
+
+
+def _returns(times: NDArray[np.int64]) -> bool:
+    """Whether steps as long as the first follow at one distance, for two whole cycles at least."""
+    alike = np.flatnonzero(times >= _AS_LONG * times[0]).tolist()
+    apart = {after - before for before, after in pairwise([*alike, len(times)])}
+    cycle = max(apart)
+    return len(alike) > 1 and 2 * cycle <= len(times) and apart - {len(times) - alike[-1]} <= {cycle}
