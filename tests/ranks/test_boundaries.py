@@ -195,14 +195,15 @@ def test_ranks_step_by_step():
 @pytest.mark.parametrize(
     ("times", "own", "leads"),
     [
-        ((100, 100), (100, 102), 0),
-        ((100, 100), (100, 103), 1),
+        ((100, 100), (100, 101), 1),
+        ((100, 100), (101, 100), 0),
+        ((100, 101), (100, 100), 1),
         ((100, 101), (200, 100), 0),
         ((100, 101), (200, None), 1),
         ((101, 100), (50, 50), 0),
     ],
 )
-def test_a_rank_leads_whose_own_step_is_longer_by_more_than_two_hundredths(times, own, leads):
+def test_the_rank_leads_whose_own_step_is_longest(times, own, leads):
     assert leading(times, own) == leads
 
 

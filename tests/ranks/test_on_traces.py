@@ -44,10 +44,9 @@ def test_torchrec_names_the_rank_the_others_wait_for(shared_traces):
     table = found.tables["rank_waits"].to_pandas()
     assert list(table["straggler"]) == [False, False, True, False]
     assert table["wait_ns"].idxmin() == 2
-    # Two ranks recorded one all-reduce more in step 4, and nothing tells which one: none of that step is matched.
-    assert ("matching_stopped_count", 30) in [
-        (note.key, note.values[0][2]) for note in found.tables["collective_waits"].notes
-    ]
+    # Step 4, the first, takes 406 ms instead of 155: its 30 collectives, of which two ranks recorded one more, are out.
+    assert list(table["step_ns"] // 1_000_000) == [154] * 4
+    assert [note.key for note in found.tables["collective_waits"].notes] == ["collectives_outside_steps"]
 
 
 def test_two_of_eight_npus_give_bounds_and_name_whom_they_wait_for(shared_traces):

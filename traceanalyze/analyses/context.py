@@ -16,8 +16,8 @@ from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.analyses.kernels.events import DeviceEvents, device_events
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import ClassSets, class_sets
-from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
 from traceanalyze.analyses.steps.steady import settled
+from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime
@@ -182,9 +182,10 @@ class Context:
     @cached_property
     def steps(self) -> Steps:
         """The windows to show; what counts in sums and means is `counted`."""
-        if self.options.steps is None or self.options.agreed is not None:
-            return settled(self.all_steps, self.options.agreed)
-        return self.all_steps.select(self.options.steps(self.all_steps))
+        steps, choose, agreed = self.all_steps, self.options.steps, self.options.agreed
+        if choose is not None:
+            steps = steps.select(choose(steps))
+        return settled(steps, agreed) if choose is None or agreed is not None else steps
 
     @cached_property
     def counted(self) -> Steps:

@@ -41,6 +41,8 @@ class RankPart:
     not_evaluated: tuple[NotApplicable, ...] = ()
     marked: bool = True
     """Whether the windows are steps."""
+    whole: bool = True
+    """Its recording is not cut short and does not end before those of the others: it counts in means of the ranks."""
 
     @property
     def step_time(self) -> int:
@@ -76,8 +78,9 @@ class RecordingPart(NamedTuple):
 
     @property
     def step_time(self) -> int:
-        """Mean window of all ranks, ns."""
-        return sum(rank.step_time for rank in self.ranks) // max(len(self.ranks), 1)
+        """Mean window of the ranks that were recorded wholly, of all where none was, ns."""
+        ranks = whole_ranks(self.ranks)
+        return sum(rank.step_time for rank in ranks) // max(len(ranks), 1)
 
 
 def comparable(recordings: Sequence[RecordingPart]) -> tuple[int, ...]:
@@ -123,7 +126,12 @@ def spans(labels: Sequence[str]) -> str:
 
 def decider(ranks: Sequence[RankPart]) -> int:
     """Position of the rank that decides how long the step is."""
-    return leading([rank.step_time for rank in ranks], [rank.own for rank in ranks])
+    return leading(*([getattr(rank, key) for rank in ranks] for key in ("step_time", "own", "whole")))
+
+
+def whole_ranks(ranks: Sequence[RankPart]) -> list[RankPart]:
+    """Those that count in means of the ranks; all where none was recorded wholly."""
+    return [rank for rank in ranks if rank.whole] or list(ranks)
 
 
 def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:
@@ -133,6 +141,7 @@ def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:
     saved on another rank is waited for instead. Where waiting is not known, the mean over all ranks. `savings` are ns a
     step, by label of the ranks that save something.
     """
+    ranks = whole_ranks(ranks)
     own = [rank.own for rank in ranks if rank.own is not None]
     if len(own) < len(ranks):
         return sum(savings.get(rank.label, 0) for rank in ranks) // len(ranks)

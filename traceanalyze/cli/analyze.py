@@ -36,7 +36,11 @@ def analyze(
         ),
     ] = None,
     steps: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Steps to analyse, by number: 5, 0,3-5, 2: (from step 2 on).")
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Steps to analyse, by number: 5, 0,3-5, 2: (from step 2 on); all: long first steps, too.",
+        ),
     ] = None,
     ranks: Annotated[
         str | None,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run
+from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.recordings import analysed_rank
@@ -88,6 +89,12 @@ def analyze(
     if isinstance(run, Run):
         options, rules = choices.options(), choices.rules()
         by_rank = [analysed_rank(trace, options, rules) for trace in chosen_ranks(run, choices)]
+        agreed = disagreeing(run.traces, {one.analysis.trace.origin.path: one.analysis for one in by_rank})
+        by_rank = [
+            analysed_rank(one.analysis.trace, options._replace(agreed=agreed[path]), rules) if path in agreed else one
+            for one in by_rank
+            for path in [one.analysis.trace.origin.path]
+        ]
         new = tuple(note for note in plugins.notes() if note not in run.notes)
         return report_of_ranks(with_notes((run,), new)[0], by_rank, choices)
     found = reports(path_texts(run), choices)

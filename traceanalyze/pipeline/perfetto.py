@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.steps.steady import StepKey
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import Texts, texts
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.model.trace import Trace
+from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
@@ -27,6 +29,7 @@ from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
+from traceanalyze.report.contents.ranks import whole_recordings
 from traceanalyze.report.perfetto.events import FIRST_PID, PROCESS, Clock, Overlay, Process, alone, overlay_events
 from traceanalyze.report.perfetto.merge import NoEventListError
 from traceanalyze.report.perfetto.overlay import overlay, snapshot_overlay, with_findings
@@ -161,9 +164,10 @@ def _ranks(
     options, rules = choices.options(), choices.rules()
     drawn: dict[str, Overlay] = {}
     analyses: dict[str, AnalysedRank] = {}
+    agreed: dict[str, frozenset[StepKey]] = {}
 
     def analysed(trace: Trace) -> Trace:
-        context = Context(trace, options)
+        context = Context(trace, options._replace(agreed=agreed.get(trace.origin.path)))
         small = replace(sampled(context.trace), process_names=trace.process_names)
         analysis = analyze_context(context)
         drawn[trace.origin.path] = overlay(context, analysis, (), words)
@@ -174,6 +178,9 @@ def _ranks(
         return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})
 
     read = gather(given, analysed, progress=progress)
+    agreed |= disagreeing(read.traces, {path: one.analysis for path, one in analyses.items()})
+    if agreed:
+        read = gather(given, analysed, progress=None)
     runs = group_runs(list(read.traces))
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs)
@@ -208,7 +215,8 @@ def _lead(beside: SideBySide) -> int:
     cluster = beside.cluster
     if cluster is None or not cluster.steps:
         return 0
-    return leading((cluster.step_time.sum(axis=1) // len(cluster.steps)).tolist(), cluster.own_time)
+    whole = whole_recordings([one.analysis for one in beside.ranks])
+    return leading((cluster.step_time.sum(axis=1) // len(cluster.steps)).tolist(), cluster.own_time, whole)
 
 
 def _ahead(beside: SideBySide) -> list[int]:

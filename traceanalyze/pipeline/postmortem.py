@@ -35,7 +35,7 @@ from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.contents.postmortem import JobParts, build_postmortem
-from traceanalyze.report.contents.ranks import rank_label
+from traceanalyze.report.contents.ranks import rank_label, whole_recordings
 from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.model import Report
 from traceanalyze.rules.config import Plan
@@ -67,8 +67,9 @@ def recording_part(found: SideBySide, rules: Plan) -> RecordingPart:
         alone = replace(part, own=part.step_time)
         return RecordingPart((alone,), () if waited is None else (waited,), whole=whole)
     own = cluster.own_time
+    full = whole_recordings([one.analysis for one in found.ranks])
     ranks = tuple(
-        _rank(one, outcome, index, own[index])
+        replace(_rank(one, outcome, index, own[index]), whole=full[index])
         for index, (one, outcome) in enumerate(zip(found.ranks, found.outcomes, strict=True))
     )
     across = found.across or Outcome()

@@ -15,10 +15,12 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.steady import StepKey
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Detail, Mode
+from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, progress_of, sampled
 from traceanalyze.ranks.run import map_ranks, workers_for
@@ -201,16 +203,27 @@ def analysed_files(
             yield one
 
     found: dict[str, AnalysedRank] = {}
+    source_of: dict[str, Source] = {}
 
     def traces() -> Iterator[Trace | InputError]:
-        for one in results():
+        for source, one in zip(sources, results(), strict=True):
             if isinstance(one, InputError):
                 yield one
             else:
-                found[one.analysis.trace.origin.path] = one
+                path = one.analysis.trace.origin.path
+                found[path], source_of[path] = one, source
                 yield one.analysis.trace
 
-    return collected(selection, traces(), required=required, known=known), found
+    read = collected(selection, traces(), required=required, known=known)
+    for path, agreed in disagreeing(read.traces, {path: one.analysis for path, one in found.items()}).items():
+        found[path] = _again(source_of[path], choices, agreed, allocators) or found[path]
+    return read, found
+
+
+def _again(source: Source, choices: Choices, agreed: frozenset[StepKey], allocators: Allocators) -> AnalysedRank | None:
+    """The rank over the steps that all ranks of its run count; None where it cannot be read again, as from a pipe."""
+    one = _attempt(source, _analysis_of(choices, alone=False, agreed=agreed), None, allocators, lenient=True)
+    return None if isinstance(one, InputError) else one
 
 
 class _Job(NamedTuple):
@@ -230,9 +243,9 @@ def _elsewhere(job: _Job) -> tuple[AnalysedRank | InputError, tuple[plugins.Faul
 _Analyse = Callable[[Trace, "AllocatorAnalysis | None"], AnalysedRank]
 
 
-def _analysis_of(choices: Choices, *, alone: bool) -> _Analyse:
+def _analysis_of(choices: Choices, *, alone: bool, agreed: frozenset[StepKey] | None = None) -> _Analyse:
     """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
-    options, rules = choices.options(), choices.rules()
+    options, rules = choices.options()._replace(agreed=agreed), choices.rules()
     if choices.detail == Detail.QUIET:
         return lambda trace, _: rank_verdict(trace, options, alone=alone)
     return lambda trace, allocator: analysed_rank(trace, options, rules, allocator, detail=choices.detail, alone=alone)

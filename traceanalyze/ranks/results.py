@@ -100,6 +100,7 @@ class RankSummary:
     marked: bool
     """False: the one window is the whole trace."""
     counted: NDArray[np.bool_]
+    """Steps that are in sums and means."""
     step_time: NDArray[np.int64]
     parts: Mapping[str, NDArray[np.int64]]
     """By step: `communication`, and `PHASES` but those that the recording cannot tell."""
@@ -122,6 +123,8 @@ class RankSummary:
     """Labels of the groups whose tasks went over a network; None where tasks are not recorded."""
     host_computes: bool = False
     """Whether its host alone computed: no device is missing in the recording."""
+    started: int = 0
+    """Complete steps of the start of the run, which do not count."""
 
     def of_rank(self, rank: int | None) -> RankSummary:
         """The same as the rank that the run made of it."""

@@ -112,7 +112,9 @@ def stragglers(
     whole = [one for one in groups if one.complete and one.synchronising.any()]
     if not whole:
         return NotMeasured("ranks_missing")
-    if rows.shape[1] < LEAST_STEPS:
+    # Steps of the start are in no number, but whoever is late after them as well is late again and again.
+    started = min(rank.started for rank in ranks)
+    if rows.shape[1] < 2 or rows.shape[1] + started < LEAST_STEPS:
         return NotMeasured("few_steps_for_stragglers")
     found = [one for at in range(len(whole)) if (one := _last_of(whole, at, rows.shape[1])) is not None]
     source = sources(whole, {one.group: one.place for one in found})
@@ -134,7 +136,9 @@ def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | Non
     used = np.unique(one.step[chosen])
     last = float((wait[:, least] == 0).mean())
     steps_last = int((by_step[used, least] == by_step[used].min(axis=1)).sum())
-    recurs = last >= LAST_IN_COLLECTIVES and steps_last >= LAST_IN_STEPS * len(used) and len(used) >= LEAST_STEPS
+    recurs = (
+        last >= LAST_IN_COLLECTIVES and steps_last >= LAST_IN_STEPS * len(used) and len(used) >= min(LEAST_STEPS, steps)
+    )
     waited = int(wait.sum()) > int(wait[:, least].sum())
     return _Last(at, least, last, steps_last, len(used)) if recurs and waited else None
 

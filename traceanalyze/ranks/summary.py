@@ -108,6 +108,7 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         steps=steps.name,
         marked=analysis.mode == Mode.STEPS,
         counted=steps.counted,
+        started=0 if steps.starting is None else int((steps.starting & steps.complete).sum()),
         step_time=steps.time,
         parts=_parts(context, analysis),
         groups=groups,

@@ -122,6 +122,8 @@ class Report:
     """Keys at the top of its JSON as they were before, for one release; messages stand for their texts."""
     analyses: tuple[RankAnalysis, ...] = field(default=(), repr=False)
     """The arrays behind `ranks`, for programs; renderers do not use them."""
+    about_ranks: tuple[Message, ...] = field(default=(), repr=False)
+    """What `verdict` says of the ranks side by side."""
     run_findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
     """What the rules about ranks found in the comparison of the ranks, as `RankReport.findings`."""
     said: tuple[Said, ...] = field(default=(), repr=False)

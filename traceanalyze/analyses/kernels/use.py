@@ -156,7 +156,9 @@ def overlaps(context: Context) -> Table:
     The eight times are disjoint and sum to the windows.
     """
     sets = context.class_sets(context.devices[0])
-    spans: dict[tuple[bool, ...], intervals.Intervals] = {(): intervals.merge(context.counted.start, context.counted.end)}
+    spans: dict[tuple[bool, ...], intervals.Intervals] = {
+        (): intervals.merge(context.counted.start, context.counted.end)
+    }
     for klass in DeviceClass:
         # With and without work of this class.
         spans = {

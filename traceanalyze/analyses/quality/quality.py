@@ -264,7 +264,8 @@ def _edges(context: Context) -> Iterator[Check]:
     if not steps.complete[-1]:
         yield Check("Q07", Level.WARN, _SAY["last_step_cut"], (("step", steps.name[-1]),))
     first, rest = int(steps.time[0]), float(np.median(steps.time[1:]))
-    if first > 1.3 * rest:
+    first_counts = bool(occurs(steps.start[:1], context.counted.start)[0])
+    if first > 1.3 * rest and first_counts:
         values = (("step", steps.name[0]), ("ratio", first / rest if rest else 0.0))
         yield Check("Q07", Level.WARN, _SAY["first_step_slow"], values)
 

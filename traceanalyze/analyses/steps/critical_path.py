@@ -234,7 +234,7 @@ def path_tables(path: PathSegments, steps: Steps, strings: Strings) -> tuple[Tab
     sums = {kind.term: window.sum(by_step[:, kind]) for kind in PathKind}
     parts = replace(amounts(_CRITICAL_PATH, sums, ("step", sum(sums.values())), window), detail=True)
     counted = steps.counted[path.step]
-    kind, name, time = (column[counted] for column in (path.kind, path.name, path.end - path.start))
+    kind, name, time = path.kind[counted], path.name[counted], (path.end - path.start)[counted]
     groups = group(kind, name)
     spread, kinds = groups.spread(time), kind[groups.first].tolist()
     names = [strings.text(code) if code >= 0 else None for code in name[groups.first].tolist()]

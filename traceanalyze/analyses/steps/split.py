@@ -70,7 +70,10 @@ STEPS = declare(
     Column("host_api_ns", Kind.DURATION, "the host is inside runtime or driver calls", heading="API"),
     Column("host_op_ns", Kind.DURATION, "the host is inside PyTorch operators", heading="host ops"),
     Column("untraced_ns", Kind.DURATION, "the host does something that the trace does not show"),
-    Column("complete", Kind.FLAG, "counts in the means: it has at least 80 % of the usual number of device events"),
+    Column("complete", Kind.FLAG, "it has at least 80 % of the usual number of device events", minor=True),
+    Column(
+        "counted", Kind.FLAG, "counts in sums and means: complete, and not of the start of the run", heading="counts"
+    ),
     Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", machine=True),
     Column("device_events", Kind.COUNT, "kernels, copies and fills launched in the step", minor=True),
     worst="time_ns",
@@ -235,6 +238,7 @@ def step_tables(steps: Steps, parts: Parts) -> tuple[Table, Table]:
         step=step_labels(steps.name),
         time_ns=steps.time,
         complete=steps.complete,
+        counted=steps.counted,
         start_ns=steps.start,
         device_events=steps.owned,
         **columns,
@@ -253,7 +257,7 @@ def _statistics(steps: Steps, window: Window) -> Table:
         return STEP_STATISTICS.missing("no_steps")
     return STEP_STATISTICS.fill(
         steps=[len(steps)],
-        complete_steps=[int(steps.complete.sum())],
+        complete_steps=[window.count],
         mean_ns=[window.mean(window.total)],
         median_ns=[median(times)],
         min_ns=[int(times.min())],

@@ -35,7 +35,7 @@ def step_keys(names: Sequence[str]) -> tuple[StepKey, ...]:
 
 
 def settled(steps: Steps, agreed: Collection[StepKey] | None = None) -> Steps:
-    """The steps, with those of the start marked: by their own times, or by what the ranks of a run `agreed` to count."""
+    """The steps, with those of the start marked: by their times, or all but what the ranks `agreed` to count."""
     starting = np.zeros(len(steps), np.bool_)
     if agreed is not None:
         starting |= [key not in agreed for key in step_keys(steps.name)]

@@ -1,4 +1,4 @@
-"""The analysed steps and their names; sums and means over those that count: complete ones after the start of the run."""
+"""The analysed steps and their names; sums and means over those that count: complete ones after the start."""
 
 from __future__ import annotations
 

@@ -54,6 +54,7 @@ def build_report(
         for at, each in enumerate(zip(analyses, found, shown, strict=True))
     )
     lead, sentences, summary, told = 0, reports[0].verdict, tuple[Table, ...](), tuple[Said, ...]()
+    about: tuple[Message, ...] = ()
     remarks = [remark(note) for note in notes]
     if len(reports) > 1:
         # Imported here: many runs have one rank.
@@ -76,6 +77,7 @@ def build_report(
         ranks=reports,
         focus=tuple(range(len(reports))) if scope.every_rank else (lead,),
         analyses=tuple(analyses),
+        about_ranks=about,
         run_findings=() if across is None else across.findings,
         said=tuple(sorted((*told, *chain(*(one.said for one in reports))), key=attrgetter("order"))),
     )

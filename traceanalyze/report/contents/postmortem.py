@@ -25,9 +25,9 @@ from traceanalyze.report.contents.causes import (
     title,
     trend_table,
 )
-from traceanalyze.report.contents.ranks import leading_sentence
 from traceanalyze.report.contents.recordings import change, recordings_table, unjudged_table
 from traceanalyze.report.contents.snapshot import MemoryFile
+from traceanalyze.report.contents.starting import start_left_out
 from traceanalyze.report.contents.words import Said, Setting, values_of
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import Severity
@@ -195,9 +195,6 @@ def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
             remarks.append(Message("details_of_rank", place[:1]))
         elif len(found.recordings) > 1:
             remarks.append(Message(_SAY["details_of_recording"], place[1:]))
-        if several_ranks:
-            times, own = [each.step_time for each in part.ranks], [each.own for each in part.ranks]
-            remarks += leading_sentence([each.label for each in part.ranks], times, own)
     return tuple(remarks)
 
 
@@ -243,10 +240,11 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
         worst = max(job.memory, key=lambda one: (_worst(one), one.peak or 0), default=None)
         return memory or (() if worst is None else worst.report.verdict)
     recording, rank = found.decider
-    deciding = job.recordings[recording].ranks[rank]
+    report = job.recordings[recording]
+    deciding = report.ranks[rank]
     limits = [one for one in found.causes if worth_telling(one) and one.part_of is None]
     if not limits:
-        return (*memory, *_healthy(found, deciding), *change(found))
+        return (*memory, *_healthy(found, deciding), *report.about_ranks, *change(found))
     others = [
         Message(
             _SAY["limits_then" if place else "limits_next"],
@@ -254,7 +252,8 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
         )
         for place, one in enumerate(limits[1 : NAMED + 1])
     ]
-    return (*memory, *_limited(limits[0], found, job, first=not memory), *others, *change(found))
+    about = *report.about_ranks, *start_left_out(report.analyses[rank])
+    return (*memory, *_limited(limits[0], found, job, first=not memory), *others, *about, *change(found))
 
 
 def _worst(one: MemoryFile) -> int:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
-from traceanalyze.analyses.steps.window import window_of
-from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
+from traceanalyze.analyses.steps.window import median, step_labels, window_of
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
+from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.stragglers import straggler_sentences
@@ -20,10 +21,18 @@ if TYPE_CHECKING:
     from traceanalyze.report.contents.words import Said, Setting
 
 _SAY = sentences(
-    leading_rank=(
-        "Rank {longest} waits {wait} of its step for others; without waiting rank {rank} takes longest ({own} a step), "
-        "so the rest is about rank {rank}."
+    ranks_own=(
+        "Rank {rank} of {ranks} works longest: {own} of its step of {time} without waiting for others, {excess} longer "
+        "than rank {other} ({least})."
     ),
+    ranks_own_bound=(
+        "Rank {rank} of the {ranks} recorded works longest: at most {own} of its step of {time} without waiting for "
+        "others, {excess} longer than rank {other} ({least})."
+    ),
+    ranks_step="The {ranks} ranks take {time} a step.",
+    ranks_unjudged="The {ranks} ranks take {time} a step; how much of it each waits for others is not measured.",
+    rank_cut="Rank {rank} counts in no mean of the ranks: its recording is cut short or ends before the others.",
+    ranks_cut="Ranks {rank} count in no mean of the ranks: their recordings are cut short or end before the others.",
     ranks_uneven="Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     ranks_equal="The {ranks} ranks are equally fast: mean step {time}.",
     ranks_even="The {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
@@ -39,7 +48,6 @@ RANKS = declare(
     Column("steps", Kind.COUNT, "number of steps", minor=True),
     Column("step_ns", Kind.DURATION, "mean step time"),
     *(
-        # Parts of a step, as the table of steps has them.
         # Parts of a step, as the table of steps has them.
         Column(f"{key}_share", Kind.SHARE, STEPS[f"{key}_ns"].meaning, heading=heading)
         for key, heading in {
@@ -79,33 +87,106 @@ def _ranks_table(labels: Sequence[str], means: Sequence[int], analyses: Sequence
     )
 
 
-def leading_sentence(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None]) -> tuple[Message, ...]:
-    """Why the rank with the longest step is not the one shown; nothing where it is. Arguments as for `leading`."""
-    lead, slowest = leading(times, own), longest(times)
-    if lead == slowest:
-        return ()
-    values = (
-        ("rank", Kind.TEXT, labels[lead]),
-        ("own", Kind.DURATION, own[lead]),
-        ("longest", Kind.TEXT, labels[slowest]),
-        ("wait", Kind.DURATION, times[slowest] - (own[slowest] or 0)),
-    )
-    return (Message(_SAY["leading_rank"], values),)
+class _Beside(NamedTuple):
+    """What else is known of ranks when it is said which of them works longest."""
+
+    whole: Sequence[bool]
+    """False for a recording that ends before the others, or is cut: it counts for no rank's time."""
+    synchronised: bool = False
+    """They wait for each other, so that equal steps say nothing."""
+    bound: bool = False
+    """Ranks are missing: the others wait longer than is known."""
+    uneven: bool = False
+    """A finding about the ranks costs 5 % of the step or more."""
 
 
-def _ranks_sentence(labels: Sequence[str], means: Sequence[int]) -> Message:
-    """Which rank is slowest and by how much, or that they are even."""
-    worst = longest(means)
-    values = (
-        ("rank", Kind.TEXT, labels[worst]),
-        ("ranks", Kind.COUNT, len(means)),
-        ("time", Kind.DURATION, means[worst]),
-        ("fastest", Kind.DURATION, min(means)),
-        ("excess", Kind.SHARE, means[worst] / min(means) - 1 if min(means) else 0.0),
+def ranks_sentences(
+    labels: Sequence[str], times: Sequence[int], own: Sequence[int | None], beside: _Beside
+) -> tuple[Message, ...]:
+    """Which rank works longest, by its step without waiting for others; what was not counted for that.
+
+    Args:
+        labels: of the ranks.
+        times: mean steps, ns.
+        own: the same without waiting for others; None where that is not known.
+        beside: what else is known.
+    """
+    counted = [at for at, whole in enumerate(beside.whole) if whole] or list(range(len(labels)))
+    cut = [label for at, label in enumerate(labels) if at not in counted]
+    head = _headline([labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], beside)
+    values = ("rank", Kind.TEXT, ", ".join(cut)), ("count", Kind.COUNT, len(cut))
+    return head, *((Message(_SAY["rank_cut" if len(cut) == 1 else "ranks_cut"], values),) if cut else ())
+
+
+def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None], beside: _Beside) -> Message:
+    known = [time for time in own if time is not None]
+    if len(known) == len(own) and max(known) > EVEN * min(known):
+        worst, least = known.index(max(known)), known.index(min(known))
+        values = (
+            ("rank", Kind.TEXT, labels[worst]),
+            ("ranks", Kind.COUNT, len(own)),
+            ("own", Kind.DURATION, known[worst]),
+            ("time", Kind.DURATION, times[worst]),
+            ("excess", Kind.SHARE, known[worst] / known[least] - 1 if known[least] else 0.0),
+            ("other", Kind.TEXT, labels[least]),
+            ("least", Kind.DURATION, known[least]),
+        )
+        return Message(_SAY["ranks_own_bound" if beside.bound else "ranks_own"], values)
+    worst = longest(times)
+    equal = (("ranks", Kind.COUNT, len(times)), ("time", Kind.DURATION, times[worst]))
+    between = (*equal, ("fastest", Kind.DURATION, min(times)))
+    if times[worst] > EVEN * min(times):
+        excess = times[worst] / min(times) - 1 if min(times) else 0.0
+        slowest = ("rank", Kind.TEXT, labels[worst]), ("excess", Kind.SHARE, excess)
+        return Message(_SAY["ranks_uneven"], (*between, *slowest))
+    if beside.uneven or (len(known) < len(own) and beside.synchronised):
+        return Message(_SAY["ranks_step" if len(known) == len(own) else "ranks_unjudged"], equal)
+    return (
+        Message(_SAY["ranks_even"], between)
+        if times[worst] > EQUAL * min(times)
+        else Message(_SAY["ranks_equal"], equal)
     )
-    if means[worst] > EVEN * min(means):
-        return Message(_SAY["ranks_uneven"], values)
-    return Message(_SAY["ranks_even"] if means[worst] > EQUAL * min(means) else _SAY["ranks_equal"], values)
+
+
+def whole_recordings(analyses: Sequence[RankAnalysis]) -> list[bool]:
+    """Whether each rank's recording is whole: its file is not cut, and it goes as far as those of the others."""
+    reads = [one.trace.read for one in analyses]
+    last = [_last_step(one) for one in analyses]
+    usual = median([one for one in last if one is not None])
+    return [
+        not read.truncated and read.stream_fault is None and (end is None or end >= usual)
+        for read, end in zip(reads, last, strict=True)
+    ]
+
+
+def _last_step(one: RankAnalysis) -> int | None:
+    """Number of the last recorded step; None without marked steps."""
+    label = step_labels(one.steps.name)[-1] if one.mode == Mode.STEPS else ""
+    return int(label) if label.isdecimal() else None
+
+
+RANK_RULES = "RNK"
+"""How the ids of rules about ranks begin."""
+COSTLY = 0.05
+"""Share of the step from which a finding about ranks contradicts that they are equally fast (definitions §18)."""
+
+
+def _beside(cluster: Cluster | None, across: Outcome | None, late: Sequence[Message], whole: Sequence[bool]) -> _Beside:
+    if cluster is None:
+        return _Beside(whole)
+    step = float(cluster.step_time.mean()) if cluster.steps else 0.0
+    costs = (
+        [max(one.cost or 0, one.saving or 0) for one in across.findings if one.rule.startswith(RANK_RULES)]
+        if across
+        else []
+    )
+    waits = cluster.exposed_waits
+    return _Beside(
+        whole,
+        synchronised=any(len(rank.collectives.kind) for rank in cluster.ranks),
+        bound=not isinstance(waits, NotMeasured) and waits.bound,
+        uneven=bool(late) or any(cost >= COSTLY * step > 0 for cost in costs),
+    )
 
 
 class Across(NamedTuple):
@@ -133,14 +214,10 @@ def across_ranks(
     labels = [rank_label(each.trace.origin, index) for index, each in enumerate(analyses)]
     means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
     own = (None,) * len(means) if cluster is None else cluster.own_time
-    lead = leading(means, own)
-    sentences = [_ranks_sentence(labels, means)]
-    if cluster is not None:
-        late = straggler_sentences(cluster)
-        sentences += late
-        # That the others wait for a rank says well enough why it is shown.
-        if ("rank", Kind.TEXT, labels[lead]) not in [value for one in late for value in one.values]:
-            sentences += leading_sentence(labels, means, own)
+    whole = whole_recordings(analyses)
+    lead = leading(means, own, whole)
+    late = () if cluster is None else straggler_sentences(cluster)
+    sentences = (*ranks_sentences(labels, means, own, _beside(cluster, across, late, whole)), *late)
     told: tuple[Said, ...] = ()
     tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses)]
     if cluster is not None and not verdict_only:
@@ -151,7 +228,7 @@ def across_ranks(
             told = said(across.findings, _setting(cluster, analyses[0]))
             tables += run_findings_tables(told, across)
         tables += cluster_tables(cluster)
-    return Across(lead, labels[lead], tuple(sentences), tuple(tables), told)
+    return Across(lead, labels[lead], sentences, tuple(tables), told)
 
 
 def _setting(cluster: Cluster, first: RankAnalysis) -> Setting:

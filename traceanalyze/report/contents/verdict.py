@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from operator import attrgetter, itemgetter
 
+import numpy as np
+
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps, Window, median, step_labels, window_of
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
-from traceanalyze.model.vocabulary import DISPATCH, Cause, Mode
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.report.contents.starting import IDLE_GROUPS, start_left_out
 
 _SPAN = "From first to last device event {time}"
 _SAY = sentences(
@@ -47,17 +50,6 @@ SYNC_WORTH_NAMING = 0.05
 OUTLIER = 1.3
 """A step longer than this many medians is worth a sentence."""
 
-_GROUPS = {
-    "data_loading": (Cause.DATA_LOADING,),
-    "sync": (Cause.SYNC,),
-    "peer_wait": (Cause.PEER_WAIT,),
-    "allocation": (Cause.DISPATCH_ALLOC,),
-    "dispatch": tuple(cause for cause in DISPATCH if cause != Cause.DISPATCH_ALLOC),
-    "device_gap": (Cause.DEVICE_GAP,),
-    "device_dependency": (Cause.DEVICE_DEPENDENCY,),
-    "untraced": (Cause.UNTRACED,),
-}
-
 
 def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
     """What there is to say about one rank, most important first."""
@@ -71,7 +63,7 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
             _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window),
             *_sync_cost(analysis.tables["sync_points"], analysis.steps),
         )
-    return (*first, *_outlier(analysis.steps, window), *_cut(analysis))
+    return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *_cut(analysis))
 
 
 def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window: Window) -> Message:
@@ -105,7 +97,7 @@ def _idle_sentence(form: str, time: tuple[str, Kind, int], idle_ns: int, idle: I
     idle_share = ("idle", Kind.SHARE, window.share(idle_ns))
     if idle.missing:
         return Message(_SAY[f"{form}_idle"], (time, idle_share))
-    causes = {key: sum(window.sum(idle.by_step[:, cause]) for cause in group) for key, group in _GROUPS.items()}
+    causes = {key: sum(window.sum(idle.by_step[:, cause]) for cause in group) for key, group in IDLE_GROUPS.items()}
     largest = max(causes, key=lambda key: causes[key])
     weight = "mostly" if causes[largest] >= MOSTLY * idle_ns else "partly"
     cause = ("cause", Kind.TERM, f"because_{largest}")
@@ -119,7 +111,9 @@ def _sync_cost(syncs: Table, steps: Steps) -> tuple[Message, ...]:
         (site.idle_caused_ns, site.op or site.call) for site in syncs.records() if isinstance(site.idle_caused_ns, int)
     ]
     # What a sync costs may lie between the steps, too.
-    time = int(steps.end.max() - steps.start.min()) if len(steps) else 0
+    rows = np.flatnonzero(steps.counted)
+    left_out = int(steps.time[rows[0] : rows[-1]][~steps.counted[rows[0] : rows[-1]]].sum()) if len(rows) else 0
+    time = int(steps.end[rows[-1]] - steps.start[rows[0]]) - left_out if len(rows) else 0
     share = sum(cost for cost, _ in costs) / time if time else 0.0
     if share < SYNC_WORTH_NAMING:
         return ()

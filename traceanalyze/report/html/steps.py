@@ -129,7 +129,7 @@ def _over(
     """What the pointer is told over a step."""
     lines = [str(row[0])]
     lines += [f"{term_of(part, formatter)}: {formatter.value(Kind.DURATION, row[at])}" for part, at in parts]
-    if "complete" in steps.keys and row[steps.keys.index("complete")] is False:
+    if "counted" in steps.keys and row[steps.keys.index("counted")] is False:
         lines[0] += f" ({formatter.texts.heading(steps, steps['complete'])}: {formatter.value(Kind.FLAG, value=False)})"
     x, wide = _x(index, count), (_WIDE - _LEFT - _RIGHT) / count
     return over(f'x="{x:.2f}" y="{_TOP}" width="{wide:.2f}" height="{_HIGH - _TOP - _BOTTOM}"', lines)

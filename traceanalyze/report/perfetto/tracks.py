@@ -35,11 +35,12 @@ def steps_track(steps: Steps, terms: Terms) -> Slices:
     """The analysed windows; those without length are on no picture."""
     kept = np.flatnonzero(steps.end > steps.start)
     rows = kept.tolist()
-    complete = [str(bool(steps.complete[row])).lower() for row in rows]
     names = [steps.name[row] for row in rows]
-    return Slices(
-        terms["overlay_steps"], steps.start[kept], steps.end[kept], names, {terms["overlay_arg_complete"]: complete}
-    )
+    marks = {
+        terms[f"overlay_arg_{key}"]: [str(bool(mark[row])).lower() for row in rows]
+        for key, mark in (("complete", steps.complete), ("counted", steps.counted))
+    }
+    return Slices(terms["overlay_steps"], steps.start[kept], steps.end[kept], names, marks)
 
 
 def phase_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasured:
