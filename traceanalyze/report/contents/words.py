@@ -27,7 +27,7 @@ from traceanalyze.rules.registry import every_rule, own_rules
 
 _SAY = sentences(
     finding_other="{rule}: {text}",
-    price_both="It costs {cost} {per}, of which removing it saves {saving}.",
+    price_both="It costs {cost} {per}; removing it saves {saving}.",
     price_cost="It costs {cost} {per} ({share}); what removing it saves was not measured.",
     price_once="It is done once: later steps do without it, so there is no saving.",
     price_unknown="What removing it saves was not measured.",
@@ -59,7 +59,8 @@ ALIKE = 0.01
 _UNRECORDED = frozenset({ABSENT, ALONE, MISSING})
 """Variants of waiting of which the post-mortem's title says that ranks were not recorded."""
 PAGE = "https://pypi.org/project/traceanalyze/#{rule}"
-LINE = regex(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
+_LINE = regex(r"\.py(\(\d+\)|:\d+)")
+"""Of traces and of memory snapshots."""
 _UNITS = {**dict.fromkeys(TIMES, "nanoseconds"), **dict.fromkeys(SIZES, "bytes"), Kind.SHARE: "fraction"}
 _SURE = {Confidence.HIGH: "", Confidence.MEDIUM: "_likely", Confidence.LOW: "_uncertain"}
 
@@ -261,7 +262,7 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
     formatter = Formatter(texts, setting.resolution_ns, whole=setting.whole)
     named = texts.messages[_SAY["finding_other"]].format(rule=found.rule, text="").strip() if found.rule else ""
     saving = found.saving
-    lines = [each.line for each in found.evidence] + [op for op in found.scope.ops if LINE.search(op)]
+    lines = [each.line for each in found.evidence] + [op for op in found.scope.ops if _LINE.search(op)]
     spans = merged(found.intervals) if found.intervals is not None and len(found.intervals) else intervals.EMPTY
     return told.Finding(
         id=_id(one),
@@ -280,7 +281,7 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
         scope=told.Scope(
             found.scope.ranks,
             found.scope.steps or tuple(_steps(spans, setting)),
-            tuple(op for op in found.scope.ops if not LINE.search(op)),
+            tuple(op for op in found.scope.ops if not _LINE.search(op)),
             tuple(dict.fromkeys(line for line in lines if line)),
         ),
         evidence=tuple(_evidence(found, formatter)),
