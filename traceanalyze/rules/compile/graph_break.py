@@ -4,13 +4,27 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import OPTIMIZER_STEP
+from traceanalyze.model.vocabulary import DISPATCH, Cause
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.op_chains import inside_ranges
 from traceanalyze.rules.facts import RANGES
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    intervals_of,
+    merged,
+    rule,
+)
 
-"""Optimizers compile their parts one by one, which is no break."""
 REGION = regex(r"^Torch-Compiled Region: (\d+)/\d+")
+_COMPILED = regex(r"^Torch-Compiled Region|^CompiledFunction(Backward)?$|^## Call CompiledFxGraph")
+HOST = *DISPATCH, Cause.UNTRACED
+"""Why the device is idle where Python takes over: not for data, nor for other work."""
 
 
 @rule(
@@ -44,8 +58,9 @@ def find(facts: Facts, options: Options) -> Findings:
         At each break Python takes over again, nothing is fused across it, and what lies between runs eagerly.
     How it is measured
         Regions by the number of their function (the first one of `0/0`); kernels launched by the same thread after one
-        region and before the next of another function. The saving is the device's idle time while the host was between
-        such regions; what fusion across the breaks would save cannot be told.
+        region and before the next of another function. The saving is the time in which the device waits for the host
+        between such regions, while no thread is in compiled code; what fusion across the breaks would save cannot be
+        told.
     What to do
         `TORCH_LOGS=graph_breaks` names the places, `fullgraph=True` makes them errors; take prints, data-dependent
         branches and unsupported calls out of the compiled function. Regions that are compiled one by one on purpose are
@@ -60,6 +75,7 @@ def find(facts: Facts, options: Options) -> Findings:
     events, calls = facts.context.trace.events, facts.context.calls
     track = int(np.bincount(events.track[rows]).argmax())
     rows = rows[events.track[rows] == track]
+    # Optimizers compile their parts one by one, which is no break.
     rows = rows[~inside_ranges(facts, events.track[rows], events.ts[rows], OPTIMIZER_STEP.pattern)]
     if len(rows) == 0:
         return
@@ -73,8 +89,9 @@ def find(facts: Facts, options: Options) -> Findings:
     eager = int((launched & intervals.contains(between, calls.start[np.maximum(call, 0)])).sum())
     if frames < options.number("frames") or eager < options.number("between") * facts.window.count:
         return
-    within, steps = _within_steps(facts, between), max(facts.window.count, 1)
-    spans = facts.overlap(within)
+    compiled = merged(facts.spans(facts.rows(RANGES, _COMPILED)))
+    within, steps = intervals.subtract(_within_steps(facts, between), compiled), max(facts.window.count, 1)
+    spans = intervals_of(*intervals.intersect(facts.clip(facts.idle(*HOST)), within))
     yield Finding(
         saving=facts.length(spans),
         bound=facts.mean(intervals.total(within)),
