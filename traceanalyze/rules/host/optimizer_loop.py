@@ -4,12 +4,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import EventKind, Phase
+from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import names_under
+from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -20,6 +21,7 @@ from traceanalyze.rules.rule import (
     Scope,
     intervals_of,
     measured,
+    merged,
     rule,
 )
 
@@ -27,6 +29,10 @@ _LOOP_FRAME = regex(r"_single_tensor_\w+")
 _FUSED_WORK = {"Adam": 7 / 20, "AdamW": 7 / 20, "Adagrad": 5 / 11, "SGD": 5 / 8}
 """Optimizers that have a fused form on the host → its passes over tensors in memory, over those of one by one; of SGD
 with momentum: without it there is but one operator."""
+_FORMS = {"Adam": 7 / 15, "AdamW": 7 / 15, "Adagrad": 5 / 11, "SGD": 5 / 8}
+"""Those of torch that have a fused form → passes over the tensors in memory of its kernel, over those of the kernels of
+a loop: of Adam 7 (4 read, 3 written) and 15."""
+_STEP = regex(r"^Optimizer\.step#(\w+)\.step")
 _FUSED, _FOREACH, _MOMENTUM = (regex(each) for each in (r"_fused_", r"_foreach_", r"aten::(_foreach_)?mul_?$"))
 
 
@@ -56,10 +62,6 @@ _FUSED, _FOREACH, _MOMENTUM = (regex(each) for each in (r"_fused_", r"_foreach_"
         "kernels": (100.0, "own: kernels a step in the optimizer"),
         "lists": (4.0, "own: kernels a step over lists of tensors; a fused optimizer needs one or two, too"),
         "short_us": (10.0, "own: their median"),
-        "fused_share": (
-            0.47,
-            "Adam: 7 passes over the tensors (4 read, 3 written) in one kernel, 15 in the five kernels of a loop",
-        ),
         "operators": (100.0, "as kernels, where the host computes"),
         "fused_calls": (0.2, "own measurement, torch 2.13 on the host: what is left of the time around the work"),
         "fused_calls_foreach": (0.35, "the same of foreach"),
@@ -74,9 +76,10 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         Each elementary operation reads and writes all its tensors again, and each is a launch of its own.
     How it is measured
-        Device events launched in the optimizer's phase (definitions §10): from 100 kernels a step on with a median
-        below 10 µs, or Python functions `_single_tensor_*`. The saving is the idle time before them, and their device
-        time less what one fused kernel needs.
+        Kernels launched in the steps of an optimizer that has a fused form (`Optimizer.step#…` or the Python function;
+        Adam, AdamW, Adagrad, SGD), and in no other optimizer inside it: from 100 kernels a step on with a median below
+        10 µs, or Python functions `_single_tensor_*`. The saving is the idle time before them while the host is in
+        these steps, and their device time less what one fused kernel needs.
         Where the host computes: ranges `Optimizer.step#…` of optimizers that have a fused form there, with 100
         operators each or more. What operators take beyond 2 µs is their work, of which a fused one leaves what its
         passes over the tensors are of theirs; of the rest, less 0.6 µs an operator for the profiler, a fifth stays.
@@ -90,32 +93,46 @@ def find(facts: Facts, options: Options) -> Findings:
     if facts.host_computes:
         yield from _on_host(facts, options)
         return
+    for name, fused in _FORMS.items():
+        one = _on_device(facts, name, fused, options)
+        if one is not None:
+            yield one
+
+
+def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Finding | None:
+    """One optimizer of which a fused kernel does this part of the work over tensors in memory."""
     context = facts.context
-    device = context.device
-    phase = context.once(event_phases)
-    optimizing = (phase == Phase.OPTIMIZER) & (device.device == context.devices[0]) & facts.inside(device.start)
-    rows = np.flatnonzero(optimizing & (device.kind == EventKind.KERNEL))
+    device, calls = context.device, context.calls
+    inside = _own_time(facts, name)
+    asked = np.flatnonzero((context.issued_by >= 0) & facts.inside(device.start))
+    asked = asked[device.device[asked] == context.devices[0]]
+    rows = asked[intervals.contains(inside, calls.start[context.issued_by[asked]])]
+    rows = rows[device.kind[rows] == EventKind.KERNEL]
     if not len(rows):
-        return
+        return None
     op = context.event_op[rows]
     if names_under(facts, op, r"_fused_|Fused").any():
-        return
+        return None
     listed = bool(names_under(facts, op, r"_foreach_").any())
-    each = len(rows) / facts.window.count
+    each = len(rows) / max(facts.window.count, len(inside.start))
     short = float(np.median((device.end - device.start)[rows])) < options.number("short_us") * 1e3
     looped = each >= options.number("kernels") and short
     if listed and each < options.number("lists"):
-        return
+        return None
     if not (listed or looped or len(facts.rows(EventKind.PYTHON, _LOOP_FRAME))):
-        return
+        return None
+    if name == "SGD" and not names_under(facts, op, _MOMENTUM.pattern).any():
+        fused = 1.0
     busy = intervals.merge(device.start[rows], device.end[rows])
-    gaps = context.once(idle_gaps)
-    before = (gaps.event >= 0) & optimizing[gaps.event]
-    free = facts.clip(intervals_of(gaps.start[before], gaps.end[before]))
+    gaps, own = context.once(idle_gaps), np.zeros(len(device), np.bool_)
+    own[rows] = True
+    before = (gaps.event >= 0) & own[gaps.event]
+    # What the host did before the optimizer, in others that it calls or for other work is none of its launches.
+    free = intervals.intersect(facts.clip(intervals_of(gaps.start[before], gaps.end[before])), inside)
     work, idle = facts.clip(intervals_of(*busy)), intervals.total(free)
     time = intervals.total(work)
-    yield Finding(
-        saving=facts.mean(idle + round(time * (1 - options.number("fused_share")))),
+    return Finding(
+        saving=facts.mean(idle + round(time * (1 - fused))),
         bound=facts.mean(idle + time),
         draws="",
         intervals=intervals_of(*intervals.union(work, free)),
@@ -123,6 +140,19 @@ def find(facts: Facts, options: Options) -> Findings:
         evidence=measured(kernels=round(each), time=facts.mean(idle + time)),
         count=len(rows),
     )
+
+
+def _own_time(facts: Facts, name: str) -> Intervals:
+    """When the host is in the steps of an optimizer, and in none of another one that it calls."""
+    frames = regex(rf"optim/{name.lower()}\.py\(\d+\): step$")
+    steps = facts.rows(RANGES, _STEP)
+    ours = np.isin(steps, facts.rows(RANGES, regex(rf"^Optimizer\.step#{name}\.step")))
+    if not len(steps):
+        return merged(facts.spans(facts.rows(EventKind.PYTHON, frames)))
+    mine, others = merged(facts.spans(steps[ours])), facts.spans(steps[~ours])
+    # Others around it do not take it away.
+    inner = intervals.coverage(mine, others[:, 0], others[:, 1]) >= others[:, 1] - others[:, 0]
+    return intervals.subtract(mine, merged(others[inner]))
 
 
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
