@@ -16,7 +16,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.analyses.idle.syncs import blamed
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.model.intervals import intersect, merge, subtract, union
+from traceanalyze.model.intervals import coverage, intersect, merge, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
 from traceanalyze.rules.common.replay import replay_without
@@ -27,7 +27,7 @@ _AHEAD = 2
 
 
 class SyncCalls(NamedTuple):
-    """Sync calls that begin in the windows and are not the last thing the trace does; one row a call."""
+    """Sync calls that the host is in during the windows, and are not the last thing the trace does; one row a call."""
 
     call: NDArray[np.int64]
     """Position in `Context.calls`."""
@@ -55,7 +55,9 @@ def sync_calls(facts: Facts) -> SyncCalls:
     linked = context.link >= 0
     last = int(context.launch_start[linked].max()) if linked.any() else np.iinfo(np.int64).min
     row = np.full(len(calls), -1, np.int64)
-    chosen = every[facts.inside(calls.start[every]) & (calls.start[every] < last)]
+    # Of a call that began before the windows the part inside counts.
+    inside = (coverage(facts.windows, calls.start[every], calls.end[every]) > 0) | facts.inside(calls.start[every])
+    chosen = every[inside & (calls.start[every] < last)]
     row[chosen] = np.arange(len(chosen))
     by, _ = blamed(every, calls, context.once(idle_gaps), facts.pieces)
     of = np.where(by >= 0, row[by], -1)
@@ -177,13 +179,13 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     own = union(facts.clip(quiet[pause]), merge(habit.start[habit.constant], habit.end[habit.constant]))
     spans = intervals_of(*subtract(facts.clip(calls.spans(chosen)), own))
     caused = facts.length(spans)
-    removed = merge(start[chosen], end[chosen])
+    removed = facts.clip(intervals_of(start[chosen], end[chosen]))
     if with_use:
         after = subtract(facts.clip(quiet), own)
         removed = union(removed, intersect(after, merged(spans)))
     gone = replay_without(facts, removed)
     saving = max(caused, gone.saving)
-    blocked = facts.per_step((end - start)[chosen])
+    blocked = facts.per_step(coverage(facts.windows, start[chosen], end[chosen]))
     where = places(facts, calls, chosen)
     each = tuple(
         Evidence(
