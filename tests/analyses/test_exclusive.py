@@ -39,6 +39,7 @@ def table(rows):
         rules=(),
         repaired=0,
         removed=0,
+        impossible=nothing[:0],
     )
 
 

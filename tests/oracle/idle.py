@@ -63,6 +63,10 @@ def host(trace: Trace, step_thread: Thread | None) -> Host:
         states[event.thread]["host_op"].append((event.start, event.end))
     for thread, by_cause in states.items():
         result.layers[thread] = [(cause, union(by_cause[cause])) for cause in _ORDER if by_cause.get(cause)]
+    if step_thread is not None:
+        others = [one for thread, one in states.items() if thread != step_thread and thread[0] == step_thread[0]]
+        workers = union(span for by_cause in others for span in by_cause.get("peer_wait", ()))
+        result.layers.setdefault(step_thread, []).append(("peer_wait", workers))
     return result
 
 

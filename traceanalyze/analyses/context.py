@@ -69,6 +69,12 @@ class Context:
         return self._placed.trace
 
     @property
+    def begin(self) -> int:
+        """When the first event begins whose time is possible; there must be one."""
+        ts, impossible = self.trace.events.ts, self.device.impossible
+        return int((np.delete(ts, impossible) if 0 < len(impossible) < len(ts) else ts).min())
+
+    @property
     def device(self) -> DeviceEvents:
         """Device events."""
         return self._placed.device

@@ -32,11 +32,11 @@ def _filtered(context: Context, chosen: Filter) -> Trace:
         fits = trace.strings.matches(device.name, pattern.search)
         keep[device.row[~fits]] = False
     if chosen.time is not None and len(trace.events):
-        start = trace.events.ts - trace.events.ts.min()
+        start = trace.events.ts - context.begin
         keep &= (start < chosen.time[1]) & (start + trace.events.dur >= chosen.time[0])
     records = np.ones(len(trace.instants.ts), np.bool_)
     if chosen.time is not None and len(trace.events):
-        since = trace.instants.ts - trace.events.ts.min()
+        since = trace.instants.ts - context.begin
         records = (since < chosen.time[1]) & (since >= chosen.time[0])
     left_out = int((~keep).sum()) + int((~records).sum())
     whole = len(keep) + len(records)

@@ -19,6 +19,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers.ascend.folder import Profile, is_ascend, looks_ascend, profile_at, profile_of, stray
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
+from traceanalyze.readers.group_members import whole_groups
 from traceanalyze.readers.header import (
     ASCEND_FIELDS,
     EVENT_FIELDS,
@@ -177,7 +178,7 @@ def _trace(
         process_names=names,
         thread_names=thread_names(found.metadata),
     )
-    trace = with_header(trace, found.header)
+    trace = whole_groups(with_header(trace, found.header))
     host, pid = _process(names, (file, trace.origin.trace_name or ""))
     origin, rank = trace.origin._replace(host=host, pid=pid), explicit_rank(file)
     if origin.rank is None and rank is not None:

@@ -192,7 +192,7 @@ def rank_sample(
         explain=explain(rank),
         mean_step=float(steps.time.mean()),
         digest=_digest(trace),
-        began=trace.base_ns + int(events.ts.min()) if len(events) else 0,
+        began=trace.base_ns + rank.side.context.begin if len(events) else 0,
         ended=trace.base_ns + int((events.ts + events.dur).max()) if len(events) else 0,
     )
     return sample if findings is None else with_findings(sample, findings(trace, options))

@@ -60,7 +60,7 @@ def place(context: Context, start: int, end: int) -> Place:
         length=end - start,
         step=step,
         since_step=start - begins,
-        since_first=start - int(context.trace.events.ts.min()),
+        since_first=start - context.begin,
         idle=idle,
         cause=cause,
         doing=_doing(found, start - window[0], min(end, window[1]) - window[0]),
@@ -81,7 +81,7 @@ def _window(context: Context, start: int, end: int) -> tuple[int, int]:
         if after < len(begins):
             high = max(high, int(ends[min(after + _NEIGHBOURS, len(ends)) - 1]))
     events = context.trace.events
-    low = max(low, start - _FARTHEST * length, min(int(events.ts.min()), start))
+    low = max(low, start - _FARTHEST * length, min(context.begin, start))
     high = min(high, end + _FARTHEST * length, max(int((events.ts + events.dur).max()), end))
     # What does not fit is left out on both sides alike; the beginning of the instance is always seen.
     spare = max(most - length, most // 4)

@@ -81,6 +81,9 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
         for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
     )
     layers.append((Cause.HOST_OP, active(context.once(_operators).of(track))))
+    if track == context.step_track:
+        # Blocked: what the thread waits for runs on another one.
+        layers.append((Cause.PEER_WAIT, context.once(collectives_of_workers)))
     return layered(layers)
 
 
@@ -101,6 +104,20 @@ def peer_waits(context: Context) -> ByTrack:
     """Ranges in which a thread waits for other processes, by thread."""
     rows, names = context.host_rows, context.trace.events.name[context.host_rows]
     return by_track(context.trace, rows[context.trace.strings.matches(names, is_peer_wait)])
+
+
+def collectives_of_workers(context: Context) -> Intervals:
+    """When another thread of the step's process is inside a collective of the host (gloo and like)."""
+    waits, tracks, step = context.once(peer_waits), context.trace.tracks, context.step_track
+    others = [waits.of(track) for track in waits.bounds if track != step and tracks[track, 0] == tracks[step, 0]]
+    return context.trace.events.active(np.concatenate(others)) if others and step >= 0 else intervals.EMPTY
+
+
+def peers_unknown(context: Context) -> NotMeasured | None:
+    """Why the wait for other processes is unknown: workers run collectives while the step's thread is never blocked."""
+    blocked = context.once(host_states, context.step_track, True).of((Cause.PEER_WAIT,))
+    never = len(blocked.start) == 0 and len(context.once(collectives_of_workers).start) > 0
+    return NotMeasured("step_never_blocked") if never else None
 
 
 def _operators(context: Context) -> ByTrack:

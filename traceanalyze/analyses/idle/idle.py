@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.idle.host_state import States, host_states
+from traceanalyze.analyses.idle.host_state import States, host_states, peers_unknown
 from traceanalyze.analyses.steps.window import Steps, amounts, step_labels, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
@@ -238,6 +238,9 @@ def idle_causes(context: Context) -> IdleCauses:
         missing |= dict.fromkeys(NEED_RUNTIME, NotMeasured("no_cann_calls"))
     if context.doubt is not None:
         missing = dict.fromkeys(_doubted(context), NotMeasured(context.doubt)) | missing
+    unknown = context.once(peers_unknown)
+    if unknown is not None:
+        missing = {Cause.PEER_WAIT: unknown} | missing
     if len(context.host_rows) == 0:
         missing |= dict.fromkeys(NEED_HOST_OPS, NotMeasured("no_host_ops"))
     return IdleCauses(by_step, missing)

@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, occurs
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 OVERLAP_LIMIT_NS = 100_000
 """Same-stream overlap above this is an impossible duration (definitions §2.5; 150 public traces show ≤ 13 µs)."""
 STRAY_LIMIT_NS = 1_000_000_000
-"""An event that ends this long after every other one of the file has an impossible duration (definitions §2.5)."""
+"""An event that ends this long after every other one of the file has an impossible duration (definitions §2.5), one
+that begins so long before every other one an impossible start (§18)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,8 @@ class DeviceEvents:
     """Events whose impossible duration was clipped."""
     removed: int
     """Time so removed, ns."""
+    impossible: NDArray[np.int64]
+    """Rows in `Trace.events` of what begins at 0, or long before all else: it is none of these."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -50,6 +53,8 @@ class DeviceEvents:
 def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions) -> DeviceEvents:
     """Collect and classify the device events of a trace; `kind` is the `EventKind` of every event."""
     row = np.flatnonzero((kind >= EventKind.KERNEL) & (kind <= EventKind.MEMSET))
+    impossible = _begin_impossibly(trace, row)
+    row = row[~occurs(row, impossible)]
     start = trace.events.ts[row]
     order = np.argsort(start, kind="stable")
     row, start = row[order], start[order]
@@ -59,7 +64,7 @@ def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOption
     repaired_end = _clip_impossible(start, end, device, stream, _latest_other_end(trace, row, end))
     repaired, removed = int((repaired_end < end).sum()), int((end - repaired_end).sum())
     name, classified = trace.events.name[row], _classify(trace, row, kind[row], options)
-    return DeviceEvents(row, start, repaired_end, device, stream, name, *classified, repaired, removed)
+    return DeviceEvents(row, start, repaired_end, device, stream, name, *classified, repaired, removed, impossible)
 
 
 def numbers_of_devices(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -80,6 +85,26 @@ def _number(trace: Trace, row: NDArray[np.int64], field: str, *, column: int) ->
 def _last_number(text: str) -> int:
     found = re.findall(r"\d+", text)
     return int(found[-1]) if found and len(found[-1]) < 18 else -1
+
+
+def _begin_impossibly(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Device events with a time that was never set: those of the earliest instant, if all else is later by 1 s.
+
+    That is at 0 mostly, where there may be several; then one more such instant.
+    """
+    ts, found = trace.events.ts, np.empty(0, np.int64)
+    for _ in range(2):
+        left = row[~occurs(row, found)]
+        if len(left) == 0 or (len(found) == 0 and ts.min() < ts[left].min()):
+            break
+        lowest = ts[left].min()
+        first = left[ts[left] == lowest]
+        rest = np.ones(len(ts), np.bool_)
+        rest[found], rest[first] = False, False
+        if not rest.any() or ts[rest].min() - lowest <= STRAY_LIMIT_NS:
+            break
+        found = np.concatenate((found, first))
+    return np.sort(found)
 
 
 def _latest_other_end(trace: Trace, row: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:

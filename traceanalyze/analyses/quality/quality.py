@@ -37,6 +37,9 @@ _SAY = sentences(
     skipped_negative_dur="Skipped: {count} event(s) with a negative duration.",
     skipped_bad_value="Left out: {count} argument value(s) that could not be read; their events are kept.",
     repaired="Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
+    impossible_start=(
+        "Left out: {count} device event(s) that begin {before_ns} before all else: their times were never set."
+    ),
     unlinked=(
         "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
         "times, but not in launch figures."
@@ -161,6 +164,10 @@ def _repairs(context: Context) -> Iterator[Check]:
     if counts.get("bad_value", 0):
         yield Check("Q02", Level.INFO, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
     device = context.device
+    if len(device.impossible):
+        at = int(context.trace.events.ts[device.impossible].min())
+        values = (("count", len(device.impossible)), ("before_ns", context.begin - at))
+        yield Check("Q02", Level.WARN, _SAY["impossible_start"], values)
     if device.repaired:
         window = int(context.steps.time.sum())
         level = Level.ERROR if device.removed > 0.01 * window else Level.WARN

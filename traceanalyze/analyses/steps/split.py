@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.idle.host_state import HostSplit, host_split
+from traceanalyze.analyses.idle.host_state import HostSplit, host_split, peers_unknown
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition, partition
 from traceanalyze.analyses.steps.window import Steps, Window, amounts, median, step_labels, window_of
@@ -164,7 +164,8 @@ def host_split_tables(context: Context) -> list[Table]:
     host = context.once(host_split)
     if isinstance(host, NotMeasured):
         return []
-    parts = host_parts(host)
+    unknown = context.once(peers_unknown)
+    parts = {**host_parts(host), **({} if unknown is None else {"peer_wait": unknown})}
     return [split(parts, window_of(context.steps), marked=False), *step_tables(context.steps, parts)]
 
 

@@ -130,6 +130,7 @@ REASONS = {
     "plugin_failed": "a plug-in's rule failed",
     "no_collective_metadata": "collectives were recorded without their description",
     "no_bus_bandwidth": "has no meaning for this collective",
+    "step_never_blocked": "collectives run on other threads, and the step's thread never waits for them",
     "clocks_disagree": "the clocks of host and device disagree",
     "unknown_runtime": "the runtime's calls have names that are not known: which of them launch or wait is not told",
     "no_shapes": "shapes were not recorded",

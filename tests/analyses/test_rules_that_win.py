@@ -1,0 +1,161 @@
+"""The bullets of definitions §18 that no room of its own tests, each on paper."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.filtering import context_of
+from traceanalyze.analyses.options import Filter, Options
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import Cause
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.summary import summarize
+from traceanalyze.ranks.waits import collective_waits
+
+SECOND = 1_000_000
+
+
+def told(b):
+    return {check.message: dict(check.values) for check in b.analyze().checks}
+
+
+def late(*starts, at=3 * SECOND, marked=True):
+    """A step of two kernels, 3 s after the zero of the clock, and device events elsewhere."""
+    b = TraceBuilder()
+    if marked:
+        b.step(1, at, 100)
+    b.launch(at, 2, at + 10, 20)
+    b.launch(at + 30, 2, at + 40, 20)
+    for start in starts:
+        b.device(start, 5, name="never set")
+    return b
+
+
+@pytest.mark.parametrize("starts", [(0,), (0, 0, 0), (2 * SECOND - 1,), (0, 0, SECOND + 1)])
+@pytest.mark.parametrize("marked", [True, False])
+def test_device_events_that_begin_long_before_all_else_are_told_and_in_no_span(starts, marked):
+    b = late(*starts, marked=marked)
+    found, plain = b.analyze(), late(marked=marked).analyze()
+    (span,), (same,) = found.records("device_spans"), plain.records("device_spans")
+    assert (span.span_ns, span.compute_kernels) == (same.span_ns, same.compute_kernels) == (50_000, 2)
+    assert found.steps.time.tolist() == plain.steps.time.tolist()
+    assert told(b)["impossible_start"] == {"count": len(starts), "before_ns": 1000 * (3 * SECOND - min(starts))}
+    (launches,) = found.records("launches")
+    assert (launches.linked, launches.unlinked) == (2, 0)
+
+
+@pytest.mark.parametrize("starts", [(2 * SECOND,), (2 * SECOND, 2 * SECOND - 1), (3 * SECOND - 1,), ()])
+def test_what_begins_within_a_second_of_others_counts(starts):
+    b = late(*starts)
+    assert "impossible_start" not in told(b)
+    assert len(b.analyze().trace.events) - len(starts) == 5
+    assert sum(row.count for row in b.analyze().records("kernels")) == 2  # in the step
+    (span,) = b.analyze().records("device_spans")
+    assert span.compute_kernels == 2 + len(starts)
+
+
+def test_a_recording_of_nothing_else_begins_with_its_first_event():
+    b = TraceBuilder()
+    for at in (0, 0):
+        b.device(at, 5)
+    assert "impossible_start" not in told(b)
+
+
+def test_parts_by_time_count_from_the_first_possible_event():
+    part = context_of(late(0).trace(), Options(keep=Filter(time=(35_000, 70_000))))
+    assert part.device.start.tolist() == [1000 * (3 * SECOND + 40)]
+
+
+def on_workers(*collectives, busy=((0, 30), (90, 10))):
+    """A step of 100 µs whose thread computes at times, and collectives on worker threads."""
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    for at, length in busy:
+        b.op("aten::mm", at, length)
+    for number, (at, length) in enumerate(collectives):
+        b.annotation("gloo:all_reduce", at, length, tid=2 + number)
+    return b
+
+
+def split(b):
+    return {row.part: row.mean_ns for row in b.rows("split")}
+
+
+def test_waiting_for_peers_is_the_union_of_collectives_while_the_step_is_blocked():
+    """Blocked from 30 to 90; collectives from 20 to 60, from 50 to 70 and from 85 to 95."""
+    found = split(on_workers((20, 40), (50, 20), (85, 10)))
+    assert (found["peer_wait"], found["host_op"], found["untraced"]) == (45_000, 40_000, 15_000)
+
+
+def test_without_a_blocked_step_thread_waiting_for_peers_is_not_measured():
+    found = split(on_workers((5, 20), busy=((0, 100),)))
+    assert found["peer_wait"] == NotMeasured("step_never_blocked")
+    assert (found["host_op"], found["untraced"]) == (100_000, 0)
+    assert split(on_workers())["peer_wait"] == 0
+
+
+def test_collectives_of_another_process_are_not_waited_for():
+    b = on_workers((40, 30))
+    b.events[-1]["pid"] = 101
+    assert split(b)["peer_wait"] == 0
+
+
+@pytest.mark.parametrize(("at", "waited"), [(40, 30_000), (100, NotMeasured("step_never_blocked"))])
+def test_an_idle_device_waits_for_peers_as_its_step_does(at, waited):
+    """The device works from 0 to 10 and from 120 on; its step computes from 90 to 130."""
+    b = TraceBuilder()
+    b.step(1, 0, 150)
+    b.launch(0, 0, 0, 10)
+    b.op("aten::mm", 90, 40)
+    b.launch(118, 2, 120, 30)
+    b.annotation("gloo:all_reduce", at, 30, tid=9)
+    found = b.analyze().idle
+    assert int(found.by_step[:, Cause.PEER_WAIT].sum()) == (waited if isinstance(waited, int) else 0)
+    assert found.missing.get(Cause.PEER_WAIT, waited) == waited
+
+
+CUT = "[" + ", ".join(map(str, range(29))) + ", ..., 63]"
+"""As torch writes the ranks of a group of 64 into its events."""
+
+
+def member(rank, *, late, header=(), ranks=CUT):
+    """Three steps in which a rank comes to an all-reduce early, or last."""
+    b = TraceBuilder()
+    b.header["distributedInfo"] = {"rank": rank, "world_size": 128, "backend": "nccl", "pg_config": list(header)}
+    described = {"Collective name": "allreduce", "Process Group Name": "7", "Process Group Ranks": ranks}
+    sizes = {"Group size": 64, "In msg nelems": 1024, "Out msg nelems": 1024, "dtype": "Float"}
+    for step in range(3):
+        at = 1_000 * step
+        b.step(step, at, 990)
+        b.launch(at, 2, at + 10, 80 + late)
+        begin = at + 100 + late
+        b.launch(begin - 5, 2, begin, 400 - late, name="ncclDevKernel_AllReduce", **described, **sizes)
+    return b.trace()
+
+
+def run_of(numbers, **more):
+    contexts = [Context(member(rank, late=200 * (rank == 3), **more), Options()) for rank in numbers]
+    return compare_ranks([summarize(context, analyze_context(context)) for context in contexts])
+
+
+def test_a_group_that_torch_cut_has_the_members_of_its_name():
+    header = [{"pg_name": "7", "ranks": list(range(64))}, {"pg_name": "8", "ranks": list(range(64, 128))}]
+    found = run_of((0, 3), header=header)
+    (group,) = found.groups
+    assert (group.group, group.complete) == ("0-63", False)
+    assert group.missing == tuple(number for number in range(64) if number not in {0, 3})
+    assert run_of((0, 3), header=header, ranks="[0, 3]").groups[0].complete
+
+
+def test_a_group_whose_members_nobody_tells_is_never_whole():
+    """All ranks are here that the cut list names; it would pass for a group of 30 in which rank 3 is the straggler."""
+    found = run_of((*range(29), 63))
+    (group,) = found.groups
+    assert (group.group, group.complete, group.missing) == ("7", False, ())
+    assert {row.is_bound for row in collective_waits(found).records()} == {True}
+    assert found.stragglers == NotMeasured("ranks_missing")
+    (rank,) = run_of((*range(29), 63), ranks=str([*range(29), 63])).stragglers
+    assert rank.label == "3"
