@@ -1,4 +1,5 @@
-"""The shared library with what Python is too slow for: the event scanner (`readers/scan`) and call trees (`calltree`).
+"""The shared library with what Python is too slow for: the event scanner (`readers/scan`), call trees (`calltree`) and
+longest paths (`replay/longest`).
 
 It lies at the bottom of the package because both the readers and the analyses call it. Whoever calls it has a twin in
 Python for where it was not built.
@@ -11,7 +12,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-_ABI_VERSION = 2
+_ABI_VERSION = 3
 """As in scan.h."""
 LIBRARY = (
     Path(__file__).parents[1]

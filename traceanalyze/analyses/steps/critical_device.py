@@ -132,7 +132,7 @@ def _waited_for(context: Context, streams: Lanes, records: SyncRecords) -> NDArr
     waited = np.full(len(device), -1, np.int64)
     same = streams.key[1:] == streams.key[:-1]
     waited[streams.event[1:][same]] = streams.event[:-1][same]
-    event, source = _stream_waits(context, streams, records)
+    event, source = stream_waits(context, streams, records)
     before, done = waited[event], device.end[source]
     # An event that had not ended by then was not waited for, whatever the record says.
     possible = (source < event) & (done <= device.start[event])
@@ -144,7 +144,7 @@ def _waited_for(context: Context, streams: Lanes, records: SyncRecords) -> NDArr
     return waited
 
 
-def _stream_waits(
+def stream_waits(
     context: Context, streams: Lanes, records: SyncRecords
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Events that a recorded stream wait holds, and the event each waits for.

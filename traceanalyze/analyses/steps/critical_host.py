@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -92,22 +92,34 @@ def awaited_events(context: Context, streams: Lanes, records: SyncRecords) -> ND
     sync = np.flatnonzero(context.once(is_sync_call))
     copies = (calls.sync[sync] != SyncKind.EXPLICIT) & (own[sync] >= 0)
     best = np.where(copies, own[sync], -1)
-    before, waits_for = _scope(context, records, sync)
-    for key in distinct(streams.key).tolist():
-        low, _ = streams.bounds(key)
-        waiting = np.flatnonzero(~copies & waits_for(key))
-        row = last_launched(streams, np.full(len(waiting), key), before[waiting])
-        # Streams run in order, so what had ended is a prefix of the stream.
-        ended = low + np.searchsorted(streams.done[slice(*streams.bounds(key))], calls.end[sync[waiting]], "right") - 1
-        row = np.minimum(row, ended)
-        valid = (row >= low) & (row >= 0)
-        waiting, event = waiting[valid], streams.event[row[valid]]
+    others = np.flatnonzero(~copies)
+    for place, event in launched_before(context, streams, records, sync[others]):
+        waiting = others[place]
         later = (best[waiting] < 0) | (device.end[event] > device.end[best[waiting]])
         best[waiting[later]] = event[later]
     waited = (best >= 0) & (device.end[best] > calls.start[sync]) if len(device) else best >= 0
     found = np.full(len(calls), -1, np.int64)
     found[sync[waited]] = best[waited]
     return found
+
+
+def launched_before(
+    context: Context, streams: Lanes, records: SyncRecords, sync: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Stream by stream the last event each call waits for: places in `sync`, and events that had ended when it returned.
+
+    `sync`: positions in `ApiCalls` of calls that wait for what was launched before.
+    """
+    before, waits_for = _scope(context, records, sync)
+    for key in distinct(streams.key).tolist():
+        low, high = streams.bounds(key)
+        waiting = np.flatnonzero(waits_for(key))
+        row = last_launched(streams, np.full(len(waiting), key), before[waiting])
+        # Streams run in order, so what had ended is a prefix of the stream.
+        ended = low + np.searchsorted(streams.done[low:high], context.calls.end[sync[waiting]], "right") - 1
+        row = np.minimum(row, ended)
+        valid = row >= low
+        yield waiting[valid], streams.event[row[valid]]
 
 
 def _scope(

@@ -13,12 +13,6 @@ from traceanalyze.rules.rule import Facts
 
 LOADER = regex(r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(DataPipe\)#")
 """Ranges in which torch's loader makes or waits for a batch."""
-WORKERS = regex(r"^enumerate\(DataLoader\)#(?!_SingleProcess).*__next__")
-"""Those in which it waits for its worker processes."""
-
-
-READY_NS = 600_000
-"""What fetching a batch takes that the workers have ready: 0.53 to 0.71 ms in torch 2.13, small batches."""
 
 
 def batches(facts: Facts) -> NDArray[np.int64]:

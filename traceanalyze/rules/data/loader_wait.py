@@ -3,7 +3,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.rules.common.loader import READY_NS, batches, single_process, waited
+from traceanalyze.replay.host import READY_NS
+from traceanalyze.rules.common.loader import batches, single_process, waited
 from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.rule import (
     Confidence,

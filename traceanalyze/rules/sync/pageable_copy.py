@@ -9,7 +9,7 @@ from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_calls, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, intervals_of, measured, rule
 
 
 @rule(
@@ -61,7 +61,8 @@ def find(facts: Facts, options: Options) -> Findings:
     shown = intervals.coverage(exposed, device.start[event], device.end[event])
     call = facts.context.calls
     removed = intervals.merge(call.start[calls], call.end[calls])
-    gone = replay_without(facts, removed, (event, np.round(shown * slow).astype(np.int64)))
+    shorter = np.round(shown * slow).astype(np.int64)
+    gone = replay_without(facts, removed, (event, shorter))
     waits = waits or Finding()
     idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
     saving = max(idle, gone.saving)
@@ -70,7 +71,7 @@ def find(facts: Facts, options: Options) -> Findings:
         saving=saving,
         bound=max(saving, idle + span),
         draws="mem_exposed" if saving <= span else "idle.sync",
-        intervals=np.concatenate((facts.once(sync_calls).spans(blocking), gone.idle)),
+        intervals=np.concatenate((facts.once(sync_calls).spans(blocking), gone.idle, _end_of(facts, event, shorter))),
         evidence=(
             *measured(idle=idle, exposed=span, count=max(len(event), int(blocking.sum()))),
             *(one for one in waits.evidence if one.label == "place"),
@@ -100,6 +101,12 @@ def _exposed(facts: Facts, event: NDArray[np.int64]) -> intervals.Intervals:
     own = intervals.merge(device.start[event], device.end[event])
     free = intervals.subtract(own, intervals.merge(device.start[other], device.end[other]))
     return intervals.intersect(free, facts.windows)
+
+
+def _end_of(facts: Facts, event: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n, 2) so much of the end of each copy."""
+    end = facts.context.device.end[event]
+    return intervals_of(end - length, end)[length > 0]
 
 
 def _share_saved(facts: Facts, event: NDArray[np.int64], rate: float) -> float:

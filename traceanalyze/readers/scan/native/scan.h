@@ -1,4 +1,5 @@
-/* C interface of the native library: the event scanner (text of a Chrome trace in, columns out) and call trees.
+/* C interface of the native library: the event scanner (text of a Chrome trace in, columns out), call trees and
+ * longest paths.
  *
  *   trace_scan *s = NULL;
  *   trace_scan_open(&options, &s);
@@ -27,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 2
+#define TRACE_SCAN_ABI_VERSION 3
 
 typedef struct trace_scan trace_scan;
 
@@ -168,6 +169,19 @@ TRACE_SCAN_API int trace_tree_build(const trace_tree_events *events, trace_tree 
 /* Which events of a tree are not inside an event of the same key; keys are numbers from 0 to below `keys`. */
 TRACE_SCAN_API int trace_tree_outermost(const int32_t *stop, const int32_t *key, uint64_t size, uint64_t keys,
                                         uint8_t *outer);
+
+/* Points in order of time. The edges that lead to point i are [bounds[i], bounds[i + 1]), each from an earlier point;
+ * there are points + 1 bounds. */
+typedef struct {
+    const int64_t *bounds;
+    const int32_t *source;
+    const int64_t *earliest; /* no point happens before */
+    uint64_t points;
+} trace_graph;
+
+/* When each point happens: not before its earliest time, nor before any of its edges allows, which is the time of the
+ * edge's source and its weight later. */
+TRACE_SCAN_API int trace_longest_path(const trace_graph *graph, const int64_t *weight, int64_t *time);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,1 @@
+"""What if: the recorded program again, without some of what it did (definitions §18)."""

@@ -1,0 +1,204 @@
+"""The recorded program of one rank: points in time, and what each of them waits for.
+
+Points are moments of the host (starts of launches, starts and ends of calls that wait, of waits for batches and of
+windows) and the starts of device events. An edge says that a point comes so long after another one, at least; of the
+edges that lead to a point one fits exactly, so that the longest paths through the graph are the recording.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.context import Context
+from traceanalyze.replay.device import DeviceOrder, device_order
+from traceanalyze.replay.host import READY_NS, Lines, Moments, device_waits, lines, moments, own_cost
+from traceanalyze.replay.longest import NEVER, Edges
+
+
+class HostTime(NamedTuple):
+    """Edges that host work takes time on."""
+
+    edge: NDArray[np.int64]
+    """Their numbers."""
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """Rows of `Graph.moments`: between them the host works."""
+    least: NDArray[np.int64]
+    """What is left of the weight without this work."""
+    line: NDArray[np.int64]
+    """Row of `Graph.tracks`."""
+
+
+class Waiting(NamedTuple):
+    """Edges by which calls wait for device events, one row an edge."""
+
+    edge: NDArray[np.int64]
+    call: NDArray[np.int64]
+    """Position in `Context.calls`."""
+
+
+class Returns(NamedTuple):
+    """Edges that lead to the end of a runtime call from what its thread did before."""
+
+    edge: NDArray[np.int64]
+    call: NDArray[np.int64]
+
+
+class Batches(NamedTuple):
+    """Waits for batches that workers make."""
+
+    point: NDArray[np.int64]
+    """The end of each."""
+    begin: NDArray[np.int64]
+    """When it began."""
+    line: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Points are numbered in order of time."""
+
+    time: NDArray[np.int64]
+    """As recorded."""
+    earliest: NDArray[np.int64]
+    edges: Edges
+    weight: NDArray[np.int64]
+    moments: NDArray[np.int64]
+    """Instants of the host, in order of time."""
+    tracks: tuple[tuple[int, ...], ...]
+    """Threads of each line."""
+    host: HostTime
+    waiting: Waiting
+    returns: Returns
+    own_cost: int
+    """What a call takes at most that does not wait, ns."""
+    batches: Batches
+    busy: NDArray[np.int64]
+    """Edges whose weight contains the duration of a device event."""
+    busy_event: NDArray[np.int64]
+    """That event."""
+    event: NDArray[np.int64]
+    """Point of each device event's start."""
+    marks: NDArray[np.int64]
+    """(2, windows) points at which the host marks each window's begin and end; (2, 0) where it does not."""
+
+
+def graph(context: Context) -> Graph:
+    """The program of a rank; use with `Context.once`."""
+    device = context.device
+    order = device_order(context)
+    waits = device_waits(context, order.launches)
+    points = moments(context, order.launches, waits)
+    count = len(points.time)
+    rank = _ranks(points, device.start)
+    event = rank[count:]
+    most = np.full(count, np.iinfo(np.int64).max)
+    own, waited = own_cost(context, waits)
+    most[points.returned[waited]] = own
+    most[points.batches[1]] = READY_NS
+    threads = lines(context, points, rank[:count], most)
+
+    time = np.concatenate((points.time, device.start))
+    earliest = np.full(len(time), NEVER)
+    held = np.concatenate((threads.free, points.batches[1], count + np.flatnonzero(order.free)))
+    earliest[rank[held]] = time[held]
+    recorded = np.empty(len(time), np.int64)
+    recorded[rank] = time
+
+    chains, launches, follows = threads.chains, order.launches, order.follows
+    length = device.end - device.start
+    source = (
+        rank[chains.source],
+        rank[points.began[launches.call]],
+        event[follows.source],
+        event[waits.event],
+    )
+    target = rank[chains.target], event[launches.event], event[follows.event], rank[points.returned[waits.call]]
+    weight = chains.weight, launches.lag, length[follows.source] + follows.lag, length[waits.event] + waits.lag
+    edges, number = _sorted(np.concatenate(source), np.concatenate(target), len(time))
+    cuts = np.cumsum([len(each) for each in source])
+    on_host, by_launch, after, until_done = np.split(number, cuts[:-1])
+    weights = np.empty(len(number), np.int64)
+    weights[number] = np.concatenate(weight)
+
+    instants, host = _host_time(points, threads, order, on_host, by_launch)
+    return Graph(
+        time=recorded,
+        earliest=earliest,
+        edges=edges,
+        weight=weights,
+        moments=instants,
+        host=host,
+        tracks=threads.tracks,
+        waiting=Waiting(until_done, waits.call),
+        returns=_returns(points, threads, on_host),
+        own_cost=own,
+        batches=_batches(points, threads, rank),
+        busy=np.concatenate((after, until_done)),
+        busy_event=np.concatenate((follows.source, waits.event)),
+        event=event,
+        marks=rank[points.marks],
+    )
+
+
+def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place of each point in time, those of the host first; at one instant, too."""
+    time = np.concatenate((points.time, starts))
+    tie = np.concatenate((points.tie, np.full(len(starts), np.iinfo(np.int64).max)))
+    order = np.lexsort((tie, time))
+    rank = np.empty(len(time), np.int64)
+    rank[order] = np.arange(len(time))
+    return rank
+
+
+def _sorted(
+    source: NDArray[np.int64], target: NDArray[np.int64], points: int
+) -> tuple[Edges, NDArray[np.int64]]:
+    """Edges by target, and the number that each has there."""
+    order = np.argsort(target, kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(target, minlength=points)))).astype(np.int64)
+    return Edges(bounds, source[order].astype(np.int32)), number
+
+
+def _host_time(
+    points: Moments,
+    threads: Lines,
+    order: DeviceOrder,
+    on_host: NDArray[np.int64],
+    by_launch: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], HostTime]:
+    """Instants of the host, and its part of the edges between its points and of those from launches to their events."""
+    chains, launches = threads.chains, order.launches
+    began = points.began[launches.call]
+    long = np.flatnonzero(launches.lag > launches.least)
+    instants = np.concatenate((points.time, launches.until[long]))
+    by_time = np.argsort(instants, kind="stable")
+    row = np.empty(len(instants), np.int64)
+    row[by_time] = np.arange(len(instants))
+    host = HostTime(
+        np.concatenate((on_host, by_launch[long])),
+        np.concatenate((row[chains.source], row[began[long]])),
+        np.concatenate((row[chains.target], row[len(points.time) :])),
+        np.concatenate((np.zeros(len(on_host), np.int64), launches.least[long])),
+        np.concatenate((chains.line, threads.of[began[long]])),
+    )
+    return instants[by_time], host
+
+
+def _returns(points: Moments, threads: Lines, on_host: NDArray[np.int64]) -> Returns:
+    call = np.full(len(points.time), -1, np.int64)
+    ends = np.flatnonzero(points.returned >= 0)
+    call[points.returned[ends]] = ends
+    of = call[threads.chains.target]
+    return Returns(on_host[of >= 0], of[of >= 0])
+
+
+def _batches(points: Moments, threads: Lines, rank: NDArray[np.int64]) -> Batches:
+    begin, end = points.batches
+    return Batches(rank[end], points.time[begin], threads.of[end])

@@ -1,0 +1,387 @@
+"""The moments of the host that matter to the device, by thread, and what its calls wait for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.host.links import enqueuing_calls
+from traceanalyze.analyses.idle.host_state import host_states, is_sync_call, loading_ranges
+from traceanalyze.analyses.idle.launches import FULL_QUEUE_DEPTH, LONG_LAUNCH_NS
+from traceanalyze.analyses.steps.critical_device import lanes, sync_records
+from traceanalyze.analyses.steps.critical_host import launched_before
+from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.vocabulary import ApiClass, Mode, SyncKind
+from traceanalyze.replay.device import Launches
+
+WORKERS = regex(r"^enumerate\(DataLoader\)#(?!_SingleProcess).*__next__")
+"""Ranges in which torch's loader waits for its worker processes."""
+READY_NS = 600_000
+"""What fetching a batch takes that the workers have ready: 0.53 to 0.71 ms in torch 2.13, small batches."""
+WAITED_NS = 1_000_000
+"""Fetching a batch that is ready takes less: in a longer call the loop waited for the loader's workers."""
+OWN_COST_NS, MOST_OWN_COST_NS = 5_000, 20_000
+"""What a call costs that finds the device done, where the recording has none, and at most."""
+TOGETHER = 0.05
+"""Threads that are active at the same time for less than this part of their time take turns: one goes on where the
+other one stopped, as the thread of the backward pass does."""
+
+
+class Waits(NamedTuple):
+    """Ends of runtime calls that wait for the end of a device event."""
+
+    call: NDArray[np.int64]
+    event: NDArray[np.int64]
+    lag: NDArray[np.int64]
+    """From the end of the event to that of the call; negative where the call does not wait for all of it."""
+
+
+class Moments(NamedTuple):
+    """Points of the host, in no order."""
+
+    time: NDArray[np.int64]
+    tie: NDArray[np.int64]
+    """Order among those of one instant."""
+    track: NDArray[np.int64]
+    began: NDArray[np.int64]
+    """Point at which each runtime call began, -1 where that does not matter."""
+    returned: NDArray[np.int64]
+    marks: NDArray[np.int64]
+    """(2, windows) begin and end of each on the host; (2, 0) where the host does not mark them."""
+    batches: NDArray[np.int64]
+    """(2, n) begin and end of each wait for a batch of the loader's workers."""
+
+
+class Chains(NamedTuple):
+    """What follows what on the host: time between two points."""
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    line: NDArray[np.int64]
+    """Which line of threads works in the meantime: row of `Lines.tracks`."""
+
+
+class Lines(NamedTuple):
+    """Threads that take turns are one line."""
+
+    tracks: tuple[tuple[int, ...], ...]
+    of: NDArray[np.int64]
+    """Line of each point."""
+    chains: Chains
+    free: NDArray[np.int64]
+    """Points that nothing recorded comes before."""
+
+
+def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
+    """Starts of launches, starts and ends of calls that wait, of waits for batches, and of windows."""
+    calls, trace = context.calls, context.trace
+    begins, returns = np.zeros(len(calls), np.bool_), np.zeros(len(calls), np.bool_)
+    returns[waits.call] = True
+    returns[context.once(is_sync_call)] = True
+    begins[launches.call] = True
+    queue = context.once(_enqueues)
+    begins[queue[queue >= 0]] = True
+    begins |= returns
+    began, returned = (np.where(one, np.cumsum(one) - 1, -1) for one in (begins, returns))
+    returned[returns] += int(begins.sum())
+    begin, back = np.flatnonzero(begins), np.flatnonzero(returns)
+    rows = loading_ranges(context).rows
+    rows = rows[trace.strings.matches(trace.events.name[rows], WORKERS.search) & (trace.events.dur[rows] >= WAITED_NS)]
+    steps, marked = context.all_steps, context.mode != Mode.WHOLE_TRACE and context.step_track >= 0
+    marked = marked and (context.markers is None or context.markers.track >= 0)
+    windows = len(steps) if marked else 0
+    count = np.cumsum((len(begin) + len(back), windows, windows, len(rows), len(rows))).tolist()
+    fetched = trace.events.ts[rows] + trace.events.dur[rows]
+    last = 2 * len(calls) + 2
+    parts = (
+        (calls.start[begin], 2 * begin + 1, calls.track[begin]),
+        (calls.end[back], 2 * back + 2, calls.track[back]),
+        (steps.host_start[:windows], np.zeros(windows, np.int64), np.full(windows, context.step_track)),
+        (steps.host_end[:windows], np.full(windows, last), np.full(windows, context.step_track)),
+        (trace.events.ts[rows], np.zeros(len(rows), np.int64), trace.events.track[rows]),
+        (fetched, np.full(len(rows), last), trace.events.track[rows]),
+    )
+    time, tie, track = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+    marks, batches = (np.arange(count[at], count[at + 2]).reshape(2, -1) for at in (0, 2))
+    return Moments(time, tie, track, began, returned, marks, batches)
+
+
+def _enqueues(context: Context) -> NDArray[np.int64]:
+    return enqueuing_calls(context.trace, context.calls)
+
+
+def device_waits(context: Context, launches: Launches) -> Waits:
+    """What sync calls and launches into a full queue wait for.
+
+    Also what a call found done, as it may be early in another run. Where the recording does not tell the stream of a
+    call, it is that of the event that ended last before the call returned, or of the thread's last launch before.
+    """
+    parts = [_copies(context), _syncs(context, launches), _full_queues(context, launches)]
+    call, event, lag = (np.concatenate(column) for column in zip(*parts, strict=True))
+    valid = context.device.start[event] < context.calls.end[call]
+    return Waits(call[valid], event[valid], lag[valid])
+
+
+def _own_copy(context: Context) -> NDArray[np.int64]:
+    """Last event that each blocking copy call launched itself, -1 for other calls."""
+    calls = context.calls
+    own = np.full(len(calls), -1, np.int64)
+    linked = np.flatnonzero(context.link >= 0)
+    own[context.link[linked]] = linked
+    return np.where(context.once(is_sync_call) & (calls.sync != SyncKind.EXPLICIT), own, -1)
+
+
+def _copies(context: Context) -> Waits:
+    own = context.once(_own_copy)
+    call = np.flatnonzero(own >= 0)
+    return Waits(call, own[call], context.calls.end[call] - context.device.end[own[call]])
+
+
+def _syncs(context: Context, launches: Launches) -> Waits:
+    calls, device = context.calls, context.device
+    streams, records = context.once(lanes), context.once(sync_records)
+    sync = np.flatnonzero(context.once(is_sync_call) & (context.once(_own_copy) < 0))
+    found = [(sync[:0], sync[:0]), *launched_before(context, streams, records, sync)]
+    place, event = (np.concatenate(column) for column in zip(*found, strict=True))
+    end, returned = device.end[event], calls.end[sync]
+    latest = np.full(len(sync), np.iinfo(np.int64).min)
+    np.maximum.at(latest, place, end)
+    binds = end == latest[place]
+    waited = latest > calls.start[sync]
+    late = (returned - latest)[waited]
+    usual = min(int(np.median(late)), OWN_COST_NS) if len(late) else 0
+    lag = np.where(binds & waited[place], returned[place] - end, np.minimum(usual, returned[place] - end))
+    if len(records.kind) == 0:
+        kept = _of_one_stream(context, launches, sync, place, event, binds & waited[place])
+        place, event, lag = place[kept], event[kept], lag[kept]
+    return Waits(sync[place], event, lag)
+
+
+def _of_one_stream(
+    context: Context,
+    launches: Launches,
+    sync: NDArray[np.int64],
+    place: NDArray[np.int64],
+    event: NDArray[np.int64],
+    binds: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Which of the awaited events a call may wait for: those of its stream, if it waits for one stream or event."""
+    calls, device = context.calls, context.device
+    whole = context.trace.strings.matches(calls.name[sync], lambda text: "Stream" not in text and "Event" not in text)
+    stream = np.full(len(sync), -1, np.int64)
+    at = np.searchsorted(launches.call, sync, "right") - 1
+    before = launches.event[np.maximum(at, 0)] if len(launches.event) else at
+    known = (at >= 0) & (calls.track[launches.call[np.maximum(at, 0)]] == calls.track[sync]) if len(at) else at >= 0
+    stream[known] = device.stream[before[known]]
+    stream[place[binds]] = device.stream[event[binds]]
+    kept: NDArray[np.bool_] = whole[place] | (stream[place] < 0) | (device.stream[event] == stream[place])
+    return kept
+
+
+def _full_queues(context: Context, launches: Launches) -> Waits:
+    """Launches that return only when an event before theirs has begun, as the queue of the stream has no room."""
+    calls, device = context.calls, context.device
+    slow = (calls.end - calls.start > LONG_LAUNCH_NS) & (calls.klass == ApiClass.LAUNCH)
+    slow &= ~context.once(is_sync_call)
+    chosen = slow[launches.call]
+    streams, first = context.once(lanes), np.zeros(len(device), np.bool_)
+    first[launches.event] = True
+    lane = np.zeros(len(device), np.int64)
+    lane[streams.event] = streams.key
+    call, event = launches.call[chosen], launches.event[chosen]
+    parts = [(call[:0], call[:0])]
+    for key in distinct(lane[event]).tolist():
+        low, high = streams.bounds(key)
+        queued = streams.event[low:high]
+        queued = queued[first[queued]]
+        here = lane[event] == key
+        begun = np.searchsorted(device.start[queued], calls.start[call[here]], "right")
+        full = np.searchsorted(queued, event[here]) - begun >= FULL_QUEUE_DEPTH
+        room = np.searchsorted(device.start[queued], calls.end[call[here]], "left") - 1
+        full &= (room >= begun) & (queued[np.maximum(room, 0)] < event[here])
+        parts.append((call[here][full], queued[room[full]]))
+    call, event = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Waits(call, event, calls.end[call] - device.end[event])
+
+
+def own_cost(context: Context, waits: Waits) -> tuple[int, NDArray[np.bool_]]:
+    """What a call takes when nothing holds it, as calls that find the device done typically do; and which waited."""
+    calls = context.calls
+    waited = np.zeros(len(calls), np.bool_)
+    waited[waits.call[context.device.end[waits.event] > calls.start[waits.call]]] = True
+    free = context.once(is_sync_call) & ~waited
+    found = (calls.end - calls.start)[free]
+    usual = min(int(np.median(found)), MOST_OWN_COST_NS) if len(found) else OWN_COST_NS
+    return usual, waited
+
+
+def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArray[np.int64]) -> Lines:
+    """The threads as lines of points.
+
+    Args:
+        context: of the rank.
+        points: of the host.
+        rank: their order in time, without ties.
+        own: most that each point takes after the one before it when nothing holds it.
+    """
+    tracks = _taking_turns(context, points)
+    line = np.zeros(len(points.time), np.int64)
+    for row, group in enumerate(tracks):
+        line[np.isin(points.track, group)] = row
+    order = np.lexsort((rank, line))
+    same = line[order][1:] == line[order][:-1]
+    source, target = order[:-1][same], order[1:][same]
+    weight = points.time[target] - points.time[source]
+    firsts = order[np.concatenate(([True], ~same))] if len(order) else order
+    parts = [Chains(source, target, weight, line[target])]
+    if len(tracks) > 1:
+        quiet = _quiet(context, points, tracks, source, target, line)
+        parts.extend(_joined(points, rank, line, source, target, firsts, quiet))
+        forked = np.unique(np.concatenate([part.target for part in parts[1:]]))
+        hung = np.isin(target, forked)
+        weight[hung] -= quiet.length[hung]
+        firsts = firsts[~np.isin(firsts, forked)]
+    parts.append(_queued(context, points))
+    weight[:] = np.minimum(weight, own[target])
+    return Lines(tracks, line, Chains(*(np.concatenate(column) for column in zip(*parts, strict=True))), firsts)
+
+
+def _active(context: Context, track: int) -> Intervals:
+    return intervals.merge(*context.once(host_states, track, track == context.step_track).spans)
+
+
+def _taking_turns(context: Context, points: Moments) -> tuple[tuple[int, ...], ...]:
+    """Threads by line; that of the steps first, with those that are active while it is not."""
+    tracks, count = np.unique(points.track, return_counts=True)
+    ordered = [int(each) for each in tracks[np.argsort(-count, kind="stable")]]
+    ordered.sort(key=lambda track: track != context.step_track)
+    found: list[tuple[list[int], Intervals]] = []
+    for track in ordered:
+        active = _active(context, track)
+        for group, taken in found[:1]:
+            if intervals.total(intervals.intersect(active, taken)) <= TOGETHER * intervals.total(active):
+                group.append(track)
+                found[0] = group, intervals.union(taken, active)
+                break
+        else:
+            found.append(([track], active))
+    return tuple(tuple(group) for group, _ in found)
+
+
+class _Quiet(NamedTuple):
+    """Before each target: when its line was last active before, and when it became active again."""
+
+    since: NDArray[np.int64]
+    until: NDArray[np.int64]
+
+    @property
+    def length(self) -> NDArray[np.int64]:
+        return self.until - self.since
+
+
+def _quiet(
+    context: Context,
+    points: Moments,
+    tracks: tuple[tuple[int, ...], ...],
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    line: NDArray[np.int64],
+) -> _Quiet:
+    since, until = points.time[source].copy(), points.time[target].copy()
+    for row, group in enumerate(tracks):
+        active = intervals.union(*(_active(context, track) for track in group))
+        here = np.flatnonzero(line[target] == row)
+        if len(active.start) == 0 or len(here) == 0:
+            continue
+        at = np.searchsorted(active.start, until[here], "right") - 1
+        inside = (at >= 0) & (until[here] <= active.end[np.maximum(at, 0)])
+        begin = np.where(inside, active.start[np.maximum(at, 0)], until[here])
+        before = at - inside
+        ended = np.where(before >= 0, active.end[np.maximum(before, 0)], since[here])
+        until[here] = np.maximum(begin, since[here])
+        since[here] = np.minimum(np.maximum(ended, since[here]), until[here])
+    return _Quiet(since, until)
+
+
+def _joined(
+    points: Moments,
+    rank: NDArray[np.int64],
+    line: NDArray[np.int64],
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    firsts: NDArray[np.int64],
+    quiet: _Quiet,
+) -> list[Chains]:
+    """Work that one line begins after a silence follows what another one did in it.
+
+    A line beside the main one goes on where the main one was last; the main one where another line was, that had begun
+    and ended in the silence.
+    """
+    main = np.flatnonzero(line == 0)
+    main = main[np.argsort(rank[main])]
+    parts = []
+    beside = np.flatnonzero(line[target] > 0)
+    at = np.searchsorted(points.time[main], quiet.until[beside], "right") - 1
+    forked = (at >= 0) & (points.time[main[np.maximum(at, 0)]] > quiet.since[beside])
+    parts.append((main[at[forked]], target[beside[forked]]))
+    first = firsts[line[firsts] > 0]
+    at = np.searchsorted(points.time[main], points.time[first], "left") - 1
+    parts.append((main[at[at >= 0]], first[at >= 0]))
+    own = np.flatnonzero(line[target] == 0)
+    other = np.flatnonzero(line > 0)
+    other = other[np.argsort(rank[other])]
+    begun = np.full(len(points.time), np.iinfo(np.int64).max)
+    begun[target] = quiet.until
+    # When the work that each point belongs to began: the last silence before it.
+    silent = np.ones(len(points.time), np.bool_)
+    silent[target] = quiet.length > 0
+    begun = _since_silence(points, rank, line, other, begun, silent)
+    at = np.searchsorted(points.time[other], quiet.until[own], "right") - 1
+    last = other[np.maximum(at, 0)] if len(other) else at
+    joins = (at >= 0) & (points.time[last] > quiet.since[own]) & (begun[last] >= quiet.since[own])
+    parts.append((last[joins], target[own[joins]]))
+    chains = []
+    for begin, end in parts:
+        ordered = rank[begin] < rank[end]
+        begin, end = begin[ordered], end[ordered]
+        chains.append(Chains(begin, end, points.time[end] - points.time[begin], line[end]))
+    return chains
+
+
+def _since_silence(
+    points: Moments,
+    rank: NDArray[np.int64],
+    line: NDArray[np.int64],
+    other: NDArray[np.int64],
+    begun: NDArray[np.int64],
+    silent: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """For each point of other lines the end of the last silence of its line before it."""
+    order = other[np.lexsort((rank[other], line[other]))]
+    opens = silent[order].copy()
+    if len(order):
+        opens[0] = True
+        opens[1:] |= line[order][1:] != line[order][:-1]
+    first = np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))
+    found = begun.copy()
+    found[order] = np.minimum(begun[order[first]], points.time[order[first]])
+    return found
+
+
+def _queued(context: Context, points: Moments) -> Chains:
+    """A thread that takes work out of a queue comes after the thread that puts it in."""
+    queue = context.once(_enqueues)
+    call = np.flatnonzero((queue >= 0) & (points.began >= 0))
+    source, target = points.began[queue[call]], points.began[call]
+    valid = points.time[source] < points.time[target]
+    source, target = source[valid], target[valid]
+    lag = points.time[target] - points.time[source]
+    usual = int(np.percentile(lag, 10)) if len(lag) else 0
+    return Chains(source, target, np.minimum(lag, usual), np.zeros(len(source), np.int64))

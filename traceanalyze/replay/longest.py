@@ -1,0 +1,68 @@
+"""Longest paths: when each of many points happens, if it waits for all that lead to it."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.model import native
+
+NEVER = -(1 << 62)
+"""Earlier than any time: of an edge that holds nothing back, and of a point that only its edges hold back."""
+
+
+class Edges(NamedTuple):
+    """Points are numbered in order of time; the edges that lead to point i are `[bounds[i], bounds[i + 1])`."""
+
+    bounds: NDArray[np.int64]
+    source: NDArray[np.int32]
+    """The earlier point that each edge starts from."""
+
+
+def longest(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.int64]) -> NDArray[np.int64]:
+    """When each point happens, ns: at its earliest time, or the weight of an edge after that edge's source, if later.
+
+    Natively where the library is there: a step of 130,000 edges takes half a millisecond.
+    """
+    library = _library()
+    return _longest_twin(edges, weight, earliest) if library is None else _longest(edges, weight, earliest, library)
+
+
+class _Graph(ctypes.Structure):
+    _fields_ = [
+        *((column, ctypes.c_void_p) for column in ("bounds", "source", "earliest")),
+        ("points", ctypes.c_uint64),
+    ]
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    library = native.library()
+    if library is None:
+        return None
+    library.trace_longest_path.argtypes = (ctypes.POINTER(_Graph), ctypes.c_void_p, ctypes.c_void_p)
+    return library
+
+
+def _longest(
+    edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.int64], library: ctypes.CDLL
+) -> NDArray[np.int64]:
+    bounds, weight, earliest = (np.ascontiguousarray(each, np.int64) for each in (edges.bounds, weight, earliest))
+    source, time = np.ascontiguousarray(edges.source, np.int32), np.empty(len(earliest), np.int64)
+    graph = _Graph(bounds.ctypes.data, source.ctypes.data, earliest.ctypes.data, len(earliest))
+    library.trace_longest_path(ctypes.byref(graph), weight.ctypes.data, time.ctypes.data)
+    return time
+
+
+def _longest_twin(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same in Python: slow, and the specification of the native function."""
+    bounds, source, lag = edges.bounds.tolist(), edges.source.tolist(), weight.tolist()
+    time: list[int] = earliest.tolist()
+    for point, earliest_time in enumerate(time):
+        leading = (time[source[edge]] + lag[edge] for edge in range(bounds[point], bounds[point + 1]))
+        time[point] = max(earliest_time, max(leading, default=earliest_time))
+    return np.array(time, np.int64)

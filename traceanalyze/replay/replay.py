@@ -1,0 +1,255 @@
+"""The recorded program again with some change: how long the steps would have been.
+
+Host work keeps its length and its order on each thread, device events keep theirs and wait for their launches, for the
+events before them on their streams and for what streams wait for each other for; calls that wait for the device return
+when it is done; batches that workers make are there when they were. Without a change every recorded time comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.steps.steps import owners
+from traceanalyze.analyses.steps.window import window_of
+from traceanalyze.model import intervals
+from traceanalyze.model.intervals import EMPTY, Intervals
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.replay.graph import Graph, graph
+from traceanalyze.replay.longest import NEVER, longest
+
+_NONE = np.zeros(0, np.int64)
+
+
+class Change(NamedTuple):
+    """What another run of the program would not do. Only what lies in or after the analysed windows counts."""
+
+    host: Intervals = EMPTY
+    """Host time taken out of all threads, a set; calls that begin inside it wait for nothing."""
+    threads: Mapping[int, Intervals] = MappingProxyType({})
+    """The same of one thread each, by track."""
+    calls: NDArray[np.int64] = _NONE
+    """Positions in `Context.calls` that no longer wait for the device; the copies that they start stay."""
+    events: NDArray[np.int64] = _NONE
+    """Positions in `Context.device` of events that are shorter,"""
+    shorter: NDArray[np.int64] = _NONE
+    """by so many ns each; of an event named twice the larger number counts."""
+    batches: bool = False
+    """Whether the workers of the loader have every batch ready in time."""
+
+
+def together(*changes: Change) -> Change:
+    """All of several changes in one run."""
+    tracks = {track for change in changes for track in change.threads}
+    return Change(
+        intervals.union(*(change.host for change in changes)) if changes else EMPTY,
+        {track: intervals.union(*(change.threads.get(track, EMPTY) for change in changes)) for track in tracks},
+        *(np.concatenate((_NONE, *(change[field] for change in changes))) for field in (2, 3, 4)),
+        any(change.batches for change in changes),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """The windows (`Context.all_steps`) as they would have been, ns."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    shorter: NDArray[np.int64]
+    """By how much each is shorter than the one recorded; negative where it is longer."""
+    counted: NDArray[np.bool_]
+    """The analysed windows that count in means."""
+    idle: Intervals
+    """Idle time of the headline device that would be gone: the end of the gap before each event."""
+
+    @property
+    def saving(self) -> int:
+        """By how much the windows that count are shorter together, never less than 0."""
+        return max(0, int(self.shorter[self.counted].sum()))
+
+    @property
+    def saving_per_step(self) -> int:
+        """The same, mean of these windows."""
+        return round(self.saving / max(int(self.counted.sum()), 1))
+
+
+def counted_windows(context: Context) -> NDArray[np.bool_]:
+    """Which of `Context.all_steps` are analysed and count in means; use with `Context.once`."""
+    rows = np.array(window_of(context.steps).rows, np.int64)
+    counted: NDArray[np.bool_] = np.isin(context.all_steps.start, context.steps.start[rows])
+    return counted
+
+
+def replay(context: Context, change: Change) -> Replayed:
+    """The program of a rank without what the change takes out."""
+    program, steps = context.once(graph), context.all_steps
+    counted = context.once(counted_windows)
+    began = int(steps.start[counted].min())
+    lasted = context.device.end - context.device.start
+    shorter = _shorter(context, change, began)
+    weight, earliest = _changed(context, program, change, shorter, began)
+    time = longest(program.edges, weight, earliest)
+    lasted = lasted - shorter
+    start, end = _windows(context, program, time, lasted)
+    return Replayed(start, end, steps.time - (end - start), counted, _idle_gone(context, program, time, lasted))
+
+
+def _shorter(context: Context, change: Change, began: int) -> NDArray[np.int64]:
+    """By how much each device event is shorter, of what it lasts after the windows began."""
+    shorter = np.zeros(len(context.device), np.int64)
+    if len(change.events):
+        np.maximum.at(shorter, change.events, change.shorter)
+        whole = context.device.end - np.maximum(context.device.start, began)
+        shorter = np.clip(shorter, 0, np.maximum(whole, 0))
+    return shorter
+
+
+def _changed(
+    context: Context, program: Graph, change: Change, shorter: NDArray[np.int64], began: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Weights of the edges and earliest times of the points."""
+    weight, earliest = program.weight.copy(), program.earliest.copy()
+    # What began before the windows and is over sooner counts from their beginning on.
+    after = int(np.searchsorted(program.time, began))
+    earliest[after:] = np.maximum(earliest[after:], began)
+    if len(change.events):
+        busy = np.maximum(weight[program.busy] - shorter[program.busy_event], 0)
+        weight[program.busy] = busy
+    ends = [change.calls]
+    batches = np.full(len(program.batches.point), change.batches)
+    for row, removed in enumerate(_removed(program, change, began)):
+        if len(removed.start) == 0:
+            continue
+        host = program.host
+        own = np.flatnonzero(host.line == row) if len(program.tracks) > 1 else slice(None)
+        before = _length_before(removed, program.moments)
+        gone = before[host.end[own]] - before[host.begin[own]]
+        edge = host.edge[own]
+        weight[edge] = np.maximum(weight[edge] - gone, np.minimum(host.least[own], weight[edge]))
+        ends.append(_begun_in(context, program, removed, row))
+        batches |= (program.batches.line == row) & intervals.contains(removed, program.batches.begin)
+    earliest[program.batches.point[batches]] = began
+    calls = np.concatenate(ends)
+    if len(calls):
+        gone_calls = np.zeros(len(context.calls), np.bool_)
+        gone_calls[calls] = True
+        gone_calls &= context.calls.end > began
+        weight[program.waiting.edge[gone_calls[program.waiting.call]]] = NEVER
+        back = program.returns.edge[gone_calls[program.returns.call]]
+        weight[back] = np.minimum(weight[back], program.own_cost)
+    return weight, earliest
+
+
+def _removed(program: Graph, change: Change, began: int) -> list[Intervals]:
+    """Host time taken out of each line of threads, from the beginning of the windows on."""
+    found = []
+    for tracks in program.tracks:
+        of_threads = [change.threads[track] for track in tracks if track in change.threads]
+        removed = intervals.union(change.host, *of_threads) if of_threads else change.host
+        start = np.maximum(removed.start, began)
+        kept = removed.end > start
+        found.append(Intervals(start[kept], removed.end[kept]))
+    return found
+
+
+def _begun_in(context: Context, program: Graph, removed: Intervals, row: int) -> NDArray[np.int64]:
+    """Calls of a line that wait and begin in the time taken out."""
+    calls = np.unique(program.waiting.call)
+    calls = calls[intervals.contains(removed, context.calls.start[calls])]
+    return calls[np.isin(context.calls.track[calls], program.tracks[row])]
+
+
+def _length_before(removed: Intervals, times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Length of a set before each of many sorted instants."""
+    place = np.searchsorted(times, removed.start)
+    begun = np.cumsum(np.bincount(place, minlength=len(times) + 1))[: len(times)]
+    length = np.concatenate(([0], np.cumsum(removed.end - removed.start)))
+    left = np.concatenate((times[:1] if len(times) else _NONE, removed.end))[begun] - times
+    before: NDArray[np.int64] = length[begun] - np.maximum(left, 0)
+    return before
+
+
+class _Owned(NamedTuple):
+    """Device events by the window they belong to."""
+
+    window: NDArray[np.int64]
+    """Windows that own some."""
+    first: NDArray[np.int64]
+    event: NDArray[np.int64]
+
+
+def _owned(context: Context) -> _Owned:
+    if context.mode == Mode.WHOLE_TRACE or context.markers is None:
+        owner = np.zeros(len(context.device), np.int64)
+    else:
+        owner = owners(context.markers, context.device, *context.ownership)
+    event = np.argsort(owner, kind="stable")
+    event = event[owner[event] >= 0]
+    window, first = np.unique(owner[event], return_index=True)
+    return _Owned(window, first, event)
+
+
+def _windows(
+    context: Context, program: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Begin and end of the windows: each ends when its host and its device events have (definitions §3)."""
+    steps = context.all_steps
+    owned = context.once(_owned)
+    done = np.full(len(steps), NEVER)
+    if len(owned.event):
+        ends = time[program.event[owned.event]] + lasted[owned.event]
+        done[owned.window] = np.maximum.reduceat(ends, owned.first)
+    if program.marks.shape[1]:
+        begin, back = time[program.marks]
+    elif context.mode == Mode.WHOLE_TRACE:
+        begin = back = steps.start
+    else:
+        begin, back = (_on_device(context, program, time, lasted, each) for each in (steps.host_start, steps.host_end))
+    begin = begin.copy()
+    begin[0] = max(int(begin[0]), int(steps.start[0]))
+    end = np.maximum.accumulate(np.maximum(np.maximum(done, back), begin))
+    start = np.maximum(begin, np.concatenate((begin[:1], end[:-1])))
+    return start, end
+
+
+def _on_device(
+    context: Context, program: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64], marks: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Marks on the device: so long after the event that ended last before them as recorded."""
+    device = context.device
+    order = np.argsort(device.end, kind="stable")
+    at = np.searchsorted(device.end[order], marks, "right") - 1
+    event = order[np.maximum(at, 0)]
+    moved = device.end[event] - (time[program.event[event]] + lasted[event])
+    return marks - np.where(at >= 0, moved, 0)
+
+
+def _idle_gone(
+    context: Context, program: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64]
+) -> Intervals:
+    """What would be gone of each idle gap of the headline device."""
+    if not context.devices:
+        return EMPTY
+    device, gaps = context.device, context.once(idle_gaps)
+    own = context.once(_headline)
+    at = np.searchsorted(device.start[own], gaps.end, "left")
+    known = (at < len(own)) & (gaps.event >= 0)
+    start = time[program.event[own]]
+    ends = np.concatenate((context.all_steps.start[:1], start + lasted[own]))
+    left = start[at[known]] - np.maximum.accumulate(ends)[at[known]]
+    length = (gaps.end - gaps.start)[known]
+    gone = np.clip(length - left, 0, length)
+    end = gaps.end[known][gone > 0]
+    return Intervals(end - gone[gone > 0], end)
+
+
+def _headline(context: Context) -> NDArray[np.int64]:
+    device = context.device
+    return np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
