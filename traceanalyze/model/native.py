@@ -1,5 +1,4 @@
-"""The shared library with what Python is too slow for: the event scanner (`readers/scan`), call trees (`calltree`) and
-longest paths (`replay/longest`).
+"""The shared library with what Python is too slow for: the scanner, call trees and longest paths (`replay/longest`).
 
 It lies at the bottom of the package because both the readers and the analyses call it. Whoever calls it has a twin in
 Python for where it was not built.

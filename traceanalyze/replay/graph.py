@@ -155,9 +155,7 @@ def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     return rank
 
 
-def _sorted(
-    source: NDArray[np.int64], target: NDArray[np.int64], points: int
-) -> tuple[Edges, NDArray[np.int64]]:
+def _sorted(source: NDArray[np.int64], target: NDArray[np.int64], points: int) -> tuple[Edges, NDArray[np.int64]]:
     """Edges by target, and the number that each has there."""
     order = np.argsort(target, kind="stable")
     number = np.empty(len(order), np.int64)

@@ -348,9 +348,8 @@ def _joined(
     joins = (at >= 0) & (points.time[last] > quiet.since[own]) & (begun[last] >= quiet.since[own])
     parts.append((last[joins], target[own[joins]]))
     chains = []
-    for begin, end in parts:
-        ordered = rank[begin] < rank[end]
-        begin, end = begin[ordered], end[ordered]
+    for pair in parts:
+        begin, end = (each[rank[pair[0]] < rank[pair[1]]] for each in pair)
         chains.append(Chains(begin, end, points.time[end] - points.time[begin], line[end]))
     return chains
 

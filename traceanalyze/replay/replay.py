@@ -49,10 +49,12 @@ def together(*changes: Change) -> Change:
     """All of several changes in one run."""
     tracks = {track for change in changes for track in change.threads}
     return Change(
-        intervals.union(*(change.host for change in changes)) if changes else EMPTY,
+        intervals.union(EMPTY, *(change.host for change in changes)),
         {track: intervals.union(*(change.threads.get(track, EMPTY) for change in changes)) for track in tracks},
-        *(np.concatenate((_NONE, *(change[field] for change in changes))) for field in (2, 3, 4)),
-        any(change.batches for change in changes),
+        np.concatenate([_NONE, *(change.calls for change in changes)]),
+        np.concatenate([_NONE, *(change.events for change in changes)]),
+        np.concatenate([_NONE, *(change.shorter for change in changes)]),
+        batches=any(change.batches for change in changes),
     )
 
 
@@ -231,9 +233,7 @@ def _on_device(
     return marks - np.where(at >= 0, moved, 0)
 
 
-def _idle_gone(
-    context: Context, program: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64]
-) -> Intervals:
+def _idle_gone(context: Context, program: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64]) -> Intervals:
     """What would be gone of each idle gap of the headline device."""
     if not context.devices:
         return EMPTY

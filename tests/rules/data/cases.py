@@ -113,8 +113,8 @@ FIRES = {
             count=2,
             evidence={"count": 2, "longest": 900, "median": 20},
             draws="idle",
-            each=(5, 0, 0, 880, 0, 0, 880, 0),
-            first=(55, 60),
+            each=(0, 0, 0, 880, 0, 0, 880, 0),
+            first=(6060, 6940),
             look=(6010, 6910),
             options={"ratio": (10, 44, 45)},
         ),
@@ -141,9 +141,9 @@ FIRES = {
             count=4,
             evidence={"count": 4, "time": 500},
             draws="idle",
-            each=(505, 500, 500, 500),
-            first=(65, 570),
-            look=(65, 570),
+            each=500,
+            first=(70, 570),
+            look=(70, 570),
         )
     ],
     "DAT104": [

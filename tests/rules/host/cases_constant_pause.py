@@ -30,7 +30,7 @@ FIRES = {
         Fires(
             slept(12_000, 12_000, 12_000),
             # Besides, the 0.9 ms before the next step's kernel, as the host is ahead by then.
-            saving=12_992.5,
+            saving=12990.833,
             bound=13_000,
             cost=12_080,
             severity="HIGH",
@@ -45,7 +45,7 @@ FIRES = {
         ),
         Fires(
             slept(5000, 5000, 5000, line="train.py(8): poll"),
-            saving=5_992.5,
+            saving=5990.833,
             bound=6_000,
             cost=5_070,
             severity="HIGH",

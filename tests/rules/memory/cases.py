@@ -370,9 +370,9 @@ FIRES = {
             count=240,
             evidence={"count": 240, "time": 540, "idle": 560},
             draws="idle",
-            each=(613, 612, 612, 612),
+            each=612,
             first=(1, 10),
-            look=(71, 621),
+            look=(81, 621),
             options={"share": (0.3, 60, 61), "least": (50, 60, 61)},
         )
     ],

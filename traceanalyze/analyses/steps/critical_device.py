@@ -144,9 +144,7 @@ def _waited_for(context: Context, streams: Lanes, records: SyncRecords) -> NDArr
     return waited
 
 
-def stream_waits(
-    context: Context, streams: Lanes, records: SyncRecords
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def stream_waits(context: Context, streams: Lanes, records: SyncRecords) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Events that a recorded stream wait holds, and the event each waits for.
 
     A wait holds what is launched on its stream after the call, until all is done that had been launched on the other

@@ -106,7 +106,7 @@ def awaited_events(context: Context, streams: Lanes, records: SyncRecords) -> ND
 def launched_before(
     context: Context, streams: Lanes, records: SyncRecords, sync: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Stream by stream the last event each call waits for: places in `sync`, and events that had ended when it returned.
+    """Stream by stream what calls wait for: places in `sync`, and the last event of each that had ended by its return.
 
     `sync`: positions in `ApiCalls` of calls that wait for what was launched before.
     """
