@@ -177,9 +177,9 @@ def _of_one_stream(
     whole = context.trace.strings.matches(calls.name[sync], lambda text: "Stream" not in text and "Event" not in text)
     stream = np.full(len(sync), -1, np.int64)
     at = np.searchsorted(launches.call, sync, "right") - 1
-    before = launches.event[np.maximum(at, 0)] if len(launches.event) else at
-    known = (at >= 0) & (calls.track[launches.call[np.maximum(at, 0)]] == calls.track[sync]) if len(at) else at >= 0
-    stream[known] = device.stream[before[known]]
+    known = np.flatnonzero(at >= 0)
+    known = known[calls.track[launches.call[at[known]]] == calls.track[sync[known]]]
+    stream[known] = device.stream[launches.event[at[known]]]
     stream[place[binds]] = device.stream[event[binds]]
     kept: NDArray[np.bool_] = whole[place] | (stream[place] < 0) | (device.stream[event] == stream[place])
     return kept

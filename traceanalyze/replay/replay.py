@@ -126,12 +126,12 @@ def _changed(
         weight[program.busy] = busy
     ends = [change.calls]
     batches = np.full(len(program.batches.point), change.batches)
-    for row, removed in enumerate(_removed(program, change, began)):
+    for row, removed in enumerate(_removed(program, change)):
         if len(removed.start) == 0:
             continue
         host = program.host
         own = np.flatnonzero(host.line == row) if len(program.tracks) > 1 else slice(None)
-        before = _length_before(removed, program.moments)
+        before = _length_before(_from(removed, began), program.moments)
         gone = before[host.end[own]] - before[host.begin[own]]
         edge = host.edge[own]
         weight[edge] = np.maximum(weight[edge] - gone, np.minimum(host.least[own], weight[edge]))
@@ -149,16 +149,19 @@ def _changed(
     return weight, earliest
 
 
-def _removed(program: Graph, change: Change, began: int) -> list[Intervals]:
-    """Host time taken out of each line of threads, from the beginning of the windows on."""
+def _removed(program: Graph, change: Change) -> list[Intervals]:
+    """Host time taken out of each line of threads."""
     found = []
     for tracks in program.tracks:
         of_threads = [change.threads[track] for track in tracks if track in change.threads]
-        removed = intervals.union(change.host, *of_threads) if of_threads else change.host
-        start = np.maximum(removed.start, began)
-        kept = removed.end > start
-        found.append(Intervals(start[kept], removed.end[kept]))
+        found.append(intervals.union(change.host, *of_threads) if of_threads else change.host)
     return found
+
+
+def _from(removed: Intervals, began: int) -> Intervals:
+    """What of a set lies after an instant."""
+    kept = removed.end > began
+    return Intervals(np.maximum(removed.start[kept], began), removed.end[kept])
 
 
 def _begun_in(context: Context, program: Graph, removed: Intervals, row: int) -> NDArray[np.int64]:
