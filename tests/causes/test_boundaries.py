@@ -12,9 +12,12 @@ from tests.ranks.make import rank as summary
 from traceanalyze.causes.causes import Spell, host_loading, onset
 from traceanalyze.causes.results import Cause, RankPart, comparable, run_gain, spans
 from traceanalyze.causes.synthesize import synthesize, worth_telling
-from traceanalyze.causes.waiting import DRAWS, waiting
+from traceanalyze.causes.waiting import DRAWS
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group
+from traceanalyze.rules.across_ranks import evaluate_run
+from traceanalyze.rules.config import RuleConfig
+from traceanalyze.rules.evaluate import plan
 from traceanalyze.rules.finding import Confidence, Severity
 from traceanalyze.rules.ranking import LEAST_NS
 
@@ -217,8 +220,8 @@ def test_memory_is_ordered_by_severity_and_amount():
     assert (one.rank, one.ranks, one.evaluated, one.severity) == ("1", ("0", "1"), 2, Severity.MEDIUM)
 
 
-def waiters(*late, length=100 * MS, least=None, about=(), group=3, **parts):
-    """Ranks of a group that come so many ms before the end of an all-reduce of 5 ms, in each of two steps."""
+def waiters(*late, length=100 * MS, group=3, world=3, **parts):
+    """What the rules say of ranks that come so many ns before the end of an all-reduce of 5 ms in both steps."""
     of = Group("0-2", (0, 1, 2), group)
     ranks = [
         summary(
@@ -226,52 +229,46 @@ def waiters(*late, length=100 * MS, least=None, about=(), group=3, **parts):
             *((step, "all_reduce", 8, (100 * step + 50) * MS - by, (100 * step + 55) * MS) for step in range(2)),
             steps=("ProfilerStep#1", "ProfilerStep#2"),
             length=length,
-            world=3,
+            world=world,
             group=of,
             **{key: values[number] for key, values in parts.items()},
         )
         for number, by in enumerate(late)
     ]
-    return waiting(compare_ranks(ranks), about, **({} if least is None else {"least": least}))
+    found = evaluate_run(compare_ranks(ranks), plan(RuleConfig(select=("RNK105", "RNK106")))).findings
+    return found[0] if found else None
 
 
 @pytest.mark.parametrize(
-    ("early", "saving", "severity"),
+    ("early", "least", "severity"),
     [
         (10 * MS, 5 * MS, Severity.MEDIUM),
-        (10 * MS - 2, None, None),
         (40 * MS, 20 * MS, Severity.HIGH),
         (40 * MS - 2, 20 * MS - 1, Severity.MEDIUM),
     ],
 )
-def test_waiting_from_a_twentieth_of_the_step_on(early, saving, severity):
-    """One of three ranks is missing, so that all of what the two wait may be for it."""
+def test_with_a_rank_missing_all_communication_with_it_may_be_waiting(early, least, severity):
     found = waiters(early, 0)
-    assert (found and (found.saving, found.severity)) == (saving and (saving, severity))
-    if found:
-        told = [each.value for each in found.evidence]
-        assert told == [saving, saving / STEP, "2"]
-        assert (found.bound, found.count, found.sentence, found.scope.ops) == (saving, 2, "missing", ())
+    assert (found.rule, found.saving, found.cost, found.severity) == ("RNK105", None, least + 5 * MS, severity)
+    told = {each.label: each.value for each in found.evidence}
+    assert (told["least"], told["missing"], told["share"]) == (least, "2", (least + 5 * MS) / STEP)
+    assert (found.count, found.scope.ops) == (2, ("rank 2",))
 
 
-@pytest.mark.parametrize(("least", "found"), [(LEAST_NS, True), (LEAST_NS - 1, False)])
-def test_waiting_of_short_steps_is_not_worth_it(least, found):
-    assert (waiters(2 * least, 0, length=LEAST_NS) is not None) is found
-
-
-@pytest.mark.parametrize(("known", "found"), [(5, True), (6, False)])
-def test_waiting_that_rules_tell_already_is_taken_off(known, found):
-    assert (waiters(20 * MS, 0, about=[finding("RNK102", known, draws=DRAWS)]) is not None) is found
+def test_with_a_rank_missing_little_communication_is_nothing_to_tell():
+    assert waiters(10 * MS - 2, 0) is None
 
 
 def test_waiting_of_all_ranks_is_without_what_even_ranks_would_wait():
     compute = [40 * MS, 60 * MS, 50 * MS]
     found = waiters(30 * MS, 0, 12 * MS, compute=compute)
-    assert (found.saving, found.bound, found.sentence) == (14 * MS, 14 * MS, "uneven_compute")
-    assert [each.value for each in found.evidence] == [14 * MS, 0.14, "1", 60 * MS, 40 * MS]
+    assert (found.rule, found.saving, found.bound, found.sentence) == ("RNK106", 14 * MS, 14 * MS, "compute")
+    told = {each.label: each.value for each in found.evidence}
+    assert told == {"waiting": 14 * MS, "share": 0.14, "rank": "1", "most": 60 * MS, "least": 40 * MS}
     assert found.scope.ops == ("rank 1",)
     even = waiters(30 * MS, 0, 12 * MS, compute=[50 * MS] * 3)
     assert (even.sentence, len(even.evidence)) == ("", 2)
+    assert waiters(14 * MS, 0, 0, compute=compute) is None
 
 
 def _part(label, *times, own=None):
@@ -284,9 +281,17 @@ def test_the_step_of_a_rank_and_of_a_recording_are_means():
     assert recording().step_time == 0
 
 
-def test_without_own_times_the_gain_is_the_mean_of_all_ranks():
-    ranks = [_part("0", 10), _part("1", 10, own=5), _part("2", 10)]
-    assert run_gain(ranks, {"0": 6, "1": 4}) == 3
+def test_without_own_times_the_step_of_the_run_is_that_of_its_longest_rank():
+    ranks = [_part("0", 10), _part("1", 10, own=5), _part("2", 9)]
+    assert run_gain(ranks, {"0": 6, "1": 4}) == 1
+
+
+def test_what_ranks_need_decides_where_their_waiting_is_not_known():
+    """Rank 1 makes five others wait: what it loses all of them gain."""
+    ranks = [replace(_part(str(number), 100), needs=90 if number == 1 else 40) for number in range(6)]
+    assert run_gain(ranks, {"1": 30}) == 30
+    assert run_gain(ranks, {"1": 60}) == 50
+    assert run_gain(ranks, {"0": 30}) == 0
 
 
 def test_recordings_can_be_compared_that_are_whole_and_have_most_ranks():

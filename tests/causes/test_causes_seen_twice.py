@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.causes.make import MS, finding, rank, recording
-from traceanalyze.causes.synthesize import synthesize
-from traceanalyze.causes.waiting import DRAWS, WAITING
+from traceanalyze.causes.synthesize import synthesize, worth_telling
+from traceanalyze.causes.waiting import DRAWS
+from traceanalyze.rules.finding import Severity
 
 
 def late(phase, excess, saving):
@@ -55,18 +56,32 @@ def test_uneven_work_is_why_a_rank_is_late():
     assert (first.finding.rule, second.finding.rule, second.part_of) == ("RNK101", "RNK102", 0)
 
 
-def _waiting_for_an_absent_rank(saving):
-    told = finding("", saving, draws=DRAWS)
-    return replace(told, slug=WAITING, sentence="absent")
+def _waiting_for_an_absent_rank(sentence):
+    told = finding("RNK105", None, sentence=sentence, draws=DRAWS, severity=Severity.HIGH)
+    return replace(told, cost=30 * MS)
 
 
-def test_of_a_rank_alone_waiting_is_communication_that_nothing_hides():
-    alone = rank("0", finding("COM101", 20, draws=DRAWS), own=100)
-    first, second = causes(alone, about_ranks=[_waiting_for_an_absent_rank(30)])
-    assert (first.finding.slug, second.finding.rule, second.part_of) == (WAITING, "COM101", 0)
+def test_what_may_be_waiting_for_an_absent_rank_is_the_communication_that_nothing_hides():
+    ranks = [rank(str(number), finding("COM101", 40, draws=DRAWS), own=100) for number in range(2)]
+    first, second = causes(*ranks, about_ranks=[_waiting_for_an_absent_rank("")])
+    assert (first.finding.rule, first.gain, first.cost, first.share) == ("RNK105", None, 30 * MS, 0.3)
+    assert (second.finding.rule, second.part_of) == ("COM101", 0)
 
 
-def test_what_is_said_about_ranks_side_by_side_does_not_include_their_waiting():
+def test_what_is_said_about_ranks_side_by_side_does_not_include_known_waiting():
     ranks = [rank(str(number), finding("COM101", 20, draws=DRAWS), own=100) for number in range(2)]
-    first, second = causes(*ranks, about_ranks=[_waiting_for_an_absent_rank(30)])
-    assert (first.finding.slug, second.finding.rule, second.part_of) == (WAITING, "COM101", None)
+    first, second = causes(*ranks, about_ranks=[_waiting_for_an_absent_rank("rank")])
+    assert (first.finding.rule, second.finding.rule, second.part_of) == ("RNK105", "COM101", None)
+
+
+def test_what_has_only_a_cost_comes_before_what_gains_less():
+    waits = replace(finding("COM120", None, severity=Severity.HIGH), cost=30 * MS)
+    found = causes(rank("0", finding("SYN101", 20), waits, own=100), about_ranks=[])
+    assert [(one.finding.rule, one.gain, one.cost) for one in found] == [
+        ("COM120", None, 30 * MS),
+        ("SYN101", 20 * MS, None),
+    ]
+    assert all(map(worth_telling, found))
+    once = replace(waits, once=True, severity=Severity.INFO)
+    _, last = causes(rank("0", finding("SYN101", 20), once, own=100), about_ranks=[])
+    assert (last.finding.rule, last.cost, worth_telling(last)) == ("COM120", None, False)

@@ -29,10 +29,11 @@ def test_only_what_the_slowest_rank_saves_shortens_the_step(owns, savings, expec
     assert gain(owns, savings) == expected
 
 
-def test_where_waiting_is_not_known_the_mean_counts():
+def test_where_nothing_tells_what_ranks_need_the_longest_step_counts():
     ranks = [rank("0"), rank("1")]
     blind = [type(one)(one.label, one.steps, one.step_times, None) for one in ranks]
-    assert run_gain(blind, {"0": 30 * MS}) == 15 * MS
+    assert run_gain(blind, {"0": 30 * MS}) == 0
+    assert run_gain(blind, {"0": 30 * MS, "1": 20 * MS}) == 20 * MS
 
 
 def test_the_rank_that_waits_least_decides():

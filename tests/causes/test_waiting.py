@@ -8,7 +8,7 @@ import pytest
 
 from tests.causes.make import finding
 from tests.ranks.make import ints, rank
-from traceanalyze.causes.waiting import DRAWS, cost_of, waiting
+from traceanalyze.causes.waiting import DRAWS, cost_of, needs_of
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group
@@ -50,32 +50,11 @@ def test_what_compute_hides_is_no_waiting(trio):
     assert compare_ranks([hidden, *trio[1:]]).exposed_waits.by_step[0].tolist() == [10 * MS, 25 * MS]
 
 
-def test_the_gain_is_the_mean_without_what_even_ranks_would_wait(trio):
-    found = waiting(compare_ranks(trio))
-    # The mean is 55/3 ms; the least of any rank is 12.5 ms.
-    assert found.saving == 55 * MS // 3 - 12.5 * MS
-    assert found.bound == 55 * MS // 3
-    assert found.sentence == "uneven_compute"
-    told = {each.label: each.value for each in found.evidence}
-    assert (told["most"], told["least"]) == (70 * MS, 50 * MS)
-
-
-def test_even_ranks_do_not_wait():
-    assert waiting(compare_ranks([late_by(number, 60, 60, compute=60 * MS) for number in range(3)])) is None
-
-
-def test_with_a_rank_missing_all_of_the_waiting_may_be_for_it(trio):
-    found = waiting(compare_ranks(trio[:2]))
-    # Of the two, rank 0 waits 10 and 25 ms, rank 1 not at all.
-    assert (found.saving, found.sentence) == (35 * MS // 4, "missing")
-    assert {each.label: each.value for each in found.evidence}["ranks"] == "2"
-
-
 def test_without_collectives_nothing_is_known():
     cluster = compare_ranks([rank(number, length=100 * MS) for number in range(2)])
     assert cluster.exposed_waits == NotMeasured("no_matched_collectives")
     assert cluster.own_time == (None, None)
-    assert waiting(cluster) is None
+    assert needs_of(cluster) == (None, None)
 
 
 def test_in_each_step_the_others_wait_for_a_late_rank(trio):
@@ -84,17 +63,13 @@ def test_in_each_step_the_others_wait_for_a_late_rank(trio):
     assert cost_of(finding("RNK104", 10), compare_ranks(trio)) is None
 
 
-def test_what_a_rule_tells_already_is_not_told_again(trio):
-    cluster = compare_ranks(trio)
-    assert waiting(cluster, [finding("RNK102", 1, draws=DRAWS)]) is None
-    assert waiting(cluster, [finding("RNK102", 5)]) is not None
-    assert waiting(cluster, [finding("RNK102", 0, draws=DRAWS)]) is not None
+def test_what_a_rank_needs_is_its_step_without_waiting(trio):
+    assert needs_of(compare_ranks(trio)) == (70 * MS, 87.5 * MS, 87.5 * MS)
 
 
-def test_one_rank_alone_tells_it_only_where_its_collectives_were_recorded_in_parts(trio):
-    assert waiting(compare_ranks(trio[:1])) is None
-    told = replace(trio[0], parts={**trio[0].parts, "communication": ints([40 * MS, 30 * MS])})
-    told = replace(told, collectives=replace(told.collectives, moved=ints([5 * MS, 5 * MS])))
-    found = waiting(compare_ranks([told]))
-    # 35 and 25 ms in which nothing was moved.
-    assert (found.saving, found.sentence) == (30 * MS, "missing")
+def test_with_a_rank_missing_it_is_the_step_without_communication_and_without_waiting_on_the_host(trio):
+    pair = [replace(one, parts=one.parts | {"communication": ints([40 * MS, 30 * MS])}) for one in trio[:2]]
+    assert needs_of(compare_ranks(pair)) == (65 * MS, 65 * MS)
+    hosts = [replace(one, parts=one.parts | {"peer_wait": ints([10 * MS, 0])}) for one in pair]
+    assert needs_of(compare_ranks(hosts)) == (60 * MS, 60 * MS)
+    assert needs_of(compare_ranks(trio[:2])) == (None, None)

@@ -51,11 +51,17 @@ def test_what_a_straggler_costs_is_the_mean_wait_of_the_others_a_step():
     assert (found.stragglers[0].position, found.stragglers[0].group) == (2, "0-2")
 
 
-def test_a_straggler_is_the_last_in_half_of_the_collectives():
-    """Rank 1 comes 300 late to the first and 100 early to the second of each step; then once more early."""
-    first, second = [[0, 400]] * 3, [[300, 300]] * 3
-    assert late(arriving(first, second)) == [("1", 300, 0.3, 0.5, 3, 3)]
-    assert arriving([[0, 400, 600], *first[1:]], [[300, 300, 590], *second[1:]]).stragglers == ()
+@pytest.mark.parametrize(("by", "named"), [(310, True), (309, False)])
+def test_a_straggler_is_the_last_where_half_of_the_waiting_is(by, named):
+    """For ranks 0 and 1, late once each, the others wait 620, rank 2 but 20 of it; for rank 2 both wait so long."""
+    found = arriving([[100, 300, 600]] * 3, [[400, 0, 600]] * 3, [[390, 290, 600 + by]] * 3).stragglers
+    assert [(one.label, one.last) for one in found] == ([("2", 0.5)] if named else [])
+
+
+def test_collectives_in_which_nobody_waits_long_do_not_count():
+    """In each step rank 1 comes 300 late to one collective, and 1 early to four more."""
+    found = arriving([[0, 401, 501, 601, 701]] * 3, [[300, 400, 500, 600, 700]] * 3)
+    assert late(found) == [("1", 300, 0.3, 300 / 304, 3, 3)]
 
 
 @pytest.mark.parametrize(("waits", "named"), [((300, 300, 300, -10, -10), True), ((300, 300, -10, -10), False)])

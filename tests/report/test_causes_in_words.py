@@ -10,30 +10,15 @@ import pytest
 from tests.causes.make import MS, finding, ints, rank, recording, trouble
 from traceanalyze.causes.results import Cause
 from traceanalyze.causes.synthesize import synthesize
-from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING, WAITING
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.contents.causes import actions, causes_table, sentence, title, trend_table
+from traceanalyze.report.contents.causes import actions, causes_table, title, trend_table
 from traceanalyze.rules.finding import Severity
 
 
-def waiting(said):
-    found = replace(finding("", 5, sentence=said, wait=5_000_000), slug=WAITING)
-    return Cause(found, Severity.LOW, ("0",), 1, 0)
-
-
-@pytest.mark.parametrize(
-    ("said", "name", "key"),
-    [
-        ("", "cause_waiting", "cause_waiting"),
-        ("uneven_compute", "cause_waiting", "cause_waiting_uneven_compute"),
-        (ABSENT, "cause_waiting_unrecorded", "cause_waiting_absent"),
-        (MISSING, "cause_waiting_unrecorded", "cause_waiting_missing"),
-        (ALONE, "cause_waiting_unrecorded", "cause_waiting_alone"),
-    ],
-)
-def test_waiting_for_ranks_that_were_not_recorded_has_its_own_name(said, name, key):
-    assert title(waiting(said)) == name
-    assert sentence(waiting(said)).key == key
+@pytest.mark.parametrize(("said", "name"), [("", "rule_RNK105"), ("rank", "rule_RNK105_rank")])
+def test_a_sentence_with_a_title_of_its_own_is_called_so(said, name):
+    found = Cause(finding("RNK105", 5, sentence=said), Severity.LOW, ("0",), 1, 0)
+    assert title(found) == name
 
 
 def test_the_cause_of_a_rule_is_called_as_the_rule():

@@ -50,7 +50,8 @@ def test_ranks_of_a_tuned_gpt_wait_for_one_host_and_communicate_no_more_than_the
     """Compute of all eight is equal to 1 %; rank 1 launches late, and the exposed time of the others is that wait."""
     report = analyze(str(shared_traces / "kineto/modded_nanogpt/2025-12-11_NorMuonOptimsAndFixes"))
     (one,) = report.run_findings
-    assert (one.rule, one.sentence, one.scope.ops) == ("RNK102", "compute_and_host", ("rank 1",))
+    assert (one.rule, one.sentence, one.scope.ops) == ("RNK101", "phase", ("rank 1",))
+    assert {each.label: each.value for each in one.evidence}["phase"] == "late_dispatch"
     assert [each.rule for rank in report.ranks for each in rank.findings if each.rule.startswith("COM")] == []
 
 

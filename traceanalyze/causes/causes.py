@@ -107,10 +107,12 @@ def _cause(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Ca
     gains = tuple(_gain(instances, index, recording) for index, recording in enumerate(recordings))
     where = {one.recording for one in instances}
     where = where.intersection(comparable(recordings)) or where
-    worst = max(where, key=lambda index: (gains[index] or 0, -index))
+    most = {one.recording: one.finding.worth for one in sorted(instances, key=lambda one: one.finding.worth)}
+    worst = max(where, key=lambda index: (gains[index] or 0, most[index], -index))
     here = [one for one in instances if one.recording == worst]
     shown = max(here, key=lambda one: one.finding.worth)
     gain, part = gains[worst], recordings[worst]
+    cost = shown.finding.worth or None if gain is None else None
     evaluated = [rank for rank in part.ranks if _evaluated(rank, shown.finding.rule)]
     savings = [one.finding.saving for one in here if one.finding.saving is not None]
     count = max(len(evaluated), len(here)) if shown.rank is not None else 1

@@ -35,6 +35,8 @@ class RankPart:
     """Ns of each window."""
     own: int | None
     """Mean window without the time in which it waits for other ranks, ns; None where that is not known."""
+    needs: int | None = None
+    """What decides which rank the others wait for: `own`, or what stands for it where ranks are missing."""
     findings: tuple[Finding, ...] = ()
     costs: tuple[NDArray[np.int64] | None, ...] = ()
     """Of each finding the ns it takes in each window; None where it is not tied to points in time."""
@@ -138,13 +140,12 @@ def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:
     """By how much the step of the run gets shorter, ns.
 
     Ranks wait for each other, so the step is as long as the most time that any rank needs without waiting: what is
-    saved on another rank is waited for instead. Where waiting is not known, the mean over all ranks. `savings` are ns a
-    step, by label of the ranks that save something.
+    saved on another rank is waited for instead. Where nothing tells what they need, the step of the run is that of its
+    longest rank. `savings` are ns a step, by label of the ranks that save something.
     """
     ranks = whole_ranks(ranks)
-    own = [rank.own for rank in ranks if rank.own is not None]
-    if len(own) < len(ranks):
-        return sum(savings.get(rank.label, 0) for rank in ranks) // len(ranks)
+    known = [rank.own if rank.needs is None else rank.needs for rank in ranks]
+    own = [rank.step_time if each is None else each for each, rank in zip(known, ranks, strict=True)]
     left = [time - savings.get(rank.label, 0) for time, rank in zip(own, ranks, strict=True)]
     return max(max(own) - max(left), 0)
 

@@ -17,7 +17,7 @@ from traceanalyze.causes.results import (
     decider,
     in_order,
 )
-from traceanalyze.causes.waiting import ABSENT, ALONE, DRAWS, MISSING, WAITING
+from traceanalyze.causes.waiting import DRAWS
 from traceanalyze.rules.finding import Severity
 from traceanalyze.rules.ranking import LEAST_NS, LEAST_SHARE, MEDIUM
 
@@ -95,6 +95,8 @@ def not_evaluated(recordings: Sequence[RecordingPart]) -> tuple[NotEvaluated, ..
 
 STRAGGLER = "RNK101"
 IMBALANCE = "RNK102"
+UNRECORDED = "RNK105"
+WAITING = "RNK106"
 _LATE: dict[str, tuple[str, ...]] = {
     "late_data_loading": ("DAT",),
     "late_dispatch": (
@@ -123,9 +125,9 @@ def linked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
             continue
         if one.finding.rule == STRAGGLER:
             _explain(found, at)
-        if one.finding.rule == STRAGGLER or one.finding.slug == WAITING:
-            # Beside other ranks, waiting was taken off what is said about the communication of each.
-            _share(found, at, whole=one.evaluated == 1 and one.finding.sentence in {ABSENT, MISSING, ALONE})
+        if one.finding.rule in {STRAGGLER, UNRECORDED, WAITING}:
+            # What is known to be waiting was taken off what is said about the communication of each rank.
+            _share(found, at, whole=one.finding.rule == UNRECORDED and not one.finding.sentence)
     return _in_order(found)
 
 
@@ -170,12 +172,8 @@ def _share(found: list[Cause], at: int, *, whole: bool) -> None:
     for index, one in enumerate(found):
         if index == at or one.finding is None or one.part_of is not None or index == found[at].because:
             continue
-        if one.finding.rule == IMBALANCE:
+        if one.finding.rule == IMBALANCE or (whole and one.finding.draws == DRAWS and not one.about_ranks):
             found[index] = replace(one, part_of=at)
-        elif whole and one.finding.draws == DRAWS and not one.about_ranks:
-            lesser, greater = sorted((at, index), key=lambda each: found[each].gain or 0)
-            if found[lesser].part_of is None and found[greater].part_of is None:
-                found[lesser] = replace(found[lesser], part_of=greater)
 
 
 def _in_order(found: Sequence[Cause]) -> tuple[Cause, ...]:

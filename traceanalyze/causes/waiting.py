@@ -1,24 +1,14 @@
-"""How long ranks wait for each other, and for what, where no single one is to blame."""
+"""When ranks wait, step by step, and what each needs of its own where that cannot be told."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import listed
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.compare import imbalance
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.ranks.waits import waited_for
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
-from traceanalyze.rules.ranking import HIGH, LEAST_NS, MEDIUM
+from traceanalyze.rules.finding import Finding
 
-ABSENT, MISSING, ALONE = "absent", "missing", "alone"
-"""Variants of the sentence where ranks were not recorded: then findings about single ranks include the waiting."""
-WAITING = "waiting"
-"""Slug of the finding; no rule has it."""
 DRAWS = "comm_exposed"
 
 
@@ -32,60 +22,17 @@ def cost_of(finding: Finding, cluster: Cluster) -> NDArray[np.int64] | None:
     return mean
 
 
-def waiting(cluster: Cluster, about: Sequence[Finding] = (), least: float = MEDIUM) -> Finding | None:
-    """That the ranks wait for each other, if it costs 5 % of the step more than what rules tell about it.
+def needs_of(cluster: Cluster) -> tuple[int | None, ...]:
+    """What each rank needs for a step of its own, ns, but for what all need alike; None where that is not known.
 
-    What is saved is the mean waiting, less the least of any rank, which even ranks would have; where a rank was not
-    recorded all of it, as that one may be the late one. `about` are findings of rules about the ranks: the wait for a
-    straggler has one of its own.
+    Its mean step without waiting. Where ranks are missing, or waiting was not matched, without all communication that
+    nothing hides and all waiting on the host: the transfer in it takes all ranks equally long.
     """
-    waited = cluster.exposed_waits
-    named = not isinstance(cluster.stragglers, NotMeasured) and any(one.share >= least for one in cluster.stragglers)
-    if isinstance(waited, NotMeasured) or named:
-        return None
-    amounts = waited.mean
-    known = max((one.saving or 0 for one in about if one.draws == DRAWS), default=0)
-    step = int(cluster.step_time.sum()) // max(cluster.step_time.size, 1)
-    partial = bool(cluster.missing_ranks) or len(cluster.ranks) == 1
-    mean = int(amounts.sum()) // len(amounts)
-    saving = mean if partial else mean - int(amounts.min())
-    share = saving / step if step else 0.0
-    if saving < LEAST_NS or saving - known < least * step:
-        return None
-    sentence, evidence, ranks = _for_whom(cluster, partial)
-    return Finding(
-        saving=saving,
-        bound=mean,
-        draws=DRAWS,
-        sentence=sentence,
-        evidence=(Evidence("wait", saving, "DURATION"), Evidence("share", share, "SHARE"), *evidence),
-        advice=("record_that_rank",) if partial else ("balance_batches", "diff_ranks"),
-        scope=Scope(ops=ranks),
-        count=len(cluster.steps),
-        severity=Severity.HIGH if share >= HIGH else Severity.MEDIUM,
-        confidence=Confidence.MEDIUM,
-        slug=WAITING,
-    )
-
-
-def _for_whom(cluster: Cluster, partial: bool) -> tuple[str, tuple[Evidence, ...], tuple[str, ...]]:
-    """Which sentence tells it, with what it mentions."""
-    each = (waited_for(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True))
-    peers = {peer for peer in each if not isinstance(peer, NotMeasured)}
-    if partial and len(peers) == 1 and peers <= set(cluster.missing_ranks):
-        rank = str(next(iter(peers)))
-        return ABSENT, (Evidence("rank", rank, "TEXT"),), (f"rank {rank}",)
-    if partial and not cluster.missing_ranks:
-        return ALONE, (), ()
-    if partial:
-        ranks = listed(cluster.missing_ranks)
-        return MISSING, (Evidence("ranks", ranks, "TEXT"),), ()
-    most = max(imbalance(cluster).records(), key=lambda one: one.most_ns - one.least_ns, default=None)
-    if most is None or most.most_ns == most.least_ns:
-        return "", (), ()
-    measured = (
-        Evidence("rank", most.most_rank, "TEXT"),
-        Evidence("most", most.most_ns, "DURATION"),
-        Evidence("least", most.least_ns, "DURATION"),
-    )
-    return f"uneven_{most.quantity}", measured, (f"rank {most.most_rank}",)
+    waited, steps = cluster.exposed_waits, max(len(cluster.steps), 1)
+    if not isinstance(waited, NotMeasured) and not waited.bound:
+        return cluster.own_time
+    communication, peers = cluster.part("communication"), cluster.part("peer_wait")
+    if communication is None or not cluster.steps:
+        return (None,) * len(cluster.ranks)
+    alone = cluster.step_time - communication - (0 if peers is None else peers)
+    return tuple((alone.sum(axis=1) // steps).tolist())

@@ -13,7 +13,7 @@ from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.causes.causes import host_loading
 from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble
 from traceanalyze.causes.synthesize import synthesize
-from traceanalyze.causes.waiting import cost_of, waiting
+from traceanalyze.causes.waiting import cost_of, needs_of
 from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
@@ -31,14 +31,12 @@ from traceanalyze.pipeline.memory_files import (
 from traceanalyze.pipeline.recordings import AnalysedRank, analysed_files
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
 from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_report, side_by_side
-from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.contents.postmortem import JobParts, build_postmortem
 from traceanalyze.report.contents.ranks import rank_label, whole_recordings
 from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.model import Report
-from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Outcome
 from traceanalyze.version import __version__
 
@@ -46,35 +44,29 @@ Path = str | os.PathLike[str]
 
 WHOLE = ("whole trace",)
 """Name of the window of a trace without step marks."""
-RANKS = "RNK"
-"""A family of rules; what the post-mortem itself finds belongs to it, too."""
 LOADER_WAIT = "DAT101"
 """Tells what the host waits for its loader, where that costs the step time."""
 
 
-def recording_part(found: SideBySide, rules: Plan) -> RecordingPart:
+def recording_part(found: SideBySide) -> RecordingPart:
     """Ranks with their findings, and those about all of them."""
     cluster = found.cluster
     reads = [one.analysis.trace.read for one in found.ranks]
     whole = not any(read.truncated or read.stream_fault for read in reads)
-    wanted = RANKS in {rule.family for rule, _ in rules.rules}
     if cluster is None:
         (one,) = found.ranks
         part = _rank(one, found.outcomes[0], 0, None)
-        # Some profiles tell how long a rank waited for others that were not recorded.
-        waited = waiting(compare_ranks([one.summary])) if wanted else None
         # What a single rank saves, the run gains.
         alone = replace(part, own=part.step_time)
-        return RecordingPart((alone,), () if waited is None else (waited,), whole=whole)
-    own = cluster.own_time
+        return RecordingPart((alone,), whole=whole)
+    own, needs = cluster.own_time, needs_of(cluster)
     full = whole_recordings([one.analysis for one in found.ranks])
     ranks = tuple(
-        replace(_rank(one, outcome, index, own[index]), whole=full[index])
+        replace(_rank(one, outcome, index, own[index]), needs=needs[index], whole=full[index])
         for index, (one, outcome) in enumerate(zip(found.ranks, found.outcomes, strict=True))
     )
     across = found.across or Outcome()
-    waited = waiting(cluster, across.findings) if wanted else None
-    about = (*across.findings, *(() if waited is None else (waited,)))
+    about = across.findings
     common = cluster.step_time.sum(axis=0) // len(ranks) if cluster.steps else None
     return RecordingPart(
         ranks,
@@ -199,7 +191,7 @@ def _report(
         for run in runs
     ]
     platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"
-    recordings = [recording_part(one, rules) for one in sides]
+    recordings = [recording_part(one) for one in sides]
     built = JobParts(
         name=name,
         platform=platform,

@@ -103,7 +103,7 @@ class RankSummary:
     """Steps that are in sums and means."""
     step_time: NDArray[np.int64]
     parts: Mapping[str, NDArray[np.int64]]
-    """By step: `communication`, and `PHASES` but those that the recording cannot tell."""
+    """By step: `communication`, `peer_wait` and `PHASES`, but those that the recording cannot tell."""
     groups: tuple[Group, ...]
     collectives: RankCollectives
     links: tuple[LinkTraffic, ...]
@@ -195,6 +195,8 @@ class ExposedWaits(NamedTuple):
     """(ranks, steps) ns of each rank in each common step."""
     bound: bool
     """Ranks are missing, or may be: a lower bound."""
+    by_tasks: bool = False
+    """From the tasks of each rank's own collectives (Ascend): also what they wait for ranks that were not recorded."""
 
     @property
     def mean(self) -> NDArray[np.int64]:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
+from traceanalyze.ranks.absent import absent_rank
 from traceanalyze.ranks.results import PHASES, Cluster, MatchedGroup, RankSummary, Straggler
-from traceanalyze.ranks.waits import by_durations, of_group, waited_for
+from traceanalyze.ranks.waits import by_durations, of_group
 
 _SAY = sentences(
     straggler="Rank {rank} makes the others wait {wait} a step ({share}).",
@@ -84,7 +85,8 @@ def _waits_of(one: MatchedGroup, rank: int) -> tuple[NDArray[np.int64], NDArray[
 
 
 LAST_IN_COLLECTIVES, LAST_IN_STEPS, LEAST_STEPS = 0.5, 0.6, 3
-"""Shares in which a straggler is the last, over at least so many steps."""
+"""Part of the waiting that is in collectives to which a straggler comes last, part of the steps in which nobody waits
+less, and how many steps these must be at least."""
 _HOST = frozenset({"dispatch", "untraced", "device_gap"})
 """Parts of the step in which pauses of the garbage collector lie."""
 
@@ -134,13 +136,13 @@ def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | Non
     by_step = np.zeros((steps, len(one.members)), np.int64)
     np.add.at(by_step, one.step[chosen], wait)
     used = np.unique(one.step[chosen])
-    last = float((wait[:, least] == 0).mean())
+    waited, comes_last = wait.sum(axis=1), wait[:, least] == 0
+    last = int(waited[comes_last].sum()) / max(int(waited.sum()), 1)
     steps_last = int((by_step[used, least] == by_step[used].min(axis=1)).sum())
     recurs = (
         last >= LAST_IN_COLLECTIVES and steps_last >= LAST_IN_STEPS * len(used) and len(used) >= min(LEAST_STEPS, steps)
     )
-    waited = int(wait.sum()) > int(wait[:, least].sum())
-    return _Last(at, least, last, steps_last, len(used)) if recurs and waited else None
+    return _Last(at, least, last, steps_last, len(used)) if recurs and waited.any() else None
 
 
 def _straggler(
@@ -150,9 +152,14 @@ def _straggler(
     position: int,
     own: Sequence[_Last],
 ) -> Straggler:
-    """One rank, with numbers of the group that waits most for it of those it is the last of."""
+    """One rank, with numbers of the group whose other ranks wait longest for it, of those it is the last of."""
     steps = rows.shape[1]
-    main = max(own, key=lambda each: int(groups[each.group].wait[groups[each.group].synchronising].sum()))
+
+    def waits(each: _Last) -> float:
+        one = groups[each.group]
+        return int(one.wait[one.synchronising].sum()) / (len(one.members) - 1)
+
+    main = max(own, key=waits)
     one = groups[main.group]
     others = [member for member in one.members if member != position]
     wait = one.wait[one.synchronising].sum(axis=0)
@@ -246,15 +253,14 @@ def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
 
 def _absent(cluster: Cluster) -> tuple[Message, ...]:
     """A rank that was not recorded, but that all recorded ones say they wait for most (Ascend)."""
-    peers = {waited_for(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)}
-    waited, time = cluster.exposed_waits, int(cluster.step_time.sum())
-    if isinstance(waited, NotMeasured) or len(peers) != 1 or not peers <= set(cluster.missing_ranks) or not time:
+    peer, waited, time = absent_rank(cluster), cluster.exposed_waits, int(cluster.step_time.sum())
+    if isinstance(waited, NotMeasured) or peer is None or not time:
         return ()
     total = int(waited.by_step.sum())
     if total < WORTH_NAMING * time:
         return ()
     values = (
-        ("rank", Kind.COUNT, next(iter(peers))),
+        ("rank", Kind.COUNT, peer),
         ("wait", Kind.DURATION, total // waited.by_step.size),
         ("share", Kind.SHARE, total / time),
     )

@@ -92,8 +92,7 @@ def kernel_times(context: Context) -> tuple[KernelTime, ...]:
 
 
 _IDLE = {"device_gap" if key == "device_side" else key: causes for key, causes in IDLE_PARTS.items()}
-"""Parts of the step that may make a rank late; waiting for another rank does not."""
-del _IDLE["peer_wait"]
+"""Parts of the step: those that may make a rank late, and its waiting for other ranks on the host."""
 
 
 def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.communication.outlasting import outlasting
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.errors import listed
@@ -264,7 +265,8 @@ def exposed_waits(
     """Waiting of each rank in each common step with nothing beside it.
 
     From the durations on all ranks; where ranks are missing rather from the tasks of each rank's own collectives, where
-    these were recorded (Ascend): they tell its waiting without the others. `rows` are as in `Cluster`.
+    these were recorded (Ascend): they tell its waiting without the others. Else what a rank's collectives take beyond
+    others of their kind and size is waiting, too. `rows` are as in `Cluster`.
     """
     if rows.shape[1] == 0:
         return NotMeasured("no_common_steps")
@@ -274,10 +276,13 @@ def exposed_waits(
         own = [_by_tasks(rank, common) for rank, common in zip(ranks, rows, strict=True)]
         known_by_tasks = [one for one in own if one is not None]
         if len(known_by_tasks) == len(ranks):
-            return ExposedWaits(np.stack(known_by_tasks), bound=True)
+            return ExposedWaits(np.stack(known_by_tasks), bound=True, by_tasks=True)
     if not known:
         return NotMeasured("no_matched_collectives")
-    return ExposedWaits(by_durations(known, rows), bound=bound)
+    found = by_durations(known, rows)
+    if bound:
+        found = np.maximum(found, [_by_siblings(rank, common) for rank, common in zip(ranks, rows, strict=True)])
+    return ExposedWaits(found, bound=bound)
 
 
 def by_durations(groups: Sequence[MatchedGroup], rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -303,13 +308,27 @@ def of_group(one: MatchedGroup, steps: int) -> NDArray[np.int64]:
     return np.asarray(np.clip(shown - transfer, least, wait))
 
 
+def _by_siblings(rank: RankSummary, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(steps,) exposed ns that its collectives take beyond their siblings (`analyses.communication.outlasting`)."""
+    own = rank.collectives
+    found, longer = np.zeros(len(rows), np.int64), outlasting(own.kind, own.bytes, own.group, own.end - own.start)
+    step, inside = in_common(rank, rows)
+    np.add.at(found, step[inside], np.clip(own.exposed - (own.end - own.start - longer), 0, longer)[inside])
+    return found
+
+
+def in_common(rank: RankSummary, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Common step of each collective of a rank, and whether it has one."""
+    common = np.full(len(rank.steps) + 1, -1, np.int64)
+    common[rows] = np.arange(len(rows))
+    step = common[rank.collectives.step]
+    return step, step >= 0
+
+
 def _by_tasks(rank: RankSummary, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """(steps,) exposed ns in which no plane moved data, at least; None where the tasks are not all recorded."""
     own = rank.collectives
-    common = np.full(len(rank.steps) + 1, -1, np.int64)
-    common[rows] = np.arange(len(rows))
-    step = common[own.step]
-    inside = step >= 0
+    step, inside = in_common(rank, rows)
     if not inside.any() or (own.moved[inside] < 0).any():
         return None
     found = np.zeros(len(rows), np.int64)

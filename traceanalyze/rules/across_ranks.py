@@ -12,7 +12,7 @@ from traceanalyze.ranks.results import Cluster, RankSummary
 from traceanalyze.rules.common.communication import LAST_BUCKET
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
-from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Severity
+from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, by_its_rule
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
@@ -51,7 +51,8 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
     """Findings about the ranks of a run in their order, and the rules that could not be applied.
 
     A straggler and an imbalance may be one cause seen twice: of two findings that save time of one class, the later one
-    (by the order of its rule) has only what the other leaves, and is left out where that is less than half.
+    (by the order of its rule) has only what the other leaves, and is left out where that is less than half, or where
+    it is about the same rank.
     """
     step = RunStep(round(float(cluster.step_time.mean()))) if cluster.steps else RunStep(0)
     alone = all(rank.host_computes for rank in cluster.ranks)
@@ -72,8 +73,10 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
         for one in _disjoint(found, rules)
         if one.saving is None or not rules[one.rule].threshold or not step.small(one.saving)
     ]
-    kept.sort(key=attrgetter("order"))
-    return Outcome(tuple(kept), tuple(not_applicable))
+    told, late = {one.rule for one in kept}, {one.scope.ops for one in kept if one.rule == _ABOUT_RANKS}
+    kept = [one for one in kept if rules[one.rule].unless not in told]
+    kept = [one for one in kept if one.rule != _IMBALANCE or one.scope.ops not in late]
+    return Outcome(tuple(sorted(kept, key=attrgetter("order"))), tuple(not_applicable))
 
 
 def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[Finding]:
@@ -93,15 +96,17 @@ def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[F
 
 _GENERAL = "COM101"
 """It has a limit of its own, the share of the step in exposed communication."""
-_ABOUT_RANKS = "RNK101"
+_ABOUT_RANKS, _IMBALANCE = "RNK101", "RNK102"
+_OF_ONE = "COM120"
+"""What one rank's recording alone tells about waiting: the rules about ranks know better."""
 
 
 def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan) -> list[Outcome]:
     """What is said about each rank, without savings of communication that are waiting for other ranks.
 
     No overlap and no larger message removes the wait for a late rank: the findings about ranks say what it costs.
-    Where ranks are missing only as much is taken off as is known to be waiting. What is left below the limit of its
-    rule goes.
+    Where ranks are missing nothing tells how much is waiting, and so nothing what these would save. What is left below
+    the limit of its rule goes.
 
     Args:
         outcomes: of the ranks, in the order of `cluster.ranks`.
@@ -111,13 +116,18 @@ def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan
     named = any(rule.id == _ABOUT_RANKS for rule, _ in wanted.rules)
     if not named or isinstance(cluster.exposed_waits, NotMeasured):
         return list(outcomes)
+    waits = cluster.exposed_waits
+    unsure = bool(cluster.missing_ranks) and not waits.by_tasks
     return [
-        _cut(outcome, rank, wait, wanted)
-        for outcome, rank, wait in zip(outcomes, cluster.ranks, cluster.exposed_waits.mean.tolist(), strict=True)
+        _cut(outcome, rank, wait, wanted, unsure=unsure)
+        for outcome, rank, wait in zip(outcomes, cluster.ranks, waits.mean.tolist(), strict=True)
     ]
 
 
-def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan) -> Outcome:
+def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure: bool) -> Outcome:
+    outcome = outcome._replace(findings=tuple(one for one in outcome.findings if one.rule != _OF_ONE))
+    if unsure:
+        outcome = outcome._replace(findings=tuple(map(_perhaps, outcome.findings)))
     if not wait:
         return outcome
     limit = next((options.number("share") for rule, options in wanted.rules if rule.id == _GENERAL), 0.0)
@@ -140,6 +150,17 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan) -> Outcom
             kept.append(replace(one, saving=left, low=low, severity=one.severity if quiet else step.severity(left)))
     kept.sort(key=attrgetter("order"))
     return outcome._replace(findings=tuple(kept))
+
+
+def _perhaps(one: Finding) -> Finding:
+    """The finding with a cost alone: it saves nothing where all of the communication is waiting."""
+    if one.draws != "comm_exposed" or one.saving is None:
+        return one
+    grades = {
+        "severity": min(one.severity or Severity.INFO, Severity.MEDIUM),
+        "confidence": min(one.confidence or Confidence.LOW, Confidence.MEDIUM),
+    }
+    return replace(one, saving=None, cost=one.explains, low=None, **grades)
 
 
 def _last_bucket(one: Finding, wait: int) -> int:

@@ -119,9 +119,20 @@ def alternating(first, second):
 
 def test_where_only_the_host_is_slower_no_balance_of_tokens_is_advised():
     (one,) = said(pair(MS, 0, compute=(4 * MS, 4 * MS), dispatch=(0, 2 * MS), data_loading=(0, 0)), "RNK102").findings
-    assert (one.sentence, one.advice) == ("compute_and_host", ("diff_ranks",))
-    assert {each.label: each.value for each in one.evidence}["compute_alone"] == 0
-    assert one.saving == MS // 2
+    assert (one.sentence, one.advice) == ("dispatch", ("diff_ranks",))
+    told = {each.label: each.value for each in one.evidence}
+    # Of 6 ms, 1 more than the mean, 2 are those of the host.
+    assert (told["most"], told["least"], told["compute_alone"]) == (2 * MS, 0, 0)
+    assert told["imbalance"] == pytest.approx(0.2)
+    assert (one.saving, one.cost) == (MS // 2, MS // 2)
+
+
+def test_of_unequal_loading_the_loader_is_named_and_of_compute_with_some_host_work_the_work():
+    (one,) = said(pair(MS, 0, compute=(4 * MS, 4 * MS), dispatch=(MS, MS), data_loading=(0, 2 * MS)), "RNK102").findings
+    assert (one.sentence, one.scope.ops) == ("data_loading", ("rank 1",))
+    (one,) = said(pair(MS, 0, compute=(5 * MS, 6 * MS), dispatch=(0, MS // 2), data_loading=(0, 0)), "RNK102").findings
+    assert {each.label: each.value for each in one.evidence}["most"] == 6 * MS
+    assert one.sentence == ""
 
 
 def test_work_that_is_unequal_now_here_now_there_is_told_by_the_imbalance_alone():
@@ -144,14 +155,15 @@ def test_savings_of_communication_without_waiting_stay():
     assert subtract_waiting([before] * 2, cluster, plan()) == [before] * 2
 
 
-def test_of_ranks_that_were_not_all_recorded_what_is_known_to_be_waiting_is_no_saving():
+def test_of_ranks_that_were_not_all_recorded_communication_has_a_cost_and_no_saving():
     """Of ranks 0 to 3 two are there: one waits 2 ms for the other, and both perhaps for the rest."""
     group = Group("0-3", (0, 1, 2, 3), 4)
     cluster = compare_ranks(pair(2 * MS, 0, group=group, world=4, communication=(3 * MS, MS)))
     assert cluster.exposed_waits.bound
     one = Finding(saving=3 * MS, draws="comm_exposed", rule="COM101", severity=Severity.HIGH)
     first, second = subtract_waiting([Outcome((one,)), Outcome((replace(one, saving=MS),))], cluster, plan())
-    assert [each.saving for each in (*first.findings, *second.findings)] == [MS, MS]
+    assert [(each.saving, each.cost) for each in (*first.findings, *second.findings)] == [(None, 3 * MS), (None, MS)]
+    assert [each.severity for each in first.findings] == [Severity.MEDIUM]
 
 
 def test_of_a_straggler_the_imbalance_is_not_told_again():

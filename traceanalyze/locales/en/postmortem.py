@@ -7,8 +7,6 @@ from traceanalyze.locales.en import named
 TERMS = {
     **named("file_", "trace memory_timeline"),
     **named("fate_", "used left_out"),
-    "cause_waiting": "ranks wait for each other",
-    "cause_waiting_unrecorded": "waiting for ranks that were not recorded",
     "cause_host_loading": "waiting for data (no device recorded)",
     "apart_kind": "format, number of ranks or device differ",
     "apart_libraries": "the versions of its libraries differ",

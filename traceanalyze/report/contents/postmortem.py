@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from traceanalyze.causes.results import Cause, Onset, Postmortem
 from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, worth_telling
-from traceanalyze.causes.waiting import WAITING
 from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.contents.causes import (
@@ -67,17 +66,11 @@ _SAY = sentences(
     healthy_unjudged=(
         '{count} of {rules} rules could not be judged: see "What could not be judged, and what would show it".'
     ),
-    why_waiting_uneven_compute="Their work is uneven: rank {rank} computes {most} {per}, another one {least}.",
-    why_waiting_uneven_compute_and_host=(
-        "Their work is uneven: rank {rank} has {most} {per} of compute, data loading and host work, another one "
-        "{least}."
-    ),
-    why_waiting_absent="Most of it is for rank {rank} of the group.",
-    why_waiting_alone="Only this rank was recorded: what it waits for is to be seen on the others.",
-    why_waiting_missing="Ranks {ranks} may be the late ones.",
     recording_note="{name}: {text}",
     details_of_recording="Details below are those of recording {recording}.",
     details_of_both="Details below are those of rank {rank} in recording {recording}; --ranks chooses others.",
+    saves="Removing it saves {gain} of each {step} step ({share}).",
+    saves_trace="Removing it saves {gain} of {step} ({share}).",
     costs="It costs {gain} of each {step} step ({share}).",
     costs_others="It costs the others {gain} of each {step} step ({share}).",
     ran_out="The run ran out of memory.",
@@ -278,7 +271,7 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
         ("step", Kind.DURATION, recording.step_time),
         ("share", Kind.SHARE, one.share),
     )
-    whom = "costs_others" if extent == "by_rank" else "costs"
+    whom = "costs_others" if extent == "by_rank" else "costs" if one.gain is None else "saves"
     yield Message(_SAY[whom if recording.marked else f"{whom}_trace"], costs)
     known = {} if one.finding is None else {each.label: each.value for each in one.finding.evidence}
     if one.because is not None:
@@ -288,10 +281,6 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
         if "phase" in known and "excess" in known:
             values = ("phase", Kind.TERM, known["phase"]), ("excess", Kind.DURATION, known["excess"])
             yield Message(_SAY["late_because"], values)
-    elif one.finding is not None and one.finding.slug == WAITING:
-        # For whom, or why, ranks wait for each other, where that is known.
-        if one.finding.sentence:
-            yield Message(_SAY[f"why_waiting_{one.finding.sentence}"], values_of(one.finding))
     elif one.about_ranks:
         yield sentence(one)
     yield from _since(one.onset, several=len(found.recordings) > 1)

@@ -13,7 +13,6 @@ from traceanalyze.analyses.memory.findings import MemoryFinding
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, step_labels
 from traceanalyze.causes.synthesize import SEVERITIES, rule_of
-from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
 from traceanalyze.locales import Texts
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
@@ -35,29 +34,9 @@ _SAY = sentences(
     together="Together they save {saving} {per} ({share}): less than one by one, as one hides behind another.",
     together_alone="Together they save {saving} {per} ({share}).",
     cause_host_loading="The training thread waits for its data {wait} {per} ({share}).",
-    cause_waiting="Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must.",
-    cause_waiting_uneven_compute=(
-        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
-        "rank {rank} computes {most} {per}, another one {least}."
-    ),
-    cause_waiting_uneven_compute_and_host=(
-        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
-        "rank {rank} has {most} {per} of compute, data loading and host work, another one {least}."
-    ),
-    cause_waiting_absent=(
-        "In collectives the recorded ranks wait {wait} {per} ({share}), most of it for rank {rank} of the group, which"
-        " was not recorded."
-    ),
-    cause_waiting_alone=("In collectives this rank waits {wait} {per} ({share}) for others, which were not recorded."),
-    cause_waiting_missing=(
-        "In collectives the recorded ranks wait at least {wait} {per} ({share}); ranks {ranks}, which were not "
-        "recorded, may be the late ones."
-    ),
 )
 ALIKE = 0.01
 """Part of it by which a cost differs from a saving, or the ends of a range from each other, to be worth a word."""
-_UNRECORDED = frozenset({ABSENT, ALONE, MISSING})
-"""Variants of waiting of which the post-mortem's title says that ranks were not recorded."""
 PAGE = "https://pypi.org/project/traceanalyze/#{rule}"
 _LINE = regex(r"\.py(\(\d+\)|:\d+)")
 """Of traces and of memory snapshots."""
@@ -153,7 +132,7 @@ def name_of(one: Finding) -> str:
     if one.rule:
         own = own_rules().get(one.rule)
         return f"rule_{one.rule}" + (f"_{one.sentence}" if own is not None and one.sentence in own.titles else "")
-    return f"cause_{one.slug}" + ("_unrecorded" if one.sentence in _UNRECORDED else "")
+    return f"cause_{one.slug}"
 
 
 def sentence_of(one: Finding) -> Message:
@@ -162,7 +141,7 @@ def sentence_of(one: Finding) -> Message:
     if one.text:
         return Message(_SAY["finding_other"], (("rule", Kind.TEXT, one.rule), ("text", Kind.TEXT, one.text)))
     if not one.rule:
-        return Message(_SAY[f"cause_{one.slug}{variant}"], values_of(one))
+        return Message(_SAY[f"cause_{one.slug}"], values_of(one))
     return Message(f"finding_{one.rule}{variant}", values_of(one))
 
 

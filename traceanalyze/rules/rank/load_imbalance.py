@@ -1,5 +1,6 @@
 import numpy as np
 
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import (
     Confidence,
@@ -14,20 +15,31 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
+PARTS = ("compute", "dispatch", "data_loading")
+"""What a rank does of its own accord."""
+
 
 @rule(
     "RNK102",
     "load-imbalance",
-    title="ranks have unequal work",
+    title={
+        "": "ranks have unequal work",
+        "dispatch": "one rank's host is later than the others",
+        "data_loading": "one rank waits longer for its data than the others",
+    },
     sentence={
         "": (
             "The busiest rank computes {imbalance} longer than the mean (mean of the steps): rank {rank} {most} {per}, "
             "the least {least}."
         ),
-        "compute_and_host": (
-            "The busiest rank has {imbalance} more compute, data loading and host work than the mean (mean of the "
-            "steps): rank {rank} {most} {per}, the least {least}. Compute alone differs by {compute_alone}: it is the "
-            "host that is slower."
+        "dispatch": (
+            "The host of rank {rank} prepares and launches work for {most} {per}, that of another one for {least}. "
+            "With compute and data loading that is {imbalance} more than the mean; compute alone differs by "
+            "{compute_alone}."
+        ),
+        "data_loading": (
+            "Rank {rank} waits {most} {per} for its data, another one {least}. With compute and host work that is "
+            "{imbalance} more than the mean; compute alone differs by {compute_alone}."
         ),
     },
     evidence={"imbalance": "imbalance", "compute_alone": "imbalance of compute alone"},
@@ -47,8 +59,9 @@ def find(ranks: Cluster, options: Options) -> Findings:
     How it is measured
         (max - mean) / mean over the ranks, in every step, then the mean over steps. Equal work would shorten a step by
         (max - mean) at most; the saving is as much of it as the ranks spend waiting for each other with no compute
-        beside it, on average. Where the same rank is always the last, RNK101 tells it, and this rule only what is
-        left. Stages of a pipeline differ by design and are left out.
+        beside it, on average; its cost is all that they wait beyond the one that waits least. What the busiest rank has
+        most more of than the mean is named. Where that rank is always the last, RNK101 tells it. Stages of a pipeline
+        differ by design and are left out.
     What to do
         The same number of tokens for every rank: bucket or sort by length, sample anew; mixtures of experts: a balance
         loss and a capacity.
@@ -71,21 +84,40 @@ def find(ranks: Cluster, options: Options) -> Findings:
     alone = next((one.imbalance for one in rows if one.quantity == "compute"), 0.0)
     for one in uneven[:1]:
         excess, gain = _saved(ranks, one.quantity)
+        part, most, least = _differs(ranks, one.most_rank)
+        told = one.quantity == "compute" or part == "compute"
         yield Finding(
             saving=gain,
+            cost=_waiting(ranks, gain),
             bound=excess,
             draws="comm_exposed",
-            sentence="" if one.quantity == "compute" else one.quantity,
+            sentence="" if told else part,
             evidence=(
                 Evidence("imbalance", one.imbalance, "SHARE"),
-                *measured(rank=one.most_rank, most=one.most_ns, least=one.least_ns),
-                *(() if one.quantity == "compute" else (Evidence("compute_alone", alone, "SHARE"),)),
+                *measured(rank=one.most_rank, most=most, least=least),
+                *(() if told else (Evidence("compute_alone", alone, "SHARE"),)),
             ),
-            advice=() if one.quantity == "compute" else ("diff_ranks",),
+            advice=() if told else ("diff_ranks",),
             scope=Scope(ops=(f"rank {one.most_rank}",)),
             count=one.steps,
             severity=Severity.LOW if gain is None else None,
         )
+
+
+def _differs(ranks: Cluster, label: str) -> tuple[str, int, int]:
+    """Which part one rank has most more of than the mean of all, how much it has, and the least of any; ns a step."""
+    at = [rank.label for rank in ranks.ranks].index(label)
+    known = {key: part.sum(axis=1) // len(ranks.steps) for key in PARTS if (part := ranks.part(key)) is not None}
+    name = max(known, key=lambda key: float(known[key][at] - known[key].mean()))
+    return name, int(known[name][at]), int(known[name].min())
+
+
+def _waiting(ranks: Cluster, gain: int | None) -> int | None:
+    """What the ranks wait on average beyond the one that waits least, where that is more than what is saved."""
+    if gain is None or isinstance(ranks.exposed_waits, NotMeasured):
+        return None
+    waits = ranks.exposed_waits.mean
+    return max(gain, int(waits.sum()) // len(waits) - int(waits.min()))
 
 
 def _saved(ranks: Cluster, quantity: str) -> tuple[int, int | None]:

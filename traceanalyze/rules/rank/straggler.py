@@ -18,14 +18,17 @@ from traceanalyze.rules.rule import (
     "straggler",
     title="one rank makes the others wait",
     sentence={
-        "": "Rank {rank} makes the others wait {wait} {per} ({share}): it is last in {last_share} of the collectives.",
+        "": (
+            "Rank {rank} makes the others wait {wait} {per} ({share}): {last_share} of all waiting is in collectives "
+            "to which it comes last."
+        ),
         "phase": (
-            "Rank {rank} makes the others wait {wait} {per} ({share}): it is last in {last_share} of the collectives, "
-            "because {phase} ({excess} {per})."
+            "Rank {rank} makes the others wait {wait} {per} ({share}), because {phase} ({excess} {per}): {last_share} "
+            "of all waiting is in collectives to which it comes last."
         ),
     },
     evidence={
-        "last_share": "collectives in which it is last",
+        "last_share": "waiting in collectives to which it comes last",
         "phase": "what makes it late",
         "excess": "more than the others",
     },
@@ -38,8 +41,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """One rank makes the others wait, again and again.
 
     What it finds
-        A rank of a process group that comes last to at least half of the collectives in 60 % or more of the steps
-        (three at least), while the others wait for 5 % of their step or more.
+        A rank of a process group that comes last to collectives in which the others do at least half of their waiting,
+        in 60 % or more of the steps (three at least), while the others wait for 5 % of their step or more.
     Why it costs time
         A collective is over for all when the last rank has come.
     How it is measured

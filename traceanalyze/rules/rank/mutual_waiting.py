@@ -1,0 +1,72 @@
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.ranks.results import Cluster
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Options, Scope, measured, need, rule
+
+
+@rule(
+    "RNK106",
+    "mutual-waiting",
+    title="ranks wait for each other",
+    sentence={
+        "": "Ranks wait for each other in collectives, {waiting} {per} ({share}) more than they must.",
+        "compute": (
+            "Ranks wait for each other in collectives, {waiting} {per} ({share}) more than they must; their work is "
+            "uneven: rank {rank} computes {most} {per}, another one {least}."
+        ),
+        "compute_and_host": (
+            "Ranks wait for each other in collectives, {waiting} {per} ({share}) more than they must; their work is "
+            "uneven: rank {rank} has {most} {per} of compute, data loading and host work, another one {least}."
+        ),
+    },
+    evidence={"waiting": "waiting for other ranks"},
+    confidence=Confidence.MEDIUM,
+    needs="R",
+    advice=("balance_batches", "diff_ranks"),
+    options={"share": (0.05, "msprof-analyze: advisor, slow rank")},
+    order=2,
+    unless="RNK102",
+)
+def find(ranks: Cluster, options: Options) -> Findings:
+    """Ranks wait for each other, now for one and now for another.
+
+    What it finds
+        Exposed waiting in collectives of 5 % of the step or more beyond that of the rank that waits least, although no
+        rank is the last again and again (RNK101), and all were recorded as far as is known (RNK105).
+    Why it costs time
+        A collective is over for all when the last rank has come.
+    How it is measured
+        Wait is the duration of a collective beyond its shortest on any rank, where nothing hides it. The saving is the
+        mean over ranks, less what the rank waits that waits least: that much even ranks would wait, too. Where unequal
+        work is why they wait, RNK102 tells it.
+    What to do
+        Even out the work of the ranks, and what pauses them at different times.
+
+    References
+        definitions §12.
+    """
+    # Imported here: many runs have one rank.
+    from traceanalyze.ranks.compare import imbalance
+
+    waited = need(ranks.exposed_waits)
+    named = () if isinstance(ranks.stragglers, NotMeasured) else ranks.stragglers
+    if ranks.missing_ranks or any(one.share >= options.number("share") for one in named):
+        return
+    amounts, step = waited.mean, int(ranks.step_time.sum()) // ranks.step_time.size
+    mean = int(amounts.sum()) // len(amounts)
+    saving = mean - int(amounts.min())
+    share = saving / step if step else 0.0
+    if share < options.number("share"):
+        return
+    table = imbalance(ranks)
+    rows = [] if table.absent is not None else [one for one in table.records() if one.most_ns > one.least_ns]
+    most = max(rows, key=lambda one: one.most_ns - one.least_ns, default=None)
+    uneven = () if most is None else measured(rank=most.most_rank, most=most.most_ns, least=most.least_ns)
+    yield Finding(
+        saving=saving,
+        bound=mean,
+        draws="comm_exposed",
+        sentence="" if most is None else most.quantity,
+        evidence=(Evidence("waiting", saving, "DURATION"), *measured(share=share), *uneven),
+        scope=Scope(ops=() if most is None else (f"rank {most.most_rank}",)),
+        count=len(ranks.steps),
+    )

@@ -1,0 +1,101 @@
+from traceanalyze.errors import listed
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.ranks.results import Cluster
+from traceanalyze.rules.ranking import HIGH
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    Severity,
+    measured,
+    rule,
+)
+
+
+@rule(
+    "RNK105",
+    "unrecorded-rank",
+    title={
+        "": "a rank that others may wait for was not recorded",
+        "tasks": "waiting for ranks that were not recorded",
+        "rank": "waiting for a rank that was not recorded",
+    },
+    sentence={
+        "": (
+            "For {exposed} {per} ({share}) the recorded ranks only communicate with ranks that were not recorded "
+            "({missing}). At least {least} of it is waiting; up to all of it may be waiting for these."
+        ),
+        "tasks": (
+            "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, and "
+            "ranks {missing}, which were not recorded, may be the late ones."
+        ),
+        "rank": (
+            "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, longest "
+            "for rank {rank}, which was not recorded."
+        ),
+    },
+    evidence={"missing": "ranks that were not recorded", "waiting": "waiting for other ranks"},
+    confidence=Confidence.HIGH,
+    needs="R",
+    advice=("record_that_rank",),
+    options={
+        "share": (0.05, "msprof-analyze: advisor, slow rank"),
+        "perhaps": (0.10, "as COM101: exposed communication of which nothing tells what it is"),
+    },
+    threshold=False,
+)
+def find(ranks: Cluster, options: Options) -> Findings:
+    """Recorded ranks wait, or may wait, for one that was not recorded.
+
+    What it finds
+        Runs that lack the recordings of some ranks, where the others wait for 5 % of their step or more, or spend 10 %
+        of it in communication that nothing hides with the ones that are missing.
+    Why it costs time
+        A collective is over for all when the last rank has come. If that one was not recorded, all others wait equally
+        long, and their recordings cannot tell waiting from transfer.
+    How it is measured
+        Where the tasks of the collectives are recorded (Ascend): exposed time in which none of them moves data, mean of
+        the ranks. Elsewhere bounds: at most, all exposed time of collectives in groups that lack ranks; at least, what
+        they take longer than on the rank that waits least, or than ten times the usual of their kind and size. What
+        would be saved depends on why the missing rank is late, so it is not measured.
+    What to do
+        Record the missing ranks in the same steps.
+
+    References
+        definitions §12; msprof-analyze advisor, slow rank.
+    """
+    # Imported here: many runs have one rank.
+    from traceanalyze.ranks.absent import absent_rank, perhaps_waiting
+
+    missing = ranks.missing_ranks
+    if not missing or not ranks.steps:
+        return
+    waits, step = ranks.exposed_waits, int(ranks.step_time.sum()) // ranks.step_time.size
+    least = 0 if isinstance(waits, NotMeasured) else int(waits.mean.sum()) // len(ranks.ranks)
+    by_tasks = not isinstance(waits, NotMeasured) and waits.by_tasks
+    cost = least if by_tasks else max(least, int(perhaps_waiting(ranks).sum()) // ranks.step_time.size)
+    share, sure = (each / step if step else 0.0 for each in (cost, least))
+    if sure < options.number("share") and (by_tasks or share < options.number("perhaps")):
+        return
+    peer = absent_rank(ranks) if by_tasks else None
+    late = missing[0] if peer is None and len(missing) == 1 else peer
+    told = (Evidence("waiting", cost, "DURATION"),) if by_tasks else measured(exposed=cost)
+    yield Finding(
+        cost=cost,
+        draws="comm_exposed",
+        sentence="rank" if peer is not None else "tasks" if by_tasks else "",
+        evidence=(
+            *told,
+            *measured(share=share),
+            Evidence("missing", listed(missing), "TEXT"),
+            *(() if by_tasks else measured(least=least)),
+            *(() if peer is None else measured(rank=str(peer))),
+        ),
+        scope=Scope(ops=() if late is None else (f"rank {late}",)),
+        count=len(ranks.steps),
+        severity=Severity.HIGH if sure >= HIGH else Severity.MEDIUM,
+        confidence=None if by_tasks else Confidence.MEDIUM if sure >= options.number("share") else Confidence.LOW,
+    )
