@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import traceanalyze
-from tests.causes.test_runs import causes, rows, said
+from tests.causes.test_runs import rows, said
+from traceanalyze.model.table import NotMeasured
 
 
 def test_two_recordings_of_a_run_whose_loader_is_too_slow(shared_traces):
@@ -29,8 +30,10 @@ def test_ranks_with_unequal_work(shared_traces):
 
 def test_the_rank_that_makes_the_others_wait(shared_traces):
     report = traceanalyze.postmortem(shared_traces / "pairs/torchrec_ladder/resnet18")
-    assert causes(report)[0] == "RNK101"
-    assert said(report).startswith("Rank 1 limited this run")
+    # Both are launch-bound, 84 and 88 % of their step; that one is so a little more makes the other wait.
+    first, second, *_ = rows(report)
+    assert (first["rule_id"], first["on_ranks"]) == ("HST101", "0-1")
+    assert (second["rule_id"], second["on_ranks"], second["part_of"]) == ("RNK101", "1", 1)
 
 
 def test_an_absent_rank_is_waited_for(shared_traces):
@@ -53,6 +56,7 @@ def test_both_commands_tell_the_same_wait(shared_traces):
 def test_one_rank_alone_tells_that_it_waits(shared_traces):
     report = traceanalyze.postmortem(shared_traces / "ascend/msinsight_2rank_torch/text/level1/rank0_ascend_pt")
     first = rows(report)[0]
-    assert (first["finding"], first["gain_ns"], first["on_ranks"]) == ("rule_COM120", None, "0")
+    assert (first["finding"], first["on_ranks"]) == ("rule_COM120", "0")
+    assert first["gain_ns"] == NotMeasured("saving_not_replayed")
     # 98.03 of 156.0 ms are waiting for others.
     assert abs(first["cost_ns"] - 98_030_000) < 10_000

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import traceanalyze
 from tests.rules.make import judged
-from traceanalyze.pipeline import load
+from traceanalyze.pipeline import analyze, load
 from traceanalyze.rules.finding import Severity
 
 MS = 1_000_000
@@ -22,3 +23,34 @@ def test_an_npu_waits_for_a_rank_that_was_not_recorded(shared_traces, rank, wait
     assert {each.label: each.value for each in first.evidence}["rank"] == "5"
     # What is left of the communication is transfer: a hundredth of the step or two.
     assert sum(one.saving or 0 for one in others if one.draws == "comm_exposed") < 4 * MS
+
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_three_ranks_of_four_say_that_the_fourth_was_not_recorded(shared_traces, number):
+    """All of them wait for rank 2, so that nothing in their recordings tells waiting from transfer."""
+    folder = shared_traces / "pairs" / "torchrec_ladder" / f"sst_long_a2a_optimizer_{number}"
+    paths = [path for path in sorted(folder.iterdir()) if load(path).traces[0].origin.rank != 2]
+    report = analyze(paths)
+    (one,) = report.run_findings
+    assert (one.rule, one.scope.ops, one.saving, one.severity) == ("RNK105", ("rank 2",), None, Severity.MEDIUM)
+    # Neither does it what more overlap would save.
+    told = [each for rank in report.ranks for each in rank.findings if each.draws == "comm_exposed"]
+    assert {each.saving for each in told} <= {None}
+    causes = list(traceanalyze.postmortem(paths).tables["run_causes"].to_pandas()["rule_id"])
+    # Only what has nothing to do with communication comes before it: float32 products on a V100.
+    assert causes.index("RNK105") <= 1
+    assert causes.index("RNK105") < causes.index("COM101")
+
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_traces, number):
+    folder = shared_traces / "pairs" / "torchrec_ladder" / f"sst_long_a2a_optimizer_{number}"
+    (one,) = analyze(folder).run_findings
+    assert (one.rule, one.scope.ranks) == ("RNK101", (2,))
+    # The constant pause of 20 ms, or what the host does longer, less what of it the compute of the others hides.
+    assert 8 * MS < one.saving < 20 * MS
+    causes = traceanalyze.postmortem(folder).tables["run_causes"].to_pandas()
+    (row,) = causes[causes["rule_id"] == "RNK101"].to_dict("records")
+    assert row["on_ranks"] == "2"
+    # No single rank is the cause of unequal work beside it, and no garbage collector of anything.
+    assert not {"RNK102", "RNK106", "HST104"} & set(causes["rule_id"])
