@@ -27,7 +27,7 @@ from traceanalyze.report.contents.causes import (
 from traceanalyze.report.contents.recordings import change, recordings_table, unjudged_table
 from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.contents.starting import start_left_out
-from traceanalyze.report.contents.words import Said, Setting, values_of
+from traceanalyze.report.contents.words import Said, Setting
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import Severity
 
