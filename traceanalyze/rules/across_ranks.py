@@ -156,11 +156,9 @@ def _perhaps(one: Finding) -> Finding:
     """The finding with a cost alone: it saves nothing where all of the communication is waiting."""
     if one.draws != "comm_exposed" or one.saving is None:
         return one
-    grades = {
-        "severity": min(one.severity or Severity.INFO, Severity.MEDIUM),
-        "confidence": min(one.confidence or Confidence.LOW, Confidence.MEDIUM),
-    }
-    return replace(one, saving=None, cost=one.explains, low=None, **grades)
+    severity = min(one.severity or Severity.INFO, Severity.MEDIUM)
+    confidence = min(one.confidence or Confidence.LOW, Confidence.MEDIUM)
+    return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
 
 
 def _last_bucket(one: Finding, wait: int) -> int:
