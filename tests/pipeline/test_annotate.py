@@ -21,7 +21,7 @@ from traceanalyze.pipeline.perfetto import annotate, annotated
 from traceanalyze.report.json import render
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
-OF_THE_FILE = {"path", "name", "file_bytes", "text_bytes", "events"}
+OF_THE_FILE = {"trace", "path", "name", "file_bytes", "text_bytes", "events"}
 """What a report says of the file itself, which is another one."""
 
 
