@@ -117,3 +117,28 @@ def test_a_copy_from_the_host_is_no_rate_of_the_device():
     b.copy(1, 1, 20, 10)
     mm(b, 50)
     assert [row.op for row in ops(b)] == ["aten::mm"]
+
+
+@pytest.mark.parametrize(("rows", "share"), [(4 * 1024 * 1024, None), (6 * 1024 * 1024, NotMeasured("above_peak"))])
+def test_more_than_the_peak_is_believed_of_what_fits_into_the_cache(rows, share):
+    """The H100 moves 3.352 MB in a microsecond, and caches 50 MiB: 2 × 20 MiB fit, 2 × 28 MiB do not."""
+    b = TraceBuilder()
+    b.header |= H100
+    b.step(1, 0, 100)
+    b.op("aten::relu", 0, 10, **{"Input Dims": [[rows + 1024 * 1024]], "Input type": ["float"]})
+    b.launch(1, 1, 20, 10)
+    (row,) = ops(b)
+    size = 8 * (rows + 1024 * 1024)
+    assert row.bytes == size
+    assert row.roofline_share == (share or pytest.approx(size / 3.352e6 / 10))
+    assert row.bandwidth > 3352
+
+
+def test_a_repeated_tensor_is_told_apart_by_its_strides_only_where_they_are_0():
+    b = TraceBuilder()
+    b.step(1, 0, 400)
+    for at, strides in ((0, [[8, 1], [0, 1]]), (100, [[8, 1], [8, 1]]), (200, [[1, 4], [8, 1]])):
+        args = {"Input Dims": [[4, 8], [4, 8]], "Input Strides": strides, "Input type": ["float", "float"]}
+        b.op("aten::mul", at, 10, **args)
+        b.launch(at + 1, 1, at + 20, 10)
+    assert sorted((row.calls, row.bytes) for row in ops(b)) == [(1, 4 * (32 + 8 + 32)), (2, 2 * 4 * 96)]

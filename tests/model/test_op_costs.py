@@ -275,3 +275,34 @@ def test_a_transposed_backward_convolution_multiplies_its_input():
 @pytest.mark.parametrize(("size", "usable"), [(1 << 38, True), ((1 << 38) + 1, False)])
 def test_a_tensor_that_fits_no_device_is_damage(size, usable):
     assert (parse_call("aten::relu", f"[[{size}]]", '["float"]', None).shapes[0] is not None) == usable
+
+
+@pytest.mark.parametrize(
+    ("op", "dims", "strides", "flop", "elements"),
+    [
+        # One row that all rows repeat: 8 of 32 elements are there.
+        ("aten::add", [[4, 8], [4, 8], []], [[8, 1], [0, 1], []], None, 32 + 8 + 32),
+        ("aten::mul", [[4, 8], [4, 8]], [[0, 0], [8, 1]], None, 1 + 32 + 32),
+        ("aten::bmm", [[4, 2, 3], [4, 3, 5]], [[6, 3, 1], [0, 5, 1]], 240, 24 + 15 + 40),
+        ("aten::mm", [[2, 3], [3, 5]], [[3, 1], [1, 3]], 60, 6 + 15 + 10),
+        ("aten::relu", [[4, 0]], [[0, 1]], None, 0),
+        # Written once, not read: it stands behind what the operator reads.
+        ("aten::_softmax", [[4, 8], [], [], [4, 8]], None, None, 2 * 32),
+        ("aten::_softmax_backward_data", [[4, 8], [4, 8], [], [], [4, 8]], None, None, 3 * 32),
+        ("aten::add", [[4, 8], [4, 8], [], [4, 8]], None, None, 3 * 32),
+        ("aten::relu", [[4, 8], [4, 8]], None, None, 2 * 32),
+    ],
+)
+def test_what_is_repeated_is_read_once_and_what_is_written_to_is_not_read(op, dims, strides, flop, elements):
+    types = ["float" if shape else "Scalar" for shape in dims]
+    call = parse_call(op, json.dumps(dims), json.dumps(types), None, None if strides is None else json.dumps(strides))
+    found = cost_of(call)
+    assert (found.flop, found.bytes) == (flop, 4 * elements)
+
+
+def test_keys_and_values_of_grouped_attention_are_read_once():
+    """Of 8 heads of queries 2 heads of keys and values are there, each repeated."""
+    dims = json.dumps([[1, 8, 16, 32]] * 3)
+    strides = json.dumps([[4096, 512, 32, 1], [512, 0, 32, 1], [512, 0, 32, 1]])
+    call = parse_call("aten::_scaled_dot_product_flash_attention", dims, '["float", "float", "float"]', None, strides)
+    assert cost_of(call).bytes == 4 * (4096 + 512 + 512 + 4096)

@@ -5,7 +5,7 @@ of the vector units. Figures were entered by hand, and checked against each othe
 times clock, half of the figures with sparsity), not against the documents again. Least certain: the bandwidth of B200
 (7.7 to 8 TB/s, by system) and of H100 PCIe, and the GeForce cards, which run at other clocks than the reference.
 Not entered because not known well enough: Ascend 910B and 910C, whose variants differ in cores and clock; MI300A;
-A800, H800 and H20; GB200.
+A800, H800 and H20; GB200. Caches are those of the same documents: L2, of MI300 and MI325 the Infinity Cache.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class Peaks(NamedTuple):
     bandwidth: float
     """Memory bandwidth, 10⁹ bytes per second."""
     source: str
+    cache_mib: float = 0
+    """Size of the last-level cache, 2²⁰ bytes; 0 where unknown."""
 
     def rate(self, dtype: str) -> float | None:
         """Operations per nanosecond for an element type."""
@@ -63,27 +65,29 @@ _MI250_TFLOPS = {"fp64": 45.3, "fp32": 45.3, "fp16": 181.0, "bf16": 181.0, "int8
 _MI300_TFLOPS = _tflops(163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9)
 
 PEAKS = (
-    Peaks("V100S PCIe", r"V100S", {"fp64": 8.2, "fp32": 16.4, "fp16": 130.0}, 1134, _V100),
-    Peaks("V100 PCIe", r"V100.*PCIE", {"fp64": 7.0, "fp32": 14.0, "fp16": 112.0}, 900, _V100),
-    Peaks("V100 SXM2", r"V100", {"fp64": 7.8, "fp32": 15.7, "fp16": 125.0}, 900, _V100),
-    Peaks("A100 80GB PCIe", r"\bA100.*80GB.*PCIe|\bA100.*PCIe.*80GB", _A100_TFLOPS, 1935, _A100),
-    Peaks("A100 80GB SXM", r"\bA100.*80GB|PG509-210", _A100_TFLOPS, 2039, _A100),
-    Peaks("A100 40GB", r"\bA100(?![\dX])(?!.*64GB)", _A100_TFLOPS, 1555, "NVIDIA A100 architecture white paper (2020)"),
-    Peaks("H100 PCIe", r"\bH100.*PCIe", _tflops(51.2, 51.2, 378.0, 756.0, 756.0, 1513.0, 1513.0), 2039, _H100_PCIE),
-    Peaks("H100 NVL", r"\bH100.*NVL", _HOPPER_NVL_TFLOPS, 3938, _H100),
-    Peaks("H100 SXM", r"\bH100", _HOPPER_TFLOPS, 3352, _H100),
-    Peaks("H200 NVL", r"\bH200.*NVL", _HOPPER_NVL_TFLOPS, 4800, _H200),
-    Peaks("H200 SXM", r"\bH200", _HOPPER_TFLOPS, 4800, _H200),
-    Peaks("B200", r"\bB200", _tflops(37.0, 75.0, 1125.0, 2250.0, 2250.0, 4500.0, 4500.0), 8000, _B200),
-    Peaks("GH200 96GB", r"\bGH200 480GB", _HOPPER_TFLOPS, 4000, "NVIDIA GH200 datasheet (2024)"),
-    Peaks("L40S", r"\bL40S", _tflops(1.43, 91.6, 183.0, 362.0, 362.0, 733.0, 733.0), 864, _L40S),
-    Peaks("GeForce RTX 2080 Ti", r"RTX 2080 Ti", {"fp64": 0.42, "fp32": 13.4, "fp16": 53.8}, 616, _TURING),
-    Peaks("GeForce RTX 3060 Ti", r"RTX 3060 Ti", _RTX_3060_TI_TFLOPS, 448, _GA102),
-    Peaks("GeForce RTX 4090", r"RTX 4090(?! D| Laptop)", _RTX_4090_TFLOPS, 1008, _ADA),
-    Peaks("MI250X (one die)", r"MI250X", _MI250X_TFLOPS, 1638, "AMD MI250X datasheet (2021), half a board"),
-    Peaks("MI250 (one die)", r"MI250", _MI250_TFLOPS, 1638, "AMD MI250 datasheet (2021), half a board"),
-    Peaks("MI300X", r"MI300X", _MI300_TFLOPS, 5300, _MI300),
-    Peaks("MI325X", r"MI325X", _MI300_TFLOPS, 6000, "AMD MI325X datasheet (2024)"),
+    Peaks("V100S PCIe", r"V100S", {"fp64": 8.2, "fp32": 16.4, "fp16": 130.0}, 1134, _V100, 6),
+    Peaks("V100 PCIe", r"V100.*PCIE", {"fp64": 7.0, "fp32": 14.0, "fp16": 112.0}, 900, _V100, 6),
+    Peaks("V100 SXM2", r"V100", {"fp64": 7.8, "fp32": 15.7, "fp16": 125.0}, 900, _V100, 6),
+    Peaks("A100 80GB PCIe", r"\bA100.*80GB.*PCIe|\bA100.*PCIe.*80GB", _A100_TFLOPS, 1935, _A100, 40),
+    Peaks("A100 80GB SXM", r"\bA100.*80GB|PG509-210", _A100_TFLOPS, 2039, _A100, 40),
+    Peaks(
+        "A100 40GB", r"\bA100(?![\dX])(?!.*64GB)", _A100_TFLOPS, 1555, "NVIDIA A100 architecture white paper (2020)", 40
+    ),
+    Peaks("H100 PCIe", r"\bH100.*PCIe", _tflops(51.2, 51.2, 378.0, 756.0, 756.0, 1513.0, 1513.0), 2039, _H100_PCIE, 50),
+    Peaks("H100 NVL", r"\bH100.*NVL", _HOPPER_NVL_TFLOPS, 3938, _H100, 50),
+    Peaks("H100 SXM", r"\bH100", _HOPPER_TFLOPS, 3352, _H100, 50),
+    Peaks("H200 NVL", r"\bH200.*NVL", _HOPPER_NVL_TFLOPS, 4800, _H200, 50),
+    Peaks("H200 SXM", r"\bH200", _HOPPER_TFLOPS, 4800, _H200, 50),
+    Peaks("B200", r"\bB200", _tflops(37.0, 75.0, 1125.0, 2250.0, 2250.0, 4500.0, 4500.0), 8000, _B200, 126),
+    Peaks("GH200 96GB", r"\bGH200 480GB", _HOPPER_TFLOPS, 4000, "NVIDIA GH200 datasheet (2024)", 60),
+    Peaks("L40S", r"\bL40S", _tflops(1.43, 91.6, 183.0, 362.0, 362.0, 733.0, 733.0), 864, _L40S, 96),
+    Peaks("GeForce RTX 2080 Ti", r"RTX 2080 Ti", {"fp64": 0.42, "fp32": 13.4, "fp16": 53.8}, 616, _TURING, 5.5),
+    Peaks("GeForce RTX 3060 Ti", r"RTX 3060 Ti", _RTX_3060_TI_TFLOPS, 448, _GA102, 4),
+    Peaks("GeForce RTX 4090", r"RTX 4090(?! D| Laptop)", _RTX_4090_TFLOPS, 1008, _ADA, 72),
+    Peaks("MI250X (one die)", r"MI250X", _MI250X_TFLOPS, 1638, "AMD MI250X datasheet (2021), half a board", 8),
+    Peaks("MI250 (one die)", r"MI250", _MI250_TFLOPS, 1638, "AMD MI250 datasheet (2021), half a board", 8),
+    Peaks("MI300X", r"MI300X", _MI300_TFLOPS, 5300, _MI300, 256),
+    Peaks("MI325X", r"MI325X", _MI300_TFLOPS, 6000, "AMD MI325X datasheet (2024)", 256),
 )
 """First match decides, hence special variants first."""
 

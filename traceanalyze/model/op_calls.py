@@ -24,6 +24,8 @@ class Call(NamedTuple):
     dtypes: tuple[str, ...]
     values: tuple[str, ...] | None
     """Plain arguments as text, empty for tensors; None when they were not recorded."""
+    strides: tuple[Shape | None, ...] = ()
+    """Of the tensors, in elements; fewer, or None, where they were not recorded."""
 
     def shape(self, position: int) -> Shape:
         """Shape of an argument, `()` if it has none."""
@@ -48,6 +50,14 @@ class Call(NamedTuple):
         """Bytes of an element of an argument."""
         return element_bytes(self.dtypes[position]) if position < len(self.dtypes) else None
 
+    def elements(self, position: int) -> int:
+        """Elements of a tensor that are there to be read: along a dimension of stride 0 all are one and the same."""
+        shape = self.shape(position)
+        strides = self.strides[position] if position < len(self.strides) else None
+        if strides is None or len(strides) != len(shape):
+            return prod(shape)
+        return prod(size for size, stride in zip(shape, strides, strict=True) if stride or not size)
+
     def input_bytes(self, arguments: int | None = None) -> int | None:
         """Size of the tensors among the first arguments (all when None), None if an element type is unknown."""
         total = 0
@@ -56,13 +66,13 @@ class Call(NamedTuple):
                 each = self.element(position)
                 if each is None:
                     return None
-                total += prod(shape) * each
+                total += self.elements(position) * each
         return total
 
 
-def parse_call(op: str, shapes: str, dtypes: str, values: str | None) -> Call | None:
-    """Understand the JSON texts of a call's shapes, types and values; None if its shapes are not usable."""
-    dims, types, plain = _parsed(shapes), _parsed(dtypes), _parsed(values or "")
+def parse_call(op: str, shapes: str, dtypes: str, values: str | None, strides: str | None = None) -> Call | None:
+    """Understand the JSON texts of a call's shapes, types, values and strides; None if its shapes are not usable."""
+    dims, types, plain, steps = _parsed(shapes), _parsed(dtypes), _parsed(values or ""), _parsed(strides or "")
     if not isinstance(dims, list) or not isinstance(types, list):
         return None
     return Call(
@@ -70,6 +80,7 @@ def parse_call(op: str, shapes: str, dtypes: str, values: str | None) -> Call | 
         shapes=tuple(_shape(entry) for entry in dims),
         dtypes=tuple(str(entry) for entry in types),
         values=tuple(str(entry) for entry in plain) if isinstance(plain, list) else None,
+        strides=tuple(_shape(entry) for entry in steps) if isinstance(steps, list) else (),
     )
 
 

@@ -1,7 +1,8 @@
 """FLOP and bytes of operator calls from their shapes: what the mathematics needs, not what a kernel happens to do.
 
 Multiply and add count as two. Bytes are those of every input read once and the output written once, as if caches were
-perfect; an operator that reads something twice therefore achieves less, never more, than the device's bandwidth.
+perfect; an operator that reads something twice therefore achieves less, never more, than the device's bandwidth. What a
+tensor repeats (a dimension of stride 0) is read once; a tensor given to be written to (`out=`) is not read.
 
 - matmul `[m, k] × [k, n]`, b of them: FLOP = 2·b·m·n·k.
 - elementwise, normalization, softmax: bytes only; FLOP say nothing about operators that wait for memory.
@@ -90,8 +91,8 @@ def _bytes(call: Call, variant: _Variant, value_size: int, *, backward: bool) ->
     each = call.element(first)
     if each is None:
         return None
-    query, key, value = (prod(call.shape(first + i)) for i in range(3))
-    output = query // call.shape(first)[-1] * value_size if call.shape(first)[-1] else 0
+    query, key, value = (call.elements(first + i) for i in range(3))
+    output = prod(call.shape(first)) // call.shape(first)[-1] * value_size if call.shape(first)[-1] else 0
     given = query + key + value
     return each * (2 * given + 2 * output if backward else given + output)
 
@@ -254,6 +255,14 @@ _BINARY = regex(
     r"_?(add|sub|rsub|mul|div|pow|masked_fill|\w+_backward|(bitwise|logical)_(and|or|xor)|eq|ne|lt|le|gt|ge)$"
 )
 _TERNARY = frozenset({"where", "addcmul", "addcdiv", "lerp", "clamp"})
+_READ = {
+    **dict.fromkeys(("softmax", "log_softmax", "_softmax", "_log_softmax"), 3),
+    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), 4),
+    "native_layer_norm": 5,
+    "native_group_norm": 8,
+    "native_batch_norm": 8,
+}
+"""Arguments of normalizations; tensors after them are those to write to."""
 _REDUCING_NORMS = regex(r"vector_norm|matrix_norm|^norm$|_foreach")
 _MOVING = frozenset({KernelGroup.ELEMENTWISE, KernelGroup.NORMALIZATION, KernelGroup.SOFTMAX})
 
@@ -266,12 +275,12 @@ def _moving(call: Call) -> Cost | None:
     group = group_of_op(f"::{call.op}")
     if group not in _MOVING or not any(call.shapes) or _REDUCING_NORMS.search(call.op):
         return None
-    read = _arguments(call.op) if group == KernelGroup.ELEMENTWISE else None
+    read = _arguments(call.op) if group == KernelGroup.ELEMENTWISE else _READ.get(call.op)
     given = call.input_bytes(read)
     if call.op in _WRITES_ONLY:
         return Cost(group, None, given, moves_only=True)
     tensors = [shape for shape in call.shapes[:read] if shape]
-    shape = broadcast(*tensors) if group == KernelGroup.ELEMENTWISE else max(tensors, key=prod)
+    shape = broadcast(*tensors) if group == KernelGroup.ELEMENTWISE else max(tensors, key=prod, default=None)
     width = 1 if _COMPARES.match(call.op) else next(call.element(i) or 0 for i, each in enumerate(call.shapes) if each)
     whole = None if given is None or shape is None else given + prod(shape) * width
     return Cost(group, None, whole, moves_only=True)

@@ -172,6 +172,7 @@ EVENT_FIELDS = (
     Field("sequence", Kind.INT, ("Sequence number",)),
     Field("fwd_thread", Kind.INT, ("Fwd thread id",)),
     Field("shapes", Kind.TEXT, ("Input Dims", "Input dims")),
+    Field("strides", Kind.TEXT, ("Input Strides",)),
     Field("dtypes", Kind.TEXT, ("Input type",)),
     Field("concrete", Kind.TEXT, ("Concrete Inputs",)),
     Field("stack", Kind.TEXT, ("Call stack",)),
@@ -195,7 +196,7 @@ EVENT_FIELDS = (
 )
 """Of complete events. "Device" of 2021 operators is a process id, hence no alias of `device`."""
 
-_OF_HOST_EVENTS = frozenset({"sequence", "fwd_thread", "shapes", "dtypes", "concrete", "stack", "module"})
+_OF_HOST_EVENTS = frozenset({"sequence", "fwd_thread", "shapes", "strides", "dtypes", "concrete", "stack", "module"})
 
 ASCEND_FIELDS = (
     *(field for field in EVENT_FIELDS if field.name in _OF_HOST_EVENTS),

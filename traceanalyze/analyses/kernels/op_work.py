@@ -14,6 +14,7 @@ from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.op_calls import Call, parse_call
 from traceanalyze.model.op_costs import Cost, cost_of
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 
 _DTYPES = {
@@ -47,13 +48,14 @@ _OP_RATES = declare(
     Column(
         "roofline_share",
         Kind.SHARE,
-        "least time this device needs over the time taken; above 100 % where caches help",
+        "least time this device needs over the time taken; above 100 % where all fits into its cache",
         heading="of roofline",
     ),
     ranked=True,
     detail=True,
 )
 Amount = int | NotMeasured
+_ZERO = regex(r"\b0\b")
 Measure = float | NotMeasured
 
 
@@ -71,7 +73,10 @@ def op_rates(context: Context) -> Table:
         return _OP_RATES.missing("no_linked_launches")
     calls = group(work.op[known])
     row = work.op[known[calls.first]]
-    fields = [context.trace.events.numbers(field, row) for field in ("shapes", "dtypes", "concrete")]
+    fields = [context.trace.events.numbers(field, row) for field in ("shapes", "dtypes", "concrete", "strides")]
+    # Other strides than 0 change nothing here.
+    repeats = context.trace.strings.matches(np.maximum(fields[3], 0).astype(np.int32), _ZERO.search)
+    fields[3] = np.where(repeats, fields[3], MISSING)
     rows = group(context.trace.events.name[row], *fields)
     time = rows.sum(calls.sum(work.time[known]))
     matrix = rows.sum(calls.sum(work.tensor_core[known] == TensorCore.YES)) > 0
@@ -87,11 +92,12 @@ def op_rates(context: Context) -> Table:
     return _OP_RATES.fill_records(found).sort("-device_time_ns", "op", "shapes")
 
 
-def _call(context: Context, name: str, shapes: int, dtypes: int, values: int) -> Call | None:
+def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, strides: int) -> Call | None:
     if MISSING in {shapes, dtypes} or not name.startswith("aten::"):
         return None
     text = context.trace.strings.text
-    return parse_call(name, text(shapes), text(dtypes), None if values == MISSING else text(values))
+    more = (None if code == MISSING else text(code) for code in (values, strides))
+    return parse_call(name, text(shapes), text(dtypes), *more)
 
 
 def _peaks(context: Context) -> Peaks | None:
@@ -105,6 +111,8 @@ def _row(call: Call, cost: Cost, calls: int, time: int, dtype: str, peaks: Peaks
     flop = _total(cost.flop, calls, "moves_only" if cost.moves_only else _why(call))
     size = _total(cost.bytes, calls, _why(call))
     bound, share = _roofline(flop, size, time, peaks, dtype, moves_only=cost.moves_only)
+    if isinstance(share, float) and share > 1 and peaks and (cost.bytes or 0) > peaks.cache_mib * (1 << 20):
+        share = NotMeasured("above_peak")
     return {
         "shapes": ", ".join("×".join(map(str, shape)) for shape in call.shapes if shape),
         "dtype": dtype,
