@@ -27,6 +27,7 @@ _SAY = sentences(
     cause_appears="{finding}: appears with recording {recording}, {after} {per}.",
     cause_grows="{finding}: grows from {before} to {after} {per} with recording {recording}.",
     action_for="{number}. {finding}:",
+    action_for_cost="{number}. {finding}: costs {cost} {per}, saving not measured.",
     action_for_gain="{number}. {finding}: {gain} {per}.",
 )
 
@@ -304,9 +305,14 @@ def actions_table(found: Postmortem, platform: str) -> Table:
     ]
     notes: list[Message] = []
     for number, (one, keys) in numbered:
-        gain = (("gain", Kind.DURATION, one.gain),) if one.gain else ()
-        values = (("number", Kind.COUNT, number), ("finding", Kind.TERM, title(one)), *gain)
-        notes += [Message(_SAY["action_for_gain"] if gain else _SAY["action_for"], values), *in_words(one, found)]
+        amount = "gain" if one.gain else "cost" if one.cost else ""
+        values = (
+            ("number", Kind.COUNT, number),
+            ("finding", Kind.TERM, title(one)),
+            *(((amount, Kind.DURATION, one.worth),) if amount else ()),
+        )
+        notes.append(Message(_SAY[f"action_for_{amount}" if amount else "action_for"], values))
+        notes += in_words(one, found)
         notes += [Message(f"advice_{key}.{platform}") for key in keys]
     return replace(_ACTIONS.fill_records(rows), notes=tuple(notes))
 
