@@ -305,13 +305,13 @@ def actions_table(found: Postmortem, platform: str) -> Table:
     ]
     notes: list[Message] = []
     for number, (one, keys) in numbered:
-        amount = "gain" if one.gain else "cost" if one.cost else ""
+        priced = "gain" if one.gain else "cost" if one.cost else ""
         values = (
             ("number", Kind.COUNT, number),
             ("finding", Kind.TERM, title(one)),
-            *(((amount, Kind.DURATION, one.worth),) if amount else ()),
+            *(((priced, Kind.DURATION, one.worth),) if priced else ()),
         )
-        notes.append(Message(_SAY[f"action_for_{amount}" if amount else "action_for"], values))
+        notes.append(Message(_SAY[f"action_for_{priced}" if priced else "action_for"], values))
         notes += in_words(one, found)
         notes += [Message(f"advice_{key}.{platform}") for key in keys]
     return replace(_ACTIONS.fill_records(rows), notes=tuple(notes))
