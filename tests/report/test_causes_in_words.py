@@ -10,8 +10,8 @@ import pytest
 from tests.causes.make import MS, finding, ints, rank, recording, trouble
 from traceanalyze.causes.results import Cause
 from traceanalyze.causes.synthesize import synthesize
-from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.contents.causes import actions, causes_table, title, trend_table
+from traceanalyze.model.table import Kind, NotMeasured
+from traceanalyze.report.contents.causes import actions, actions_table, causes_table, title, trend_table
 from traceanalyze.rules.finding import Severity
 
 
@@ -89,3 +89,19 @@ def test_only_a_late_rank_is_helped_by_what_was_found_on_it():
         Cause(replace(finding("SYN101", 20), advice=("part",)), Severity.HIGH, ("0",), 1, 0, part_of=0),
     )
     assert [keys for _, keys in actions(SimpleNamespace(causes=causes))] == [("own",)]
+
+
+def test_a_cause_with_a_cost_only_is_ranked_by_it_and_says_that_its_saving_was_not_measured():
+    """50 of 100 ms against a gain of 20."""
+    cost = replace(finding("COM120", 0), saving=None, bound=None, cost=50 * MS, severity=Severity.HIGH)
+    found = synthesize([recording(rank("0", cost, finding("DAT101", 20)))], [])
+    first, second = causes_table(found).records()
+    assert (first.rule_id, first.gain_ns, first.cost_ns, first.share) == (
+        "COM120",
+        NotMeasured("saving_not_replayed"),
+        50 * MS,
+        0.5,
+    )
+    assert (second.rule_id, second.gain_ns, second.cost_ns) == ("DAT101", 20 * MS, None)
+    (note, *_) = actions_table(found, "cuda").notes
+    assert (note.key, note.values[-1]) == ("action_for_cost", ("cost", Kind.DURATION, 50 * MS))
