@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import traceanalyze
-from tests.rules.make import judged
+from tests.rules.make import judged, known
 from traceanalyze.pipeline import analyze, load
 from traceanalyze.rules.finding import Severity
 
@@ -23,6 +23,16 @@ def test_an_npu_waits_for_a_rank_that_was_not_recorded(shared_traces, rank, wait
     assert {each.label: each.value for each in first.evidence}["rank"] == "5"
     # What is left of the communication is transfer: a hundredth of the step or two.
     assert sum(one.saving or 0 for one in others if one.draws == "comm_exposed") < 4 * MS
+
+
+def test_at_level_0_the_hardware_says_what_the_parts_of_a_collective_do(shared_traces):
+    """Their own table calls all of them N/A; by that of the tasks 72 are SDMA, 28.8 ms on several planes at once."""
+    (trace,) = load(shared_traces / "ascend/msinsight_2rank_torch/db/level0/rank0_ascend_pt").traces
+    facts = known(trace)
+    (one,) = [each for each in judged(trace).findings if each.rule == "COM120"]
+    moved = facts.amount_of("comm_exposed") - one.cost
+    # At level 1 the same program moved data for 4.1 ms with nothing beside it.
+    assert moved / MS == pytest.approx(4.1, abs=0.1)
 
 
 @pytest.mark.parametrize("number", [3, 4])

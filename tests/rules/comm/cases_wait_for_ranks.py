@@ -10,7 +10,7 @@ from tests.rules.sequences import STEP, read_npu
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def waits(wait, *, peer=1, parts=True):
+def waits(wait, *, peer=1, parts=True, named=True):
     """After compute of 2000 µs a collective that waits so long, then moves data for 500 µs, in each of three steps."""
     b = AscendBuilder()
     for number in range(3):
@@ -24,6 +24,7 @@ def waits(wait, *, peer=1, parts=True):
             (1, "Notify_Wait", at + 2100, wait + 400, peer),
             (1, "Reduce_Inline", at + 2500 + wait, 100, peer),
         ]
+        tasks = tasks if named else [(plane, "N/A", *rest) for plane, _, *rest in tasks]
         b.collective(f"hcom_allReduce__1_{number}_1", at + 2100, wait + 500, tasks if parts else [])
     return read_npu(b)
 
@@ -110,6 +111,8 @@ SILENT = {
         program(siblings(1000, others=2), steps=1, length=STEP),
         steps(unsized),
         waits(1000, parts=False),
+        # What its tasks do is not told.
+        waits(1000, named=False),
         Silent(waits(100), share=0.03),
     ]
 }

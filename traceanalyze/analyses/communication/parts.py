@@ -19,7 +19,7 @@ class CollectiveParts(NamedTuple):
     """Tasks of the collectives; times int64 ns."""
 
     recorded: NDArray[np.bool_]
-    """Whether the tasks of a device event are recorded; one value a device event."""
+    """Whether tasks of a device event are recorded that move data or wait; one value a device event."""
     event: NDArray[np.int64]
     """Device event of each piece of transfer, ascending."""
     start: NDArray[np.int64]
@@ -38,7 +38,7 @@ class CollectiveParts(NamedTuple):
 
 
 def collective_parts(context: Context) -> CollectiveParts | None:
-    """The tasks of all collectives; None where the profile has none."""
+    """The tasks of all collectives that move data or wait; None where the profile has none."""
     trace, device = context.trace, context.device
     column = trace.events.fields.get("part_of")
     if column is None or len(device) == 0:
@@ -49,6 +49,8 @@ def collective_parts(context: Context) -> CollectiveParts | None:
     valid = (owner >= 0) & (owner < len(place))
     event = np.where(valid, place[np.where(valid, owner, 0)], -1)
     row, event = row[event >= 0], event[event >= 0]
+    told = trace.strings.matches(trace.events.name[row], lambda text: MOVES.match(text) or _WAITS.match(text))
+    row, event = row[told], event[told]
     recorded = np.zeros(len(device), np.bool_)
     recorded[event] = True
     start = trace.events.ts[row]

@@ -210,6 +210,9 @@ def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns
         )
     table, at = select(table, at >= 0), at[at >= 0]
     table |= {name: tasks[name][at] for name in ("startNs", "endNs", "deviceId", "connectionId", "streamId")}
+    # Level 0 says what a part does only where it stands among the tasks of the hardware.
+    unnamed = np.isin(table["taskType"], reading.strings.ids_of("N/A"))
+    table["taskType"] = np.where(unnamed, tasks["taskType"][at], table["taskType"])
     owner = index_of(operations["opId"], table["opId"])
     owner = np.where(owner >= 0, owner, index_of(operations["connectionId"], table["connectionId"]))
     group = np.searchsorted(groups, table["groupName"])
