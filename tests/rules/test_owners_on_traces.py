@@ -64,3 +64,13 @@ def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_trac
     assert row["on_ranks"] == "2"
     # No single rank is the cause of unequal work beside it, and no garbage collector of anything.
     assert not {"RNK102", "RNK106", "HST104"} & set(causes["rule_id"])
+
+
+def test_one_rank_of_eight_shows_that_it_waits_and_the_late_one_that_it_does_not(shared_traces):
+    """All eight together tell that the others wait about 9 ms a step for rank 1; one alone tells a part of that."""
+    told = {}
+    for path in (shared_traces / "kineto" / "modded_nanogpt" / "2025-12-11_NorMuonOptimsAndFixes").glob("*.json*"):
+        (trace,) = load(path).traces
+        told[trace.origin.rank] = [one.cost for one in judged(trace, "COM120").findings]
+    assert told.pop(1) == []
+    assert all(2 * MS < cost < 9 * MS for (cost,) in told.values())

@@ -100,12 +100,12 @@ WAITING = "RNK106"
 _LATE: dict[str, tuple[str, ...]] = {
     "late_data_loading": ("DAT",),
     "late_dispatch": (
-        *("HST101", "HST102", "HST105", "HST106", "HST108", "HST109", "HST111", "HST112"),
+        *("HST101", "HST102", "HST105", "HST106", "HST108", "HST109", "HST111", "HST112", "HST113", "HST114"),
         *("CGR", "NPU", "MEM101", "MEM102"),
     ),
     "late_sync": ("SYN",),
     "late_gc": ("HST104",),
-    "late_untraced": ("HST104", "HST107", "DAT"),
+    "late_untraced": ("HST104", "HST107", "HST113", "DAT"),
     "late_device_gap": ("HST103",),
     "late_memory_ops": ("SYN105", "HST109", "DAT103"),
     "late_compute": ("KRN", "CGR"),

@@ -33,8 +33,8 @@ def reduce(b, at, begin, dur, *, kind="allreduce", size=64 * MB, ranks=8, tid=1,
         b.api("cudaStreamWaitEvent", at + 11, 1, tid=tid)
 
 
-def compute(b, at, begin, dur, *, op="aten::mm", tid=1, name="kernel", **more):
-    b.op(op, at, 8, tid=tid)
+def compute(b, at, begin, dur, *, op="aten::mm", tid=1, name="kernel", shapes=None, **more):
+    b.op(op, at, 8, tid=tid, **({} if shapes is None else {"Input Dims": shapes}))
     b.launch(at + 2, 3, begin, dur, name=name, tid=tid, **more)
 
 
@@ -145,18 +145,35 @@ def launched_first(b, at, number):
     reduce(b, at + 100, at + 1000, 900, wait=True)
 
 
-def beside(slower):
+SQUARE = [[512, 512], [512, 512]]
+
+
+def beside(slower, shapes=SQUARE):
     """Kernels of 200 µs, half of them under communication."""
 
     def body(b, at, number):
         begin = at + 100
         for part in range(8):
             dur = 200 * (slower if part < 4 else 1)
-            compute(b, at + 10 * part, begin, dur, name="gemm", grid=[8, 1, 1])
+            compute(b, at + 10 * part, begin, dur, name="gemm", grid=[8, 1, 1], shapes=shapes)
             begin += dur
         reduce(b, at + 90, at + 100, 4 * 200 * slower, tid=2)
 
     return body
+
+
+def every_other(slower, more=0):
+    """Two persistent kernels of 200 and 1000 µs in one grid; in every other step communication runs beside both."""
+
+    def body(b, at, number):
+        begin, slow = at + 100, slower if number % 2 else 1
+        for part, dur in enumerate((200, 1000, *(20,) * (more if number == 3 else 0))):
+            compute(b, at + 10 * part, begin, dur * slow, name="gemm", grid=[132, 1, 1])
+            begin += dur * slow
+        if number % 2:
+            reduce(b, at + 90, at + 100, 1200 * slower, tid=2)
+
+    return program(body, steps=6, length=STEP)
 
 
 def gathering(launched):
@@ -435,6 +452,20 @@ FIRES = {
             look=(100, 1300),
             options={"slower": (0.2, 0.5000000000000001, 0.5000000000000002), "least_us": (20, 200, 201)},
         ),
+        # Without shapes each is compared with that in its place: 100 and 500 µs in half of the steps.
+        Fires(
+            every_other(1.5),
+            saving=150,
+            bound=300,
+            severity="LOW",
+            count=6,
+            evidence={"lost": 300, "slower": 0.5, "count": 6},
+            ops=("gemm",),
+            draws="compute",
+            each=(0, 1800, 0, 1800, 0, 1800),
+            first=(4100, 5900),
+            look=(4100, 5900),
+        ),
         Fires(
             npu_beside(400, 240),
             bound=500.949,
@@ -642,7 +673,16 @@ SILENT = {
         steps(waiting(wait=True, tid=2)),
         program(launched_first, steps=1, length=STEP),
     ],
-    "COM108": [steps(beside(1.05)), npu_beside(250, 240), npu_beside(400, 400), npu_beside(230, 100)],
+    "COM108": [
+        # Nothing tells that those under communication are problems of the size of the others.
+        steps(beside(1.5, shapes=None)),
+        # One more in one of the steps: places are not the same.
+        every_other(1.5, more=1),
+        steps(beside(1.05)),
+        npu_beside(250, 240),
+        npu_beside(400, 400),
+        npu_beside(230, 100),
+    ],
     "COM109": [
         npu_transfers(size=1024),
         npu_transfers(size=200),

@@ -9,6 +9,7 @@ from tests.rules.comm.cases import (
     DDP,
     LARGE,
     MB,
+    SQUARE,
     buckets,
     compute,
     exposed,
@@ -101,11 +102,11 @@ def contended(under, *, cover=1.0, alone=1, dur=500, count=3):
     def body(b, at, number):
         begin = at + 100
         for part in range(under):
-            compute(b, at + 10 * part, begin, dur, name="gemm", grid=[8, 1, 1])
+            compute(b, at + 10 * part, begin, dur, name="gemm", grid=[8, 1, 1], shapes=SQUARE)
             reduce(b, at + 10 * part + 5, begin, dur * cover, tid=2)
             begin += dur
         for part in range(alone):
-            compute(b, at + 10 * (under + part), begin, 200, name="gemm", grid=[8, 1, 1])
+            compute(b, at + 10 * (under + part), begin, 200, name="gemm", grid=[8, 1, 1], shapes=SQUARE)
             begin += 200
         compute(b, at + 500, begin, 20, name="other")
 

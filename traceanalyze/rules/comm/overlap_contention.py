@@ -3,11 +3,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.communication import communicating, transfers
-from traceanalyze.rules.common.computing import computing, names_of, op_text
+from traceanalyze.rules.common.computing import Computing, computing, names_of
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -63,8 +64,9 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         Communication kernels occupy multiprocessors and memory bandwidth that compute then lacks.
     How it is measured
-        The same kernels (name, grid, shapes of the operator) of 20 µs or more, at least three under communication for
-        more than half their time and three without any. The saving is what the former take longer than the median of
+        The same kernels (name, grid, and shapes or else the same place in every step: equal names and grids may be
+        problems of any size) of 20 µs or more, at least three under communication for more than half their time and
+        three without any. The saving is what the former take longer than the median of
         the latter; half of it is the estimate, as overlap costs something in any case. On Ascend also transfers of 1 MB
         or more between devices of one machine that reach less than 80 % of 18 GB/s beside matrix products, and a fifth
         less than without; what they take longer than at 18 GB/s is the most.
@@ -82,8 +84,8 @@ def find(facts: Facts, options: Options) -> Findings:
     covered = intervals.coverage(intervals.merge(comm.start, comm.end), work.start, work.end)
     long = work.time >= options.number("least_us") * 1000
     under, alone = long & (2 * covered > work.time), long & (covered == 0)
-    shapes = op_text(facts, "shapes", work.op_row, lambda text: hash(text) & 0x7FFFFFFF, 0)
-    each = group(work.name, facts.context.trace.events.numbers("grid", work.row), shapes)
+    each, known = _problems(facts, work)
+    under, alone = under & known, alone & known
     usual = _medians(each.of, work.time, alone, len(each))
     count = [np.bincount(each.of[side], minlength=len(each)) for side in (under, alone)]
     slow = _medians(each.of, work.time, under, len(each)) >= (1 + options.number("slower")) * usual
@@ -105,6 +107,29 @@ def find(facts: Facts, options: Options) -> Findings:
         scope=Scope(ops=names_of(facts, work.name[chosen], more)),
         count=int(chosen.sum()),
     )
+
+
+def _problems(facts: Facts, work: Computing) -> tuple[Groups, NDArray[np.bool_]]:
+    """Kernels that do the same work, and whether that is known.
+
+    By name, grid and shapes; where no shapes are recorded by name, grid and place among those of the step, if every
+    step has equally many.
+    """
+    events = facts.context.trace.events
+    shapes = events.numbers("shapes", work.op_row)
+    shapes = np.where(shapes == MISSING, events.numbers("kernel_shapes", work.row), shapes)
+    alike = group(work.name, events.numbers("grid", work.row))
+    step = np.searchsorted(facts.edges[0], work.start, "right")
+    here = group(alike.of, step)
+    count = here.count()
+    order = np.argsort(here.of, kind="stable")
+    place = np.empty(len(work), np.int64)
+    place[order] = np.arange(len(work)) - (np.cumsum(count) - count)[here.of[order]]
+    most = np.zeros(len(alike), np.int64)
+    np.maximum.at(most, alike.of, count[here.of])
+    equal = alike.count() == most * len(facts.edges[0])
+    shaped = shapes != MISSING
+    return group(alike.of, np.where(shaped, shapes, -1 - place)), shaped | equal[alike.of]
 
 
 def _transfers(facts: Facts, options: Options) -> Iterator[Finding]:

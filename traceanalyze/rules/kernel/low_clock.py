@@ -64,14 +64,16 @@ def find(ranks: Cluster, options: Options) -> Findings:
     times = [{(each.name, each.what): each for each in rank.kernels} for rank in ranks.ranks]
     if any(not each for each in times):
         raise UnmeasuredError("no_kernel_shapes")
+    same = [key for key in times[0] if all(key in other for other in times)]
+    if len(times) < 2 or not same:
+        return
+    medians = np.array([[own[key].median for key in same] for own in times], np.int64)
+    ratios = medians / np.maximum(_medians_of_others(medians), 1)
     for position, its_times in enumerate(times):
-        theirs = [other for at, other in enumerate(times) if at != position]
-        same = [key for key in its_times if all(key in other for other in theirs)]
         weight = np.array([its_times[key].time for key in same], np.int64)
         if int(weight.sum()) < options.number("same") * sum(each.time for each in its_times.values()):
             continue
-        usual = np.array([np.median([other[key].median for other in theirs]) for key in same])
-        ratio = np.array([its_times[key].median for key in same]) / np.maximum(usual, 1)
+        ratio = ratios[position]
         slower = _weighted_median(ratio, weight) - 1
         if slower < options.number("slower"):
             continue
@@ -91,6 +93,15 @@ def find(ranks: Cluster, options: Options) -> Findings:
             count=len(same),
             severity=Severity.LOW,
         )
+
+
+def _medians_of_others(values: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Of each value the median of the others of its column; columns are sorted once."""
+    order = np.argsort(values, axis=0, kind="stable")
+    place = np.argsort(order, axis=0, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=0)
+    middle = [at + (at >= place) for at in ((len(values) - 2) // 2, (len(values) - 1) // 2)]
+    return np.asarray(sum(np.take_along_axis(ordered, at, axis=0) for at in middle) / 2)
 
 
 def _weighted_median(values: NDArray[np.float64], weight: NDArray[np.int64]) -> float:
