@@ -382,3 +382,15 @@ def test_why_the_only_file_cannot_be_used_is_said(tmp_path):
     (tmp_path / "bad.pickle").write_bytes(b"\x80\x04broken")
     with pytest.raises(InputError, match=r"bad\.pickle: this pickle is truncated or damaged"):
         traceanalyze.postmortem(tmp_path)
+
+
+def test_what_one_rank_of_six_loses_while_all_wait_for_it_the_run_gains(whole):
+    run = replace(SIMULATED, ranks=Ranks(count=6), faults=(Fault("late_host", 12),))
+    whole.mkdir()
+    for number, one in enumerate(simulate(run)):
+        (whole / f"rank{number}.json").write_bytes(write(one))
+    by_rule = {row["rule_id"]: row for row in rows(traceanalyze.postmortem(whole))}
+    lost = (step_time(run) - without_faults(run)["late_host"]) / run.steps
+    assert by_rule["RNK101"]["on_ranks"] == by_rule["HST113"]["on_ranks"] == "5"
+    assert by_rule["HST113"]["gain_ns"] == pytest.approx(lost, rel=0.1)
+    assert by_rule["HST113"]["part_of"] == by_rule["RNK101"]["position"]
