@@ -1,0 +1,61 @@
+"""Work that was launched and does not begin: id → programs.
+
+Found as 463 of 474 ms "held back by other work" that no finding explained, behind a `hipStreamWaitEvent`.
+"""
+
+from __future__ import annotations
+
+from tests.rules.make import STEP, Fires, busy, program
+
+
+def held(wait, *, call=None, device=False, api="cudaLaunchKernel"):
+    """A kernel of 500 µs; the next one, launched while it runs, begins so many µs after it."""
+
+    def body(b, at, number):
+        b.launch(at, 5, at + 10, 490)
+        if call:
+            b.api(call, at + 10, 5)
+        b.launch(at + 20, 5, at + 500 + wait, STEP - 510 - wait, api=api, stream=9, name="held")
+        if device:
+            b.device(at + 400, 95 + wait, device=1, name="elsewhere")
+
+    return program(body)
+
+
+NOTHING = {"count": 4, "ops": ("held",), "each": 200, "first": (500, 700), "look": (500, 700), "severity": "MEDIUM"}
+FIRES = {
+    "SYN109": [
+        Fires(
+            held(200),
+            cost=200,
+            **NOTHING,
+            evidence={"idle": 200, "count": 4, "longest": 200, "stream": 9},
+            advice=("order_streams",),
+            options={"share": (0.05, 0.1, 0.101), "least_us": (50, 200, 201)},
+        ),
+        Fires(
+            held(200, call="cudaStreamWaitEvent"),
+            cost=200,
+            **NOTHING,
+            sentence="event",
+            evidence={"idle": 200, "count": 4, "longest": 200, "stream": 9, "what": "cudaStreamWaitEvent"},
+        ),
+        Fires(
+            held(200, call="cudaStreamWaitEvent", device=True),
+            cost=200,
+            **NOTHING,
+            sentence="device",
+            evidence={"idle": 200, "count": 4, "longest": 200, "stream": 9, "what": "elsewhere", "other": 1},
+            advice=("order_streams",),
+        ),
+        Fires(
+            held(200, api="cudaGraphLaunch"),
+            cost=200,
+            **NOTHING,
+            sentence="graph",
+            evidence={"idle": 200, "count": 4, "longest": 200, "stream": 9},
+            advice=("order_streams",),
+        ),
+    ],
+}
+SILENT = {"SYN109": [program(busy), held(99), held(0, call="cudaStreamWaitEvent")]}

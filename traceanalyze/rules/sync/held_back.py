@@ -1,0 +1,153 @@
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.vocabulary import ApiClass, Cause
+from traceanalyze.rules.ranking import MEDIUM
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    Severity,
+    intervals_of,
+    measured,
+    rule,
+)
+
+_WAIT, _GRAPH = regex(r"StreamWait(Event|Value)|LaunchHostFunc|StreamAddCallback|BatchMemOp"), regex(r"GraphLaunch")
+_JUST_NS = 20_000
+"""Work of another device that ended no longer than this before is what was waited for."""
+_WHY = ("device", "event", "graph", "")
+"""Sentences; of several that fit the first."""
+
+
+@rule(
+    "SYN109",
+    "held-back",
+    title="launched work is held back",
+    sentence={
+        "device": "Launched work waits {idle} {per} on stream {stream} for {what} on device {other}.",
+        "event": (
+            "Launched work waits {idle} {per} on stream {stream}, which {what} makes wait; for what was not recorded."
+        ),
+        "graph": (
+            "Between kernels of one graph the device stands still for {idle} {per}; that every one of them is recorded "
+            "may be the reason."
+        ),
+        "": (
+            "Launched work waits {idle} {per} on stream {stream} for something that the trace does not show, such as "
+            "work of another process on this device or the loading of code."
+        ),
+    },
+    evidence={"stream": "stream", "other": "other device"},
+    confidence=Confidence.MEDIUM,
+    needs="DL",
+    advice_texts={
+        "order_streams": (
+            "Record the event right after the work that is needed, launch that work earlier, or give it a stream of "
+            "its own."
+        ),
+        "record_stream_waits": (
+            "_ExperimentalConfig(enable_cuda_sync_events=True) records which stream waits for which event."
+        ),
+    },
+    options={
+        "share": (0.05, "own: of the step"),
+        "least_us": (50.0, "own: less is how long a launch takes on some devices (MI300: 13 to 16 µs)"),
+    },
+    order=1,
+)
+def find(facts: Facts, options: Options) -> Findings:
+    """The device is idle though work for it was launched.
+
+    What it finds
+        Idle time before work that was launched long ago, and what held it back: another device, an event, a value or a
+        function of the host that its stream waits for, a graph.
+    Why it costs time
+        The device has nothing else to do meanwhile.
+    How it is measured
+        Idle time that is held back by other work (definitions §5), in waits of 50 µs or more, from 5 % of the step on.
+        Work of another device that ended within 20 µs before is what was waited for; else what the call that made a
+        stream wait, just before the launch, let it wait for: on this device nothing ran. What would be saved cannot be
+        told: what was waited for may be needed.
+    What to do
+        Record events as early as possible, and launch what is waited for first.
+
+    References
+        CUDA semantics, streams; Holistic Trace Analysis.
+    """
+    pieces, context = facts.pieces, facts.context
+    gaps, least = context.once(idle_gaps), options.number("least_us") * 1000
+    waits = gaps.end - np.clip(gaps.launch_end, gaps.start, gaps.end)
+    held = np.flatnonzero((pieces.cause == Cause.DEVICE_DEPENDENCY) & (waits[pieces.gap] >= least))
+    if facts.share(facts.idle_mean(Cause.DEVICE_DEPENDENCY)) < options.number("share") or not len(held):
+        return
+    gap, of = np.unique(pieces.gap[held], return_inverse=True)
+    why, source = _reasons(facts, gap)
+    strings, device = context.trace.strings, context.device
+    for place, sentence in enumerate(_WHY):
+        mine = held[(why == place)[of]]
+        spans = intervals_of(pieces.start[mine], pieces.end[mine])
+        idle = facts.length(spans)
+        if not len(mine) or facts.share(idle) < options.number("share"):
+            continue
+        at = int(np.argmax(spans[:, 1] - spans[:, 0]))
+        row = int(of[np.flatnonzero(held == mine[at])[0]])
+        event = int(gaps.event[gap[row]])
+        yield Finding(
+            cost=idle,
+            intervals=spans,
+            sentence=sentence,
+            evidence=(
+                *measured(idle=idle, count=len(mine)),
+                Evidence("longest", int(spans[at, 1] - spans[at, 0]), "DURATION", *spans[at].tolist()),
+                Evidence("stream", int(device.stream[event]), "NUMBER"),
+                *_about(facts, sentence, int(source[row])),
+            ),
+            scope=Scope(ops=(strings.text(int(device.name[event])),)),
+            count=len(mine),
+            severity=Severity.MEDIUM if facts.share(idle) >= MEDIUM else Severity.LOW,
+            advice=("order_streams", "record_stream_waits") if sentence == "event" else ("order_streams",),
+        )
+
+
+def _about(facts: Facts, sentence: str, source: int) -> Iterator[Evidence]:
+    """What was waited for, and where that is; `source` is an event of a device, or a call."""
+    context = facts.context
+    if sentence == "device":
+        yield Evidence("what", context.trace.strings.text(int(context.device.name[source])), "NAME")
+        yield Evidence("other", int(context.device.device[source]), "NUMBER")
+    elif sentence == "event":
+        yield Evidence("what", context.trace.strings.text(int(context.calls.name[source])), "NAME")
+
+
+def _reasons(facts: Facts, gap: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Position in `_WHY` of what each gap waited for, and the event or call behind it, -1 where nothing tells."""
+    context, gaps = facts.context, facts.context.once(idle_gaps)
+    device, calls = context.device, context.calls
+    why, source = np.full(len(gap), len(_WHY) - 1), np.full(len(gap), -1, np.int64)
+    call, name = gaps.call[gap], calls.name
+    graph = context.trace.strings.matches(name[call], _GRAPH.search)
+    why[graph] = _WHY.index("graph")
+    waits = context.trace.strings.matches(name, _WAIT.search)
+    asked = (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
+    at = np.arange(len(calls))
+    last_wait, last_asked = (np.maximum.accumulate(np.where(each, at, -1)) for each in (waits, asked))
+    before = np.maximum(call - 1, 0)
+    wait = last_wait[before]
+    own = (wait > last_asked[before]) & (wait >= 0) & (calls.track[wait] == calls.track[call]) & (call > 0)
+    why[own], source[own] = _WHY.index("event"), wait[own]
+    other = np.flatnonzero(device.device != context.devices[0])
+    if len(other):
+        other = other[np.argsort(device.end[other], kind="stable")]
+        last = np.searchsorted(device.end[other], gaps.end[gap], "right") - 1
+        just = (last >= 0) & (gaps.end[gap] - device.end[other[np.maximum(last, 0)]] <= _JUST_NS)
+        why[just], source[just] = _WHY.index("device"), other[last[just]]
+    return why, source
