@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.builder import TraceBuilder
-from tests.rules.make import STEP, Fires, busy, program
+from tests.rules.make import STEP, Fires, busy, kernel, program
 from tests.rules.memory.cases import simulated, snapshot
 from tests.simulate.allocator.programs import Loop
 from traceanalyze.analyses.memory.lifetimes import Curve
@@ -32,6 +32,25 @@ def rich(b, at, number):
 def unlinked(b, at, number):
     busy(b, at, number)
     b.device(at + STEP - 20, 10)
+
+
+def begun_before():
+    """Without steps: a kernel of 1.2 ms that had been launched before, and work of 2 ms that was launched since."""
+    b = TraceBuilder()
+    b.device(0, 1200)
+    for part in range(4):
+        kernel(b, 1200 + 500 * part, 479)
+    return b
+
+
+def of_others(time):
+    """A kernel of so many µs in every step that no recorded thread launched."""
+
+    def body(b, at, number):
+        kernel(b, at, 500)
+        b.device(at + 600, time)
+
+    return program(body)
 
 
 def without_steps():
@@ -88,7 +107,22 @@ FIRES = {
         Fires(
             program(unlinked),
             evidence={"checks": "Q03"},
-        )
+        ),
+        Fires(
+            begun_before(),
+            severity="MEDIUM",
+            sentence="excerpt",
+            evidence={"share": 0.375117, "time": 1200, "checks": "Q03"},
+        ),
+        Fires(
+            of_others(600),
+            severity="MEDIUM",
+            sentence="others",
+            count=4,
+            evidence={"share": 0.3, "time": 600, "checks": "Q03"},
+            advice=("record_launches",),
+        ),
+        Fires(of_others(390), severity="LOW", evidence={"checks": "Q03"}),
     ],
     "CAP104": [
         Fires(
