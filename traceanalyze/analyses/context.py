@@ -83,8 +83,10 @@ class Context:
     def doubt(self) -> str | None:
         """Why nothing can be told from launches (delays, queue depths, which came late), None if it can.
 
-        Clocks that could not be put right; or calls of a runtime that is not known, so that launches are not either.
+        Clocks that could not be put right; names that are lost; or calls of a runtime that is not known.
         """
+        if self.trace.read.nameless:
+            return "no_names"
         if not all(clock.moved for clock in self.trace.clocks or ()):
             return "clocks_disagree"
         foreign = self.trace.origin.format != "ascend" and len(self.calls) > 0
@@ -98,7 +100,7 @@ class Context:
         So much starts before its launch that the clocks have nothing to do with each other.
         """
         apart = any(not clock.moved and clock.share > APART_SHARE for clock in self.trace.clocks or ())
-        return self.doubt if apart or self.doubt == "unknown_runtime" else None
+        return self.doubt if apart or self.doubt in {"unknown_runtime", "no_names"} else None
 
     @cached_property
     def calls(self) -> ApiCalls:

@@ -69,7 +69,10 @@ def tables_of(context: Context, *, full: bool = True) -> list[Table]:
 def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
     steps, window, each = context.steps, window_of(context.steps), context.once(split.partitions)
     idle = context.once(idle_causes)
-    parts, (causes, step_causes) = split.device_parts(each[0], idle), idle_tables(steps, idle)
+    parts, (causes, step_causes) = (
+        split.device_parts(each[0], idle, nameless=context.trace.read.nameless),
+        idle_tables(steps, idle),
+    )
     sent, worked = collectives(context), split.totals(each[0], window)
     yield split.split(parts, window, marked=context.mode == Mode.STEPS, notes=split.overlap_notes(worked))
     yield worked

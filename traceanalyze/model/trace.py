@@ -136,6 +136,8 @@ class ReadReport(NamedTuple):
     stream_fault: str | None = None
     """What was wrong with the compressed stream, e.g. that it ends early."""
     notes: tuple[str, ...] = ()
+    nameless: bool = False
+    """Whether the names of everything are lost."""
 
 
 class DeviceClock(NamedTuple):

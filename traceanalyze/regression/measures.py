@@ -189,7 +189,7 @@ def _calls(rank: RankSteps) -> Values:
     names = ("launch.count", "sync.count", "alloc.device_malloc.count", "alloc.device_free.count")
     if len(calls) == 0:
         return dict.fromkeys(names, NotMeasured("no_api"))
-    if context.doubt == "unknown_runtime":
+    if context.doubt in {"unknown_runtime", "no_names"}:
         return dict.fromkeys(names, NotMeasured(context.doubt))
     step = rank.of_host(calls.start)
     lookup = context.trace.strings.lookup

@@ -51,6 +51,8 @@ def collective_parts(context: Context) -> CollectiveParts | None:
     row, event = row[event >= 0], event[event >= 0]
     told = trace.strings.matches(trace.events.name[row], lambda text: MOVES.match(text) or _WAITS.match(text))
     row, event = row[told], event[told]
+    if len(row) == 0:
+        return None
     recorded = np.zeros(len(device), np.bool_)
     recorded[event] = True
     start = trace.events.ts[row]

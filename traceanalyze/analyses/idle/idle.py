@@ -110,6 +110,8 @@ def _doubted(context: Context) -> tuple[Cause, ...]:
     """Causes that are not to be told from this recording although it has calls."""
     if context.doubt_of_idle is None:
         return () if context.doubt is None else NEED_CLOCKS
+    if context.doubt_of_idle == "no_names":
+        return (*NEED_CALLS, Cause.DATA_LOADING, Cause.PEER_WAIT)
     return NEED_CALLS if context.doubt_of_idle == "unknown_runtime" else (*NEED_CALLS, *NEED_HOST_OPS)
 
 

@@ -142,7 +142,7 @@ def sync_points(context: Context) -> Table:
     """Places where the host waits for the device: operator, Python frame and call; costliest first."""
     if len(context.calls) == 0:
         return SYNC_POINTS.missing("no_api")
-    if context.doubt == "unknown_runtime":
+    if context.doubt in {"unknown_runtime", "no_names"}:
         return SYNC_POINTS.missing(context.doubt)
     return _suspected(context) if context.queue_only else _sites(context)
 

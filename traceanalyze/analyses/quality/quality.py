@@ -59,6 +59,7 @@ _SAY = sentences(
     computes_on_host="No device events, and no sign of a device: the program computed on the host.",
     no_device_events="No device events: device times are not measured.",
     no_api="No runtime calls: sync points, launches and dispatch are not measured.",
+    no_names="The names of operators, calls and tasks are lost: nobody knows copies, sync points, launches, loaders.",
     unknown_runtime=(
         "Nobody knows what the runtime's calls ({names}) do: sync points, launches and dispatch are not measured."
     ),
@@ -210,6 +211,8 @@ def _absent(context: Context) -> Iterator[Check]:
         yield Check("Q05", Level.WARN, _SAY["no_device_events"])
     if EventKind.API not in present:
         yield Check("Q05", Level.WARN if len(context.device) else Level.INFO, _SAY["no_api"])
+    elif context.doubt == "no_names":
+        yield Check("Q05", Level.WARN, _SAY["no_names"])
     elif context.doubt == "unknown_runtime":
         told = _list(list(context.trace.strings.texts(distinct(context.calls.name))))
         yield Check("Q05", Level.WARN, _SAY["unknown_runtime"], (("names", told),))

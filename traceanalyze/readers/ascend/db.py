@@ -113,6 +113,7 @@ def read_database(profile: Profile, progress: Callable[[int], None] | None = Non
         counts={key: n for key, n in reading.counts.items() if n},
         phases={"X": len(events), "i": len(instants.ts)},
         notes=tuple(reading.notes),
+        nameless=len(reading.strings.ids) == 0,
     )
     pid = next((int(pid) for pid, name in reading.process_names.items() if name == HOST and pid.isdecimal()), None)
     origin = Origin(path=str(profile.folder), form="db", size_bytes=size, pid=pid)

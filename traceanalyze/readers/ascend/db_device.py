@@ -173,6 +173,11 @@ _PLANES = 1 << 16
 def collectives(reading: Reading, tasks: Columns) -> tuple[Block, Block]:
     """Collectives, and their parts on the planes; `part_of` is the place of the collective in the first block."""
     table = timed(reading, reading.database.integers("COMMUNICATION_OP", _OP))
+    if len(table["opName"]) and not len(tasks["globalTaskId"]):
+        reading.notes.append(
+            Phrase("TASK is missing: what the device did beside collectives is not known, nor are they")
+        )
+        table = select(table, np.zeros(len(table["opName"]), np.bool_))
     parts = reading.database.integers("COMMUNICATION_TASK_INFO", _PART)
     groups = np.unique(np.concatenate((table["groupName"], parts["groupName"])))
     return _operations(reading, table, tasks, groups), _parts(reading, parts, tasks, table, groups)
@@ -229,7 +234,10 @@ def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns
         "transport": _words(reading, table["transportType"], transports),
     }
     track = _tracks(reading, tasks, table["deviceId"], group, table["planeId"])
-    return block(HCCL_TASK, table, reading.strings.names(table["taskType"]), track, fields)
+    # At level 0 only the task itself says what it is.
+    kind, names = reading.strings.names(table["taskType"]), reading.strings.names(tasks["taskType"][at])
+    unnamed = reading.strings.table.lookup(kind, lambda text: text in _NOTHING) > 0
+    return block(HCCL_TASK, table, np.where(unnamed, names, kind).astype(np.int32), track, fields)
 
 
 def _devices(reading: Reading, table: Columns, tasks: Columns) -> NDArray[np.int64]:
