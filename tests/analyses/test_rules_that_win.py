@@ -8,7 +8,10 @@ from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
+from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.options import Filter, Options
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.side import side
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.ranks.compare import compare_ranks
@@ -159,3 +162,80 @@ def test_a_group_whose_members_nobody_tells_is_never_whole():
     assert found.stragglers == NotMeasured("ranks_missing")
     (rank,) = run_of((*range(29), 63), ranks=str([*range(29), 63])).stragglers
     assert rank.label == "3"
+
+
+def launching():
+    """The device works from 0 to 10 and from 110 to 150; a call from 60 to 70 inside an operator from 40 to 80."""
+    b = TraceBuilder()
+    b.step(1, 0, 150)
+    b.launch(0, 0, 0, 10)
+    b.op("aten::mm", 40, 40)
+    b.api("cudaGetDevice", 60, 10)
+    b.launch(100, 5, 110, 40)
+    return b
+
+
+def test_dispatch_is_the_same_in_every_command():
+    """10 µs in the call, 30 in the operator around it, 5 in the launch and 5 until the kernel begins."""
+    b, dispatch = launching(), 50_000
+    found = b.analyze()
+    assert split(b)["dispatch"] == dispatch == found.tables["steps"].column("dispatch_ns")[0]
+    causes = {row.cause: row.mean_ns for row in found.records("idle_causes")}
+    assert sum(time for cause, time in causes.items() if cause.startswith("dispatch_")) + causes["host_op"] == dispatch
+    assert "dispatch" not in causes
+    other = TraceBuilder()
+    other.step(1, 0, 150)
+    other.launch(0, 0, 0, 10)
+    other.launch(10, 0, 10, 140)
+    compared = compare_sides(side(b.trace()), side(other.trace()))
+    difference = {row.part: row.base_time_ns for row in compared.tables["step_difference"].records()}
+    assert difference["dispatch"] == dispatch
+    contexts = [Context(b.trace(), Options())]
+    assert summarize(contexts[0], analyze_context(contexts[0])).parts["dispatch"].tolist() == [dispatch]
+
+
+def test_a_gap_is_found_whole_then_cut_at_the_borders_of_steps():
+    """From 10 to 110 over two steps: late once, whole; what ends after the last window has no next event."""
+    b = TraceBuilder()
+    b.step(1, 0, 50)
+    b.step(2, 50, 100)
+    b.launch(0, 0, 0, 10)
+    b.launch(75, 5, 110, 20)
+    found = b.analyze()
+    assert next(iter(found.records("launches"))).late == 1
+    cut = sorted((row.step, row.length_ns, row.next_event) for row in found.records("gaps") if row.next_event)
+    assert cut == [("1", 40_000, "kernel"), ("2", 60_000, "kernel")]
+    gaps = Context(b.trace(), Options()).once(idle_gaps)
+    assert (gaps.start.tolist(), gaps.end.tolist()) == ([10_000, 130_000], [110_000, 150_000])
+    assert gaps.event.tolist() == [1, -1]
+
+
+def test_gaps_without_a_launch_ask_the_step_thread_then_other_launching_threads():
+    b = TraceBuilder()
+    b.step(1, 0, 150)
+    b.launch(0, 0, 0, 10)
+    b.launch(0, 0, 0, 5, tid=5, stream=9)  # a launching thread
+    b.device(110, 40)
+    b.op("aten::mm", 20, 20)
+    b.op("aten::add", 30, 30, tid=5)
+    b.op("aten::other", 0, 150, tid=6)  # launches nothing
+    causes = {row.cause: row.mean_ns for row in b.analyze().records("idle_causes")}
+    assert (causes["host_op"], causes["untraced"]) == (40_000, 60_000)
+
+
+def test_the_usual_number_of_events_is_that_of_steps_with_any():
+    """A cut recording: of six steps two have their 5 events, one has 3 of them, three have none."""
+    b = TraceBuilder()
+    for number, count in enumerate((5, 5, 3, 0, 0, 0)):
+        b.step(number, 100 * number, 100)
+        for event in range(count):
+            b.launch(100 * number + 10 * event, 1, 100 * number + 10 * event + 2, 5)
+    assert b.analyze().steps.complete.tolist() == [True, True, False, False, False, False]
+
+
+def test_delays_are_observed_values_the_upper_of_two():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    for number, delay in enumerate((1, 4)):
+        b.launch(50 * number, 2, 50 * number + 2 + delay, 5)
+    assert next(iter(b.analyze().records("launches"))).delay_p50_ns == 4_000
