@@ -234,10 +234,7 @@ def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns
         "transport": _words(reading, table["transportType"], transports),
     }
     track = _tracks(reading, tasks, table["deviceId"], group, table["planeId"])
-    # At level 0 only the task itself says what it is.
-    kind, names = reading.strings.names(table["taskType"]), reading.strings.names(tasks["taskType"][at])
-    unnamed = reading.strings.table.lookup(kind, lambda text: text in _NOTHING) > 0
-    return block(HCCL_TASK, table, np.where(unnamed, names, kind).astype(np.int32), track, fields)
+    return block(HCCL_TASK, table, reading.strings.names(table["taskType"]), track, fields)
 
 
 def _devices(reading: Reading, table: Columns, tasks: Columns) -> NDArray[np.int64]:
