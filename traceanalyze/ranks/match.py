@@ -97,7 +97,7 @@ def _numbered(names: Sequence[str]) -> dict[tuple[str, int], int]:
     return found
 
 
-_COLUMNS = ("kind", "bytes", "step", "start", "end", "exposed", "moved", "synchronising")
+_COLUMNS = ("kind", "bytes", "step", "start", "end", "exposed", "moved", "synchronising", "row")
 """Of a `MatchedGroup`, a row a collective."""
 
 
@@ -198,6 +198,7 @@ def _match(
             step=step,
             **{name: columns[name] for name in ("start", "end", "exposed", "moved")},
             synchronising=SYNCHRONISING[kind],
+            row=table,
         ),
         stops,
     )

@@ -40,6 +40,8 @@ class RankCollectives:
     """Time in which some plane moved data; -1 where the tasks are not recorded."""
     waited_for: NDArray[np.int64]
     """Rank inside the group that the longest wait of its tasks was for; -1 where not recorded."""
+    event: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Position of each in `Context.device`."""
 
     def __len__(self) -> int:
         return len(self.group)
@@ -168,6 +170,8 @@ class MatchedGroup:
     moved: NDArray[np.int64]
     synchronising: NDArray[np.bool_]
     """Whether no rank can be done before all have come, so that waiting is defined."""
+    row: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    """Position of each in the collectives of its rank."""
 
     def __len__(self) -> int:
         return len(self.kind)

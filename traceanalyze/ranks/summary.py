@@ -169,7 +169,7 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
     size = sizes(context, described, kind)
     step = context.once(requesting_step)[events] if len(events) else events
     start, end = base + device.start[events], base + device.end[events]
-    return RankCollectives(of, kind, size, step, start, end, exposed[events], moved, waited_for)
+    return RankCollectives(of, kind, size, step, start, end, exposed[events], moved, waited_for, events)
 
 
 def requesting_step(context: Context) -> NDArray[np.int64]:

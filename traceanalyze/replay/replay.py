@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.steps.steps import owners
-from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import EMPTY, Intervals
-from traceanalyze.model.vocabulary import Mode
-from traceanalyze.replay.graph import Graph, graph
+from traceanalyze.replay.graph import Graph
 from traceanalyze.replay.longest import NEVER, longest
+from traceanalyze.replay.program import Program, program
 
 _NONE = np.zeros(0, np.int64)
 
@@ -83,76 +81,87 @@ class Replayed:
 
 
 def counted_windows(context: Context) -> NDArray[np.bool_]:
-    """Which of `Context.all_steps` are analysed and count in means; use with `Context.once`."""
-    rows = np.array(window_of(context.steps).rows, np.int64)
-    counted: NDArray[np.bool_] = np.isin(context.all_steps.start, context.steps.start[rows])
-    return counted
+    """Which of `Context.all_steps` are analysed and count in means."""
+    return context.once(program).counted
 
 
 def replay(context: Context, change: Change) -> Replayed:
     """The program of a rank without what the change takes out."""
-    program, steps = context.once(graph), context.all_steps
-    counted = context.once(counted_windows)
-    began = int(steps.start[counted].min())
-    lasted = context.device.end - context.device.start
-    shorter = _shorter(context, change, began)
-    weight, earliest = _changed(context, program, change, shorter, began)
-    time = longest(program.edges, weight, earliest)
-    lasted = lasted - shorter
-    start, end = _windows(context, program, time, lasted)
-    return Replayed(start, end, steps.time - (end - start), counted, _idle_gone(context, program, time, lasted))
+    known = context.once(program)
+    changed = changed_program(known, change)
+    time = longest(known.graph.edges, changed.weight, changed.earliest)
+    lasted = known.end - known.start - changed.shorter
+    start, end = windows_of(known, time, time[known.graph.event] + lasted)
+    idle = _idle_gone(context, known.graph, time, lasted)
+    return Replayed(start, end, known.steps.time - (end - start), known.counted, idle)
 
 
-def _shorter(context: Context, change: Change, began: int) -> NDArray[np.int64]:
+class Changed(NamedTuple):
+    """A program with a change."""
+
+    weight: NDArray[np.int64]
+    """Of its edges."""
+    earliest: NDArray[np.int64]
+    """Of its points."""
+    shorter: NDArray[np.int64]
+    """By how much each device event is shorter."""
+
+
+def changed_program(known: Program, change: Change) -> Changed:
+    """What a change makes of the waits and times of a program."""
+    shorter = _shorter(known, change)
+    return Changed(*_changed(known, change, shorter), shorter)
+
+
+def _shorter(known: Program, change: Change) -> NDArray[np.int64]:
     """By how much each device event is shorter, of what it lasts after the windows began."""
-    shorter = np.zeros(len(context.device), np.int64)
+    shorter = np.zeros(len(known.start), np.int64)
     if len(change.events):
         np.maximum.at(shorter, change.events, change.shorter)
-        whole = context.device.end - np.maximum(context.device.start, began)
+        whole = known.end - np.maximum(known.start, known.began)
         shorter = np.clip(shorter, 0, np.maximum(whole, 0))
     return shorter
 
 
-def _changed(
-    context: Context, program: Graph, change: Change, shorter: NDArray[np.int64], began: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Weights of the edges and earliest times of the points."""
-    weight, earliest = program.weight.copy(), program.earliest.copy()
+    graph, began = known.graph, known.began
+    weight, earliest = graph.weight.copy(), graph.earliest.copy()
     # What began before the windows and is over sooner counts from their beginning on.
-    after = int(np.searchsorted(program.time, began))
+    after = int(np.searchsorted(graph.time, began))
     earliest[after:] = np.maximum(earliest[after:], began)
     if len(change.events):
-        busy = np.maximum(weight[program.busy] - shorter[program.busy_event], 0)
-        weight[program.busy] = busy
+        busy = np.maximum(weight[graph.busy] - shorter[graph.busy_event], 0)
+        weight[graph.busy] = busy
     ends = [change.calls]
-    batches = np.full(len(program.batches.point), change.batches)
-    for row, removed in enumerate(_removed(program, change)):
+    batches = np.full(len(graph.batches.point), change.batches)
+    for row, removed in enumerate(_removed(graph, change)):
         if len(removed.start) == 0:
             continue
-        host = program.host
-        own = np.flatnonzero(host.line == row) if len(program.tracks) > 1 else slice(None)
-        before = _length_before(_from(removed, began), program.moments)
+        host = graph.host
+        own = np.flatnonzero(host.line == row) if len(graph.tracks) > 1 else slice(None)
+        before = _length_before(_from(removed, began), graph.moments)
         gone = before[host.end[own]] - before[host.begin[own]]
         edge = host.edge[own]
         weight[edge] = np.maximum(weight[edge] - gone, np.minimum(host.least[own], weight[edge]))
-        ends.append(_begun_in(context, program, removed, row))
-        batches |= (program.batches.line == row) & intervals.contains(removed, program.batches.begin)
-    earliest[program.batches.point[batches]] = began
+        ends.append(_begun_in(known, removed, row))
+        batches |= (graph.batches.line == row) & intervals.contains(removed, graph.batches.begin)
+    earliest[graph.batches.point[batches]] = began
     calls = np.concatenate(ends)
     if len(calls):
-        gone_calls = np.zeros(len(context.calls), np.bool_)
+        gone_calls = np.zeros(len(known.call_start), np.bool_)
         gone_calls[calls] = True
-        gone_calls &= context.calls.end > began
-        weight[program.waiting.edge[gone_calls[program.waiting.call]]] = NEVER
-        back = program.returns.edge[gone_calls[program.returns.call]]
-        weight[back] = np.minimum(weight[back], program.own_cost)
+        gone_calls &= known.call_end > began
+        weight[graph.waiting.edge[gone_calls[graph.waiting.call]]] = NEVER
+        back = graph.returns.edge[gone_calls[graph.returns.call]]
+        weight[back] = np.minimum(weight[back], graph.own_cost)
     return weight, earliest
 
 
-def _removed(program: Graph, change: Change) -> list[Intervals]:
+def _removed(graph: Graph, change: Change) -> list[Intervals]:
     """Host time taken out of each line of threads."""
     found = []
-    for tracks in program.tracks:
+    for tracks in graph.tracks:
         of_threads = [change.threads[track] for track in tracks if track in change.threads]
         found.append(intervals.union(change.host, *of_threads) if of_threads else change.host)
     return found
@@ -164,11 +173,11 @@ def _from(removed: Intervals, began: int) -> Intervals:
     return Intervals(np.maximum(removed.start[kept], began), removed.end[kept])
 
 
-def _begun_in(context: Context, program: Graph, removed: Intervals, row: int) -> NDArray[np.int64]:
+def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]:
     """Calls of a line that wait and begin in the time taken out."""
-    calls = np.unique(program.waiting.call)
-    calls = calls[intervals.contains(removed, context.calls.start[calls])]
-    return calls[np.isin(context.calls.track[calls], program.tracks[row])]
+    calls = np.unique(known.graph.waiting.call)
+    calls = calls[intervals.contains(removed, known.call_start[calls])]
+    return calls[np.isin(known.call_track[calls], known.graph.tracks[row])]
 
 
 def _length_before(removed: Intervals, times: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -181,62 +190,42 @@ def _length_before(removed: Intervals, times: NDArray[np.int64]) -> NDArray[np.i
     return before
 
 
-class _Owned(NamedTuple):
-    """Device events by the window they belong to."""
-
-    window: NDArray[np.int64]
-    """Windows that own some."""
-    first: NDArray[np.int64]
-    event: NDArray[np.int64]
-
-
-def _owned(context: Context) -> _Owned:
-    if context.mode == Mode.WHOLE_TRACE or context.markers is None:
-        owner = np.zeros(len(context.device), np.int64)
-    else:
-        owner = owners(context.markers, context.device, *context.ownership)
-    event = np.argsort(owner, kind="stable")
-    event = event[owner[event] >= 0]
-    window, first = np.unique(owner[event], return_index=True)
-    return _Owned(window, first, event)
-
-
-def _windows(
-    context: Context, program: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64]
+def windows_of(
+    known: Program, time: NDArray[np.int64], done: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Begin and end of the windows: each ends when its host and its device events have (definitions §3)."""
-    steps = context.all_steps
-    owned = context.once(_owned)
-    done = np.full(len(steps), NEVER)
+    """Begin and end of the windows: each ends when its host and its device events have (definitions §3).
+
+    Args:
+        known: the program.
+        time: of its points.
+        done: ends of its device events.
+    """
+    steps, owned, marks = known.steps, known.owned, known.graph.marks
+    latest = np.full(len(steps), NEVER)
     if len(owned.event):
-        ends = time[program.event[owned.event]] + lasted[owned.event]
-        done[owned.window] = np.maximum.reduceat(ends, owned.first)
-    if program.marks.shape[1]:
-        begin, back = time[program.marks]
-    elif context.mode == Mode.WHOLE_TRACE:
+        latest[owned.window] = np.maximum.reduceat(done[owned.event], owned.first)
+    if marks.shape[1]:
+        begin, back = time[marks]
+    elif known.whole:
         begin = back = steps.start
     else:
-        begin, back = (_on_device(context, program, time, lasted, each) for each in (steps.host_start, steps.host_end))
+        begin, back = (_on_device(known, done, each) for each in (steps.host_start, steps.host_end))
     begin = begin.copy()
     begin[0] = max(int(begin[0]), int(steps.start[0]))
-    end = np.maximum.accumulate(np.maximum(np.maximum(done, back), begin))
+    end = np.maximum.accumulate(np.maximum(np.maximum(latest, back), begin))
     start = np.maximum(begin, np.concatenate((begin[:1], end[:-1])))
     return start, end
 
 
-def _on_device(
-    context: Context, program: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64], marks: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _on_device(known: Program, done: NDArray[np.int64], marks: NDArray[np.int64]) -> NDArray[np.int64]:
     """Marks on the device: so long after the event that ended last before them as recorded."""
-    device = context.device
-    order = np.argsort(device.end, kind="stable")
-    at = np.searchsorted(device.end[order], marks, "right") - 1
+    order = np.argsort(known.end, kind="stable")
+    at = np.searchsorted(known.end[order], marks, "right") - 1
     event = order[np.maximum(at, 0)]
-    moved = device.end[event] - (time[program.event[event]] + lasted[event])
-    return marks - np.where(at >= 0, moved, 0)
+    return marks - np.where(at >= 0, known.end[event] - done[event], 0)
 
 
-def _idle_gone(context: Context, program: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64]) -> Intervals:
+def _idle_gone(context: Context, graph: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64]) -> Intervals:
     """What would be gone of each idle gap of the headline device."""
     if not context.devices:
         return EMPTY
@@ -244,7 +233,7 @@ def _idle_gone(context: Context, program: Graph, time: NDArray[np.int64], lasted
     own = context.once(_headline)
     at = np.searchsorted(device.start[own], gaps.end, "left")
     known = (at < len(own)) & (gaps.event >= 0)
-    start = time[program.event[own]]
+    start = time[graph.event[own]]
     ends = np.concatenate((context.all_steps.start[:1], start + lasted[own]))
     left = start[at[known]] - np.maximum.accumulate(ends)[at[known]]
     length = (gaps.end - gaps.start)[known]

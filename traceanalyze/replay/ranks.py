@@ -1,0 +1,218 @@
+"""The programs of all ranks as one: a collective begins to move data when the last of its ranks has come.
+
+Each collective that was matched across ranks gets a point at which all have come. It needs no common clock: collectives
+end together, and their shortest duration on any rank is the transfer (definitions §12), so that each rank's clock tells
+where in its own time that point lies. Without a change every recorded time comes back, as in the replay of one rank.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.ranks.results import Cluster
+from traceanalyze.replay.longest import NEVER, Edges, longest
+from traceanalyze.replay.program import Program
+from traceanalyze.replay.replay import Change, changed_program, windows_of
+
+_NOTHING = Change()
+
+
+class Meetings(NamedTuple):
+    """Collectives that ranks come to together: a row for each rank that takes part, in an order all ranks agree on."""
+
+    number: NDArray[np.int64]
+    """Of the collective."""
+    rank: NDArray[np.int64]
+    """Position in `Cluster.ranks`."""
+    event: NDArray[np.int64]
+    """Position in the device events of that rank."""
+    wait: NDArray[np.int64]
+    """From the rank's arrival to that of the last one, ns."""
+    ahead: NDArray[np.int64]
+    """What the clock of the collective's first rank shows more than that of this one when all have come."""
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """All ranks of a run in one graph."""
+
+    programs: tuple[Program, ...]
+    rows: NDArray[np.int64]
+    """(ranks, steps) rows of the common steps in each program's `steps`."""
+    meetings: Meetings
+    edges: Edges
+    origin: NDArray[np.int64]
+    """Which weight each edge has: of the edges of all ranks, one rank after the other, then those of `meetings`."""
+    place: tuple[NDArray[np.int64], ...]
+    """By rank the place of each of its points."""
+    met: NDArray[np.int64]
+    """Place of the point at which all have come, for each row of `meetings`."""
+    held: NDArray[np.int64]
+    """Edges (of all ranks) that lead on from a collective, and in `held_by` the row of `meetings` that holds them."""
+    held_by: NDArray[np.int64]
+
+
+def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
+    """The programs of the ranks of a cluster, in its order, as one."""
+    meetings = _meetings(programs, cluster)
+    count = [len(one.graph.time) for one in programs]
+    first = np.concatenate(([0], np.cumsum(count)))
+    collectives = int(meetings.number.max()) + 1 if len(meetings.number) else 0
+    # A point comes after the collectives that its rank came to before it, and before what it comes to next.
+    key = np.empty(int(first[-1]) + collectives, np.int64)
+    for rank, one in enumerate(programs):
+        own = meetings.rank == rank
+        at = np.searchsorted(one.graph.event[meetings.event[own]], np.arange(count[rank]), "left")
+        key[first[rank] : first[rank + 1]] = np.append(meetings.number[own], collectives)[at]
+    key[first[-1] :] = np.arange(collectives)
+    order = np.lexsort((np.arange(len(key)), key))
+    place = np.empty(len(key), np.int64)
+    place[order] = np.arange(len(key))
+    met = place[first[-1] + meetings.number] if collectives else np.zeros(0, np.int64)
+
+    source, target, held, held_by, edges = [], [], [], [], 0
+    for rank, one in enumerate(programs):
+        graph, own = one.graph, np.flatnonzero(meetings.rank == rank)
+        of_event = np.full(len(one.start), -1, np.int64)
+        of_event[meetings.event[own]] = own
+        leads = place[first[rank] + graph.edges.source]
+        row = of_event[graph.busy_event]
+        leads[graph.busy[row >= 0]] = met[row[row >= 0]]
+        source.append(leads)
+        target.append(place[first[rank] + np.repeat(np.arange(count[rank]), np.diff(graph.edges.bounds))])
+        held.append(edges + graph.busy[row >= 0])
+        held_by.append(row[row >= 0])
+        edges += len(leads)
+    arrival = np.zeros(len(met), np.int64)
+    for rank, one in enumerate(programs):
+        own = meetings.rank == rank
+        arrival[own] = place[first[rank] + one.graph.event[meetings.event[own]]]
+    sources, targets = np.concatenate([*source, arrival]), np.concatenate([*target, met])
+    by_target = np.argsort(targets, kind="stable")
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(targets, minlength=len(key)))))
+    return Joint(
+        programs=tuple(programs),
+        rows=np.stack([one.analysed[rows] for one, rows in zip(programs, cluster.rows, strict=True)]),
+        meetings=meetings,
+        edges=Edges(bounds.astype(np.int64), sources[by_target].astype(np.int32)),
+        origin=by_target,
+        place=tuple(place[low:high] for low, high in itertools.pairwise(first.tolist())),
+        met=met,
+        held=np.concatenate(held),
+        held_by=np.concatenate(held_by),
+    )
+
+
+def steps_with(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> NDArray[np.int64]:
+    """(ranks, steps) by how much each common step of each rank would be shorter, ns; negative where it is longer.
+
+    Args:
+        run: the ranks.
+        changes: what would be different, by position of the rank.
+        like_others: ranks that would never be the last, as they come when the others do.
+    """
+    meetings = run.meetings
+    changed = [changed_program(one, changes.get(rank, _NOTHING)) for rank, one in enumerate(run.programs)]
+    others = ~np.isin(meetings.rank, list(like_others))
+    led = np.bincount(meetings.number[others], minlength=len(meetings.number)) > 0
+    arrival = np.where(others | ~led[meetings.number], meetings.ahead, NEVER)
+    weight = np.concatenate([*(one.weight for one in changed), arrival])
+    weight[run.held] -= (meetings.wait + meetings.ahead)[run.held_by]
+    earliest = np.full(len(run.edges.bounds) - 1, NEVER)
+    for rank, new in enumerate(changed):
+        earliest[run.place[rank]] = new.earliest
+    time = longest(run.edges, weight[run.origin], earliest)
+    shorter = np.zeros(run.rows.shape, np.int64)
+    for rank, (one, new) in enumerate(zip(run.programs, changed, strict=True)):
+        own = meetings.rank == rank
+        points = time[run.place[rank]]
+        lasted = one.end - one.start - new.shorter
+        done = points[one.graph.event] + lasted
+        event = meetings.event[own]
+        done[event] = time[run.met[own]] - meetings.ahead[own] + np.maximum(lasted[event] - meetings.wait[own], 0)
+        start, end = windows_of(one, points, done)
+        shorter[rank] = (one.steps.time - (end - start))[run.rows[rank]]
+    return shorter
+
+
+def gain_of(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> int:
+    """Mean ns by which a step of the run would be shorter; of ranks that come when the others do, the others' steps."""
+    shorter = steps_with(run, changes, like_others)
+    counted = [rank for rank in range(len(run.programs)) if rank not in like_others] or list(range(len(run.programs)))
+    return max(0, round(float(shorter[counted].mean()))) if shorter.size else 0
+
+
+def _meetings(programs: Sequence[Program], cluster: Cluster) -> Meetings:
+    """Collectives that synchronise, in an order that is that of every rank; those that would break it are left out."""
+    columns: list[list[NDArray[np.int64]]] = [[] for _ in range(4)]
+    number = 0
+    for one in cluster.groups:
+        useful = np.flatnonzero(one.synchronising)
+        for at, rank in enumerate(one.members):
+            values = (
+                number + np.arange(len(useful)),
+                np.full(len(useful), rank),
+                cluster.ranks[rank].collectives.event[one.row[useful, at]],
+                one.wait[useful, at],
+            )
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+        number += len(useful)
+    if not number:
+        return Meetings(*(np.zeros(0, np.int64) for _ in Meetings._fields))
+    of, rank_of, event, wait = (np.concatenate(column) for column in columns)
+    point, met = np.empty(len(of), np.int64), np.empty(len(of), np.int64)
+    for rank, program in enumerate(programs):
+        own = rank_of == rank
+        point[own] = program.graph.event[event[own]]
+        met[own] = program.start[event[own]] + wait[own]
+    _, first = np.unique(of, return_index=True)
+    found = Meetings(of, rank_of, event, wait, met[first][of] - met)
+    kept_numbers = agreed(found, point, len(programs))
+    new = np.full(number, -1, np.int64)
+    new[kept_numbers] = np.arange(len(kept_numbers))
+    order = np.lexsort((found.rank, new[found.number]))
+    order = order[new[found.number[order]] >= 0]
+    kept = Meetings(*(column[order] for column in found))
+    return kept._replace(number=new[kept.number])
+
+
+def agreed(found: Meetings, point: NDArray[np.int64], ranks: int) -> list[int]:
+    """Collectives in an order in which no rank comes to a later one before an earlier one."""
+    queues = []
+    for rank in range(ranks):
+        own = np.flatnonzero(found.rank == rank)
+        queues.append(found.number[own[np.argsort(point[own], kind="stable")]].tolist())
+    waiting = np.bincount(found.number).tolist()
+    head, here, order, dropped = [0] * ranks, [0] * len(waiting), [], set()
+    members: list[list[int]] = [[] for _ in waiting]
+    for number, rank in zip(found.number.tolist(), found.rank.tolist(), strict=True):
+        members[number].append(rank)
+    ready = list(range(ranks))
+    while True:
+        while ready:
+            rank = ready.pop()
+            while head[rank] < len(queues[rank]) and queues[rank][head[rank]] in dropped:
+                head[rank] += 1
+            if head[rank] == len(queues[rank]):
+                continue
+            number = queues[rank][head[rank]]
+            here[number] += 1
+            if here[number] == waiting[number]:
+                order.append(number)
+                for each in members[number]:
+                    head[each] += 1
+                    ready.append(each)
+        blocked = [rank for rank in range(ranks) if head[rank] < len(queues[rank])]
+        if not blocked:
+            return order
+        # Ranks that came to two collectives in different orders: the one that fewest have come to is no meeting.
+        number = min((queues[rank][head[rank]] for rank in blocked), key=lambda each: (here[each], each))
+        dropped.add(number)
+        ready = [rank for rank in blocked if queues[rank][head[rank]] == number]
