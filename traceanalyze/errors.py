@@ -32,6 +32,12 @@ class Phrase(str):
         return wording.format(**values) if values else wording
 
 
+class Lost(Phrase):
+    """A remark on data of a recording that is missing, so that numbers may be other than they would be with it."""
+
+    __slots__ = ()
+
+
 def joined(mark: str, parts: Sequence[Phrase]) -> Phrase:
     """Several phrases as one, with a mark between them."""
     return Phrase(mark.join(f"{{part{place}}}" for place in range(len(parts))), *parts)

@@ -72,6 +72,8 @@ class RecordingPart(NamedTuple):
     common: CommonSteps | None = None
     whole: bool = True
     """No file of it is cut short."""
+    waits_known: bool = True
+    """How long its ranks wait for others in collectives is measured, and no bound."""
 
     @property
     def marked(self) -> bool:

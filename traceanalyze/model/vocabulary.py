@@ -106,6 +106,17 @@ IDLE_PARTS: dict[str, tuple[Cause, ...]] = {
     "untraced": (Cause.UNTRACED,),
 }
 """Idle time by part; every cause is in one of them."""
+IDLE_GROUPS = {
+    "data_loading": (Cause.DATA_LOADING,),
+    "sync": (Cause.SYNC,),
+    "peer_wait": (Cause.PEER_WAIT,),
+    "allocation": (Cause.DISPATCH_ALLOC,),
+    "dispatch": tuple(cause for cause in DISPATCH if cause != Cause.DISPATCH_ALLOC),
+    "device_gap": (Cause.DEVICE_GAP,),
+    "device_dependency": (Cause.DEVICE_DEPENDENCY,),
+    "untraced": (Cause.UNTRACED,),
+}
+"""Causes of idle time that sentences name as one."""
 HEADLINE = (*BUSY_PARTS, "data_loading", "sync", "dispatch", "idle")
 """The parts a report opens with; `idle` is the rest of the idle time."""
 HOST_PARTS = ("data_loading", "sync", "peer_wait", "api", "host_op", "untraced")

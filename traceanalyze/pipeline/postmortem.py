@@ -15,6 +15,7 @@ from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Tr
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.causes.waiting import cost_of, needs_of
 from traceanalyze.errors import InputError, Phrase, UsageError
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.pipeline.choices import Choices, path_texts
@@ -31,6 +32,8 @@ from traceanalyze.pipeline.memory_files import (
 from traceanalyze.pipeline.recordings import AnalysedRank, analysed_files
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
 from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_report, side_by_side
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.results import Cluster
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.contents.postmortem import JobParts, build_postmortem
@@ -58,7 +61,8 @@ def recording_part(found: SideBySide) -> RecordingPart:
         part = _rank(one, found.outcomes[0], 0, None)
         # What a single rank saves, the run gains.
         alone = replace(part, own=part.step_time)
-        return RecordingPart((alone,), whole=whole)
+        # Some profiles tell how long a rank waited for others that were not recorded.
+        return RecordingPart((alone,), whole=whole, waits_known=_known(compare_ranks([one.summary])))
     own, needs = cluster.own_time, needs_of(cluster)
     full = whole_recordings([one.analysis for one in found.ranks])
     ranks = tuple(
@@ -75,7 +79,13 @@ def recording_part(found: SideBySide) -> RecordingPart:
         tuple(cost_of(one, cluster) for one in about),
         None if common is None else CommonSteps(step_labels(cluster.steps), common),
         whole=whole,
+        waits_known=_known(cluster),
     )
+
+
+def _known(cluster: Cluster) -> bool:
+    """Whether it is measured, and no bound, how long ranks wait for others in collectives."""
+    return not isinstance(cluster.exposed_waits, NotMeasured) and not cluster.exposed_waits.bound
 
 
 def _rank(one: AnalysedRank, outcome: Outcome, index: int, own: int | None) -> RankPart:

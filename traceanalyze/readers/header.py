@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from traceanalyze.errors import Lost
 from traceanalyze.model.trace import Device, Trace
 from traceanalyze.readers.scan.result import Field, Kind, Metadata
 
@@ -38,7 +39,7 @@ def with_header(trace: Trace, members: Mapping[bytes, bytes]) -> Trace:
             try:
                 values[key] = lenient_json(text)
             except ValueError:
-                notes.append(f'header member "{key}" is damaged and was left out')
+                notes.append(Lost('header member "{key}" is damaged and was left out', key))
     distributed = json_object(values.get("distributedInfo"))
     versions = {name: values[key] for key, name in _VERSIONS.items() if key in values}
     versions |= {"nccl": distributed["nccl_version"]} if "nccl_version" in distributed else {}

@@ -12,12 +12,15 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope
+from traceanalyze.rules.owners import unexplained
 from traceanalyze.rules.ranking import by_its_rule, ranked
-from traceanalyze.rules.registry import chosen, every_rule
+from traceanalyze.rules.registry import chosen, every_rule, own_rules
 from traceanalyze.rules.rule import Options, Rule
 
 MOST = 64
 """Stretches whose lines are looked up, longest first: names of lines are found one by one."""
+MOST_RULES = 0.5
+"""Part of the tool's rules that must run before what they leave unexplained is worth a word."""
 
 
 def located(one: Finding, facts: Facts) -> Finding:
@@ -90,7 +93,10 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
             else:
                 found.append(replace(by_its_rule(each, rule), scope=_scope(each, facts)))
     kept = ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules})
-    return Outcome(tuple(located(one, facts) for one in kept), tuple(not_applicable))
+    # Of a few chosen rules nobody expects that they explain everything.
+    asked = len(wanted.rules) >= MOST_RULES * len(own_rules())
+    open_parts = unexplained(facts, kept) if asked else ()
+    return Outcome(tuple(located(one, facts) for one in kept), tuple(not_applicable), unexplained=open_parts)
 
 
 def _scope(each: Finding, facts: Facts) -> Scope:

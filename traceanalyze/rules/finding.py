@@ -171,6 +171,17 @@ def merged(spans: NDArray[np.int64]) -> Intervals:
     return merge(spans[:, 0], spans[:, 1])
 
 
+class Unexplained(NamedTuple):
+    """A large part of the step that no finding explains (definitions §18)."""
+
+    part: str
+    """communication, memory_ops, idle, or a key of `IDLE_GROUPS`."""
+    share: float
+    """Of the step, what nothing accounts for."""
+    why: str
+    """What is said of it: the part, with `_python` where Python functions were recorded."""
+
+
 class Outcome(NamedTuple):
     """What the rules say about one rank."""
 
@@ -180,3 +191,5 @@ class Outcome(NamedTuple):
     """Rules that could not be applied, by id."""
     together: tuple[int, int, int] | None = None
     """Low, saving and high of one replay without the causes of all findings, ns a step; None where there was none."""
+    unexplained: tuple[Unexplained, ...] = ()
+    """Large parts of the step that none of them explains, largest first."""

@@ -15,6 +15,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.ascend import ascend_checks
 from traceanalyze.analyses.results import Check
 from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.errors import Lost
 from traceanalyze.model.classifier import classifier_of_range
 from traceanalyze.model.classify import is_data_loading
 from traceanalyze.model.columns import distinct, occurs
@@ -120,7 +121,8 @@ def plugin_checks(context: Context) -> Iterator[Check]:
             yield Check("Q08", Level.INFO, _SAY["plugin_ranges"], (("plugin", one.plugin), ("count", host)))
 
 
-_MALFORMED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
+SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
+"""Why events could not be read."""
 
 
 def quality(context: Context) -> tuple[Check, ...]:
@@ -154,16 +156,17 @@ def _reading(context: Context) -> Iterator[Check]:
     if trailing:
         yield Check("Q01", Level.INFO, _SAY["trailing"], (("bytes", trailing),))
     for note in read.notes:
-        yield Check("Q01", Level.INFO, _SAY["note"], (("text", note),))
+        level = Level.WARN if isinstance(note, Lost) else Level.INFO
+        yield Check("Q01", level, _SAY["note"], (("text", note),))
 
 
 def _repairs(context: Context) -> Iterator[Check]:
     counts = context.trace.read.counts
-    for reason in _MALFORMED:
+    for reason in SKIPPED:
         if counts.get(reason, 0):
             yield Check("Q02", Level.WARN, _SAY[f"skipped_{reason}"], (("count", counts[reason]), *_place(context)))
     if counts.get("bad_value", 0):
-        yield Check("Q02", Level.INFO, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
+        yield Check("Q02", Level.WARN, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
     device = context.device
     if len(device.impossible):
         at = int(context.trace.events.ts[device.impossible].min())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import Phrase
+from traceanalyze.errors import Lost, Phrase
 from traceanalyze.model.collectives import VendorCollective, VendorCollectives, VendorLink, collective_type
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import Profile
@@ -127,7 +127,7 @@ def _object_of(path: Path | None, notes: list[str]) -> dict[str, Any]:
     except (OSError, ValueError):
         found = None
     if not isinstance(found, dict):
-        notes.append(Phrase("{name} cannot be read and was left out", path.name))
+        notes.append(Lost("{name} cannot be read and was left out", path.name))
         return {}
     return found
 
@@ -185,7 +185,7 @@ def vendor_collectives(
     sums = _links(pairs, about, lost, matrix)
     for table, count in lost.items():
         if count:
-            notes.append(Phrase("{name}: {count:,} row(s) without a readable size or time were left out", table, count))
+            notes.append(Lost("{name}: {count:,} row(s) without a readable size or time were left out", table, count))
     return VendorCollectives(times, found, matrix, sums) if found or sums else None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import InputError, Phrase
+from traceanalyze.errors import InputError, Lost, Phrase
 from traceanalyze.model.trace import Device, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import db_host
 from traceanalyze.readers.ascend.analysis_db import communication_tables, step_times
@@ -141,7 +141,7 @@ def _check_tables(path: Path, database: Database) -> None:
 
 def _missing(database: Database) -> list[str]:
     lost = ", ".join(f"{table} ({what})" for table, what in _TABLES.items() if table not in database.tables)
-    return [Phrase("not in the database, because nothing was recorded or it was lost: {tables}", lost)] if lost else []
+    return [Lost("not in the database, because nothing was recorded or it was lost: {tables}", lost)] if lost else []
 
 
 def _with_rank(about: About, database: Database) -> About:

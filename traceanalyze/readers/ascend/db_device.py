@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import Phrase
+from traceanalyze.errors import Lost, Phrase
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
 from traceanalyze.readers.ascend.db_file import Columns, select
 from traceanalyze.readers.ascend.db_rows import Reading, block, known, selected, timed
@@ -55,7 +55,7 @@ def device_tasks(reading: Reading) -> tuple[Columns, list[Block]]:
     lost = len(compute["name"]) - len(np.unique(at[at >= 0]))
     if lost:
         reading.notes.append(
-            Phrase("{count:,} rows of COMPUTE_TASK_INFO have no task with times and were left out", lost)
+            Lost("{count:,} rows of COMPUTE_TASK_INFO have no task with times and were left out", lost)
         )
     kind = strings.names(table["taskType"])
     name = np.where(at >= 0, strings.names(values_at(compute["name"], at, ABSENT)), kind).astype(np.int32)
@@ -211,7 +211,7 @@ def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns
     at = index_of(tasks["globalTaskId"], table["globalTaskId"])
     if (at < 0).any():
         reading.notes.append(
-            Phrase("{count:,} parts of collectives have no task with times and were left out", int((at < 0).sum()))
+            Lost("{count:,} parts of collectives have no task with times and were left out", int((at < 0).sum()))
         )
     table, at = select(table, at >= 0), at[at >= 0]
     table |= {name: tasks[name][at] for name in ("startNs", "endNs", "deviceId", "connectionId", "streamId")}

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import Phrase
+from traceanalyze.errors import Lost, Phrase
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Device, Events, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import shared
@@ -70,7 +70,7 @@ def _read(profile: Profile, name: str, read: Callable[[Path], _T | None], notes:
     try:
         return read(path)
     except OSError as error:
-        notes.append(Phrase("{name} cannot be read ({reason}) and was left out", name, error.strerror or error))
+        notes.append(Lost("{name} cannot be read ({reason}) and was left out", name, error.strerror or error))
         return None
 
 
@@ -92,7 +92,7 @@ def _missing(profile: Profile, kernels: Table | None) -> Iterator[Phrase]:
     if profile.output is not None and not details:
         yield Phrase("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels")
     if kernels is not None and kernels.short:
-        yield Phrase("kernel_details.csv: {count:,} rows are cut off and were left out", kernels.short)
+        yield Lost("kernel_details.csv: {count:,} rows are cut off and were left out", kernels.short)
     if kernels is not None and kernels.rows and (kernels.times("start") == ABSENT).any():
         yield Phrase(
             "kernel_details.csv: some start times are no exact numbers (was it saved by a spreadsheet?): "

@@ -11,6 +11,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Detail, Mode
+from traceanalyze.report.contents.unexplained import not_explained
 from traceanalyze.report.contents.verdict import verdict
 from traceanalyze.report.model import RankReport, Report, Said, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
@@ -50,7 +51,7 @@ def build_report(
     verdict_only = scope.detail == Detail.QUIET
     found, shown = outcomes or [None] * len(analyses), places or [{}] * len(analyses)
     reports = tuple(
-        _rank_report(*each, f"?{at}", verdict_only=verdict_only)
+        _rank_report(*each, f"?{at}", across, verdict_only=verdict_only)
         for at, each in enumerate(zip(analyses, found, shown, strict=True))
     )
     lead, sentences, summary, told = 0, reports[0].verdict, tuple[Table, ...](), tuple[Said, ...]()
@@ -88,9 +89,11 @@ def _rank_report(
     outcome: Outcome | None,
     places: Mapping[FindingKey, Place],
     name: str,
+    across: Outcome | None,
     *,
     verdict_only: bool,
 ) -> RankReport:
+    open_parts = not_explained(outcome, across)
     window = window_of(analysis.steps)
     report = RankReport(
         rank=analysis.trace.origin.rank,
@@ -98,10 +101,11 @@ def _rank_report(
         mode=analysis.mode,
         resolution_ns=analysis.trace.resolution_ns,
         headline=_headline(analysis, window),
-        verdict=verdict(analysis),
+        verdict=(*verdict(analysis), *open_parts),
         tables=(),
         checks=(),
         hints=(),
+        open_parts=open_parts,
     )
     if verdict_only:
         return report

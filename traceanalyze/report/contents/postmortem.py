@@ -27,9 +27,10 @@ from traceanalyze.report.contents.causes import (
 from traceanalyze.report.contents.recordings import change, recordings_table, unjudged_table
 from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.contents.starting import start_left_out
+from traceanalyze.report.contents.unexplained import lost_data, unjudged
 from traceanalyze.report.contents.words import Said, Setting
 from traceanalyze.report.model import RankReport, Report, remark
-from traceanalyze.rules.finding import Severity
+from traceanalyze.rules.finding import Confidence, Severity
 
 _SAY = sentences(
     files_lost="{count} file(s) could not be used: see the table of files (console: -v).",
@@ -62,6 +63,16 @@ _SAY = sentences(
     will_run_out_rank="The run is about to run out of memory on rank {rank}.",
     healthy="No problem was found that costs 1 % of the step ({step}) or more.",
     healthy_trace="No problem was found that costs 1 % of the time ({step}) or more.",
+    healthy_open=(
+        "No rule found a cause that costs 1 % of the step ({step}) or more, but {share} of it could not be judged: "
+        "{part}."
+    ),
+    healthy_trace_open=(
+        "No rule found a cause that costs 1 % of the time ({step}) or more, but {share} of it could not be judged: "
+        "{part}."
+    ),
+    limited_likely="That this is the cause is likely, not proven.",
+    limited_uncertain="That this is the cause is uncertain.",
     healthy_hint="Perhaps worth a try: {finding} ({gain}).",
     healthy_unjudged=(
         '{count} of {rules} rules could not be judged: see "What could not be judged, and what would show it".'
@@ -237,7 +248,8 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     deciding = report.ranks[rank]
     limits = [one for one in found.causes if worth_telling(one) and one.part_of is None]
     if not limits:
-        return (*memory, *_healthy(found, deciding), *report.about_ranks, *change(found))
+        doubt = unjudged(report.analyses[rank], waits_known=found.recordings[recording].waits_known)
+        return (*memory, *_healthy(found, deciding, doubt), *report.about_ranks, *change(found))
     others = [
         Message(
             _SAY["limits_then" if place else "limits_next"],
@@ -245,7 +257,8 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
         )
         for place, one in enumerate(limits[1 : NAMED + 1])
     ]
-    about = *report.about_ranks, *start_left_out(report.analyses[rank])
+    analysis = report.analyses[rank]
+    about = *report.about_ranks, *deciding.open_parts, *start_left_out(analysis), *lost_data(analysis)
     return (*memory, *_limited(limits[0], found, job, first=not memory), *others, *about, *change(found))
 
 
@@ -266,6 +279,7 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
     extent = _extent(one, len(recording.ranks))
     ranks = ("ranks", Kind.TEXT, on_ranks(one.ranks) or ""), ("count", Kind.COUNT, len(recording.ranks))
     yield Message(_SAY[f"limited_{extent}"], (("finding", Kind.TERM, title(one)), *ranks))
+    yield from _sure(one)
     costs = (
         ("gain", Kind.DURATION, one.worth),
         ("step", Kind.DURATION, recording.step_time),
@@ -292,6 +306,13 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
         yield Message(_SAY["do_first" if first else "do_next"], (("text", Kind.TERM, f"do_{todo}.{job.platform}"),))
 
 
+def _sure(one: Cause) -> Iterator[Message]:
+    """How safely it is the cause, where that is not certain."""
+    sure = Confidence.HIGH if one.finding is None else one.finding.confidence
+    if sure != Confidence.HIGH:
+        yield Message(_SAY["limited_likely" if sure == Confidence.MEDIUM else "limited_uncertain"])
+
+
 def _extent(one: Cause, ranks: int) -> str:
     if ranks < 2:
         return "alone"
@@ -316,7 +337,7 @@ def _since(onset: Onset, *, several: bool) -> Iterator[Message]:
         yield Message(_SAY[f"told_since_{onset.kind}{place}"], values)
 
 
-def _healthy(found: Postmortem, deciding: RankReport) -> Iterator[Message]:
+def _healthy(found: Postmortem, deciding: RankReport, doubt: tuple[str, float] | None) -> Iterator[Message]:
     """That nothing was found, no more than that, and what the step was spent on."""
     if deciding.mode == Mode.EMPTY:
         yield from deciding.verdict
@@ -324,7 +345,12 @@ def _healthy(found: Postmortem, deciding: RankReport) -> Iterator[Message]:
     if deciding.mode != Mode.HOST_ONLY:
         recording = found.recordings[(found.decider or (0, 0))[0]]
         time = (("step", Kind.DURATION, recording.step_time),)
-        yield Message(_SAY["healthy" if recording.marked else "healthy_trace"], time)
+        key = "healthy" if recording.marked else "healthy_trace"
+        if doubt is None:
+            yield Message(_SAY[key], time)
+        else:
+            part, share = doubt
+            yield Message(_SAY[f"{key}_open"], (*time, ("part", Kind.TERM, part), ("share", Kind.SHARE, share)))
     yield from deciding.verdict
     hint = next((one for one in found.causes if one.gain and one.part_of is None), None)
     if hint is not None:

@@ -13,7 +13,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import host_parts
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
-from traceanalyze.model.vocabulary import BUSY_PARTS, DISPATCH, Cause
+from traceanalyze.model.vocabulary import BUSY_PARTS, IDLE_GROUPS
 
 _SAY = sentences(
     start_step=(
@@ -25,17 +25,6 @@ _SAY = sentences(
         "({part}: {excess} more)."
     ),
 )
-IDLE_GROUPS = {
-    "data_loading": (Cause.DATA_LOADING,),
-    "sync": (Cause.SYNC,),
-    "peer_wait": (Cause.PEER_WAIT,),
-    "allocation": (Cause.DISPATCH_ALLOC,),
-    "dispatch": tuple(cause for cause in DISPATCH if cause != Cause.DISPATCH_ALLOC),
-    "device_gap": (Cause.DEVICE_GAP,),
-    "device_dependency": (Cause.DEVICE_DEPENDENCY,),
-    "untraced": (Cause.UNTRACED,),
-}
-"""Causes of idle time that sentences name as one."""
 
 
 def start_left_out(analysis: RankAnalysis) -> tuple[Message, ...]:

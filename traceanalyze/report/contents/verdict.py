@@ -12,8 +12,9 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps, Window, median, step_labels, window_of
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
-from traceanalyze.model.vocabulary import Mode
-from traceanalyze.report.contents.starting import IDLE_GROUPS, start_left_out
+from traceanalyze.model.vocabulary import IDLE_GROUPS, Mode
+from traceanalyze.report.contents.starting import start_left_out
+from traceanalyze.report.contents.unexplained import lost_data
 
 _SPAN = "From first to last device event {time}"
 _SAY = sentences(
@@ -63,7 +64,7 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
             _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window),
             *_sync_cost(analysis.tables["sync_points"], analysis.steps),
         )
-    return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *_cut(analysis))
+    return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *_cut(analysis), *lost_data(analysis))
 
 
 def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window: Window) -> Message:

@@ -1,0 +1,88 @@
+"""Large parts of the step have a finding, or the verdict says that they have none; lost data is told beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+import traceanalyze
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.errors import Lost
+from traceanalyze.report.contents.unexplained import not_explained
+from traceanalyze.rules.finding import Finding, Outcome, Severity, Unexplained
+
+MS = 1_000
+
+
+def exposed(share):
+    """Three steps of 100 ms: an all-reduce of `share` of them with nothing beside it, then compute."""
+    trace = TraceBuilder()
+    for number in range(3):
+        at = 100 * MS * number
+        length = round(100 * share) * MS
+        trace.step(number, at, 100 * MS)
+        trace.launch(at + 10, 5, at + 20, length - 20, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL", stream=20)
+        trace.launch(at + 20, 5, at + length, 100 * MS - length, name="work")
+    return trace
+
+
+def told(report):
+    return {message.key: {name: value for name, _, value in message.values} for message in report.verdict}
+
+
+@pytest.mark.parametrize(
+    ("share", "ignore", "said"), [(0.4, (), False), (0.4, ("COM",), True), (0.19, ("COM",), False)]
+)
+def test_a_fifth_of_the_step_without_a_finding_is_told(tmp_path, share, ignore, said):
+    exposed(share).write(tmp_path / "trace.json")
+    for command in (traceanalyze.analyze, traceanalyze.postmortem):
+        found = told(command(tmp_path / "trace.json", ignore=ignore))
+        assert ("not_explained_communication" in found) == said
+        if said:
+            assert found["not_explained_communication"]["share"] == pytest.approx(share, abs=0.001)
+
+
+def test_of_a_few_chosen_rules_nobody_expects_that_they_explain_everything(tmp_path):
+    exposed(0.4).write(tmp_path / "trace.json")
+    assert "not_explained_communication" not in told(traceanalyze.analyze(tmp_path / "trace.json", select=["DAT"]))
+
+
+def test_nothing_is_said_to_be_found_not_where_a_part_is_only_a_bound(tmp_path):
+    """Of 10 % in collectives nobody knows how much is waiting: other ranks were not recorded."""
+    for share, key in ((0.1, "healthy_open"), (0.04, "healthy")):
+        exposed(share).write(tmp_path / "trace.json")
+        found = told(traceanalyze.postmortem(tmp_path / "trace.json", ignore=("COM",)))
+        assert key in found
+        assert ("healthy" in found) == (key == "healthy")
+    assert "part" not in found["healthy"]
+
+
+def test_a_finding_about_the_ranks_explains_waiting():
+    open_part = Outcome(unexplained=(Unexplained("communication", 0.4, "communication"),))
+    late = Finding(rule="RNK101", severity=Severity.MEDIUM)
+    assert [one.key for one in not_explained(open_part)] == ["not_explained_communication"]
+    assert not_explained(open_part, Outcome((late,))) == ()
+    assert not_explained(None) == ()
+
+
+def test_events_that_could_not_be_read_are_told_beside_the_verdict(tmp_path):
+    trace = exposed(0.1)
+    trace.write(tmp_path / "trace.json")
+    text = (tmp_path / "trace.json").read_text()
+    at = text.index('"traceEvents"')
+    at = text.index("[", at) + 1
+    (tmp_path / "trace.json").write_text(text[:at] + '{"ph": "X", "name": "lost", "ts": 5},' + text[at:])
+    report = traceanalyze.analyze(tmp_path / "trace.json")
+    assert told(report)["lost_events"]["count"] == 1
+
+
+def test_remarks_on_lost_data_are_warnings_and_others_notes(tmp_path):
+    assert isinstance(Lost("{name} cannot be read and was left out", "x"), str)
+    exposed(0.1).write(tmp_path / "trace.json")
+    text = (tmp_path / "trace.json").read_text()
+    (tmp_path / "trace.json").write_text('{"distributedInfo": {"rank": tru, "world_size": 2}, ' + text.lstrip()[1:])
+    report = traceanalyze.analyze(tmp_path / "trace.json")
+    analysis = report.analyses[0]
+    assert isinstance(analysis, RankAnalysis)
+    assert [(one.id, one.level.name) for one in analysis.checks if one.message == "note"] == [("Q01", "WARN")]
+    assert "lost_data" in told(report)

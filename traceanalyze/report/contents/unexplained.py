@@ -1,0 +1,108 @@
+"""What a verdict says of large parts of the step that no finding explains, and of files that lost data."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.quality.quality import SKIPPED
+from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.window import window_of
+from traceanalyze.errors import Lost
+from traceanalyze.model.table import Kind, Message, sentences
+from traceanalyze.rules.finding import Outcome, Severity, Unexplained
+
+_SAY = sentences(
+    not_explained_communication=(
+        "{share} of the time is not explained: communication that nothing hides; whether it moves data or waits for "
+        "other ranks shows only beside their recordings."
+    ),
+    not_explained_memory_ops=(
+        "{share} of the time is not explained: copies and fills that nothing hides, in no pattern that a rule knows."
+    ),
+    not_explained_data_loading=(
+        "{share} of the time is not explained: the host waits for data; what its loader does then was not recorded."
+    ),
+    not_explained_sync=(
+        "{share} of the time is not explained: the device waits for new work after sync points, none of which stands "
+        "out."
+    ),
+    not_explained_peer_wait=(
+        "{share} of the time is not explained: the host waits for other processes, which were not recorded with it."
+    ),
+    not_explained_allocation=(
+        "{share} of the time is not explained: the host allocates device memory; for what, profile_memory=True tells."
+    ),
+    not_explained_dispatch=(
+        "{share} of the time is not explained: the host prepares and launches work; for which lines, with_stack=True "
+        "tells."
+    ),
+    not_explained_dispatch_python=(
+        "{share} of the time is not explained: the host prepares and launches work, and no operator or line stands out."
+    ),
+    not_explained_device_gap=(
+        "{share} of the time is not explained: the device switches from kernel to kernel; what it does then is not "
+        "recorded."
+    ),
+    not_explained_device_dependency=(
+        "{share} of the time is not explained: work was queued but held back; the recording does not show by what."
+    ),
+    not_explained_untraced=(
+        "{share} of the time is not explained: the host does something that the trace does not show; with_stack=True "
+        "tells what."
+    ),
+    not_explained_untraced_python=(
+        "{share} of the time is not explained: the host does something outside of recorded Python functions and "
+        "operators."
+    ),
+    not_explained_idle=(
+        "{share} of the time is not explained: the device is idle, and why is not measured in this recording."
+    ),
+    lost_events="Numbers may be too small: {count} event(s) of the file could not be read.",
+    lost_data="Data of the recording was lost, so numbers may be too small: {text}.",
+)
+JUDGED = 0.05
+"""Part of the step from which one that is only a bound keeps a report from saying that nothing was found."""
+_RANK_RULES = "RNK"
+_BY_OTHERS = {"communication", "peer_wait"}
+"""Parts that findings about the ranks side by side explain."""
+
+
+def not_explained(outcome: Outcome | None, across: Outcome | None = None) -> tuple[Message, ...]:
+    """A sentence a part that nothing explains; `across` is what the rules say about the ranks side by side."""
+    ranks = across is not None and any(
+        one.rule.startswith(_RANK_RULES) and (one.severity or Severity.INFO) >= Severity.MEDIUM
+        for one in across.findings
+    )
+    parts: tuple[Unexplained, ...] = () if outcome is None else outcome.unexplained
+    return tuple(
+        Message(_SAY[f"not_explained_{one.why}"], (("share", Kind.SHARE, one.share),))
+        for one in parts
+        if not (ranks and one.part in _BY_OTHERS)
+    )
+
+
+def unjudged(analysis: RankAnalysis, *, waits_known: bool) -> tuple[str, float] | None:
+    """Term and share of the largest part of 5 % or more of the step that is a bound or not measured; None without one.
+
+    `waits_known`: how much of the communication is waiting for other ranks is measured.
+    """
+    window, parts = window_of(analysis.steps), analysis.partitions
+    if not parts or not isinstance(analysis.idle, IdleCauses):
+        return None
+    found = {}
+    if not waits_known:
+        found["exposed_communication"] = window.share(window.sum(parts[0].comm_exposed))
+    if analysis.idle.missing:
+        found["idle_sum"] = window.share(window.sum(parts[0].idle))
+    largest = max(found.items(), key=itemgetter(1), default=None)
+    return largest if largest is not None and largest[1] >= JUDGED else None
+
+
+def lost_data(analysis: RankAnalysis) -> tuple[Message, ...]:
+    """A sentence when something is missing in the file that numbers would count; a file cut short has its own."""
+    read = analysis.trace.read
+    count = sum(read.counts.get(reason, 0) for reason in SKIPPED)
+    skipped = (Message(_SAY["lost_events"], (("count", Kind.COUNT, count),)),) if count else ()
+    notes = [note for note in read.notes if isinstance(note, Lost)]
+    return (*skipped, *(Message(_SAY["lost_data"], (("text", Kind.TEXT, note),)) for note in notes[:1]))

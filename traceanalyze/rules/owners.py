@@ -1,0 +1,78 @@
+"""Which large parts of a step no finding explains (definitions §18: every large part of the step has an owner)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from traceanalyze.analyses.host.frames import user_frames
+from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.model import intervals
+from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
+from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.finding import Finding, Severity, Unexplained, merged
+
+LARGE = 0.2
+"""Part of the step from which a class of work or cause of idle time must be explained (definitions §18)."""
+EXPLAINED = 0.5
+"""Part of it that findings must account for to be its owners; own: most of it."""
+_DRAWS: Mapping[str, tuple[str, ...]] = {
+    "communication": ("comm_exposed",),
+    "memory_ops": ("mem_exposed",),
+    "data_loading": ("idle.data_loading",),
+    "sync": ("idle.sync",),
+    "allocation": ("idle.dispatch",),
+    "dispatch": ("idle.dispatch", "idle.host_op"),
+    "device_gap": ("idle.device_side",),
+    "device_dependency": ("idle.device_side",),
+    "untraced": ("idle.untraced",),
+}
+"""Classes of time that findings about a part draw from (`Finding.draws`)."""
+_OF_HOST = {"dispatch", "untraced"}
+"""Parts that Python functions would explain further."""
+
+
+def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained, ...]:
+    """Parts of at least a fifth of the step without a finding of at least medium severity, or one-off, largest first.
+
+    Compute is the program's own work and needs no owner. A finding accounts for a part with the time that it is tied
+    to, else with the cost of the class that it draws from.
+    """
+    if not facts.analysis.partitions or not facts.step_time:
+        return ()
+    owners = [one for one in findings if one.once or (one.severity or Severity.INFO) >= Severity.MEDIUM]
+    found = []
+    for part, spans in _parts(facts):
+        time = facts.mean(intervals.total(spans))
+        if time < LARGE * facts.step_time:
+            continue
+        left = max(0, time - _accounted(facts, part, spans, owners))
+        if left > (1 - EXPLAINED) * time:
+            python = part in _OF_HOST and facts.context.once(user_frames).recorded
+            found.append(Unexplained(part, left / facts.step_time, f"{part}_python" if python else part))
+    return tuple(sorted(found, key=lambda one: -one.share))
+
+
+def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:
+    """Exclusive parts of the windows but compute, as sets; idle time whose causes are not measured is one part."""
+    compute, sent, moved = (facts.busy(each) for each in (DeviceClass.COMPUTE, DeviceClass.COMM, DeviceClass.MEM))
+    yield "communication", intervals.intersect(intervals.subtract(sent, compute), facts.windows)
+    yield "memory_ops", intervals.intersect(intervals.subtract(moved, intervals.union(compute, sent)), facts.windows)
+    idle = facts.analysis.idle
+    if not isinstance(idle, IdleCauses) or idle.missing:
+        yield "idle", facts.clip(facts.idle())
+        return
+    for part, causes in IDLE_GROUPS.items():
+        yield part, merged(facts.idle(*causes))
+
+
+def _accounted(facts: Facts, part: str, spans: Intervals, owners: Sequence[Finding]) -> int:
+    """What findings account for of a part, ns a step."""
+    tied = [one.intervals for one in owners if one.intervals is not None and len(one.intervals)]
+    within = (
+        intervals.intersect(spans, merged(np.concatenate(tied))) if tied else Intervals(*np.zeros((2, 0), np.int64))
+    )
+    named = [one for one in owners if one.draws.startswith(_DRAWS.get(part, ("idle",)))]
+    return max(facts.mean(intervals.total(within)), sum(max(one.cost or 0, one.saving or 0) for one in named))
