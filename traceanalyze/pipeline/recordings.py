@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.analyses.memory.in_trace import InTrace
     from traceanalyze.ranks.results import RankSummary
+    from traceanalyze.replay.program import Program
 
 
 Allocators: TypeAlias = "Mapping[str, Mapping[int | None, AllocatorAnalysis]]"
@@ -65,6 +66,8 @@ def _longest(one: Finding) -> tuple[int, int] | None:
 
 
 NO_SNAPSHOTS: Allocators = MappingProxyType({})
+MOST_TOGETHER = 16
+"""Recordings up to which the ranks run again together: of each some tens of bytes an event are kept."""
 _PACKED = 8
 """Text is about so many times as large as a compressed file of it."""
 
@@ -82,6 +85,8 @@ class AnalysedRank(NamedTuple):
     """Where the moments of the rank's snapshot lie in the trace; None without a snapshot."""
     costs: Mapping[FindingKey, NDArray[np.int64]] = {}
     """What findings of `outcome` take in each step, by their places."""
+    program: Program | None = None
+    """What a replay of the ranks together needs; None where there is none to come."""
 
     @property
     def summary(self) -> RankSummary:
@@ -108,12 +113,13 @@ def analysed_rank(
     *,
     detail: Detail = Detail.VERBOSE,
     alone: bool = False,
+    together: bool = True,
 ) -> AnalysedRank:
     """A rank's analyses, and what is derived while the tables behind them are still there.
 
     `allocator` is what a snapshot of the same rank tells, for the rules that need one. Unless everything is wanted in
     `detail`, what only full reports, pictures and post-mortems need is left out, and of a rank that is `alone` what
-    others are compared by.
+    others are compared by; unless ranks run again `together`, what a replay of them needs.
     """
     # Imported here: a verdict needs none of these.
     from traceanalyze.rules.evaluate import evaluate
@@ -137,9 +143,9 @@ def analysed_rank(
     # Imported here: a short page on one recording does without.
     from traceanalyze.ranks.summary import summarize
 
-    compared = summarize(context, analysis)
+    compared, again = summarize(context, analysis), _program(context, analysis) if together and not alone else None
     if short:
-        return AnalysedRank(analysis, outcome, compared, in_trace=placed)
+        return AnalysedRank(analysis, outcome, compared, in_trace=placed, program=again)
     from traceanalyze.causes.results import costs_of
 
     return AnalysedRank(
@@ -149,7 +155,17 @@ def analysed_rank(
         places=places_of(context, outcome),
         in_trace=placed,
         costs=costs_of(outcome.findings, facts),
+        program=again,
     )
+
+
+def _program(context: Context, analysis: RankAnalysis) -> Program | None:
+    """What a replay of the ranks together needs of one; None where nothing tells when its device was given work."""
+    if not context.devices or not len(context.calls) or not len(analysis.steps) or context.doubt is not None:
+        return None
+    from traceanalyze.replay.program import program
+
+    return context.once(program)
 
 
 def rank_verdict(trace: Trace, options: Options, *, alone: bool) -> AnalysedRank:
@@ -186,7 +202,7 @@ def analysed_files(
     """
     selection = expand(paths, required=required)
     sources = selection.sources
-    analyse = _analysis_of(choices, alone=len(sources) == 1)
+    analyse = _analysis_of(choices, alone=len(sources) == 1, together=len(sources) <= MOST_TOGETHER)
     sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in sources]
     workers = workers_for(sizes) if parallel else 1
 
@@ -195,7 +211,10 @@ def analysed_files(
             for source in sources:
                 yield _attempt(source, analyse, progress, allocators, lenient=not required)
             return
-        jobs = [_Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required) for one in sources]
+        few = len(sources) <= MOST_TOGETHER
+        jobs = [
+            _Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required, few) for one in sources
+        ]
         for source, (one, faults) in zip(sources, map_ranks(_elsewhere, jobs, workers), strict=True):
             if progress is not None:
                 progress(source.name, source.size or 0, source.size)
@@ -232,23 +251,28 @@ class _Job(NamedTuple):
     allocators: dict[str, dict[int | None, AllocatorAnalysis]]
     """Its own: what another process must be sent."""
     lenient: bool
+    together: bool
 
 
 def _elsewhere(job: _Job) -> tuple[AnalysedRank | InputError, tuple[plugins.Fault, ...]]:
     """What became of it, and plug-ins that failed in the process that did it."""
-    analyse = _analysis_of(job.choices, alone=False)
+    analyse = _analysis_of(job.choices, alone=False, together=job.together)
     return _attempt(job.source, analyse, None, job.allocators, lenient=job.lenient), plugins.faults()
 
 
 _Analyse = Callable[[Trace, "AllocatorAnalysis | None"], AnalysedRank]
 
 
-def _analysis_of(choices: Choices, *, alone: bool, agreed: frozenset[StepKey] | None = None) -> _Analyse:
+def _analysis_of(
+    choices: Choices, *, alone: bool, agreed: frozenset[StepKey] | None = None, together: bool = True
+) -> _Analyse:
     """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
     options, rules = choices.options()._replace(agreed=agreed), choices.rules()
     if choices.detail == Detail.QUIET:
         return lambda trace, _: rank_verdict(trace, options, alone=alone)
-    return lambda trace, allocator: analysed_rank(trace, options, rules, allocator, detail=choices.detail, alone=alone)
+    return lambda trace, allocator: analysed_rank(
+        trace, options, rules, allocator, detail=choices.detail, alone=alone, together=together
+    )
 
 
 def _attempt(

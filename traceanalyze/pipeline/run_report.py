@@ -21,6 +21,7 @@ from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
+    from traceanalyze.replay.ranks import Joint
 
 
 class SideBySide(NamedTuple):
@@ -49,7 +50,18 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
     from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtract_waiting
 
     beside = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
-    return SideBySide(tuple(ranks), tuple(beside), cluster, evaluate_run(cluster, rules))
+    return SideBySide(tuple(ranks), tuple(beside), cluster, evaluate_run(cluster, rules, _joint(ranks, cluster)))
+
+
+def _joint(ranks: Sequence[AnalysedRank], cluster: Cluster) -> Joint | None:
+    """The ranks in one replay; None where that of some is not known, or they meet nowhere."""
+    programs = [one.program for one in ranks if one.program is not None]
+    if len(programs) < len(ranks) or not cluster.steps:
+        return None
+    from traceanalyze.replay.ranks import joint
+
+    run = joint(programs, cluster)
+    return run if len(run.meetings.number) else None
 
 
 def run_report(run: Run, found: SideBySide, scope: Scope | None = None) -> Report:

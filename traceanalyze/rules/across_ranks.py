@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster, RankSummary
+from traceanalyze.replay.ranks import Joint, gain_of
 from traceanalyze.rules.common.communication import LAST_BUCKET
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
@@ -18,6 +19,10 @@ from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
 
 RANKS = "R"
+WITHIN, WITHIN_STEP = 0.12, 0.004
+"""As rules/pricing.py."""
+WAITING = "comm_exposed"
+"""What ranks lose by waiting is part of this class."""
 
 
 class RunStep(NamedTuple):
@@ -47,12 +52,17 @@ def drop_rank_rules(outcome: Outcome) -> Outcome:
     return outcome._replace(not_applicable=tuple(one for one in outcome.not_applicable if one.rule not in ids))
 
 
-def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
+def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Outcome:
     """Findings about the ranks of a run in their order, and the rules that could not be applied.
 
     A straggler and an imbalance may be one cause seen twice: of two findings that save time of one class, the later one
     (by the order of its rule) has only what the other leaves, and is left out where that is less than half, or where
     it is about the same rank.
+
+    Args:
+        cluster: the ranks side by side.
+        wanted: the rules to run.
+        run: the ranks in one replay, where that is possible: what the run gains where a rank is never the last.
     """
     step = RunStep(round(float(cluster.step_time.mean()))) if cluster.steps else RunStep(0)
     alone = all(rank.host_computes for rank in cluster.ranks)
@@ -66,7 +76,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
                 reason = why(each.reason, host_computes=alone)
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug, reason=reason))
                 continue
-            found.append(by_its_rule(each, rule))
+            found.append(_replayed(by_its_rule(each, rule), cluster, run))
     rules = {rule.id: rule for rule, _ in wanted.rules}
     kept = [
         replace(one, severity=step.severity(one.saving) if one.severity is None else one.severity)
@@ -77,6 +87,17 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
     kept = [one for one in kept if rules[one.rule].unless not in told]
     kept = [one for one in kept if one.rule != _IMBALANCE or one.scope.ops not in late]
     return Outcome(tuple(sorted(kept, key=attrgetter("order"))), tuple(not_applicable))
+
+
+def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding:
+    """A finding that others wait for one rank, with what the run gains where that one comes when they do."""
+    late = [at for at, rank in enumerate(cluster.ranks) if rank.rank is not None and rank.rank in one.scope.ranks]
+    if run is None or one.saving is None or one.draws != WAITING or len(late) != 1:
+        return one
+    saving = gain_of(run, {}, late)
+    step = round(float(cluster.step_time.mean()))
+    room = max(round(WITHIN * saving), round(WITHIN_STEP * step))
+    return replace(one, saving=saving, cost=one.explains, low=max(0, saving - room), bound=min(saving + room, step))
 
 
 def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[Finding]:
