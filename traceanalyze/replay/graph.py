@@ -17,6 +17,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.replay.device import DeviceOrder, device_order
 from traceanalyze.replay.host import READY_NS, Lines, Moments, device_waits, lines, moments, own_cost
 from traceanalyze.replay.longest import NEVER, Edges
+from traceanalyze.replay.silences import silences
 
 
 class HostTime(NamedTuple):
@@ -100,6 +101,11 @@ def graph(context: Context) -> Graph:
     own, waited = own_cost(context, waits)
     most[points.returned[waited]] = own
     most[points.batches[1]] = READY_NS
+    quiet = context.once(silences)
+    # Marks inside a wait are passed when it is over: the thread does nothing until then.
+    for track, begin, end in zip(quiet.track.tolist(), quiet.begin.tolist(), quiet.end.tolist(), strict=True):
+        most[(points.track == track) & (points.time > begin) & (points.time <= end)] = 0
+    most[points.silences[0]] = np.iinfo(np.int64).max
     threads = lines(context, points, rank[:count], most)
 
     time = np.concatenate((points.time, device.start))
@@ -116,12 +122,25 @@ def graph(context: Context) -> Graph:
         rank[points.began[launches.call]],
         event[follows.source],
         event[waits.event],
+        event[quiet.event],
     )
-    target = rank[chains.target], event[launches.event], event[follows.event], rank[points.returned[waits.call]]
-    weight = chains.weight, launches.lag, length[follows.source] + follows.lag, length[waits.event] + waits.lag
+    target = (
+        rank[chains.target],
+        event[launches.event],
+        event[follows.event],
+        rank[points.returned[waits.call]],
+        rank[points.silences[1]],
+    )
+    weight = (
+        chains.weight,
+        launches.lag,
+        length[follows.source] + follows.lag,
+        length[waits.event] + waits.lag,
+        quiet.end - device.start[quiet.event],
+    )
     edges, number = _sorted(np.concatenate(source), np.concatenate(target), len(time))
     cuts = np.cumsum([len(each) for each in source])
-    on_host, by_launch, after, until_done = np.split(number, cuts[:-1])
+    on_host, by_launch, after, until_done, until_dry = np.split(number, cuts[:-1])
     weights = np.empty(len(number), np.int64)
     weights[number] = np.concatenate(weight)
 
@@ -138,8 +157,8 @@ def graph(context: Context) -> Graph:
         returns=_returns(points, threads, on_host),
         own_cost=own,
         batches=_batches(points, threads, rank),
-        busy=np.concatenate((after, until_done)),
-        busy_event=np.concatenate((follows.source, waits.event)),
+        busy=np.concatenate((after, until_done, until_dry)),
+        busy_event=np.concatenate((follows.source, waits.event, quiet.event)),
         event=event,
         marks=rank[points.marks],
     )

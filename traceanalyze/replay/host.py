@@ -19,6 +19,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Mode, SyncKind
 from traceanalyze.replay.device import Launches
+from traceanalyze.replay.silences import silences
 
 WORKERS = regex(r"^enumerate\(DataLoader\)#(?!_SingleProcess).*__next__")
 """Ranges in which torch's loader waits for its worker processes."""
@@ -56,6 +57,8 @@ class Moments(NamedTuple):
     """(2, windows) begin and end of each on the host; (2, 0) where the host does not mark them."""
     batches: NDArray[np.int64]
     """(2, n) begin and end of each wait for a batch of the loader's workers."""
+    silences: NDArray[np.int64]
+    """(2, n) begin and end of each wait that no call tells (`replay.silences`)."""
 
 
 class Chains(NamedTuple):
@@ -97,6 +100,7 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     steps, marked = context.all_steps, context.mode != Mode.WHOLE_TRACE and context.step_track >= 0
     marked = marked and (context.markers is None or context.markers.track >= 0)
     windows = len(steps) if marked else 0
+    quiet = context.once(silences)
     count = np.cumsum((len(begin) + len(back), windows, windows, len(rows), len(rows))).tolist()
     fetched = trace.events.ts[rows] + trace.events.dur[rows]
     last = 2 * len(calls) + 2
@@ -107,10 +111,13 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
         (steps.host_end[:windows], np.full(windows, last), np.full(windows, context.step_track)),
         (trace.events.ts[rows], np.zeros(len(rows), np.int64), trace.events.track[rows]),
         (fetched, np.full(len(rows), last), trace.events.track[rows]),
+        (quiet.begin, np.full(len(quiet.begin), last + 1), quiet.track),
+        (quiet.end, np.full(len(quiet.end), -1), quiet.track),
     )
     time, tie, track = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
     marks, batches = (np.arange(count[at], count[at + 2]).reshape(2, -1) for at in (0, 2))
-    return Moments(time, tie, track, began, returned, marks, batches)
+    silent = np.arange(count[4], len(time)).reshape(2, -1)
+    return Moments(time, tie, track, began, returned, marks, batches, silent)
 
 
 def _enqueues(context: Context) -> NDArray[np.int64]:

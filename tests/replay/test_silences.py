@@ -1,0 +1,50 @@
+"""A thread on which nothing happens until the device has run dry waits; on which nothing happens for longer, works."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.builder import TraceBuilder
+from tests.replay.test_replay import NS, of, without
+from traceanalyze.replay.replay import Change, replay
+from traceanalyze.replay.silences import silences
+
+
+def program(goes_on: float) -> TraceBuilder:
+    """A kernel from 20 to 4020 µs, launched at 10; the host launches the next one at `goes_on`."""
+    b = TraceBuilder()
+    b.step(1, 0, goes_on + 20)
+    b.launch(10, 5, 20, 4000)
+    b.launch(goes_on, 5, max(goes_on + 10, 4020), 1000)
+    return b
+
+
+@pytest.mark.parametrize(
+    ("goes_on", "waits"), [(4020, True), (4070, True), (4071, False), (3900, False), (6000, False)]
+)
+def test_a_thread_that_goes_on_when_the_device_is_done_waited(goes_on, waits):
+    assert (len(silences(of(program(goes_on))).event) > 0) == waits
+
+
+def test_a_shorter_kernel_ends_the_wait_sooner():
+    """2 ms less of the kernel: the host goes on 2 ms earlier, and the second kernel with it."""
+    context = of(program(4030))
+    assert replay(context, Change(events=np.array([0]), shorter=np.array([2000 * NS]))).saving == 2000 * NS
+    working = of(program(6000))
+    assert replay(working, Change(events=np.array([0]), shorter=np.array([2000 * NS]))).saving == 0
+
+
+def test_a_stretch_below_a_millisecond_is_python():
+    b = TraceBuilder()
+    b.step(1, 0, 3000)
+    b.launch(10, 5, 20, 900)
+    b.launch(930, 5, 940, 1000)
+    assert len(silences(of(b)).event) == 0
+
+
+def test_work_before_a_wait_stays_work():
+    """Of the 4 ms before the second launch the first 500 µs are an operator: without them nothing is gained."""
+    b = program(4030)
+    b.op("aten::work", 100, 500)
+    assert replay(of(b), without((100, 600))).saving == 0
