@@ -29,8 +29,8 @@ from traceanalyze.rules.rule import (
     "slow-operator",
     title="an operator that is slow on the host",
     sentence=(
-        "{what} takes the host {typical} itself, {ratio} times as long as operators of its kind; the device is idle "
-        "for {idle} {per} meanwhile ({count} time(s) in all)."
+        "{what} takes the host {typical} itself, {ratio} times as long as operators that launch work usually do; the "
+        "device is idle for {idle} {per} meanwhile ({count} time(s) in all)."
     ),
     evidence={"typical": "typical length", "ratio": "times the usual"},
     confidence=Confidence.MEDIUM,
@@ -42,7 +42,7 @@ from traceanalyze.rules.rule import (
         )
     },
     options={
-        "ratio": (5.0, "own: times the median operator of its kind"),
+        "ratio": (5.0, "own: times the median operator that launches work"),
         "share": (0.05, "own: idle time of the device meanwhile, of the step"),
         "least_us": (100.0, "own: less is usual for an operator with many arguments"),
     },
@@ -51,17 +51,17 @@ def find(facts: Facts, options: Options) -> Findings:
     """The device waits for one operator that takes the host long.
 
     What it finds
-        Operators of one name that take the host several times as long as others of their kind, such as kernels that
-        Python launches, or tensors that the host fills with random numbers.
+        Operators of one name that take the host several times as long as others, such as kernels that Python launches,
+        or tensors that the host fills with random numbers.
     Why it costs time
         Nothing else is launched by that thread meanwhile.
     How it is measured
-        Time of an operator outside of those that it calls and of runtime calls. Kinds are two: operators that launch
-        work themselves, and those that do not. From 5 times the median of the kind and 100 µs on an operator is slow;
-        told where the device is idle for 5 % of the step or more because of operators of one name. The saving is what a
-        replay gains in which they are as fast as their kind. Operators that only view a tensor are left out: where
-        these are slow, Python takes part in every operator. One that is slow once, while others of its name are not,
-        was used for the first time: that has a cost and no saving, as what CGR106 tells.
+        Time of an operator outside of those that it calls and of runtime calls. From 5 times the median operator that
+        launches work (with its calls) and 100 µs on an operator is slow; told where the device is idle for 5 % of the
+        step or more because of operators of one name. The saving is what a replay gains in which they are as fast as
+        that. Operators that only view a tensor are left out: where these are slow, Python takes part in every operator.
+        One that is slow once, while others of its name are not, was used for the first time: that has a cost and no
+        saving, as what CGR106 tells.
     What to do
         Do less there: fill tensors on the device, compile or capture custom kernels, take Python out of custom
         functions.
@@ -75,10 +75,11 @@ def find(facts: Facts, options: Options) -> Findings:
     own = _alone(facts)
     counted = facts.inside(nest.start)
     launching = np.zeros(len(nest), np.bool_)
-    launching[context.call_op[context.call_op >= 0]] = True
-    medians = [np.median(own[kind]) if kind.any() else np.inf for kind in (launching & counted, ~launching & counted)]
-    # What launches nothing takes no longer than what does, though there may be few of them to compare with.
-    usual = np.where(launching, medians[0], min(medians))
+    launching[context.event_op[context.event_op >= 0]] = True
+    if not (launching & counted).any():
+        return
+    # With their calls: what launches nothing should take no longer.
+    usual = float(np.median(nest.own[launching & counted]))
     name = context.trace.events.name[nest.row]
     views = context.trace.strings.matches(name, NO_WORK.match)
     slow = counted & ~views & (own >= options.number("ratio") * usual) & (own >= options.number("least_us") * 1e3)
@@ -95,7 +96,7 @@ def find(facts: Facts, options: Options) -> Findings:
         start, end = int(nest.start[longest]), int(nest.end[longest])
         typical = float(np.median(own[member]))
         removed = intervals.subtract(intervals.merge(nest.start[member], nest.end[member]), _inner(facts, member))
-        excess = 1 - float(usual[member].mean()) / max(typical, 1.0)
+        excess = 1 - usual / max(typical, 1.0)
         about = facts.name(int(nest.row[longest]))
         line = locate(context, int(context.trace.events.track[nest.row[longest]]), np.array([start]))[2][0]
         first = len(member) == 1 and int((counted & (name == name[longest])).sum()) > 1
@@ -110,7 +111,7 @@ def find(facts: Facts, options: Options) -> Findings:
             evidence=(
                 Evidence("what", about, "NAME"),
                 Evidence("typical", round(typical), "DURATION", start, end, line),
-                Evidence("ratio", typical / max(float(usual[longest]), 1.0), "NUMBER"),
+                Evidence("ratio", typical / max(usual, 1.0), "NUMBER"),
                 *measured(idle=facts.length(spans), count=len(member)),
             ),
             scope=Scope(ops=(about,) if line is None else (about, line)),
