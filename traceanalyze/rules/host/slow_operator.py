@@ -59,9 +59,9 @@ def find(facts: Facts, options: Options) -> Findings:
         Time of an operator outside of those that it calls and of runtime calls. From 5 times the median operator that
         launches work (with its calls) and 100 µs on an operator is slow; told where the device is idle for 5 % of the
         step or more because of operators of one name. The saving is what a replay gains in which they are as fast as
-        that. Operators that only view a tensor are left out: where these are slow, Python takes part in every operator.
-        One that is slow once, while others of its name are not, was used for the first time: that has a cost and no
-        saving, as what CGR106 tells.
+        that. Where operators that only view a tensor are as slow, Python takes part in every one, and none is the
+        cause. One that is slow once, while others of its name are not, was used for the first time: that has a cost and
+        no saving, as what CGR106 tells.
     What to do
         Do less there: fill tensors on the device, compile or capture custom kernels, take Python out of custom
         functions.
@@ -76,14 +76,19 @@ def find(facts: Facts, options: Options) -> Findings:
     counted = facts.inside(nest.start)
     launching = np.zeros(len(nest), np.bool_)
     launching[context.event_op[context.event_op >= 0]] = True
+    # Or one that it calls: on NPUs only the innermost operator, of CANN, asks for work.
+    until = np.concatenate(([0], np.cumsum(launching)))
+    launching = until[nest.stop] > until[:-1]
     if not (launching & counted).any():
         return
-    # With their calls: what launches nothing should take no longer.
+    # With their runtime calls: what launches nothing should take no longer.
     usual = float(np.median(nest.own[launching & counted]))
     name = context.trace.events.name[nest.row]
     views = context.trace.strings.matches(name, NO_WORK.match)
-    slow = counted & ~views & (own >= options.number("ratio") * usual) & (own >= options.number("least_us") * 1e3)
-    place = np.flatnonzero(slow)
+    slow = counted & (own >= options.number("ratio") * usual) & (own >= options.number("least_us") * 1e3)
+    if facts.share(facts.mean(int(own[slow & views].sum()))) >= options.number("share"):
+        return
+    place = np.flatnonzero(slow & ~views)
     each = group(name[place])
     for number in range(len(each)):
         member = place[each.of == number]
