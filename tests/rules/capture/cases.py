@@ -91,9 +91,9 @@ def without_beginning(kind):
 FIRES = {
     "CAP101": [
         Fires(
-            uneven(3),
-            evidence={"ratio": 3},
-            options={"ratio": (1.5, 3, 3.03)},
+            uneven(2),
+            evidence={"ratio": 2},
+            options={"ratio": (1.5, 2, 2.02)},
         )
     ],
     "CAP102": [
@@ -182,7 +182,8 @@ FIRES = {
 }
 
 SILENT = {
-    "CAP101": [uneven(1)],
+    # More than twice the usual: left out of all numbers, as the verdict says.
+    "CAP101": [uneven(1), uneven(2.01)],
     "CAP102": [program(rich)],
     "CAP103": [program(busy)],
     "CAP104": [program(busy)],
