@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from random import Random
 
 from tests.simulate.matrix.cases import Case, every
@@ -19,8 +20,8 @@ def run(cases: list[Case], processes: int = PROCESSES) -> list[Verdict]:
     """Judge them; answers in their order."""
     if processes == 1 or len(cases) < 2 * processes:
         return [judge(case) for case in cases]
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        return pool.map(judge, cases, chunksize=1)
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
+        return list(pool.map(judge, cases))
 
 
 def main(arguments: list[str]) -> int:
