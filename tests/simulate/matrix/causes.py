@@ -88,7 +88,7 @@ CAUSES = (
     Cause("list_gather", ("COM106",), 2, 2, vendors=("nvidia",), several=True, setting=(("sharded", 1),)),
 )
 SPECIAL = (
-    Cause("compile_once", ("CGR102",), 60, 30, special="once"),
+    Cause("compile_once", ("CGR106", "CGR102"), 60, 30, special="once"),
     Cause("graph_capture", ("CGR102", "CGR104", "CGR106", "HST107"), 1, 1, vendors=("nvidia",), special="once"),
     Cause("dead_rank", ("COM120", "RNK105", "CAP105", "RNK101"), 1.5, 2, several=True, special="unpriced"),
 )
