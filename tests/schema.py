@@ -83,7 +83,7 @@ def schema() -> Json:
             {
                 "schema": {"const": SCHEMA},
                 "tool": _object({"name": {"const": "traceanalyze"}, "version": {"type": "string"}}),
-                "command": {"enum": ["analyze", "compare", "memory", "postmortem", "gate"]},
+                "command": {"enum": ["analyze", "compare", "memory", "postmortem", "whatif", "gate"]},
                 "reports": _list(_ref("report")),
             },
             more=True,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from traceanalyze.pipeline.memory import memory
     from traceanalyze.pipeline.perfetto import annotate
     from traceanalyze.pipeline.postmortem import postmortem
+    from traceanalyze.pipeline.whatif import whatif
     from traceanalyze.recording.context import record
     from traceanalyze.report.finding import Finding
     from traceanalyze.report.model import CompareReport, Report
@@ -49,6 +50,7 @@ _HOME = {
     "memory": "pipeline.memory",
     "postmortem": "pipeline.postmortem",
     "record": "recording.context",
+    "whatif": "pipeline.whatif",
 }
 
 __all__ = [
@@ -72,6 +74,7 @@ __all__ = [
     "memory",
     "postmortem",
     "record",
+    "whatif",
 ]
 
 

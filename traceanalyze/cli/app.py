@@ -17,6 +17,7 @@ from traceanalyze.cli.postmortem import postmortem
 from traceanalyze.cli.record import record
 from traceanalyze.cli.rule import rule
 from traceanalyze.cli.viewing import convert, open_, tensorboard
+from traceanalyze.cli.whatif import whatif
 from traceanalyze.version import __version__
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app.command("analyze", cls=Command)(guarded(analyze))
 app.command("compare", cls=Command)(guarded(compare))
 app.command("memory", cls=Command)(guarded(memory))
 app.command("postmortem", cls=Command)(guarded(postmortem))
+app.command("whatif", cls=Command)(guarded(whatif))
 app.command("convert", cls=Command)(guarded(convert))
 app.command("open", cls=Command)(guarded(open_))
 app.command("rule", cls=Command)(guarded(rule))

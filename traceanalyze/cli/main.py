@@ -14,8 +14,8 @@ from traceanalyze.errors import Phrase
 
 DEFAULT_COMMAND = "analyze"
 COMMANDS = frozenset(
-    {DEFAULT_COMMAND}
-    | {"baseline", "compare", "convert", "gate", "memory", "open", "postmortem", "record", "rule", "tensorboard"}
+    {DEFAULT_COMMAND, "baseline", "compare", "convert", "gate", "memory", "open", "postmortem", "record", "rule"}
+    | {"tensorboard", "whatif"}
 )
 """Those of `app`, which takes long to import."""
 _FLAGS = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose"}

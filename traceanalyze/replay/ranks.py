@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.replay.longest import NEVER, Edges, longest
 from traceanalyze.replay.program import Program
-from traceanalyze.replay.replay import Change, changed_program, windows_of
+from traceanalyze.replay.replay import Again, Change, changed_program, windows_of
 
 _NOTHING = Change()
 
@@ -109,8 +109,8 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
     )
 
 
-def steps_with(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> NDArray[np.int64]:
-    """(ranks, steps) by how much each common step of each rank would be shorter, ns; negative where it is longer.
+def run_together(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> tuple[Again, ...]:
+    """The programs of all ranks with a change, in the order of the ranks.
 
     Args:
         run: the ranks.
@@ -128,16 +128,31 @@ def steps_with(run: Joint, changes: Mapping[int, Change], like_others: Collectio
     for rank, new in enumerate(changed):
         earliest[run.place[rank]] = new.earliest
     time = longest(run.edges, weight[run.origin], earliest)
-    shorter = np.zeros(run.rows.shape, np.int64)
+    found, edges = [], 0
     for rank, (one, new) in enumerate(zip(run.programs, changed, strict=True)):
         own = meetings.rank == rank
         points = time[run.place[rank]]
         lasted = one.end - one.start - new.shorter
         done = points[one.graph.event] + lasted
-        event = meetings.event[own]
-        done[event] = time[run.met[own]] - meetings.ahead[own] + np.maximum(lasted[event] - meetings.wait[own], 0)
-        start, end = windows_of(one, points, done)
-        shorter[rank] = (one.steps.time - (end - start))[run.rows[rank]]
+        event, waited = meetings.event[own], np.zeros(len(done), np.int64)
+        met = time[run.met[own]] - meetings.ahead[own]
+        done[event] = met + np.maximum(lasted[event] - meetings.wait[own], 0)
+        waited[event] = met - points[one.graph.event[event]]
+        # Seen from its own events, what a collective holds comes so much later than the collective's start.
+        held = (run.held >= edges) & (run.held < edges + len(new.weight))
+        at, by = run.held[held] - edges, run.held_by[held]
+        source = one.graph.edges.source[at]
+        new.weight[at] = time[run.met[by]] + weight[run.held[held]] - points[source]
+        edges += len(new.weight)
+        found.append(Again(new.weight, points, done - points[one.graph.event], *windows_of(one, points, done), waited))
+    return tuple(found)
+
+
+def steps_with(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> NDArray[np.int64]:
+    """(ranks, steps) by how much each common step of each rank would be shorter, ns; negative where it is longer."""
+    shorter = np.zeros(run.rows.shape, np.int64)
+    for rank, (one, again) in enumerate(zip(run.programs, run_together(run, changes, like_others), strict=True)):
+        shorter[rank] = (one.steps.time - (again.end - again.start))[run.rows[rank]]
     return shorter
 
 

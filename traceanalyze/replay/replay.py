@@ -39,8 +39,9 @@ class Change(NamedTuple):
     """Positions in `Context.device` of events that are shorter,"""
     shorter: NDArray[np.int64] = _NONE
     """by so many ns each; of an event named twice the larger number counts."""
-    batches: bool = False
-    """Whether the workers of the loader have every batch ready in time."""
+    batches: float = 0.0
+    """By what part sooner the workers of the loader have every batch ready, as counted from the windows' begin; 1: in
+    time."""
 
 
 def together(*changes: Change) -> Change:
@@ -52,7 +53,7 @@ def together(*changes: Change) -> Change:
         np.concatenate([_NONE, *(change.calls for change in changes)]),
         np.concatenate([_NONE, *(change.events for change in changes)]),
         np.concatenate([_NONE, *(change.shorter for change in changes)]),
-        batches=any(change.batches for change in changes),
+        batches=max((change.batches for change in changes), default=0.0),
     )
 
 
@@ -85,15 +86,37 @@ def counted_windows(context: Context) -> NDArray[np.bool_]:
     return context.once(program).counted
 
 
-def replay(context: Context, change: Change) -> Replayed:
+class Again(NamedTuple):
+    """A program run again, point by point of its graph."""
+
+    weight: NDArray[np.int64]
+    """Of its edges: how long after the source the target may happen."""
+    time: NDArray[np.int64]
+    """When each point happens."""
+    lasted: NDArray[np.int64]
+    """How long each device event takes."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """Of the windows."""
+    waited: NDArray[np.int64] | None = None
+    """How long each device event waits for other ranks after its start; None: not replayed with them."""
+
+
+def run_again(known: Program, change: Change) -> Again:
     """The program of a rank without what the change takes out."""
-    known = context.once(program)
     changed = changed_program(known, change)
     time = longest(known.graph.edges, changed.weight, changed.earliest)
     lasted = known.end - known.start - changed.shorter
-    start, end = windows_of(known, time, time[known.graph.event] + lasted)
-    idle = _idle_gone(context, known.graph, time, lasted)
-    return Replayed(start, end, known.steps.time - (end - start), known.counted, idle)
+    return Again(changed.weight, time, lasted, *windows_of(known, time, time[known.graph.event] + lasted))
+
+
+def replay(context: Context, change: Change) -> Replayed:
+    """What the steps of a rank gain by a change."""
+    known = context.once(program)
+    again = run_again(known, change)
+    idle = _idle_gone(context, known.graph, again.time, again.lasted)
+    shorter = known.steps.time - (again.end - again.start)
+    return Replayed(again.start, again.end, shorter, known.counted, idle)
 
 
 class Changed(NamedTuple):
@@ -134,7 +157,7 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         busy = np.maximum(weight[graph.busy] - shorter[graph.busy_event], 0)
         weight[graph.busy] = busy
     ends = [change.calls]
-    batches = np.full(len(graph.batches.point), change.batches)
+    sooner = np.full(len(graph.batches.point), float(change.batches))
     for row, removed in enumerate(_removed(graph, change)):
         if len(removed.start) == 0:
             continue
@@ -145,8 +168,9 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         edge = host.edge[own]
         weight[edge] = np.maximum(weight[edge] - gone, np.minimum(host.least[own], weight[edge]))
         ends.append(_begun_in(known, removed, row))
-        batches |= (graph.batches.line == row) & intervals.contains(removed, graph.batches.begin)
-    earliest[graph.batches.point[batches]] = began
+        sooner[(graph.batches.line == row) & intervals.contains(removed, graph.batches.begin)] = 1
+    ready = np.maximum(earliest[graph.batches.point] - began, 0)
+    earliest[graph.batches.point] -= np.round(ready * sooner).astype(np.int64)
     calls = np.concatenate(ends)
     if len(calls):
         gone_calls = np.zeros(len(known.call_start), np.bool_)

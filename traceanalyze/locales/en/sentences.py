@@ -106,6 +106,8 @@ MESSAGES = {
 
 REASONS = {
     **named("", "no_device_events no_host_events no_steps no_communication no_memory_records"),
+    "no_such_finding": "this profile has no such finding",
+    "done_once": "done once in a run: later steps do without it",
     "saving_not_replayed": "what removing it saves cannot be replayed",
     "no_device_used": "about a device, and none was used",
     "no_cann_calls": "calls of CANN were not recorded, only the task queue",

@@ -1,0 +1,255 @@
+"""The report of a run with changes: the step now, the step then, what limits it then, the gain of each and of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from traceanalyze.model.table import Between, Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
+from traceanalyze.replay.limits import LIMITS
+from traceanalyze.report.contents.findings import RULE_ID
+from traceanalyze.report.contents.words import ALIKE
+from traceanalyze.report.model import RankReport, Report
+
+TOGETHER = "together"
+_SAY = sentences(
+    whatif_now="A step takes {step} now.",
+    whatif_now_trace="The recorded time is {step} now.",
+    whatif_without='Without "{what}" it would be {then}: {gain} ({share}) less.',
+    whatif_faster='With "{what}" {factor} times as fast it would be {then}: {gain} ({share}) less.',
+    whatif_overlap='With "{what}" beside compute that does not need it, it would be {then}: {gain} ({share}) less.',
+    whatif_rank="With rank {what} it would be {then}: {gain} ({share}) less.",
+    whatif_together="With all of that it would be {then}: {gain} ({share}) less.",
+    whatif_together_less=(
+        "With all of that it would be {then}: {gain} ({share}) less, not {sum}, as one hides behind another."
+    ),
+    whatif_nothing='"{what}": nothing would be gained.',
+    whatif_unknown='"{what}": not measured: {reason}.',
+    whatif_limit_now="What limits it is {limit} ({limit_share} of the critical path).",
+    whatif_limit_then=(
+        "What limits it then is {limit} ({limit_share} of the critical path); the largest part of the step is {part} "
+        "({part_share})."
+    ),
+    whatif_one_rank="Rank {rank} was replayed alone: collectives take as long as recorded.",
+    whatif_unsure="The recording does not prove this: too few launches are linked, or clocks disagree.",
+)
+WHATIF = declare(
+    "whatif",
+    "What would change",
+    Column("change", Kind.TERM, "What is supposed"),
+    Column("what", Kind.TERM, "Of what: a part of the step, a finding, kernels by their name, ranks"),
+    replace(RULE_ID, minor=True),
+    Column("factor", Kind.RATIO, "How many times as fast"),
+    Column("gain_ns", Kind.DURATION, "By how much shorter the step would be", heading="gain"),
+    Column("share", Kind.SHARE, "Gain over the step now"),
+    Column("then_ns", Kind.DURATION, "The step then", heading="step then"),
+    Column("low_ns", Kind.DURATION, "Gain at least", machine=True),
+    Column("high_ns", Kind.DURATION, "Gain at most", machine=True),
+    Column("limit", Kind.TERM, "What limits the step then", heading="limit then"),
+    Column("limit_share", Kind.SHARE, "Its part of the critical path", machine=True),
+    Column("largest_part", Kind.TERM, "Largest part of the step then", minor=True),
+)
+SPLIT_THEN = declare(
+    "whatif_split",
+    "The step now and then (mean step)",
+    Column("part", Kind.TERM, "what the time is spent on"),
+    Column("now_ns", Kind.DURATION, "mean of the recorded steps", heading="now"),
+    Column("now_share", Kind.SHARE, "part of the step now", heading="of the step"),
+    Column("then_ns", Kind.DURATION, "mean of the steps then", heading="then"),
+    Column("then_share", Kind.SHARE, "part of the step then", heading="of the step"),
+)
+PATH = declare(
+    "whatif_path",
+    "The critical path now and then (mean step)",
+    Column("decides", Kind.TERM, "what the step waits for at each instant", heading="on the path"),
+    Column("now_ns", Kind.DURATION, "now, mean of the steps", heading="now"),
+    Column("then_ns", Kind.DURATION, "then, mean of the steps", heading="then"),
+    detail=True,
+)
+
+
+class State(NamedTuple):
+    """A step by what it consists of and what limits it, ns a step."""
+
+    split: Mapping[str, int]
+    """Parts of the device's time: `compute`, `communication`, `memory_ops`, `idle`."""
+    path: Mapping[str, int]
+    """What decides how long it takes (`replay.limits`)."""
+
+    @property
+    def limit(self) -> tuple[str, float]:
+        """Who limits it, and its part of the path."""
+        whole = sum(self.path.values())
+        time = {name: sum(self.path[kind] for kind in kinds) for name, kinds in LIMITS.items()}
+        largest = max(time, key=lambda name: time[name])
+        return largest, time[largest] / whole if whole else 0.0
+
+    @property
+    def largest(self) -> tuple[str, float]:
+        """Its largest part, and that part's share of it."""
+        whole = sum(self.split.values())
+        part = max(self.split, key=lambda name: self.split[name])
+        return part, self.split[part] / whole if whole else 0.0
+
+
+class Gain(NamedTuple):
+    """What one change, or all of them together, would gain, ns a step."""
+
+    how: str
+    """without, faster, overlap, rank or together"""
+    what: str = ""
+    """Term, or a name of the trace."""
+    saving: int | NotMeasured = 0
+    low: int = 0
+    high: int = 0
+    then: State | None = None
+    """None where it was not replayed."""
+    factor: float | None = None
+    rule: str = ""
+    proven: bool = True
+    """Whether the recording has what the replay rests on."""
+
+
+class Asked(NamedTuple):
+    """What was asked about a recording, and the answers."""
+
+    step: int
+    """Mean step now, or the whole trace, ns."""
+    now: State | None
+    """None where nothing can be replayed."""
+    each: tuple[Gain, ...]
+    together: Gain | None
+    """None of a single change."""
+    whole: bool = False
+    """The trace has no steps."""
+    alone: str = ""
+    """The rank that was replayed without the others, if there are others."""
+
+    @property
+    def last(self) -> Gain:
+        """All together, or the only one."""
+        return self.each[0] if self.together is None else self.together
+
+
+def build_whatif(name: str, rank: RankReport, asked: Asked, notes: Sequence[Message], *, version: str) -> Report:
+    """The report on one recording, as replayed for a rank of it."""
+    every = (*asked.each, *(() if asked.together is None else (asked.together,)))
+    table = WHATIF.fill_records(_row(each, asked.step) for each in every)
+    state = () if asked.now is None or asked.last.then is None else _states(asked.now, asked.last.then)
+    verdict = tuple(_verdict(asked))
+    return Report(
+        name=name,
+        version=version,
+        command="whatif",
+        verdict=verdict,
+        notes=(*notes, *_notes(asked)),
+        summary=(table, *state),
+        ranks=(replace(rank, verdict=verdict),),
+        focus=(0,),
+    )
+
+
+def _verdict(asked: Asked) -> Iterator[Message]:
+    yield Message(_SAY["whatif_now_trace" if asked.whole else "whatif_now"], (("step", Kind.DURATION, asked.step),))
+    if asked.together is None:
+        yield _sentence(asked.each[0], asked.step)
+    else:
+        yield from (_sentence(each, asked.step) for each in asked.each if isinstance(each.saving, NotMeasured))
+        yield _of_all(asked.together, asked)
+    last = asked.last
+    state = last.then if last.saving else asked.now
+    if state is None or isinstance(last.saving, NotMeasured):
+        return
+    (limit, limit_share), (part, part_share) = state.limit, state.largest
+    yield Message(
+        _SAY["whatif_limit_then" if last.saving else "whatif_limit_now"],
+        (
+            ("limit", Kind.TERM, f"limit_{limit}"),
+            ("limit_share", Kind.SHARE, limit_share),
+            ("part", Kind.TERM, part if part != "idle" else "idle_sum"),
+            ("part_share", Kind.SHARE, part_share),
+        ),
+    )
+
+
+def _sentence(one: Gain, step: int) -> Message:
+    what = ("what", Kind.TERM, one.what)
+    if isinstance(one.saving, NotMeasured):
+        return Message(_SAY["whatif_unknown"], (what, ("reason", Kind.TERM, f"reason_{one.saving.reason}")))
+    if one.saving == 0:
+        return Message(_SAY["whatif_nothing"], (what,))
+    return Message(_SAY[f"whatif_{one.how}"], (what, ("factor", Kind.RATIO, one.factor), *_amounts(one, step)))
+
+
+def _of_all(one: Gain, asked: Asked) -> Message:
+    every = sum(each.saving for each in asked.each if isinstance(each.saving, int))
+    less = isinstance(one.saving, int) and one.saving < (1 - ALIKE) * every
+    key = "whatif_together_less" if less else "whatif_together"
+    return Message(_SAY[key], (*_amounts(one, asked.step), ("sum", Kind.DURATION, every)))
+
+
+def _amounts(one: Gain, step: int) -> Iterator[tuple[str, Kind, Value]]:
+    saving = one.saving if isinstance(one.saving, int) else 0
+    yield "then", Kind.DURATION, _then(one, step)
+    yield "gain", Kind.DURATION, _gain(one)
+    yield "share", Kind.SHARE, saving / step if step else 0.0
+
+
+def _gain(one: Gain) -> int | NotMeasured:
+    """With its range, where that is one."""
+    ranged = one.high - one.low > ALIKE * one.high
+    return (
+        one.saving if isinstance(one.saving, NotMeasured) or not ranged else Between.of(one.saving, one.low, one.high)
+    )
+
+
+def _then(one: Gain, step: int) -> int | NotMeasured:
+    gain = _gain(one)
+    if isinstance(gain, NotMeasured):
+        return gain
+    return Between.of(step - gain, step - gain.high, step - gain.low) if isinstance(gain, Between) else step - gain
+
+
+def _row(one: Gain, step: int) -> dict[str, Value]:
+    absent = one.saving if isinstance(one.saving, NotMeasured) else None
+    unknown = absent or NotMeasured("saving_not_replayed")
+    saving = one.saving if isinstance(one.saving, int) else 0
+    return {
+        "change": f"whatif_{one.how}",
+        "what": one.what or None,
+        "rule_id": one.rule or None,
+        "factor": one.factor,
+        "gain_ns": _gain(one),
+        "share": absent or (saving / step if step else 0.0),
+        "then_ns": _then(one, step),
+        "low_ns": absent or one.low,
+        "high_ns": absent or one.high,
+        "limit": unknown if one.then is None else f"limit_{one.then.limit[0]}",
+        "limit_share": unknown if one.then is None else one.then.limit[1],
+        "largest_part": unknown if one.then is None else one.then.largest[0],
+    }
+
+
+def _states(now: State, then: State) -> tuple[Table, Table]:
+    sums = sum(now.split.values()) or 1, sum(then.split.values()) or 1
+    split = SPLIT_THEN.fill(
+        part=["idle_sum" if part == "idle" else part for part in now.split],
+        now_ns=list(now.split.values()),
+        now_share=[time / sums[0] for time in now.split.values()],
+        then_ns=list(then.split.values()),
+        then_share=[time / sums[1] for time in then.split.values()],
+    )
+    path = PATH.fill(
+        decides=[f"path_{kind}" for kind in now.path],
+        now_ns=list(now.path.values()),
+        then_ns=[then.path[kind] for kind in now.path],
+    )
+    return split, path
+
+
+def _notes(asked: Asked) -> Iterator[Message]:
+    if asked.alone:
+        yield Message(_SAY["whatif_one_rank"], (("rank", Kind.TEXT, asked.alone),))
+    if any(isinstance(each.saving, int) and not each.proven for each in asked.each):
+        yield Message(_SAY["whatif_unsure"])
