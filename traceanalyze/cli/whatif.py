@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 import typer
 
 from traceanalyze.cli import options
+
+First = TypeVar("First")
+Second = TypeVar("Second")
 
 
 def whatif(
@@ -30,6 +34,10 @@ def whatif(
         list[str] | None,
         typer.Option(metavar="communication", help="What would run beside compute that does not need it."),
     ] = None,
+    rank: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RANK=median", help="A rank that would come when the others do; repeatable."),
+    ] = None,
     format_: options.FormatOption = None,
     output: options.Output = None,
     steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to look at: 5, 0,3-5, 2:.")] = None,
@@ -44,22 +52,29 @@ def whatif(
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.whatif import Wanted, whatif_reports
+    from traceanalyze.pipeline.whatif import asked_for, whatif_reports
     from traceanalyze.report.view import View
 
     target, words = Target.of(output, format_, inputs=paths), texts(lang)
-    wanted = Wanted(options.listed(without), tuple(map(_factor, faster or ())), options.listed(overlap))
+    wanted = asked_for(
+        options.listed(without),
+        [_halves("--faster", each, "communication=1.5", str, float) for each in faster or ()],
+        options.listed(overlap),
+        [_halves("--rank", each, "3=median", int, str) for each in rank or ()],
+    )
     with Progress(wanted=not quiet) as progress:
         found = whatif_reports(paths, wanted, Choices(steps=steps, step_marker=step_marker), progress=progress)
     write(found, target, words, View.of(View().top, quiet=quiet, verbose=verbose))
 
 
-def _factor(text: str) -> tuple[str, float]:
-    """`NAME=FACTOR` as both."""
+def _halves(
+    option: str, text: str, example: str, first: Callable[[str], First], second: Callable[[str], Second]
+) -> tuple[First, Second]:
+    """What stands before and after the last `=`."""
     from traceanalyze.errors import UsageError
 
-    name, _, factor = text.rpartition("=")
+    name, _, value = text.rpartition("=")
     try:
-        return name, float(factor)
+        return first(name), second(value)
     except ValueError:
-        raise UsageError("--faster {text}: write NAME=FACTOR, such as communication=1.5", text) from None
+        raise UsageError("{option} {text}: write it as {example}", option, text, example) from None

@@ -75,26 +75,36 @@ def _path(context: Context, program: Graph, again: Again, gone: Intervals) -> _P
     event[program.event] = np.arange(len(program.event))
     # The part of an edge that its source, a device event, works.
     of = np.where(edge >= 0, event[source], -1)
-    final = event[point[:1]]
-    final = final[final >= 0]
     worked = np.where(of >= 0, np.minimum(begin + again.lasted[of], arrived), begin) if len(again.lasted) else begin
     worked = np.maximum(worked, begin)
     klass = context.device.klass.astype(np.int64)
     names = np.array([KINDS.index(name) for name in BUSY_PARTS])
     busy = names[klass[of]] if len(klass) else np.zeros(len(of), np.int64)
+    meets = begin if again.waited is None else np.where(of >= 0, np.minimum(begin + again.waited[of], worked), begin)
     left = np.where((of >= 0) & (event[point] >= 0), KINDS.index("between"), KINDS.index("host"))
     loading = _loading(context, program, gone, edge)
     loaded = np.minimum(loading, np.maximum(arrived - worked, 0))
     # What came only when it was there, whatever its thread did: batches of the loader.
     waited = np.where(edge >= 0, again.time[point] - arrived, 0)
     parts = (
-        (begin, worked, busy),
+        _last_event(context, program, again, event[point[:1]]),
+        (begin, meets, np.full(len(edge), KINDS.index("waiting"))),
+        (meets, worked, busy),
         (worked, worked + loaded, np.full(len(edge), KINDS.index("data_loading"))),
         (worked + loaded, np.maximum(arrived, worked), left),
         (again.time[point] - waited, again.time[point], np.full(len(edge), KINDS.index("data_loading"))),
-        (again.time[program.event[final]], again.time[program.event[final]] + again.lasted[final], names[klass[final]]),
     )
     return _Path(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _last_event(
+    context: Context, program: Graph, again: Again, event: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """What the event does that a path ends with, if it does with one."""
+    event = event[event >= 0]
+    begin = again.time[program.event[event]]
+    klass = context.device.klass[event].tolist()
+    return begin, begin + again.lasted[event], np.array([KINDS.index(BUSY_PARTS[each]) for each in klass], np.int64)
 
 
 def _walk(program: Graph, again: Again, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -104,7 +114,7 @@ def _walk(program: Graph, again: Again, last: int) -> tuple[NDArray[np.int64], N
     target = np.repeat(np.arange(len(program.time)), np.diff(bounds))
     latest = np.full(len(program.time), NEVER)
     np.maximum.at(latest, target, arrived)
-    binding = np.flatnonzero((arrived == latest[target]) & (again.weight > NEVER))
+    binding = np.flatnonzero((arrived == latest[target]) & (again.weight > NEVER // 2))
     edge = np.full(len(program.time), -1, np.int64)
     edge[target[binding]] = binding
     # Of the points of a path one after the other is known only when the one before is.

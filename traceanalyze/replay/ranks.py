@@ -118,7 +118,10 @@ def run_together(run: Joint, changes: Mapping[int, Change], like_others: Collect
         like_others: ranks that would never be the last, as they come when the others do.
     """
     meetings = run.meetings
-    changed = [changed_program(one, changes.get(rank, _NOTHING)) for rank, one in enumerate(run.programs)]
+    changed = [
+        changed_program(one, _of_transfers(run, rank, changes.get(rank, _NOTHING)))
+        for rank, one in enumerate(run.programs)
+    ]
     others = ~np.isin(meetings.rank, list(like_others))
     led = np.bincount(meetings.number[others], minlength=len(meetings.number)) > 0
     arrival = np.where(others | ~led[meetings.number], meetings.ahead, NEVER)
@@ -137,29 +140,48 @@ def run_together(run: Joint, changes: Mapping[int, Change], like_others: Collect
         event, waited = meetings.event[own], np.zeros(len(done), np.int64)
         met = time[run.met[own]] - meetings.ahead[own]
         done[event] = met + np.maximum(lasted[event] - meetings.wait[own], 0)
-        waited[event] = met - points[one.graph.event[event]]
+        waited[event] = np.maximum(met - points[one.graph.event[event]], 0)
         # Seen from its own events, what a collective holds comes so much later than the collective's start.
         held = (run.held >= edges) & (run.held < edges + len(new.weight))
         at, by = run.held[held] - edges, run.held_by[held]
         source = one.graph.edges.source[at]
         new.weight[at] = time[run.met[by]] + weight[run.held[held]] - points[source]
         edges += len(new.weight)
-        found.append(Again(new.weight, points, done - points[one.graph.event], *windows_of(one, points, done), waited))
+        took = np.maximum(done - points[one.graph.event], 0)
+        found.append(Again(new.weight, points, took, *windows_of(one, points, done), waited))
     return tuple(found)
+
+
+def _of_transfers(run: Joint, rank: int, change: Change) -> Change:
+    """The change with collectives shorter by part of their transfer: what they wait for others stays what it is."""
+    meetings, one = run.meetings, run.programs[rank]
+    own = meetings.rank == rank
+    event, part = meetings.event[own], np.ones(len(one.start))
+    part[event] = 1 - meetings.wait[own] / np.maximum((one.end - one.start)[event], 1)
+    return change._replace(shorter=np.floor(change.shorter * part[change.events]).astype(np.int64))
 
 
 def steps_with(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> NDArray[np.int64]:
     """(ranks, steps) by how much each common step of each rank would be shorter, ns; negative where it is longer."""
+    return shorter_steps(run, run_together(run, changes, like_others))
+
+
+def shorter_steps(run: Joint, again: Sequence[Again]) -> NDArray[np.int64]:
+    """(ranks, steps) by how much each common step is shorter than recorded, ns."""
     shorter = np.zeros(run.rows.shape, np.int64)
-    for rank, (one, again) in enumerate(zip(run.programs, run_together(run, changes, like_others), strict=True)):
-        shorter[rank] = (one.steps.time - (again.end - again.start))[run.rows[rank]]
+    for rank, (one, new) in enumerate(zip(run.programs, again, strict=True)):
+        shorter[rank] = (one.steps.time - (new.end - new.start))[run.rows[rank]]
     return shorter
 
 
 def gain_of(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> int:
     """Mean ns by which a step of the run would be shorter; of ranks that come when the others do, the others' steps."""
-    shorter = steps_with(run, changes, like_others)
-    counted = [rank for rank in range(len(run.programs)) if rank not in like_others] or list(range(len(run.programs)))
+    return mean_gain(steps_with(run, changes, like_others), like_others)
+
+
+def mean_gain(shorter: NDArray[np.int64], like_others: Collection[int] = ()) -> int:
+    """The mean of what the steps of ranks gain (rows), but of ranks that come when the others do; never less than 0."""
+    counted = [rank for rank in range(len(shorter)) if rank not in like_others] or list(range(len(shorter)))
     return max(0, round(float(shorter[counted].mean()))) if shorter.size else 0
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from traceanalyze.model.table import Between, Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.replay.limits import LIMITS
 from traceanalyze.report.contents.findings import RULE_ID
+from traceanalyze.report.contents.verdict import IDLE_WORTH_NAMING
 from traceanalyze.report.contents.words import ALIKE
 from traceanalyze.report.model import RankReport, Report
 
@@ -19,7 +20,7 @@ _SAY = sentences(
     whatif_without='Without "{what}" it would be {then}: {gain} ({share}) less.',
     whatif_faster='With "{what}" {factor} times as fast it would be {then}: {gain} ({share}) less.',
     whatif_overlap='With "{what}" beside compute that does not need it, it would be {then}: {gain} ({share}) less.',
-    whatif_rank="With rank {what} it would be {then}: {gain} ({share}) less.",
+    whatif_rank='With rank "{what}" never the last it would be {then}: {gain} ({share}) less.',
     whatif_together="With all of that it would be {then}: {gain} ({share}) less.",
     whatif_together_less=(
         "With all of that it would be {then}: {gain} ({share}) less, not {sum}, as one hides behind another."
@@ -31,7 +32,7 @@ _SAY = sentences(
         "What limits it then is {limit} ({limit_share} of the critical path); the largest part of the step is {part} "
         "({part_share})."
     ),
-    whatif_one_rank="Rank {rank} was replayed alone: collectives take as long as recorded.",
+    whatif_shown="All ranks were replayed together; the step below is that of rank {rank}, which waits least.",
     whatif_unsure="The recording does not prove this: too few launches are linked, or clocks disagree.",
 )
 WHATIF = declare(
@@ -76,12 +77,22 @@ class State(NamedTuple):
     """Parts of the device's time: `compute`, `communication`, `memory_ops`, `idle`."""
     path: Mapping[str, int]
     """What decides how long it takes (`replay.limits`)."""
+    rank: int = 0
+    """Position of the rank."""
+
+    @property
+    def waiting(self) -> float:
+        """Part of the path that is waiting for other ranks."""
+        return self.path["waiting"] / max(sum(self.path.values()), 1)
 
     @property
     def limit(self) -> tuple[str, float]:
         """Who limits it, and its part of the path."""
         whole = sum(self.path.values())
         time = {name: sum(self.path[kind] for kind in kinds) for name, kinds in LIMITS.items()}
+        if self.split["idle"] < IDLE_WORTH_NAMING * sum(self.split.values()):
+            # The device works nearly all the time, whatever hands it the work.
+            time = {name: time[name] for name in ("device", "communication", "ranks")}
         largest = max(time, key=lambda name: time[name])
         return largest, time[largest] / whole if whole else 0.0
 
@@ -123,8 +134,8 @@ class Asked(NamedTuple):
     """None of a single change."""
     whole: bool = False
     """The trace has no steps."""
-    alone: str = ""
-    """The rank that was replayed without the others, if there are others."""
+    shown: str = ""
+    """The rank whose step is shown, of several."""
 
     @property
     def last(self) -> Gain:
@@ -249,7 +260,7 @@ def _states(now: State, then: State) -> tuple[Table, Table]:
 
 
 def _notes(asked: Asked) -> Iterator[Message]:
-    if asked.alone:
-        yield Message(_SAY["whatif_one_rank"], (("rank", Kind.TEXT, asked.alone),))
+    if asked.shown and asked.now is not None:
+        yield Message(_SAY["whatif_shown"], (("rank", Kind.TEXT, asked.shown),))
     if any(isinstance(each.saving, int) and not each.proven for each in asked.each):
         yield Message(_SAY["whatif_unsure"])

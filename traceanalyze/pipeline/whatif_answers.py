@@ -1,0 +1,326 @@
+"""What the replay answers when it is asked what would change: for one rank, or for all ranks of a run together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.filtering import context_of
+from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.errors import Phrase, UsageError, listed
+from traceanalyze.model import intervals
+from traceanalyze.model.intervals import EMPTY
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.trace import Trace
+from traceanalyze.model.vocabulary import DeviceClass
+from traceanalyze.pipeline.agreement import disagreeing
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.selection import listed as numbers
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.summary import summarize
+from traceanalyze.replay.limits import path_time, split_then
+from traceanalyze.replay.parts import ON_DEVICE, ON_HOST, PARTS, WAITS, named, part, shorter
+from traceanalyze.replay.program import program
+from traceanalyze.replay.ranks import Joint, joint, mean_gain, run_together, shorter_steps
+from traceanalyze.replay.replay import Again, Change, run_again, together
+from traceanalyze.report.contents.ranks import rank_label
+from traceanalyze.report.contents.whatif import Asked, Gain, State
+from traceanalyze.report.contents.words import name_of
+from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtract_waiting
+from traceanalyze.rules.config import RuleConfig, options_of
+from traceanalyze.rules.evaluate import evaluate
+from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.finding import Finding, Outcome
+from traceanalyze.rules.registry import own_rules
+
+_EXPOSED = "COM101"
+"""Rule that tells how much communication independent compute could hide."""
+_STRAGGLER = "RNK101"
+"""Rule about a rank that others wait for."""
+_NAMED, _LONG = 3, 60
+"""Names of kernels that an error shows, and letters of each."""
+
+
+class Wanted(NamedTuple):
+    """What a user asks, by the names that the tool has for it."""
+
+    without: tuple[str, ...] = ()
+    """Parts of the step, ids of rules."""
+    faster: tuple[tuple[str, float], ...] = ()
+    """Parts, or regular expressions of names of device work, and how many times as fast."""
+    overlap: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+    """Ranks that would be as fast as the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """All ranks, read and judged."""
+
+    ranks: tuple[Facts, ...]
+    outcomes: tuple[Outcome, ...]
+    across: Outcome
+    joint: Joint | None
+    """None of one rank, and where nothing can be replayed."""
+    missing: NotMeasured | None
+    """Why nothing can be."""
+
+    @property
+    def step(self) -> int:
+        """Mean step of all ranks, ns."""
+        run = self.joint
+        if run is None:
+            return self.ranks[0].step_time
+        return round(float(np.mean([one.steps.time[rows] for one, rows in zip(run.programs, run.rows, strict=True)])))
+
+
+class _Piece(NamedTuple):
+    """What a change on one rank saves it, alone, ns a step."""
+
+    rank: int
+    """Position."""
+    change: Change | None
+    saving: int
+    low: int
+    high: int
+
+
+class _Supposed(NamedTuple):
+    """One of the changes that are asked for."""
+
+    gain: Gain
+    pieces: tuple[_Piece, ...] = ()
+    like_others: tuple[int, ...] = ()
+    """Positions of ranks that would never be the last."""
+
+
+def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[Asked, RankAnalysis]:
+    """The answers for the ranks of a run, and the analysis of the rank whose step they show.
+
+    Raises:
+        UsageError: Something that is asked for has a name that nothing has.
+    """
+    run = _run_of(traces, wanted, choices)
+    every = [_answered(run, each) for each in _supposed(run, traces, wanted)]
+    both = _answered(run, _all_of(every)) if len(every) > 1 else every[0]
+    lead = 0 if both.gain.then is None else both.gain.then.rank
+    asked = Asked(
+        step=run.step,
+        now=None if run.missing is not None else _state(run, lead, _again(run, {}, ()), {}),
+        each=tuple(each.gain for each in every),
+        together=both.gain if len(every) > 1 else None,
+        whole=not run.ranks[0].marked,
+        shown="" if len(traces) < 2 else rank_label(traces[lead].origin, lead),
+    )
+    return asked, run.ranks[lead].analysis
+
+
+def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
+    options, rules = choices.options(), choices.rules()
+    contexts = [context_of(trace, options) for trace in traces]
+    ranks = [Facts(analyze_context(context), context) for context in contexts]
+    agreed = disagreeing(traces, {trace.origin.path: one.analysis for trace, one in zip(traces, ranks, strict=True)})
+    for at, trace in enumerate(traces):
+        if trace.origin.path in agreed:
+            context = context_of(trace, options._replace(agreed=agreed[trace.origin.path]))
+            ranks[at] = Facts(analyze_context(context), context)
+    judged = any(name not in PARTS for name in wanted.without)
+    outcomes = [evaluate(one, rules) for one in ranks] if judged else [Outcome()] * len(ranks)
+    reason = next((reason for one in ranks if (reason := _irreplayable(one)) is not None), None)
+    if len(ranks) < 2:
+        return _Run(tuple(ranks), tuple(outcomes), Outcome(), None, reason)
+    cluster = compare_ranks([summarize(one.context, one.analysis) for one in ranks])
+    across = Outcome()
+    if judged:
+        outcomes = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
+        across = evaluate_run(cluster, rules)
+    if reason is None and not cluster.steps:
+        reason = NotMeasured("no_common_steps")
+    programs = [] if reason is not None else [one.context.once(program) for one in ranks]
+    return _Run(tuple(ranks), tuple(outcomes), across, joint(programs, cluster) if programs else None, reason)
+
+
+def _irreplayable(facts: Facts) -> NotMeasured | None:
+    """Why nothing about a recording can be replayed, None if it can."""
+    if facts.host_computes:
+        return None
+    reason = facts.missing("DL")
+    if reason is None and not (facts.context.link >= 0).any():
+        reason = "no_linked_launches"
+    return None if reason is None else NotMeasured(reason)
+
+
+def _supposed(run: _Run, traces: Sequence[Trace], wanted: Wanted) -> Iterator[_Supposed]:
+    """Each of the changes that are asked for."""
+    for name in wanted.without:
+        gain = Gain("without", name)
+        yield _of_part(run, gain, 1.0) if name in PARTS else _of_rule(run, gain)
+    for name, factor in wanted.faster:
+        gain, share = Gain("faster", name, factor=factor), 1 - 1 / factor
+        yield _of_part(run, gain, share) if name in PARTS else _of_names(run, gain, share)
+    for name in wanted.overlap:
+        yield _each(run, Gain("overlap", name), _overlapped)
+    known = [trace.origin.rank for trace in traces]
+    for rank in wanted.ranks:
+        if rank not in known:
+            there = numbers([each for each in known if each is not None])
+            raise UsageError("--rank {rank}: this rank was not recorded; there is {known}", rank, there)
+        gain = Gain("rank", str(rank))
+        alone = None if len(known) > 1 else NotMeasured("no_other_ranks")
+        yield _Supposed(gain._replace(saving=alone)) if alone else _Supposed(gain, like_others=(known.index(rank),))
+
+
+def _of_part(run: _Run, gain: Gain, share: float) -> _Supposed:
+    return _each(run, gain, lambda facts: _unseen(facts, gain.what) or part(facts.context, gain.what, share))
+
+
+def _of_names(run: _Run, gain: Gain, share: float) -> _Supposed:
+    fits = re.compile(gain.what).search
+    if not any(len(named(one.context, fits)) for one in run.ranks):
+        raise UsageError(
+            "--faster {text}: no part of the step and no device work is called so; parts are {parts}; most time takes: "
+            "{known}",
+            gain.what,
+            listed(name for name in PARTS if name not in WAITS),
+            _longest(run.ranks[0]),
+        )
+    return _each(run, gain, lambda facts: shorter(facts.context, named(facts.context, fits), share))
+
+
+def _longest(facts: Facts) -> Phrase:
+    """Names of the device events that take most time."""
+    device = facts.context.device
+    time = np.bincount(device.name, weights=device.end - device.start)
+    names = [facts.context.trace.strings.text(code) for code in np.argsort(-time)[:_NAMED].tolist() if time[code]]
+    return listed(name if len(name) <= _LONG else f"{name[:_LONG]}…" for name in names)
+
+
+def _unseen(facts: Facts, name: str) -> NotMeasured | None:
+    """Why the recording does not show a part, None if it does."""
+    if facts.host_computes:
+        return NotMeasured("no_device_used") if name in ON_DEVICE else None
+    idle = facts.analysis.idle
+    if name in ON_DEVICE or not isinstance(idle, IdleCauses):
+        return None
+    return next((idle.missing[cause] for cause in ON_HOST[name] if cause in idle.missing), None)
+
+
+def _overlapped(facts: Facts) -> Change:
+    """Communication without what independent compute could hide: by its rule, however little that is."""
+    rule = own_rules()[_EXPOSED]
+    options = options_of(rule, RuleConfig(options={_EXPOSED: {"share": 0.0}}))
+    found = [one for one in rule(facts, options) if isinstance(one, Finding) and one.intervals is not None]
+    device, saving = facts.context.device, sum(one.saving or 0 for one in found) * facts.window.count
+    event = np.flatnonzero(facts.headline(DeviceClass.COMM))
+    spans = intervals.union(EMPTY, *(facts.clip(one.intervals) for one in found if one.intervals is not None))
+    exposed = intervals.coverage(spans, device.start[event], device.end[event])
+    hidden = exposed * min(1.0, saving / max(int(exposed.sum()), 1))
+    return Change(events=event, shorter=np.round(hidden).astype(np.int64))
+
+
+def _each(run: _Run, gain: Gain, change_of: Callable[[Facts], Change | NotMeasured]) -> _Supposed:
+    """The same change on every rank that shows what it is about."""
+    found = [run.missing or change_of(one) for one in run.ranks]
+    absent = [one for one in found if isinstance(one, NotMeasured)]
+    if len(absent) == len(found):
+        return _Supposed(gain._replace(saving=absent[0]))
+    return _Supposed(gain, tuple(_piece(run, at, one) for at, one in enumerate(found) if isinstance(one, Change)))
+
+
+def _piece(run: _Run, rank: int, change: Change) -> _Piece:
+    facts = run.ranks[rank]
+    saving = _gain_alone(facts, run_again(facts.context.once(program), change))
+    return _Piece(rank, change, saving, saving, saving)
+
+
+def _of_rule(run: _Run, gain: Gain) -> _Supposed:
+    """All findings of a rule, on all ranks and about them."""
+    rule = gain.what
+    outcomes = (*run.outcomes, run.across)
+    found = [(at, one) for at, outcome in enumerate(outcomes) for one in outcome.findings if one.rule == rule]
+    gain = gain._replace(what=name_of(found[0][1]) if found else f"rule_{rule}", rule=rule)
+    if not found:
+        skipped = [one.reason for outcome in outcomes for one in outcome.not_applicable if one.rule == rule]
+        return _Supposed(gain._replace(saving=NotMeasured(skipped[0] if skipped else "no_such_finding")))
+    late = [rank for at, one in found if at == len(run.ranks) and rule == _STRAGGLER for rank in one.scope.ranks]
+    recorded = [one.context.trace.origin.rank for one in run.ranks]
+    like_others = tuple(recorded.index(rank) for rank in late if rank in recorded)
+    if like_others and run.missing is None:
+        return _Supposed(gain, like_others=like_others)
+    known = [(at, one) for at, one in found if one.saving is not None and at < len(run.ranks)]
+    if not known or run.missing is not None:
+        reason = "done_once" if all(one.once for _, one in found) else "saving_not_replayed"
+        return _Supposed(gain._replace(saving=run.missing or NotMeasured(reason)))
+    return _Supposed(
+        gain,
+        tuple(_Piece(at, None, one.saving or 0, one.least or 0, one.bound or one.saving or 0) for at, one in known),
+    )
+
+
+def _all_of(every: Iterable[_Supposed]) -> _Supposed:
+    """All that can be replayed, at once."""
+    known = [one for one in every if not isinstance(one.gain.saving, NotMeasured)]
+    if not known:
+        return _Supposed(Gain("together", saving=NotMeasured("saving_not_replayed")))
+    pieces = tuple(piece for one in known for piece in one.pieces)
+    return _Supposed(Gain("together"), pieces, tuple({rank for one in known for rank in one.like_others}))
+
+
+def _answered(run: _Run, one: _Supposed) -> _Supposed:
+    """With what it gains, and the step then."""
+    if isinstance(one.gain.saving, NotMeasured):
+        return one
+    changes = {
+        rank: together(*(each.change for each in one.pieces if each.rank == rank and each.change is not None))
+        for rank in {each.rank for each in one.pieces}
+    }
+    again = _again(run, changes, one.like_others)
+    # What a rule states of which no replay is possible.
+    beside = sum(each.saving for each in one.pieces if each.change is None) // len(run.ranks)
+    saving = beside + (
+        _gain_alone(run.ranks[0], again[0])
+        if run.joint is None
+        else mean_gain(shorter_steps(run.joint, again), one.like_others)
+    )
+    alone = one.pieces[0] if len(run.ranks) == 1 and len(one.pieces) == 1 else None
+    saving = min(run.step, saving) if alone is None else alone.saving
+    every = sum(each.saving for each in one.pieces)
+    low, high = (
+        round(saving * end / every) if every else saving
+        for end in (sum(each.low for each in one.pieces), sum(each.high for each in one.pieces))
+    )
+    # The rank that waits least for others is the one that they wait for.
+    states = [_state(run, rank, again, changes) for rank in range(len(run.ranks)) if rank not in one.like_others]
+    then = min(states, key=lambda state: state.waiting) if beside == 0 else None
+    return one._replace(gain=one.gain._replace(saving=saving, low=low, high=min(run.step, high), then=then))
+
+
+def _again(run: _Run, changes: Mapping[int, Change], like_others: Sequence[int]) -> tuple[Again, ...]:
+    """The programs of all ranks with a change."""
+    if run.joint is not None:
+        return run_together(run.joint, changes, like_others)
+    return (run_again(run.ranks[0].context.once(program), changes.get(0, Change())),)
+
+
+def _gain_alone(facts: Facts, again: Again) -> int:
+    known = facts.context.once(program)
+    return facts.mean(max(0, int((known.steps.time - (again.end - again.start))[known.counted].sum())))
+
+
+def _state(run: _Run, rank: int, again: Sequence[Again], changes: Mapping[int, Change]) -> State:
+    """The step of a rank as it would be, ns a step."""
+    facts, change = run.ranks[rank], changes.get(rank, Change())
+    context = facts.context
+    gone = intervals.union(change.host, change.threads.get(context.step_track, EMPTY))
+    split, path = split_then(context, again[rank]), path_time(context, again[rank], gone)
+    return State(
+        {part: facts.mean(time) for part, time in split.items()},
+        {kind: facts.mean(time) for kind, time in path.items()},
+        rank,
+    )
