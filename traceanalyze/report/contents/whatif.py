@@ -38,15 +38,15 @@ _SAY = sentences(
 WHATIF = declare(
     "whatif",
     "What would change",
-    Column("change", Kind.TERM, "What is supposed"),
-    Column("what", Kind.TERM, "Of what: a part of the step, a finding, kernels by their name, ranks"),
+    Column("supposed", Kind.TERM, "What is supposed"),
+    Column("subject", Kind.TERM, "Of what: a part of the step, a finding, kernels by their name, ranks"),
     replace(RULE_ID, minor=True),
     Column("factor", Kind.RATIO, "How many times as fast"),
     Column("gain_ns", Kind.DURATION, "By how much shorter the step would be", heading="gain"),
     Column("share", Kind.SHARE, "Gain over the step now"),
     Column("then_ns", Kind.DURATION, "The step then", heading="step then"),
-    Column("low_ns", Kind.DURATION, "Gain at least", machine=True),
-    Column("high_ns", Kind.DURATION, "Gain at most", machine=True),
+    Column("low_ns", Kind.DURATION, "Gain at least", heading="at least", machine=True),
+    Column("high_ns", Kind.DURATION, "Gain at most", heading="at most", machine=True),
     Column("limit", Kind.TERM, "What limits the step then", heading="limit then"),
     Column("limit_share", Kind.SHARE, "Its part of the critical path", machine=True),
     Column("largest_part", Kind.TERM, "Largest part of the step then", minor=True),
@@ -227,8 +227,8 @@ def _row(one: Gain, step: int) -> dict[str, Value]:
     unknown = absent or NotMeasured("saving_not_replayed")
     saving = one.saving if isinstance(one.saving, int) else 0
     return {
-        "change": f"whatif_{one.how}",
-        "what": one.what or None,
+        "supposed": f"whatif_{one.how}",
+        "subject": one.what or None,
         "rule_id": one.rule or None,
         "factor": one.factor,
         "gain_ns": _gain(one),
