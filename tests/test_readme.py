@@ -43,7 +43,7 @@ def test_every_option_in_the_readme_exists():
     mentioned = {option for use in uses for option in re.findall(OPTION, re.split(r"\| jq| -- ", use)[0])}
     group = get_command(app).commands["baseline"].commands.values()
     baseline = {option for command in group for parameter in command.params for option in parameter.opts}
-    reports = ("analyze", "compare", "gate", "memory", "postmortem")
+    reports = ("analyze", "compare", "gate", "memory", "postmortem", "whatif")
     commands = (*reports, "convert", "open", "record", "rule", "tensorboard")
     assert mentioned <= options(*commands) | baseline
 
@@ -138,6 +138,12 @@ def test_the_sample_of_postmortem_is_what_the_tool_prints():
 def test_every_option_of_postmortem_is_in_its_section():
     section = README.partition("## Post-mortem of a run\n")[2].partition("\n## ")[0]
     missing = {option for option in options("postmortem") if option.startswith("--") and option not in section}
+    assert missing <= {"--help", "--version", "--output", "--format", "--quiet", "--verbose"}
+
+
+def test_every_option_of_whatif_is_in_its_section():
+    section = README.partition("### What would change\n")[2].partition("\n## ")[0]
+    missing = {option for option in options("whatif") if option.startswith("--") and option not in section}
     assert missing <= {"--help", "--version", "--output", "--format", "--quiet", "--verbose"}
 
 

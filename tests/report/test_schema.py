@@ -77,6 +77,11 @@ def test_post_mortems_hold_it(name):
     hold(traceanalyze.postmortem(SAMPLES / name))
 
 
+@pytest.mark.parametrize("name", ["gpu_two_ranks", "npu_training", "cpu_training"])
+def test_what_would_change_holds_it(name):
+    hold(traceanalyze.whatif(SAMPLES / name, without=["data_loading", "DAT101", "compute"], faster={"dispatch": 2}))
+
+
 @pytest.mark.parametrize("base", ["gpu_healthy", "npu_training", "cpu_training"])
 @pytest.mark.parametrize("candidate", ["gpu_sync", "gpu_two_ranks", "cpu_slow_loader"])
 def test_comparisons_hold_it(base, candidate):

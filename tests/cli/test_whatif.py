@@ -1,0 +1,124 @@
+"""The whatif command: exit codes, what it says, formats and languages."""
+
+from __future__ import annotations
+
+import json
+from zipfile import ZipFile
+
+import pytest
+
+from tests.causes.make import write_run
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """Two ranks that wait 40 of 65 ms for their loader."""
+    write_run(tmp_path / "slow", [[40] * 4] * 2)
+    return tmp_path / "slow"
+
+
+def test_it_says_the_step_now_and_then_and_what_limits_it(run, slow):
+    result = run("whatif", slow, "--without", "data_loading")
+    assert (result.code, result.err) == (0, "")
+    first = " ".join(result.out.split())
+    assert first.startswith('A step takes 65.00 ms now. Without "data loading" it would be 25')
+    assert "What limits it then is" in first
+    assert max(map(len, result.out.splitlines())) <= 80
+    for title in ("What would change", "The step now and then (mean step)"):
+        assert f"\n{title}\n" in result.out
+
+
+def test_quiet_is_the_verdict_only(run, slow):
+    whole, short = (run("whatif", slow, "--without", "data_loading", *more) for more in ((), ("-q",)))
+    assert whole.out.startswith(short.out)
+    assert len(short.out.splitlines()) < 6
+
+
+def test_each_and_all_together(run, slow):
+    arguments = ("--without", "data_loading,sync", "--faster", "compute=2", "--faster", "kernel=1.5")
+    (report,) = json.loads(run("whatif", slow, *arguments, "--format", "json").out)["reports"]
+    rows = report["tables"]["whatif"]["rows"]
+    assert [row["supposed"] for row in rows] == [
+        *["whatif_without"] * 2,
+        *["whatif_faster"] * 2,
+        "whatif_together",
+    ]
+    assert [row["subject"] for row in rows] == ["data_loading", "sync", "compute", "kernel", None]
+    assert rows[-1]["gain_ns"] >= max(row["gain_ns"] for row in rows)
+    assert set(report["tables"]) == {"whatif", "whatif_split", "whatif_path"}
+
+
+def test_in_chinese(run, slow):
+    found = run("whatif", slow, "--without", "data_loading", "--lang", "zh").out
+    assert found.startswith("现在每步 65.00 ms。去掉“数据加载”后为")
+    assert not [line for line in found.splitlines() if "limit" in line or "step" in line]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "say what would be different: --without, --faster, --overlap or --rank"),
+        (
+            ("--without", "nonsense"),
+            "--without nonsense: no part of the step and no rule is called so; parts are ",
+        ),
+        (("--faster", "compute"), "--faster compute: write it as communication=1.5"),
+        (("--faster", "compute=1"), "--faster compute=1: write a factor above 1"),
+        (("--faster", "compute=nan"), "--faster compute=nan: write a factor above 1"),
+        (("--faster", "sync=2"), "--faster sync: waiting cannot be faster, only gone: --without sync"),
+        (("--faster", "((=2"), "--faster ((: not a regular expression: "),
+        (
+            ("--faster", "nowhere=2"),
+            "--faster nowhere: no part of the step and no device work is called so; ",
+        ),
+        (("--overlap", "compute"), "--overlap compute: only communication can be overlapped"),
+        (("--rank", "1"), "--rank 1: write it as 3=median"),
+        (("--rank", "1=0"), "--rank 1=0: write 1=median"),
+        (("--rank", "5=median"), "--rank 5: this rank was not recorded; there is 0, 1"),
+    ],
+)
+def test_wrong_usage_is_one_line_that_names_what_there_is(run, slow, arguments, said):
+    result = run("whatif", slow, *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"error: {said}")
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["DAT101", "loader-wait", "dat101"])
+def test_findings_go_by_id_and_by_slug(run, slow, name):
+    (report,) = json.loads(run("whatif", slow, "--without", name, "--format", "json").out)["reports"]
+    (row,) = report["tables"]["whatif"]["rows"]
+    assert (row["rule_id"], row["subject"]) == ("DAT101", "rule_DAT101")
+    assert row["gain_ns"] == pytest.approx(40e6, rel=0.02)
+
+
+def test_a_finding_that_there_is_not_is_said(run, slow):
+    result = run("whatif", slow, "--without", "SYN101")
+    assert result.code == 0
+    assert "not measured: this profile has no such finding." in " ".join(result.out.split())
+    assert "n/m" in result.out
+
+
+@pytest.mark.parametrize("name", ["memory", "memory-ops", "Memory_Ops"])
+def test_parts_go_by_what_people_call_them(run, slow, name):
+    (report,) = json.loads(run("whatif", slow, "--without", name, "--format", "json").out)["reports"]
+    assert report["tables"]["whatif"]["rows"][0]["subject"] == "memory_ops"
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.md", "report.txt", "report.xlsx", "report.json"])
+def test_every_format_is_written(run, slow, tmp_path, name):
+    result = run("whatif", slow, "--without", "data_loading", "-o", tmp_path / name)
+    assert (result.code, result.err) == (0, f"Wrote {tmp_path / name}\n")
+    content = (tmp_path / name).read_bytes()
+    if name.endswith(".xlsx"):
+        with ZipFile(tmp_path / name) as book:
+            assert b"Whatif" in book.read("xl/workbook.xml")
+    else:
+        assert b"What limits it then is" in b" ".join(content.split())
+
+
+def test_tables_as_files(run, slow, tmp_path):
+    assert run("whatif", slow, "--without", "data_loading", "-o", f"{tmp_path}/tables/").code == 0
+    first = (tmp_path / "tables" / "whatif.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert first[0].startswith("supposed,subject,")
+    assert first[1].startswith("whatif_without,data_loading,")
