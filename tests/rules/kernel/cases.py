@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.ascend_builder import AscendBuilder
+from tests.ascend_builder import PID, AscendBuilder
 from tests.rules.make import Fires
 from tests.rules.sequences import A100, POINTWISE, Run, mm, read_npu, steps
 
@@ -113,8 +113,8 @@ def made(op, between=False):
     return b
 
 
-def npu_sequence(*types):
-    """Steps of these kernels, 300 µs each, one after the other, three times."""
+def npu_sequence(*types, ops=()):
+    """Steps of these kernels, 300 µs each, one after the other, three times; with the operators that launch them."""
     b = AscendBuilder()
     for number in range(3):
         at = number * 4000
@@ -123,6 +123,10 @@ def npu_sequence(*types):
             begin = at + 100 + 310 * part
             core = "AI_CORE" if kind.startswith("MatMul") else "AI_VECTOR_CORE"
             b.kernel(f"aclnn{kind}_{part}", begin, 300, op_type=kind, core=core, launch=at + 10 + part)
+            if ops:
+                b.op(ops[part % len(ops)], at + 9.8 + part, 0.8)
+                b.op(f"aclnn{kind}", at + 9.9 + part, 0.6)
+                b.flow("async_npu", 7000 + len(b.events), (PID, PID, at + 9.9 + part), (b.npu, 2, begin))
     return read_npu(b)
 
 
@@ -559,6 +563,8 @@ SILENT = {
         steps([mm(3000), *NORM]),
         steps([mm(500), pointwise("add", 100)] * 3),
         npu_sequence("MatMulV2", "Mul", "Add"),
+        # This product adds its bias already; only one addition can be part of it.
+        npu_sequence("MatMulV2", "Add", ops=("aten::addmm", "aten::add")),
     ],
     "KRN106": [
         steps([BIG, *CHAIN[:3], BIG]),

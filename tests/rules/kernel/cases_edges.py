@@ -28,15 +28,18 @@ from tests.rules.sequences import A100, POINTWISE, Run, mm, read_npu, steps
 from traceanalyze.model.trace import Device
 
 
-def npu_products(*shapes, dtype="c10::BFloat16"):
-    """A product of 1500 µs in each of three steps."""
+def npu_products(*shapes, dtype="c10::BFloat16", library=""):
+    """A product of 1500 µs in each of three steps, as a call of a library inside the operator where there is one."""
     b = AscendBuilder()
     for number in range(3):
         at = number * 4000
         b.step(number, at, 3900)
         b.op("aten::mm", at + 5, 20, **{"Input Dims": ";".join(shapes), "Input type": ";".join([dtype] * len(shapes))})
+        asked = at + 6 if library else at + 5
+        if library:
+            b.op(library, asked, 18)
         b.kernel("aclnnMatMul_1", at + 100, 1500, op_type="MatMulV2", launch=at + 10)
-        b.flow("async_npu", 7000 + number, (PID, PID, at + 5), (b.npu, 2, at + 100))
+        b.flow("async_npu", 7000 + number, (PID, PID, asked), (b.npu, 2, at + 100))
     return read_npu(b)
 
 
@@ -186,21 +189,24 @@ FIRES = {
         ),
     ],
     "KRN102": [
-        Fires(
-            npu_products("4096,1000", "1000,4096"),
-            saving=450,
-            bound=750,
-            severity="MEDIUM",
-            confidence="LOW",
-            count=3,
-            evidence={"time": 1500, "part": 1, "shape": "4096×1000 · 1000×4096", "count": 3},
-            ops=("aten::mm",),
-            draws="compute",
-            each=1500,
-            first=(100, 1600),
-            look=(100, 1600),
-            options={"least_us": (20, 1500, 1501)},
-            prices={"gain": (0.3, 0.24, 360)},
+        *(
+            Fires(
+                npu_products("4096,1000", "1000,4096", library=library),
+                saving=450,
+                bound=750,
+                severity="MEDIUM",
+                confidence="LOW",
+                count=3,
+                evidence={"time": 1500, "part": 1, "shape": "4096×1000 · 1000×4096", "count": 3},
+                ops=("aten::mm",),
+                draws="compute",
+                each=1500,
+                first=(100, 1600),
+                look=(100, 1600),
+                options={"least_us": (20, 1500, 1501)},
+                prices={"gain": (0.3, 0.24, 360)},
+            )
+            for library in ("", "aclnnMm")
         ),
         Fires(
             npu_products("4096,1024", "1024,1000"),

@@ -36,7 +36,8 @@ class Computing:
     """Duration of each kernel."""
     name: NDArray[np.int32]
     op: NDArray[np.int64]
-    """Place of the innermost operator in `Context.op_nest`, -1 for none."""
+    """Place of the operator in `Context.op_nest`, -1 for none: the innermost, of a library's call (`aclnnMm`, which has
+    no shapes) the operator that made it (`aten::mm`)."""
     op_row: NDArray[np.int64]
     """Its event row, -1 for none."""
     op_name: NDArray[np.int32]
@@ -60,8 +61,8 @@ def computing(facts: Facts) -> Computing:
     device, work = context.device, context.once(device_work)
     chosen = facts.headline(DeviceClass.COMPUTE)[work.event] & facts.inside(device.start[work.event])
     event = work.event[chosen]
-    start, end, op_row = device.start[event], device.end[event], work.op[chosen]
-    names = context.trace.events.name
+    start, end, op = device.start[event], device.end[event], _dispatched(facts, context.event_op[event])
+    op_row, names = context.op_nest.rows(op), context.trace.events.name
     return Computing(
         event=event,
         row=device.row[event],
@@ -69,12 +70,23 @@ def computing(facts: Facts) -> Computing:
         end=end,
         time=end - start,
         name=device.name[event],
-        op=context.event_op[event],
+        op=op,
         op_row=op_row,
         op_name=np.where(op_row >= 0, names[np.maximum(op_row, 0)], device.name[event]),
         group=work.group[chosen],
         tensor_core=work.tensor_core[chosen],
     )
+
+
+def _dispatched(facts: Facts, op: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of calls of a library, recorded as operators without a namespace (Ascend), the operators that made them."""
+    nest, trace = facts.context.op_nest, facts.context.trace
+    if trace.origin.format != "ascend" or not len(nest):
+        return op
+    names = trace.events.name[nest.row]
+    parent = np.where(op >= 0, nest.parent[np.maximum(op, 0)], -1).astype(np.int64)
+    under = (parent >= 0) & ~fits(facts, names[np.maximum(op, 0)], "::")
+    return np.where(under & fits(facts, names[np.maximum(parent, 0)], r"^\w+::\w+$"), parent, op)
 
 
 def part_of_compute(facts: Facts, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> float:

@@ -19,7 +19,7 @@ from traceanalyze.rules.rule import Facts, intervals_of
 
 _LETTERS = (
     ("B", r"^aten::(bmm|baddbmm|_?batch_?matmul)$|^BatchMatMul"),
-    ("M", r"^aten::(mm|addmm|linear|_scaled_mm)$|^MatMul"),
+    ("M", r"^aten::(mm|_scaled_mm)$|^MatMul"),  # Not those that add a bias already.
     ("S", r"^aten::_?softmax$|^Softmax(V2)?$"),
     ("Z", r"^aten::_softmax_backward_data$|^SoftmaxGrad"),
     (

@@ -51,7 +51,7 @@ def find(facts: Facts, options: Options) -> Findings:
     What it finds
         Well-known sequences written out in Python: RMS norm (pow, mean, rsqrt, mul), rotary embedding (neg, cat, mul,
         add), SwiGLU (silu, mul), GeGLU (gelu, mul), group norm with SiLU, add with layer norm; on Ascend also a product
-        followed by an addition, and sorting tokens by expert (sort, gather).
+        without a bias followed by an addition, and sorting tokens by expert (sort, gather).
     Why it costs time
         Each operator reads its input from memory and writes its result back; one kernel would do that once.
     How it is measured
