@@ -147,3 +147,27 @@ def test_pauses_of_other_steps_are_not_shown():
 
     found = trace.analyze(Options(steps=lambda steps: steps.start < 50 * MS)).tables["gc_pauses"]
     assert found.rows == ()
+
+
+def logged(places):
+    """Six steps of three operators and a kernel each; a pause of 5 ms after the named operator of some steps; µs."""
+    trace = TraceBuilder()
+    for number in range(6):
+        at = number * 20_000.0
+        trace.step(number, at, 20_000)
+        for name in ("aten::mm", "aten::add", "aten::relu", "aten::sum"):
+            trace.op(name, at, 90)
+            trace.launch(at + 10, 5, at + 30, 60)
+            at += 5_100 if places.get(number) == name else 100
+    return trace
+
+
+def test_what_comes_now_and_then_at_one_place_is_a_habit_of_the_program():
+    assert pauses(logged({1: "aten::add", 3: "aten::add", 5: "aten::add"})) == []
+
+
+def test_what_comes_now_and_then_at_any_place_is_suspected():
+    found = pauses(logged({1: "aten::add", 3: "aten::mm", 5: "aten::relu"}))
+    assert [(each.step, each.evidence) for each in found] == [(str(step), "gc_suspected") for step in (1, 3, 5)]
+    # Between the end of the operator and the start of the next one.
+    assert [each.length_ns for each in found] == [5_010 * US] * 3

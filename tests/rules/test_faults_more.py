@@ -44,6 +44,7 @@ ONE_DEVICE = [
     *((MANY_BATCHES, "new_workers", size, "DAT102") for size in (40, 80, 150)),
     *((LIGHT, "norm_read", size, "SYN106") for size in (100, 400, 1000)),
     *((HEALTHY, "unused_search", size, "COM103") for size in (10, 14, 30)),
+    *((LIGHT, "unused_search", size, "COM103") for size in (3, 10)),
     *((on_npu(HEALTHY), "layout_changes", size, "KRN107") for size in (20, 50, 100)),
     *((on_npu(HEALTHY), "scalar_kernel", size, "KRN116") for size in (300, 1000, 5000)),
 ]

@@ -38,3 +38,16 @@ def test_nothing_else_is_taken_for_one(fault):
     size = {"slow_loader": 60, "item_sync": 2, "device_sync": 1, "host_slow": 12, "pageable_copy": 2}
     faults = () if fault is None else (Fault(fault, size[fault]),)
     assert pauses(replace(HEALTHY, faults=faults)).rows == ()
+
+
+@pytest.mark.parametrize("size", [30, 45])
+def test_pauses_here_and_there_are_suspected(size):
+    """In two of three steps, at another operator each time, and for between half and one and a half times `size`."""
+    found = pauses(replace(HEALTHY, steps=6, faults=(Fault("collections", size),))).records()
+    assert [each.evidence for each in found] == ["gc_suspected"] * 4
+    assert all(0.5 * size * MS <= each.length_ns < (1.5 * size + 0.3) * MS for each in found)
+
+
+def test_new_workers_now_and_then_are_none_of_the_collector():
+    written = replace(HEALTHY, steps=9, faults=(Fault("new_workers", 8),))
+    assert pauses(written).rows == ()

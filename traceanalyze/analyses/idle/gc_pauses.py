@@ -21,7 +21,7 @@ from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.launches import step_of
-from traceanalyze.analyses.idle.pauses import pauses
+from traceanalyze.analyses.idle.pauses import LEAST_NS, SHRINKS, pauses
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
@@ -83,8 +83,6 @@ RECORDED_NS = 1_000_000
 """Recorded collections from here on are pauses."""
 SUSPECTED_NS = 10_000_000
 STRONGLY_SUSPECTED_NS = 200_000_000
-SHRINKS = 0.8
-"""A stretch shorter than this part of one before it is none of a growing number of objects."""
 
 
 def gc_pauses(context: Context) -> Table:
@@ -189,14 +187,17 @@ def _idle(context: Context) -> Intervals | None:
 def _suspected(context: Context) -> Iterator[_Pause]:
     """Untraced idle time in which no launching thread does or begins anything, neither at the same place in every step.
 
-    None where they become shorter: the more objects there are, the longer a collection takes.
+    Long ones, or shorter ones where the program mostly does not pause. None where long ones become shorter: the more
+    objects there are, the longer a collection takes.
     """
     pieces, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     unknown = pieces.cause == Cause.UNTRACED
     every = context.once(pauses)
-    start, end = every.start[~every.recurs], every.end[~every.recurs]
+    scattered = bool(every.irregular.any())
+    chosen = every.irregular if scattered else ~every.recurs
+    start, end = every.start[chosen], every.end[chosen]
     hit = intervals.overlaps(Intervals(start, end), intervals.merge(pieces.start[unknown], pieces.end[unknown]))
-    long = np.flatnonzero(hit.end - hit.start >= SUSPECTED_NS)
+    long = np.flatnonzero(hit.end - hit.start >= (LEAST_NS if scattered else SUSPECTED_NS))
     found: dict[int, tuple[int, int]] = {}
     for stretch, begin, time in zip(
         hit.first[long].tolist(), hit.start[long].tolist(), (hit.end - hit.start)[long].tolist(), strict=True
@@ -204,7 +205,7 @@ def _suspected(context: Context) -> Iterator[_Pause]:
         first, before = found.get(stretch, (begin, 0))
         found[stretch] = first, before + time
     length = (end - start)[list(found)]
-    if (length < SHRINKS * np.maximum.accumulate(length)).any():
+    if not scattered and (length < SHRINKS * np.maximum.accumulate(length)).any():
         return
     for stretch, (begin, time) in found.items():
         evidence = "gc_strongly_suspected" if time >= STRONGLY_SUSPECTED_NS else "gc_suspected"

@@ -28,6 +28,10 @@ ALIKE = 0.02
 """Lengths within this part of their median are the same: a sleep of 20 ms was seen to vary by 0.1 %."""
 TIMES = 3
 """As often at least something has to come back to be a habit of the program."""
+SHRINKS = 0.8
+"""A stretch shorter than this part of one before it is none of a growing number of objects."""
+SPREAD = 4.0
+"""The longest of a collector's pauses over the shortest: what scatters more has more than one reason."""
 BETWEEN = " … "
 """Between the names of the operators around a pause."""
 
@@ -43,6 +47,8 @@ class Pauses(NamedTuple):
     """At the same place in every step."""
     constant: NDArray[np.bool_]
     """And for the same time."""
+    irregular: NDArray[np.bool_]
+    """Of those that come here and there: at places that the program mostly passes without a pause."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -73,7 +79,42 @@ def pauses(context: Context) -> Pauses:
         recurs[member] = True
         usual = float(np.median(length[member]))
         constant[member] = bool((np.abs(length[member] - usual) <= ALIKE * usual).all())
-    return Pauses(silent.start, silent.end, tuple(places), recurs, constant)
+    irregular = _irregular(context, silent, recurs, step)
+    return Pauses(silent.start, silent.end, tuple(places), recurs, constant, irregular)
+
+
+def _irregular(
+    context: Context, silent: Intervals, recurs: NDArray[np.bool_], step: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Stretches of a collector: in several steps at several places, of lengths that scatter little and do not shrink.
+
+    A place is the pair of operators around it on all launching threads; mostly they follow each other at once.
+    """
+    none = np.zeros(len(silent.start), np.bool_)
+    nest, tracks = context.op_nest, dict.fromkeys([context.step_track, *context.threads])
+    if np.count_nonzero(~recurs) < TIMES or not len(nest):
+        return none
+    own = np.concatenate([np.arange(len(nest))[nest.of(track)] for track in tracks])
+    own = own[np.argsort(nest.start[own], kind="stable")]
+    if len(own) < 2:
+        return none
+    name = context.trace.events.name[nest.row[own]].astype(np.int64)
+    pair = (name[:-1] << 32) + name[1:]
+    at = np.searchsorted(nest.start[own], silent.end, "left")
+    inside = (at > 0) & (at < len(own))
+    place = np.where(inside, pair[np.clip(at - 1, 0, len(pair) - 1)], -1)
+    known = distinct(place)
+    where = np.minimum(np.searchsorted(known, pair), len(known) - 1)
+    passed = np.bincount(where[known[where] == pair], minlength=len(known))
+    paused = np.bincount(np.searchsorted(known, place), minlength=len(known))
+    mostly = (passed > 2 * paused)[np.searchsorted(known, place)]
+    chosen = np.flatnonzero(inside & mostly & ~recurs)
+    length = (silent.end - silent.start)[chosen]
+    if min(len(distinct(place[chosen])), len(distinct(step[chosen]))) < TIMES or length.max() > SPREAD * length.min():
+        return none
+    half = len(chosen) // 2
+    none[chosen] = np.median(length[half:]) >= SHRINKS * np.median(length[:half])
+    return none
 
 
 def _silence(context: Context) -> Intervals:

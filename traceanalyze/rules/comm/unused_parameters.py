@@ -21,6 +21,7 @@ _SEARCH = regex(r"nn/parallel/distributed\.py\(\d+\): _find_tensors$")
             "find_unused_parameters=False, or static_graph=True if the same parameters are used in every step."
         )
     },
+    order=-1,
 )
 def find(facts: Facts, options: Options) -> Findings:
     """DistributedDataParallel looks for unused parameters in every step.

@@ -54,7 +54,8 @@ def find(facts: Facts, options: Options) -> Findings:
     What it finds
         Recorded collections of 1 ms or more; where the collector is not recorded, two or more stretches of 10 ms or
         more in which every launching thread stands still and the device is idle for no reason that the trace shows, not
-        at the same place of every step, and never much shorter than one before.
+        at the same place of every step, and never much shorter than one before; or three or more of 2 ms or more in as
+        many steps, at as many places that the program mostly passes without a pause, all about equally long.
     Why it costs time
         A collection holds the interpreter, so nothing is launched. With several ranks each collects at another time,
         and all wait for the slowest one in every collective.
