@@ -25,8 +25,9 @@ WORKERS = regex(r"^enumerate\(DataLoader\)#(?!_SingleProcess).*__next__")
 """Ranges in which torch's loader waits for its worker processes."""
 READY_NS = 600_000
 """What fetching a batch takes that the workers have ready: 0.53 to 0.71 ms in torch 2.13, small batches."""
-WAITED_NS = 1_000_000
-"""Fetching a batch that is ready takes less: in a longer call the loop waited for the loader's workers."""
+WAITED_NS, WAITED = 1_000_000, 0.02
+"""Fetching a batch that is ready takes less, or less of the time from one batch to the next where batches are large: in
+a longer call the loop waited for the loader's workers."""
 OWN_COST_NS, MOST_OWN_COST_NS = 5_000, 20_000
 """What a call costs that finds the device done, where the recording has none, and at most."""
 TOGETHER = 0.05
@@ -95,8 +96,7 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     began, returned = (np.where(one, np.cumsum(one) - 1, -1) for one in (begins, returns))
     returned[returns] += int(begins.sum())
     begin, back = np.flatnonzero(begins), np.flatnonzero(returns)
-    rows = loading_ranges(context).rows
-    rows = rows[trace.strings.matches(trace.events.name[rows], WORKERS.search) & (trace.events.dur[rows] >= WAITED_NS)]
+    rows = _waits_for_workers(context)
     steps, marked = context.all_steps, context.mode != Mode.WHOLE_TRACE and context.step_track >= 0
     marked = marked and (context.markers is None or context.markers.track >= 0)
     windows = len(steps) if marked else 0
@@ -118,6 +118,16 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     marks, batches = (np.arange(count[at], count[at + 2]).reshape(2, -1) for at in (0, 2))
     silent = np.arange(count[4], len(time)).reshape(2, -1)
     return Moments(time, tie, track, began, returned, marks, batches, silent)
+
+
+def _waits_for_workers(context: Context) -> NDArray[np.int64]:
+    """Event rows of calls that waited for a batch of the loader's workers."""
+    trace, rows = context.trace, loading_ranges(context).rows
+    rows = rows[trace.strings.matches(trace.events.name[rows], WORKERS.search)]
+    apart = np.diff(np.sort(trace.events.ts[rows]))
+    least = max(WAITED_NS, round(WAITED * float(np.median(apart)))) if len(apart) else WAITED_NS
+    found: NDArray[np.int64] = rows[trace.events.dur[rows] >= least]
+    return found
 
 
 def _enqueues(context: Context) -> NDArray[np.int64]:

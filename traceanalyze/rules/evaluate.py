@@ -13,6 +13,7 @@ from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_o
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope
 from traceanalyze.rules.owners import unexplained
+from traceanalyze.rules.pricing import all_together
 from traceanalyze.rules.ranking import by_its_rule, ranked
 from traceanalyze.rules.registry import chosen, every_rule, own_rules
 from traceanalyze.rules.rule import Options, Rule
@@ -96,7 +97,8 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     # Of a few chosen rules nobody expects that they explain everything.
     asked = len(wanted.rules) >= MOST_RULES * len(own_rules())
     open_parts = unexplained(facts, kept) if asked else ()
-    return Outcome(tuple(located(one, facts) for one in kept), tuple(not_applicable), unexplained=open_parts)
+    findings = tuple(located(one, facts) for one in kept)
+    return Outcome(findings, tuple(not_applicable), all_together(findings, facts), open_parts)
 
 
 def _scope(each: Finding, facts: Facts) -> Scope:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.words import EVIDENCE
 
 T = TypeVar("T")
@@ -75,13 +76,18 @@ class Finding:
     """
 
     saving: int | None = None
-    """Estimate, ns a step; None where time is not what it costs, or the profile cannot tell."""
+    """Estimate, ns a step; None where time is not what it costs, or the profile cannot tell. A rule says what of its
+    class of time would go; what the step gains by that, `rules/pricing.py`."""
     cost: int | None = None
     """Idle or exposed time that the cause explains, ns a step; None where it is the same as the saving."""
     low: int | None = None
     """What it saves at least, ns a step; None where the saving is as good as its inputs."""
     bound: int | None = None
     """What it can save at most, ns a step."""
+    change: Change | None = None
+    """What would be different without it; None: what `saving`, `draws` and `intervals` say."""
+    between: tuple[Change, ...] = ()
+    """The same in the worst and in the best case, where that is uncertain by more than any saving is."""
     once: bool = False
     """About work that is done once (first compilation, graph capture, first allocation): it has a cost, and no saving
     per step."""

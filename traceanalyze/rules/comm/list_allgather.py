@@ -5,6 +5,7 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.op_chains import names_under
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 _LIST = regex(r"^c10d::(allgather_|reduce_scatter_)$")
@@ -60,6 +61,7 @@ def find(facts: Facts, options: Options) -> Findings:
     time = facts.per_step((device.end - device.start)[event])
     yield Finding(
         saving=time,
+        change=without(facts, event),
         bound=time,
         draws="compute" if len(joined) or (device.klass[copies] == DeviceClass.COMPUTE).any() else "mem_exposed",
         intervals=intervals_of(device.start[event], device.end[event]),

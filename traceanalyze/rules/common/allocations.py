@@ -12,7 +12,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
-from traceanalyze.rules.common.replay import replay_without
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, intervals_of, measured
 
 _PINNED = regex(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
@@ -49,19 +49,17 @@ def steady(facts: Facts, chosen: NDArray[np.bool_]) -> int:
 
 
 def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:
-    """What the chosen calls cost: the host side of the gaps they lie in, or what a replay without them gains."""
-    calls, pieces = facts.once(allocator_calls), facts.pieces
+    """What the chosen calls cost: the host side of the gaps they lie in; and what is gained without them."""
+    calls = facts.once(allocator_calls)
     removed = merge(calls.start[chosen], calls.end[chosen])
-    gone = replay_without(facts, removed)
     spans = _gaps_with(facts, removed)
     caused, blocked = facts.length(spans), facts.per_step(removed.end - removed.start)
-    of_calls = (pieces.cause == Cause.DISPATCH_ALLOC).any()
-    saving = max(gone.saving, caused if of_calls else 0)
     return Finding(
-        saving=saving,
-        bound=max(saving, blocked),
+        cost=caused,
+        bound=blocked,
+        change=Change(removed),
         draws="idle",
-        intervals=np.concatenate((spans, gone.idle)),
+        intervals=spans,
         evidence=measured(count=int(chosen.sum()), time=blocked, idle=caused),
         count=int(chosen.sum()),
     )

@@ -1,4 +1,4 @@
-"""What a rank would gain by a change, as rules ask for it: the replay's answer a step (`traceanalyze.replay`)."""
+"""What one rank would gain by a change, as rules state it and the replay answers it (`traceanalyze.replay`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.replay import Change, replay
-from traceanalyze.rules.rule import Facts, intervals_of
+from traceanalyze.rules.rule import Facts, intervals_of, merged
 
 
 class Gain(NamedTuple):
@@ -27,15 +28,40 @@ def gained(facts: Facts, change: Change) -> Gain:
     return Gain(facts.mean(again.saving), intervals_of(*facts.clip(intervals_of(*again.idle))))
 
 
-def replay_without(
-    facts: Facts, removed: Intervals, shorter: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-) -> Gain:
-    """What the steps would gain without some host time, and with some device events shorter.
+def shorter(facts: Facts, event: NDArray[np.int64], part: float | NDArray[np.float64]) -> Change:
+    """Device events (positions in `Context.device`) that take so much less of their time."""
+    time = (facts.context.device.end - facts.context.device.start)[event]
+    return Change(events=event, shorter=np.round(time * part).astype(np.int64))
 
-    Args:
-        facts: of the rank.
-        removed: the host time, a set; sync calls inside it go too, all others stay.
-        shorter: positions in `Context.device`, and by how many ns each of these events is shorter.
-    """
-    change = Change(removed)
-    return gained(facts, change if shorter is None else change._replace(events=shorter[0], shorter=shorter[1]))
+
+def without(facts: Facts, event: NDArray[np.int64], part: float = 1.0) -> Change:
+    """Device events that are not there, or so much less of them, and as much less host time to launch them."""
+    return shorter(facts, event, part)._replace(host=shrunk(launching(facts, event), part))
+
+
+def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
+    """Host time that only some device events need: operators that launch nothing else, and other calls."""
+    context = facts.context
+    call, nest = context.issued_by[event], context.op_nest
+    call = np.unique(call[call >= 0])
+    found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
+    if len(nest):
+        chosen = np.zeros(len(context.device), np.bool_)
+        chosen[event] = True
+        known = context.event_op >= 0
+        of_every, of_chosen = (
+            np.concatenate(([0], np.cumsum(np.bincount(context.event_op[rows], minlength=len(nest)))))
+            for rows in (known, known & chosen)
+        )
+        place, stop = np.arange(len(nest)), nest.stop
+        inside = of_chosen[stop] - of_chosen[place]
+        only = np.flatnonzero((inside > 0) & (inside == of_every[stop] - of_every[place]))
+        found.append(intervals.merge(nest.start[only], nest.end[only]))
+    return intervals.union(intervals.EMPTY, *found)
+
+
+def shrunk(spans: Intervals | NDArray[np.int64], part: float | NDArray[np.float64]) -> Intervals:
+    """The last part of each stretch of a set."""
+    start, end = spans if isinstance(spans, Intervals) else merged(spans)
+    start = end - np.round((end - start) * np.minimum(part, 1.0)).astype(np.int64)
+    return Intervals(start[end > start], end[end > start])

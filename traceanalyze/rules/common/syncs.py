@@ -18,12 +18,9 @@ from traceanalyze.analyses.idle.syncs import blamed
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model.intervals import coverage, intersect, merge, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
-from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured, merged
-
-_AHEAD = 2
-"""From this multiple of the idle time at the calls on the sentence says that the saving has more in it."""
 
 
 class SyncCalls(NamedTuple):
@@ -155,12 +152,6 @@ def places(
     return sorted(masks, key=lambda one: -int(np.diff(calls.spans(one[2]), axis=1).sum()))
 
 
-def ahead(sentence: str) -> dict[str, str]:
-    """The sentences of a rule that uses `sync_findings`, from the plain one."""
-    more = "Without these syncs the host would also be ahead afterwards; the saving counts that."
-    return {"": sentence, "ahead": f"{sentence} {more}"}
-
-
 def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = False) -> Iterator[Finding]:
     """One finding on the chosen calls: what they cost together, the costliest places as evidence.
 
@@ -183,8 +174,6 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     if with_use:
         after = subtract(facts.clip(quiet), own)
         removed = union(removed, intersect(after, merged(spans)))
-    gone = replay_without(facts, removed)
-    saving = max(caused, gone.saving)
     blocked = facts.per_step(coverage(facts.windows, start[chosen], end[chosen]))
     where = places(facts, calls, chosen)
     each = tuple(
@@ -194,11 +183,11 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
         for op, frame, mask in where[:3]
     )
     yield Finding(
-        saving=saving,
-        bound=max(saving, blocked),
+        cost=caused,
+        bound=blocked + facts.length(intervals_of(*removed)),
+        change=Change(removed),
         draws="idle.sync",
-        intervals=np.concatenate((spans, gone.idle)),
-        sentence="ahead" if saving >= _AHEAD * caused else "",
+        intervals=spans,
         evidence=(*measured(idle=caused, count=int(chosen.sum()), blocked=blocked), *each),
         scope=Scope(ops=tuple(dict.fromkeys(frame or op for op, frame, _ in where[:3]))),
         count=int(chosen.sum()),

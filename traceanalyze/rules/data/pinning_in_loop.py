@@ -2,7 +2,7 @@ import numpy as np
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.replay import replay_without
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, measured, merged, rule
 
 _PIN = regex(r"^aten::_?pin_memory$")
@@ -45,12 +45,10 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     spans = facts.spans(rows)
     removed = merged(spans)
-    gone = replay_without(facts, removed)
     yield Finding(
-        saving=gone.saving,
         bound=facts.mean(int(np.sum(removed.end - removed.start))),
         draws="idle",
-        intervals=gone.idle,
+        change=Change(removed),
         evidence=measured(count=len(rows), time=facts.mean(int(np.sum(removed.end - removed.start)))),
         count=len(rows),
     )

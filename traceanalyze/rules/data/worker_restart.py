@@ -1,8 +1,8 @@
 import numpy as np
 
 from traceanalyze.model.intervals import merge
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.loader import batches, single_process
-from traceanalyze.rules.common.replay import Gain, replay_without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
 
 
@@ -50,12 +50,12 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     excess = merge(spans[long, 0], spans[long, 1] - usual)
     host = facts.host_computes
-    gone = Gain(facts.length(intervals_of(*excess)), intervals_of(*excess)) if host else replay_without(facts, excess)
     yield Finding(
-        saving=gone.saving,
+        saving=facts.length(intervals_of(*excess)) if host else None,
         bound=facts.per_step(time[long] - usual),
         draws="host.data_loading" if host else "idle",
-        intervals=gone.idle,
+        change=None if host else Change(excess),
+        intervals=intervals_of(*excess) if host else None,
         evidence=(
             Evidence("count", len(long), "COUNT"),
             Evidence("longest", int(time[long].max()), "DURATION", *spans[long[np.argmax(time[long])]].tolist()),

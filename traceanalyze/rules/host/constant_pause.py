@@ -4,7 +4,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.rules.common.replay import replay_without
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 
@@ -69,7 +69,8 @@ def find(facts: Facts, options: Options) -> Findings:
         first = int(member[0])
         look = (int(found.start[first]), int(found.end[first]))
         yield Finding(
-            saving=time if host else replay_without(facts, pause).saving,
+            saving=time if host else None,
+            change=None if host else Change(pause),
             cost=time,
             bound=facts.mean(int(length.sum())),
             draws="host.untraced" if host else "idle",

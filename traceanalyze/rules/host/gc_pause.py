@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from traceanalyze.model.intervals import Intervals, merge
-from traceanalyze.rules.common.replay import replay_without
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -104,13 +104,11 @@ def find(facts: Facts, options: Options) -> Findings:
         confidence=Confidence.HIGH if recorded else Confidence.MEDIUM,
         severity=Severity.HIGH if longest.length_ns >= options.number("high_ms") * 1e6 else None,
     )
-    yield found if host else _replayed(found, facts, pause, facts.per_step(stop - start))
+    yield found if host else _of_device(found, facts, pause, facts.per_step(stop - start))
 
 
-def _replayed(found: Finding, facts: Facts, pause: Intervals, length: int) -> Finding:
-    """With what the device gains: a replay without the pauses."""
-    gone = replay_without(facts, pause)
-    saving = max(found.saving or 0, gone.saving)
+def _of_device(found: Finding, facts: Facts, pause: Intervals, length: int) -> Finding:
+    """With what the device gains without the pauses."""
     return replace(
-        found, saving=saving, bound=max(saving, length), intervals=np.concatenate((facts.overlap(pause), gone.idle))
+        found, saving=None, cost=found.saving, bound=length, change=Change(pause), intervals=facts.overlap(pause)
     )

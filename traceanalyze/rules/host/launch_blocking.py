@@ -2,7 +2,7 @@ import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.vocabulary import ApiClass, SyncKind
-from traceanalyze.rules.common.replay import replay_without
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, measured, rule
 
 
@@ -48,12 +48,10 @@ def find(facts: Facts, options: Options) -> Findings:
     enough = count >= options.number("least") * facts.window.count and len(blocked) >= options.number("share") * count
     if not enough or not len(blocked):
         return
-    gone = replay_without(facts, merge(calls.start[blocked], calls.end[blocked]))
     yield Finding(
-        saving=gone.saving,
         bound=facts.per_step((calls.end - calls.start)[blocked]),
         draws="idle",
-        intervals=gone.idle,
+        change=Change(merge(calls.start[blocked], calls.end[blocked])),
         evidence=measured(share=len(blocked) / count, count=count),
         count=len(blocked),
     )

@@ -5,9 +5,10 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Cause
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.host_ops import NO_WORK
 from traceanalyze.rules.common.one_off import one_off
-from traceanalyze.rules.common.replay import replay_without
+from traceanalyze.rules.common.replay import shrunk
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -108,7 +109,7 @@ def find(facts: Facts, options: Options) -> Findings:
         yield Finding(
             once=first,
             severity=Severity.INFO if first else None,
-            saving=None if first else round(replay_without(facts, removed).saving * excess),
+            change=None if first else Change(shrunk(removed, excess)),
             cost=facts.length(spans),
             bound=None if first else facts.mean(int(own[member].sum())),
             draws="" if first else "idle",

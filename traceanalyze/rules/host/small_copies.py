@@ -5,6 +5,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
 
 
@@ -68,6 +69,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     yield Finding(
         saving=round(whole * max(0.0, 1 - 1 / each)),
+        change=without(facts, rows, max(0.0, 1 - 1 / each)),
         bound=whole,
         draws="",
         intervals=spans,

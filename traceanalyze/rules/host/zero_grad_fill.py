@@ -8,7 +8,9 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.host_ops import host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import inside_ranges
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, intervals_of, measured, rule
+from traceanalyze.rules.common.replay import shorter
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, intervals_of, measured, merged, rule
 
 _FILL, _LIST = regex(r"^aten::zero_$"), regex(r"^aten::_foreach_zero_$")
 """Of one tensor, and of a list, which on the host calls the other for each of them."""
@@ -59,10 +61,12 @@ def find(facts: Facts, options: Options) -> Findings:
     starts = np.concatenate((device.start[fills], gaps.start[before]))
     spans = intervals_of(*facts.clip(intervals_of(starts, np.concatenate((device.end[fills], gaps.end[before])))))
     work, time = facts.length(intervals_of(device.start[fills], device.end[fills])), facts.length(spans)
+    loops = facts.rows((*RANGES, EventKind.PYTHON), regex(_ZERO_GRAD))
     memset = bool((device.klass[fills] == DeviceClass.MEM).mean() > 0.5)
     yield Finding(
         saving=time,
         bound=time,
+        change=shorter(facts, fills, 1.0)._replace(host=merged(facts.spans(loops))),
         draws="" if time > work else "mem_exposed" if memset else "compute",
         intervals=spans,
         evidence=measured(count=len(fills), time=time),

@@ -1,6 +1,7 @@
 import numpy as np
 
 from traceanalyze.rules.common.computing import computing, fits, listed, op_text
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 
@@ -48,6 +49,7 @@ def find(facts: Facts, options: Options) -> Findings:
     time = facts.per_step(work.time[chosen])
     yield Finding(
         saving=time,
+        change=without(facts, work.event[chosen]),
         bound=2 * time,
         draws="compute",
         intervals=work.spans(chosen),

@@ -2,6 +2,8 @@ import numpy as np
 
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import compute_finding, computing, largest, op_text, part_of_compute
+from traceanalyze.rules.common.op_chains import fused_away
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
 
 _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
@@ -61,7 +63,13 @@ def find(facts: Facts, options: Options) -> Findings:
     chosen = order[np.repeat(long, length)]
     if part_of_compute(facts, chosen) < options.number("share"):
         return
-    time, count = work.time[order], int(long.sum())
-    saved = facts.per_step((np.add.reduceat(time, first) - np.maximum.reduceat(time, first))[long])
-    evidence = (Evidence("chains", count, "COUNT"),)
-    yield compute_finding(facts, chosen, saving=saved, evidence=evidence, count=count)
+    runs = [order[first[at] : first[at] + length[at]] for at in np.flatnonzero(long).tolist()]
+    fused = fused_away(work.time, runs)
+    yield compute_finding(
+        facts,
+        chosen,
+        saving=facts.per_step(work.time[fused]),
+        change=without(facts, work.event[fused]),
+        evidence=(Evidence("chains", len(runs), "COUNT"),),
+        count=len(runs),
+    )

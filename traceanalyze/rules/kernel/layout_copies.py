@@ -2,6 +2,7 @@ import numpy as np
 
 from traceanalyze.rules.common.computing import compute_finding, computing, fits, part_of_compute
 from traceanalyze.rules.common.op_chains import names_under
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 _KERNELS = r"nchwTo|nhwcTo|nchwAddPadding|TransData|(?i:transpose|permute)(?!d?_?gemm)"
@@ -59,4 +60,8 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     formats = by_name & fits(facts, work.name, _FORMATS)
     saving = (facts.per_step(work.time[chosen]) + facts.per_step(work.time[formats])) // 2
-    yield compute_finding(facts, chosen, saving=saving, codes=work.name)
+    part = np.where(formats, 1.0, 0.5)[chosen]
+    change = without(facts, work.event[chosen], 0.5)._replace(
+        shorter=np.round(work.time[chosen] * part).astype(np.int64)
+    )
+    yield compute_finding(facts, chosen, saving=saving, codes=work.name, change=change)

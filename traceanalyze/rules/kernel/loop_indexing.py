@@ -2,6 +2,8 @@ import numpy as np
 
 from traceanalyze.model.columns import occurs
 from traceanalyze.rules.common.computing import computing, fits
+from traceanalyze.rules.common.op_chains import fused_away
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 
@@ -53,11 +55,13 @@ def find(facts: Facts, options: Options) -> Findings:
     at = np.searchsorted(first, work.op, "right") - 1
     chosen = (at >= 0) & (work.op < last[np.maximum(at, 0)])
     time = work.time[chosen]
-    longest = np.zeros(len(long), np.int64)
-    np.maximum.at(longest, at[chosen], time)
     total = facts.per_step(time)
+    rows = np.flatnonzero(chosen)
+    runs = [rows[at[rows] == loop] for loop in np.unique(at[rows]).tolist()]
+    fused = fused_away(work.time, runs) if runs else rows
     yield Finding(
-        saving=facts.mean(int(time.sum() - longest.sum())),
+        saving=facts.per_step(work.time[fused]),
+        change=without(facts, work.event[fused]),
         bound=total,
         draws="compute",
         intervals=work.spans(chosen),

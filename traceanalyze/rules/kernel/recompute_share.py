@@ -1,4 +1,9 @@
+import numpy as np
+
+from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import Phase
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, UnmeasuredError, measured, rule
 
 
@@ -48,7 +53,11 @@ def find(facts: Facts, options: Options) -> Findings:
         raise UnmeasuredError("unknown_capacity")
     if left >= options.number("left"):
         evidence = measured(time=again, share=share, left=left)
-        yield Finding(saving=again // 2, bound=again, draws="compute", evidence=evidence, count=facts.window.count)
+        event = np.flatnonzero(facts.context.once(event_phases) == Phase.RECOMPUTE)
+        change = without(facts, event[facts.inside(facts.context.device.start[event])], 0.5)
+        yield Finding(
+            saving=again // 2, bound=again, change=change, draws="compute", evidence=evidence, count=facts.window.count
+        )
 
 
 def _left(facts: Facts) -> float | None:

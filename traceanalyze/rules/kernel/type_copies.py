@@ -3,10 +3,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.computing import compute_finding, computing, fits, names_of, part_of_compute
 from traceanalyze.rules.common.op_chains import names_under
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, intervals_of, measured, rule
 
 _OPS = r"^aten::(_to_copy|to)$|^npu::npu_dtype_cast$"
@@ -59,7 +62,7 @@ def find(facts: Facts, options: Options) -> Findings:
     known = np.flatnonzero(work.op >= 0)
     chosen = known[names_under(facts, work.op[known], _OPS)]
     if len(chosen) and part_of_compute(facts, chosen) >= options.number("share"):
-        yield compute_finding(facts, chosen, about="aten::_to_copy")
+        yield compute_finding(facts, chosen, about="aten::_to_copy", change=without(facts, work.event[chosen], 0.5))
 
 
 def _moved(facts: Facts) -> Iterator[Finding]:
@@ -82,9 +85,12 @@ def _moved(facts: Facts) -> Iterator[Finding]:
         return
     spans = intervals_of(*facts.alone(copy))
     time = facts.length(spans)
+    places = np.concatenate((fill, move))
+    host = intervals.merge(nest.start[places], nest.end[places])
     yield Finding(
         saving=time,
-        bound=time,
+        bound=facts.length(intervals_of(*host)) + time,
+        change=Change(host, events=copy, shorter=(context.device.end - context.device.start)[copy]),
         draws="mem_exposed",
         intervals=spans,
         sentence="on_host",

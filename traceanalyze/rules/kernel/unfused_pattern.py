@@ -4,6 +4,7 @@ import numpy as np
 
 from traceanalyze.rules.common.computing import compute_finding, computing
 from traceanalyze.rules.common.op_chains import chains, fused_away
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
 
 PATTERNS = {
@@ -72,9 +73,12 @@ def find(facts: Facts, options: Options) -> Findings:
         if not runs or len(runs) < options.number("least") * facts.window.count:
             continue
         rows = np.concatenate(runs)
-        saving = facts.mean(fused_away(work.time, runs))
+        fused = fused_away(work.time, runs)
+        saving = facts.per_step(work.time[fused])
         if facts.share(saving) < options.number("share"):
             continue
-        one = compute_finding(facts, rows, saving=saving, about=name, count=len(runs))
+        one = compute_finding(
+            facts, rows, saving=saving, about=name, count=len(runs), change=without(facts, work.event[fused])
+        )
         time, part, _ = one.evidence
         yield replace(one, evidence=(Evidence("pattern", name, "TEXT"), time, part, *measured(count=len(runs))))

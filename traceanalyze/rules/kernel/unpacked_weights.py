@@ -13,6 +13,7 @@ from traceanalyze.rules.common.computing import (
     fits,
     part_of_compute,
 )
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
 
 _DEQUANTISE = r"(?i)de_?quant|unpack_?(u?int)?[2348]"
@@ -76,10 +77,12 @@ def find(facts: Facts, options: Options) -> Findings:
     if not len(chosen) or part_of_compute(facts, chosen) < options.number("share"):
         return
     time, cast = facts.per_step(work.time[chosen]), facts.per_step(work.time[casts])
+    saving = time - round(options.number("fused") * cast) if len(casts) else time // 2
     yield compute_finding(
         facts,
         chosen,
-        saving=time - round(options.number("fused") * cast) if len(casts) else time // 2,
+        saving=saving,
+        change=without(facts, work.event[chosen], saving / max(time, 1)),
         bound=time,
         sentence="cast" if len(casts) else "",
         codes=work.name,

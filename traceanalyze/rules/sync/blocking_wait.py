@@ -1,4 +1,4 @@
-from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_findings, used_for
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
@@ -6,7 +6,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "SYN108",
     "blocking-wait",
     title="host waits for collectives",
-    sentence=ahead("The host waits for collectives ({count} sync(s) in all): {idle} {per} the device has no work."),
+    sentence="The host waits for collectives ({count} sync(s) in all): {idle} {per} the device has no work.",
     confidence=Confidence.MEDIUM,
     needs="DLA",
     advice_texts={

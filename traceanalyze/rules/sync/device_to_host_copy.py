@@ -1,4 +1,4 @@
-from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_findings, used_for
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
@@ -6,7 +6,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "SYN104",
     "device-to-host-copy",
     title="copies to the host inside the step",
-    sentence=ahead("Copies to the host ({count} sync(s) in all) leave the device without work {idle} {per}."),
+    sentence="Copies to the host ({count} sync(s) in all) leave the device without work {idle} {per}.",
     confidence=Confidence.HIGH,
     needs="DLAO",
     advice_texts={

@@ -1,4 +1,4 @@
-from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_findings, used_for
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
@@ -6,7 +6,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "SYN102",
     "dynamic-shape-op",
     title="shapes that depend on data",
-    sentence=ahead(
+    sentence=(
         "Operators whose shapes depend on data ({count} sync(s) in all) leave the device without work {idle} {per}."
     ),
     confidence=Confidence.HIGH,

@@ -1,4 +1,4 @@
-from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_findings, used_for
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
@@ -6,7 +6,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "SYN103",
     "explicit-sync",
     title="explicit synchronisation",
-    sentence=ahead(
+    sentence=(
         "Waiting for the device outside of operators ({count} time(s) in all) leaves it without work {idle} {per}."
     ),
     confidence=Confidence.HIGH,

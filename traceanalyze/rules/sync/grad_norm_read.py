@@ -1,4 +1,4 @@
-from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_findings, used_for
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
@@ -6,7 +6,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "SYN106",
     "grad-norm-read",
     title="norm of the gradients read",
-    sentence=ahead(
+    sentence=(
         "Reading the norm of the gradients ({count} sync(s) in all) leaves the device without work {idle} {per}."
     ),
     confidence=Confidence.MEDIUM,

@@ -7,8 +7,8 @@ from traceanalyze.analyses.kernels.copies import copy_direction, copy_memory
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-from traceanalyze.rules.common.replay import replay_without
-from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_calls, sync_findings, used_for
+from traceanalyze.replay.replay import Change
+from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, intervals_of, measured, rule
 
 
@@ -16,7 +16,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     "SYN105",
     "pageable-copy",
     title="copies from pageable memory",
-    sentence=ahead(
+    sentence=(
         "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} "
         "the device has no work, {exposed} nothing but these copies runs."
     ),
@@ -62,16 +62,15 @@ def find(facts: Facts, options: Options) -> Findings:
     call = facts.context.calls
     removed = intervals.merge(call.start[calls], call.end[calls])
     shorter = np.round(shown * slow).astype(np.int64)
-    gone = replay_without(facts, removed, (event, shorter))
     waits = waits or Finding()
     idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
-    saving = max(idle, gone.saving)
     yield replace(
         waits,
-        saving=saving,
-        bound=max(saving, idle + span),
-        draws="mem_exposed" if saving <= span else "idle.sync",
-        intervals=np.concatenate((facts.once(sync_calls).spans(blocking), gone.idle, _end_of(facts, event, shorter))),
+        cost=idle + facts.mean(int(shorter.sum())),
+        bound=facts.length(intervals_of(*removed)) + span,
+        change=Change(removed, events=event, shorter=shorter),
+        draws="mem_exposed" if idle <= span else "idle.sync",
+        intervals=np.concatenate((facts.once(sync_calls).spans(blocking), _end_of(facts, event, shorter))),
         evidence=(
             *measured(idle=idle, exposed=span, count=max(len(event), int(blocking.sum()))),
             *(one for one in waits.evidence if one.label == "place"),

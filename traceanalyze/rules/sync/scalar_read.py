@@ -1,4 +1,4 @@
-from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_findings, used_for
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
@@ -6,7 +6,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "SYN101",
     "scalar-read",
     title="values read from the device",
-    sentence=ahead("Reading values from the device ({count} time(s) in all) leaves it without work {idle} {per}."),
+    sentence="Reading values from the device ({count} time(s) in all) leaves it without work {idle} {per}.",
     confidence=Confidence.HIGH,
     needs="DLAO",
     advice_texts={

@@ -1,4 +1,4 @@
-from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_findings, used_for
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
@@ -6,7 +6,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "SYN107",
     "scaler-sync",
     title="gradient scaler waits",
-    sentence=ahead("The gradient scaler ({count} sync(s) in all) leaves the device without work {idle} {per}."),
+    sentence="The gradient scaler ({count} sync(s) in all) leaves the device without work {idle} {per}.",
     confidence=Confidence.MEDIUM,
     needs="DLAP",
     advice_texts={

@@ -1,0 +1,91 @@
+"""What findings take of a program, so that none of it is claimed twice.
+
+Findings that state a change are told apart by what they change: each keeps what none before it does away with, however
+much of its gain another cause hides. Those that state only time are left the time that nothing before them saves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.model import intervals
+from traceanalyze.model.intervals import EMPTY, Intervals
+from traceanalyze.replay.replay import Change, together
+from traceanalyze.rules.common.replay import shrunk
+from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.finding import Finding, intervals_of, merged
+from traceanalyze.rules.pricing import Price
+
+
+class Claims:
+    """What the findings so far take."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts, self._gaps, self._idle = facts, facts.context.once(idle_gaps), merged(facts.idle())
+        self._left = intervals.coverage(self._idle, self._gaps.start, self._gaps.end)
+        self._time, self._change = EMPTY, Change()
+
+    def rest(self, one: Finding) -> tuple[Finding, float]:
+        """What they leave of another finding, and which part of it that is."""
+        if one.change is not None:
+            change, part = _without(one.change, self._change, len(self._facts.context.device))
+            return replace(one, change=change), part
+        if one.intervals is None:
+            return one, 1.0
+        span = self._facts.clip(one.intervals)
+        free = intervals.subtract(span, self._time)
+        free = intervals.union(intervals.subtract(free, self._idle), self._within(free, self._left))
+        part = intervals.total(free) / max(intervals.total(span), 1)
+        numbers = {name: getattr(one, name) for name in ("saving", "cost", "low", "bound")}
+        cut = {name: round(value * part) for name, value in numbers.items() if value is not None}
+        return replace(one, intervals=intervals_of(*free), **cut), part
+
+    def take(self, price: Price) -> None:
+        """Keep from all that follow what this one changes, and of its idle time as much as would be gone."""
+        one = price.finding
+        if one.change is not None:
+            self._change = together(self._change, one.change)
+        # What no event ends would not be gone of anything.
+        gone = np.where(self._gaps.event >= 0, price.gone, self._left) if one.change is not None else self._left
+        own = self._within(price.spans, gone)
+        self._time = intervals.union(self._time, intervals.subtract(price.spans, self._idle), own)
+        self._left = np.maximum(self._left - price.gone, 0)
+
+    def _within(self, spans: Intervals, most: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Intervals:
+        """The idle time of a set, shortened to so much of each gap."""
+        own = intervals.intersect(spans, self._idle)
+        if not len(own.start):
+            return own
+        at = np.maximum(np.searchsorted(self._gaps.start, own.start, "right") - 1, 0)
+        held = np.zeros(len(self._gaps), np.int64)
+        np.add.at(held, at, own.end - own.start)
+        return shrunk(own, np.minimum(1.0, most / np.maximum(held, 1))[at])
+
+
+def _without(change: Change, other: Change, events: int) -> tuple[Change, float]:
+    """A change less what another one has done, and the part of it that this is."""
+    gone = np.zeros(events, np.int64)
+    np.maximum.at(gone, other.events, other.shorter)
+    left = np.maximum(change.shorter - gone[change.events], 0)
+    host = intervals.subtract(change.host, other.host)
+    rest = change._replace(
+        host=host,
+        threads={
+            track: intervals.subtract(span, intervals.union(other.host, other.threads.get(track, EMPTY)))
+            for track, span in change.threads.items()
+        },
+        calls=np.setdiff1d(change.calls, other.calls),
+        shorter=left,
+        batches=change.batches and not other.batches,
+    )
+    whole = _amount(change)
+    return rest, _amount(rest) / whole if whole else 1.0
+
+
+def _amount(change: Change) -> int:
+    """Time that it takes out, and one for each call that no longer waits."""
+    spans = (change.host, *change.threads.values())
+    return sum(map(intervals.total, spans)) + int(change.shorter.sum()) + len(change.calls) + change.batches

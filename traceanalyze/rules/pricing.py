@@ -1,0 +1,126 @@
+"""What findings save: the steps without what each of them names, as the one replay answers it.
+
+A rule states what would change (`Finding.change`), or by how much a class of time would be shorter (`saving`, `draws`
+and `intervals`): kernels, communication and copies in proportion, or the host's time while the device is idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.idle.idle import Gaps, idle_gaps
+from traceanalyze.model import intervals
+from traceanalyze.model.intervals import EMPTY, Intervals
+from traceanalyze.model.vocabulary import DeviceClass
+from traceanalyze.replay.replay import Change, together
+from traceanalyze.rules.common.replay import gained, shrunk
+from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.finding import Confidence, Finding, intervals_of, merged
+
+WITHIN, WITHIN_STEP = 0.12, 0.004
+"""By so much of itself, and at least of the step, a saving may be off where its inputs are certain: caches, clocks and
+what else another run of a program does differently."""
+LINKED = 0.95
+"""Of the device events: where fewer have their launches, a replay does not prove what it says."""
+_DEVICE = {"compute": DeviceClass.COMPUTE, "comm_exposed": DeviceClass.COMM, "mem_exposed": DeviceClass.MEM}
+
+
+class Price(NamedTuple):
+    """A finding with its saving and range."""
+
+    finding: Finding
+    spans: Intervals
+    """Time that it is about, in the windows."""
+    gone: NDArray[np.int64]
+    """Of each of `idle_gaps`, what would be gone."""
+
+    def time(self, gaps: Gaps) -> NDArray[np.int64]:
+        """(n, 2) time of which it saves some."""
+        here = self.gone > 0
+        gone = np.stack((gaps.end - self.gone, gaps.end), axis=1)[here]
+        return np.concatenate((intervals_of(*self.spans), gone))
+
+
+def priced(one: Finding, facts: Facts) -> Price:
+    """The finding at the price of the replay; at its own where nothing is stated that can be replayed."""
+    spans = EMPTY if one.intervals is None else facts.clip(one.intervals)
+    gaps = facts.context.once(idle_gaps)
+    none = np.zeros(len(gaps), np.int64)
+    change = _derived(one, spans, facts) if one.change is None else one.change
+    if one.once or (one.saving is None and change is None):
+        return Price(one, spans, none)
+    if change is None:
+        return Price(_ranged(one, one.saving or 0, (), facts), spans, none)
+    gain = gained(facts, change)
+    saving = gain.saving if one.change is not None else min(gain.saving, one.saving or 0)
+    if one.intervals is None:
+        one, spans = replace(one, intervals=gain.idle), merged(gain.idle)
+    between = tuple(gained(facts, each).saving for each in one.between)
+    if one.cost is None and one.draws != "compute":
+        one = replace(one, cost=facts.length(intervals_of(*spans)))
+    gone = intervals.coverage(merged(gain.idle), gaps.start, gaps.end)
+    return Price(_ranged(replace(one, change=change), saving, between, facts), spans, gone)
+
+
+def _derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:
+    """What would change by what a rule says of a class of time; None where that cannot be replayed."""
+    if not one.saving or facts.host_computes or not facts.context.devices:
+        return None
+    saving = one.saving * facts.window.count
+    if one.draws in _DEVICE:
+        device = facts.context.device
+        event = np.flatnonzero(facts.headline(_DEVICE[one.draws]) & (device.end > device.start))
+        inside = intervals.coverage(spans, device.start[event], device.end[event])
+        event, inside = event[inside > 0], inside[inside > 0]
+        part = min(1.0, saving / max(int(inside.sum()), 1))
+        return Change(events=event, shorter=np.round(inside * part).astype(np.int64)) if len(event) else None
+    if one.draws.startswith("idle") and one.draws != "idle.device_side":
+        idle = intervals.intersect(spans, merged(facts.idle()))
+        return Change(shrunk(idle, saving / max(intervals.total(idle), 1)))
+    return None
+
+
+def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -> Finding:
+    """The finding with a saving, the ends of its range, and no more confidence than these allow.
+
+    Args:
+        one: with what it can save at most by its rule, if that is more than the rule claims.
+        saving: ns a step.
+        between: what it may be in the worst and in the best case, where its inputs are uncertain.
+        facts: of the rank.
+    """
+    room = max(round(WITHIN * saving), round(WITHIN_STEP * facts.step_time))
+    most = one.bound if one.bound is not None and one.bound > (one.saving or 0) else facts.amount_of(one.draws)
+    high = min(saving + room, facts.step_time if most is None else most)
+    low = saving - room if one.low is None else min(one.low, saving - room)
+    low, high = max(0, min(low, *between, saving)), max(high, *between, saving)
+    cost = None if one.cost is None or low <= one.cost <= high else one.cost
+    unsure = not facts.once(_proven) or high - low > 2 * room
+    confidence = Confidence.MEDIUM if unsure and one.confidence == Confidence.HIGH else one.confidence
+    return replace(one, saving=saving, low=low, bound=high, cost=cost, confidence=confidence)
+
+
+def _proven(facts: Facts) -> bool:
+    """Whether the recording has nearly all launches, and clocks that agree."""
+    if facts.host_computes or not facts.context.devices:
+        return True
+    linked = facts.context.link[facts.inside(facts.context.device.start)] >= 0
+    return facts.context.doubt is None and bool(len(linked)) and float(linked.mean()) >= LINKED
+
+
+def all_together(found: Iterable[Finding], facts: Facts) -> tuple[int, int, int] | None:
+    """Low, saving and high of one replay without the causes of all findings that save something, ns a step."""
+    known = [one for one in found if one.saving]
+    if not known:
+        return None
+    changes = [one.change for one in known if one.change is not None]
+    saving = sum(one.saving or 0 for one in known if one.change is None)
+    saving = min(facts.step_time, saving + (gained(facts, together(*changes)).saving if changes else 0))
+    every = sum(one.saving or 0 for one in known)
+    least, most = sum(one.least or 0 for one in known), sum(one.bound or one.saving or 0 for one in known)
+    return saving * least // every, saving, min(facts.step_time, saving * most // every)
