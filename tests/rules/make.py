@@ -7,7 +7,7 @@ The cases of a rule stand in `tests/rules/<family>/cases.py`, or in a file of it
         "HST107": [
             Fires(
                 program(after_python(900)),         # the trace, a few events
-                saving=890, bound=890,              # µs a step; what the rule promises
+                saving=890,                         # µs a step; what the rule promises
                 severity="HIGH", count=4,
                 evidence={"idle": 890, "longest": 900},
                 each=890,                           # µs of its time in each step (or one number for each step)
@@ -42,6 +42,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import FAMILIES
 
@@ -80,7 +81,10 @@ class Fires:
 
     program: Source
     saving: float | None = None
+    low: float | None = None
+    """Where it is less than any saving may be (`rules/pricing.py`)."""
     bound: float | None = None
+    """Where it is not the end of the range that any saving has; without a saving, what it is at most."""
     cost: float | None = None
     """What it explains, where that is not the saving."""
     once: bool = False
@@ -150,11 +154,14 @@ def answer(facts: Facts, found: Finding) -> dict[str, Any]:
         old = evidence.get(one.label)
         evidence[one.label] = value if old is None else (*(old if isinstance(old, tuple) else (old,)), value)
     place = next((one for one in found.evidence if one.start is not None), None)
+    room = max(round(WITHIN * (found.saving or 0)), round(WITHIN_STEP * facts.step_time))
+    low, high = (None, None) if found.saving is None else (max(0, found.saving - room), found.saving + room)
     spans = found.intervals
     times = () if spans is None else tuple(us(time) for time in facts.by_step(spans).tolist())
     return {
         "saving": None if found.saving is None else us(found.saving),
-        "bound": None if found.bound is None else us(found.bound),
+        "low": None if found.low in {None, low} else us(found.low or 0),
+        "bound": None if found.bound in {None, high} else us(found.bound or 0),
         "cost": None if found.cost is None else us(found.cost),
         "once": found.once,
         "severity": "" if found.severity is None else found.severity.name,

@@ -57,7 +57,10 @@ def add_run(b: TraceBuilder, run: Run, at: float, begin: float, *, tid: int = 1)
 def steps(
     runs: Sequence[Run], *, count: int = 4, device: dict[str, Any] | None = A100, length: float = STEP
 ) -> TraceBuilder:
-    """Steps that launch these operators 10 µs apart; their kernels run one after the other from 100 µs on."""
+    """Steps that launch these operators 10 µs apart; their kernels run one after the other from 100 µs on.
+
+    The host waits for the last of them.
+    """
     b = TraceBuilder()
     if device is not None:
         b.header["deviceProperties"] = [device]
@@ -68,6 +71,9 @@ def steps(
         for place, run in enumerate(runs):
             add_run(b, run, start + 10 * place, max(begin, start + 10 * place + 8))
             begin = max(begin, start + 10 * place + 8) + run.dur
+        wait = start + 10 * len(runs) + 8
+        if begin > wait:
+            b.api("cudaDeviceSynchronize", wait, begin - wait)
     return b
 
 

@@ -98,8 +98,9 @@ def graph(context: Context) -> Graph:
     rank = _ranks(points, device.start)
     event = rank[count:]
     most = np.full(count, np.iinfo(np.int64).max)
-    own, waited = own_cost(context, waits)
-    most[points.returned[waited]] = own
+    own, longest_call = own_cost(context, waits)
+    back = points.returned >= 0
+    most[points.returned[back]] = longest_call[back]
     most[points.batches[1]] = READY_NS
     quiet = context.once(silences)
     # Marks inside a wait are passed when it is over: the thread does nothing until then.

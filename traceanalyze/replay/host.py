@@ -164,7 +164,7 @@ def _copies(context: Context) -> Waits:
 def _syncs(context: Context, launches: Launches) -> Waits:
     calls, device = context.calls, context.device
     streams, records = context.once(lanes), context.once(sync_records)
-    sync = np.flatnonzero(context.once(is_sync_call) & (context.once(_own_copy) < 0))
+    sync = np.flatnonzero((context.once(is_sync_call) & (context.once(_own_copy) < 0)) | _implicit(context))
     found = [(sync[:0], sync[:0]), *launched_before(context, streams, records, sync)]
     place, event = (np.concatenate(column) for column in zip(*found, strict=True))
     end, returned = device.end[event], calls.end[sync]
@@ -179,6 +179,13 @@ def _syncs(context: Context, launches: Launches) -> Waits:
         kept = _of_one_stream(context, launches, sync, place, event, binds & waited[place])
         place, event, lag = place[kept], event[kept], lag[kept]
     return Waits(sync[place], event, lag)
+
+
+def _implicit(context: Context) -> NDArray[np.bool_]:
+    """Calls that free memory when the device is done with it, besides their own work."""
+    calls = context.calls
+    found: NDArray[np.bool_] = (calls.sync == SyncKind.IMPLICIT) & calls.outermost
+    return found
 
 
 def _of_one_stream(
@@ -228,15 +235,22 @@ def _full_queues(context: Context, launches: Launches) -> Waits:
     return Waits(call, event, calls.end[call] - device.end[event])
 
 
-def own_cost(context: Context, waits: Waits) -> tuple[int, NDArray[np.bool_]]:
-    """What a call takes when nothing holds it, as calls that find the device done typically do; and which waited."""
+def own_cost(context: Context, waits: Waits) -> tuple[int, NDArray[np.int64]]:
+    """What a call takes when nothing holds it, as calls that find the device done typically do; and at most, each.
+
+    What frees memory works on when the device is done: as long as it then took.
+    """
     calls = context.calls
     waited = np.zeros(len(calls), np.bool_)
     waited[waits.call[context.device.end[waits.event] > calls.start[waits.call]]] = True
     free = context.once(is_sync_call) & ~waited
     found = (calls.end - calls.start)[free]
     usual = min(int(np.median(found)), MOST_OWN_COST_NS) if len(found) else OWN_COST_NS
-    return usual, waited
+    most = np.where(waited, usual, np.iinfo(np.int64).max)
+    frees = _implicit(context)[waits.call] & waited[waits.call]
+    most[waits.call[frees]] = 0
+    np.maximum.at(most, waits.call[frees], waits.lag[frees])
+    return usual, most
 
 
 def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArray[np.int64]) -> Lines:

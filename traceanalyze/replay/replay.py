@@ -38,7 +38,8 @@ class Change(NamedTuple):
     events: NDArray[np.int64] = _NONE
     """Positions in `Context.device` of events that are shorter,"""
     shorter: NDArray[np.int64] = _NONE
-    """by so many ns each; of an event named twice the larger number counts."""
+    """by so many ns each, of an event named twice by the larger number; what is more than an event lasts is taken from
+    the gap after it, as where there is no event."""
     batches: float = 0.0
     """By what part sooner the workers of the loader have every batch ready, as counted from the windows' begin; 1: in
     time."""
@@ -133,16 +134,17 @@ class Changed(NamedTuple):
 def changed_program(known: Program, change: Change) -> Changed:
     """What a change makes of the waits and times of a program."""
     shorter = _shorter(known, change)
-    return Changed(*_changed(known, change, shorter), shorter)
+    return Changed(*_changed(known, change, shorter), np.minimum(shorter, known.end - known.start))
 
 
 def _shorter(known: Program, change: Change) -> NDArray[np.int64]:
-    """By how much each device event is shorter, of what it lasts after the windows began."""
+    """By how much what waits for each device event comes sooner; of one that began before the windows, what it lasts
+    in them at most."""
     shorter = np.zeros(len(known.start), np.int64)
     if len(change.events):
         np.maximum.at(shorter, change.events, change.shorter)
-        whole = known.end - np.maximum(known.start, known.began)
-        shorter = np.clip(shorter, 0, np.maximum(whole, 0))
+        before = known.start < known.began
+        shorter[before] = np.clip(shorter[before], 0, np.maximum(known.end[before] - known.began, 0))
     return shorter
 
 

@@ -167,10 +167,20 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
             kept.append(one)
         elif not step.small(left):
             quiet = one.severity == Severity.INFO
-            low = None if one.low is None else min(one.low, left)
-            kept.append(replace(one, saving=left, low=low, severity=one.severity if quiet else step.severity(left)))
+            low, bound = (None if end is None else round(end * left / one.saving) for end in (one.low, one.bound))
+            severity = one.severity if quiet else step.severity(left)
+            kept.append(replace(one, saving=left, low=low, bound=bound, severity=severity))
     kept.sort(key=attrgetter("order"))
-    return outcome._replace(findings=tuple(kept))
+    return outcome._replace(findings=tuple(kept), together=_left(outcome, kept))
+
+
+def _left(outcome: Outcome, kept: Sequence[Finding]) -> tuple[int, int, int] | None:
+    """What is saved together, without what is not saved any more."""
+    before, after = (sum(one.saving or 0 for one in each) for each in (outcome.findings, kept))
+    if outcome.together is None or before == after:
+        return outcome.together
+    low, saving, high = (max(0, each - (before - after)) for each in outcome.together)
+    return (low, saving, high) if after else None
 
 
 def _perhaps(one: Finding) -> Finding:
@@ -184,5 +194,6 @@ def _perhaps(one: Finding) -> Finding:
 
 def _last_bucket(one: Finding, wait: int) -> int:
     """What stays exposed of gradients in any case, without the part of it that is waiting."""
-    last = next((int(each.value) for each in one.evidence if each.label == LAST_BUCKET), 0)
-    return round(last * max(0.0, 1 - wait / one.bound)) if one.bound else last
+    known = {each.label: each.value for each in one.evidence}
+    last, exposed = (int(known.get(label, 0)) for label in (LAST_BUCKET, "exposed"))
+    return round(last * max(0.0, 1 - wait / exposed)) if exposed else last

@@ -67,9 +67,9 @@ class Claims:
 
 def _without(change: Change, other: Change, events: int) -> tuple[Change, float]:
     """A change less what another one has done, and the part of it that this is."""
-    gone = np.zeros(events, np.int64)
-    np.maximum.at(gone, other.events, other.shorter)
-    left = np.maximum(change.shorter - gone[change.events], 0)
+    taken = np.zeros(events, np.bool_)
+    taken[other.events[other.shorter > 0]] = True
+    left = np.where(taken[change.events], 0, change.shorter)
     host = intervals.subtract(change.host, other.host)
     rest = change._replace(
         host=host,

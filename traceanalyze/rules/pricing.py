@@ -69,7 +69,7 @@ def priced(one: Finding, facts: Facts) -> Price:
 
 def _derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:
     """What would change by what a rule says of a class of time; None where that cannot be replayed."""
-    if not one.saving or facts.host_computes or not facts.context.devices:
+    if not one.saving or one.intervals is None or facts.host_computes or not facts.context.devices:
         return None
     saving = one.saving * facts.window.count
     if one.draws in _DEVICE:
@@ -95,8 +95,10 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
         facts: of the rank.
     """
     room = max(round(WITHIN * saving), round(WITHIN_STEP * facts.step_time))
-    most = one.bound if one.bound is not None and one.bound > (one.saving or 0) else facts.amount_of(one.draws)
-    high = min(saving + room, facts.step_time if most is None else most)
+    known = one.bound if one.bound is not None and one.bound > (one.saving or 0) else None
+    high = min(
+        saving + room, *(each for each in (known, facts.amount_of(one.draws), facts.step_time) if each is not None)
+    )
     low = saving - room if one.low is None else min(one.low, saving - room)
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)
     cost = None if one.cost is None or low <= one.cost <= high else one.cost

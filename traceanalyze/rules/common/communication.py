@@ -197,7 +197,7 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[int, int]:
     first one is not before its share of the backward pass is over, so that much compute hides nothing.
     """
     work = facts.once(communicating)
-    size, time = facts.per_step(work.size[chosen]), facts.per_step(work.time[chosen])
+    size, time = facts.per_step(work.size[chosen]), facts.per_step((work.time - work.waits.time)[chosen])
     exposed = work.exposed_mean(facts, chosen)
     part = min(1.0, BUCKET / max(size, 1))
     room = round(_backward(facts) * (1 - part)) - (time - exposed)

@@ -17,6 +17,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.vocabulary import DeviceClass
+from traceanalyze.rules.common.replay import shorter
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured
 
 PRODUCTS = KernelGroup.MATMUL, KernelGroup.CONVOLUTION
@@ -187,14 +188,16 @@ def compute_finding(
         about: What to name; else what of `codes` takes most time.
         codes: Of names, one a kernel; by default those of the operators.
         evidence: What is measured beside.
-        more: Further fields of `Finding`.
+        more: Further fields of `Finding`; by default all of the kernels are shorter in proportion.
     """
     work = facts.once(computing)
     time = work.time[chosen]
     whole = facts.per_step(time)
     bound = whole if bound is None else bound
+    saving = bound // 2 if saving is None else saving
+    more.setdefault("change", shorter(facts, work.event[chosen], saving / max(whole, 1)))
     return Finding(
-        saving=bound // 2 if saving is None else saving,
+        saving=saving,
         bound=bound,
         draws="compute",
         intervals=work.spans(chosen),

@@ -12,6 +12,7 @@ from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DISPATCH, Cause
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.rule import Facts, Finding, Options, Scope, intervals_of, measured, merged
 
@@ -62,6 +63,7 @@ def idle_during(facts: Facts, rows: NDArray[np.int64], about: tuple[str, ...] = 
     return Finding(
         saving=saving,
         bound=bound,
+        change=Change(host),
         draws="idle",
         intervals=spans,
         evidence=measured(idle=saving, host=bound, count=len(rows)),

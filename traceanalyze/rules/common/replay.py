@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.replay.device import BETWEEN_KERNELS_NS
 from traceanalyze.replay.replay import Change, replay
 from traceanalyze.rules.rule import Facts, intervals_of, merged
 
@@ -35,8 +36,18 @@ def shorter(facts: Facts, event: NDArray[np.int64], part: float | NDArray[np.flo
 
 
 def without(facts: Facts, event: NDArray[np.int64], part: float = 1.0) -> Change:
-    """Device events that are not there, or so much less of them, and as much less host time to launch them."""
-    return shorter(facts, event, part)._replace(host=shrunk(launching(facts, event), part))
+    """Device events that are not there, or so many less of them, and as much less host time to launch them."""
+    return _fewer(facts, event, part, part)._replace(host=shrunk(launching(facts, event), part))
+
+
+def into_few(facts: Facts, event: NDArray[np.int64], part: float) -> Change:
+    """Device events that few others do the work of, in so much less time."""
+    return _fewer(facts, event, part, 1.0)
+
+
+def _fewer(facts: Facts, event: NDArray[np.int64], time: float, number: float) -> Change:
+    length = (facts.context.device.end - facts.context.device.start)[event]
+    return Change(events=event, shorter=np.round(length * time + BETWEEN_KERNELS_NS * number).astype(np.int64))
 
 
 def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:

@@ -1,4 +1,5 @@
 from traceanalyze.model import intervals
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.one_off import comes_back, compiling
 from traceanalyze.rules.rule import (
     Confidence,
@@ -58,6 +59,7 @@ def find(facts: Facts, options: Options) -> Findings:
     yield Finding(
         saving=saving,
         bound=bound,
+        change=Change(host),
         draws="idle",
         intervals=spans,
         evidence=measured(idle=saving, host=bound, count=len(host.start)),
