@@ -166,6 +166,10 @@ def _gain(instances: list[Instance], index: int, recording: RecordingPart) -> in
         return None
     if here[0].rank is None:
         return sum(saving or 0 for saving in savings)
+    runs = [one.finding.run for one in here]
+    if all(run is not None for run in runs):
+        # Sentences of one rule are changes of their own.
+        return sum({one.finding.sentence: one.finding.run or 0 for one in here}.values())
     by_rank = {one.rank.label: one.finding.saving or 0 for one in here if one.rank is not None}
     return run_gain(recording.ranks, by_rank)
 

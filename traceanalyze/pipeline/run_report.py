@@ -47,10 +47,13 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
     cluster = compare_ranks([one.summary for one in ranks])
     if rules is None:
         return SideBySide(tuple(ranks), tuple(outcomes), cluster, None)
-    from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtract_waiting
+    from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtract_waiting, with_run_gains
 
     beside = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
-    return SideBySide(tuple(ranks), tuple(beside), cluster, evaluate_run(cluster, rules, _joint(ranks, cluster)))
+    run = _joint(ranks, cluster)
+    if run is not None:
+        beside = with_run_gains(beside, cluster, run, rules)
+    return SideBySide(tuple(ranks), tuple(beside), cluster, evaluate_run(cluster, rules, run))
 
 
 def _joint(ranks: Sequence[AnalysedRank], cluster: Cluster) -> Joint | None:

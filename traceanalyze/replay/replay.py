@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ class Change(NamedTuple):
 
     host: Intervals = EMPTY
     """Host time taken out of all threads, a set; calls that begin inside it wait for nothing."""
-    threads: Mapping[int, Intervals] = MappingProxyType({})
+    threads: Mapping[int, Intervals] = {}
     """The same of one thread each, by track."""
     calls: NDArray[np.int64] = _NONE
     """Positions in `Context.calls` that no longer wait for the device; the copies that they start stay."""

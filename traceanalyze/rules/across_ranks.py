@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
@@ -10,17 +10,19 @@ from typing import NamedTuple
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster, RankSummary
 from traceanalyze.replay.ranks import Joint, gain_of
+from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.communication import LAST_BUCKET
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Outcome, Severity
+from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, by_its_rule
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
 
 RANKS = "R"
-WITHIN, WITHIN_STEP = 0.12, 0.004
-"""As rules/pricing.py."""
+FindingKind = tuple[str, str, str]
+"""Rule, slug and sentence."""
 WAITING = "comm_exposed"
 """What ranks lose by waiting is part of this class."""
 
@@ -181,6 +183,59 @@ def _left(outcome: Outcome, kept: Sequence[Finding]) -> tuple[int, int, int] | N
         return outcome.together
     low, saving, high = (max(0, each - (before - after)) for each in outcome.together)
     return (low, saving, high) if after else None
+
+
+def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wanted: Plan) -> list[Outcome]:
+    """What is said about each rank, with what the run gains: others may be late where this one is faster.
+
+    A finding that several ranks have is taken away from all of them at once. What the run gains too little by goes.
+
+    Args:
+        outcomes: of the ranks, in the order of `cluster.ranks`.
+        cluster: the ranks side by side.
+        run: the ranks in one replay.
+        wanted: the rules that were run.
+    """
+    changes: dict[FindingKind, dict[int, list[Change]]] = {}
+    for rank, outcome in enumerate(outcomes):
+        for one in outcome.findings:
+            if one.saving and one.change is not None:
+                changes.setdefault(one.key[:3], {}).setdefault(rank, []).append(one.change)
+    merged = {kind: {rank: together(*each) for rank, each in ranks.items()} for kind, ranks in changes.items()}
+    gains = {kind: gain_of(run, ranks) for kind, ranks in merged.items()}
+    every = {
+        rank: together(*(ranks[rank] for ranks in merged.values() if rank in ranks)) for rank in range(len(outcomes))
+    }
+    most = gain_of(run, every) if merged else 0
+    step = RunStep(round(float(cluster.step_time.mean())))
+    thresholds = {rule.id for rule, _ in wanted.rules if rule.threshold}
+    return [_of_run(outcome, gains, most, step, thresholds) for outcome in outcomes]
+
+
+def _of_run(
+    outcome: Outcome, gains: Mapping[FindingKind, int], most: int, step: RunStep, thresholds: Collection[str]
+) -> Outcome:
+    kept = []
+    for one in outcome.findings:
+        gain = gains.get(one.key[:3]) if one.saving and one.change is not None else None
+        if gain is None or not one.saving:
+            kept.append(one)
+            continue
+        part, room = gain / one.saving, round(WITHIN_STEP * step.time)
+        if one.rule in thresholds and step.small(gain):
+            continue
+        low = min(round((one.least or 0) * part), max(0, gain - room))
+        high = max(round((one.bound or one.saving) * part), gain + room)
+        grade = one.severity if one.severity == Severity.INFO else step.severity(gain)
+        found = replace(one, saving=gain, run=gain, low=low, bound=min(high, step.time), severity=grade)
+        # What it costs its own rank, where the run does not gain as much.
+        cost = one.explains if (one.explains or 0) > min(high, step.time) else None
+        kept.append(replace(found, cost=cost))
+    kept.sort(key=attrgetter("order"))
+    every = sum(one.saving or 0 for one in kept)
+    least, highest = sum(one.least or 0 for one in kept), sum(one.bound or one.saving or 0 for one in kept)
+    both = (most * least // every, most, min(step.time, most * highest // every)) if every else None
+    return outcome._replace(findings=tuple(kept), together=both)
 
 
 def _perhaps(one: Finding) -> Finding:

@@ -88,6 +88,9 @@ class Finding:
     """What would be different without it; None: what `saving`, `draws` and `intervals` say."""
     between: tuple[Change, ...] = ()
     """The same in the worst and in the best case, where that is uncertain by more than any saving is."""
+    run: int | None = None
+    """What the mean step of the run gains where all ranks are without it (`saving` says the same); None where ranks were
+    not replayed together."""
     once: bool = False
     """About work that is done once (first compilation, graph capture, first allocation): it has a cost, and no saving
     per step."""
