@@ -137,8 +137,10 @@ def changed_program(known: Program, change: Change) -> Changed:
 
 
 def _shorter(known: Program, change: Change) -> NDArray[np.int64]:
-    """By how much what waits for each device event comes sooner; of one that began before the windows, what it lasts
-    in them at most."""
+    """By how much what waits for each device event comes sooner.
+
+    Of one that began before the windows at most what it lasts in them.
+    """
     shorter = np.zeros(len(known.start), np.int64)
     if len(change.events):
         np.maximum.at(shorter, change.events, change.shorter)

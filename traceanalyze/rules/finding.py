@@ -89,7 +89,7 @@ class Finding:
     between: tuple[Change, ...] = ()
     """The same in the worst and in the best case, where that is uncertain by more than any saving is."""
     run: int | None = None
-    """What the mean step of the run gains where all ranks are without it (`saving` says the same); None where ranks were
+    """What the mean step of the run gains where all ranks are without it, as `saving` says, too; None where ranks were
     not replayed together."""
     once: bool = False
     """About work that is done once (first compilation, graph capture, first allocation): it has a cost, and no saving

@@ -1,0 +1,48 @@
+"""What findings of single ranks are worth to the run: the same run simulated without their cause."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tests.ranks.simulated import traces, workload
+from tests.simulate.workload import Fault
+from traceanalyze.analyses.options import Options
+from traceanalyze.pipeline.recordings import analysed_rank
+from traceanalyze.pipeline.run_report import SideBySide, side_by_side
+from traceanalyze.rules.evaluate import plan
+
+PAUSE = "HST113"
+
+
+@cache
+def beside(*faults: Fault, ranks: int = 3) -> SideBySide:
+    rules = plan()
+    return side_by_side([analysed_rank(one, Options(), rules) for one in traces(workload(*faults, ranks=ranks))], rules)
+
+
+def step_of(found: SideBySide) -> float:
+    return float(np.mean(found.cluster.step_time))
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_pause_on_one_rank_is_a_gain_of_all(ranks):
+    found = beside(Fault("late_host", 4.0), ranks=ranks)
+    true = step_of(found) - step_of(beside(ranks=ranks))
+    (pause,) = (one for outcome in found.outcomes for one in outcome.findings if one.rule == PAUSE)
+    assert pause.run == pause.saving == pytest.approx(true, rel=0.05)
+    assert pause.low <= true <= pause.bound
+    (late,) = (one for one in found.across.findings if one.rule == "RNK101")
+    assert late.saving == pytest.approx(true, rel=0.05)
+
+
+def test_what_only_ranks_that_wait_anyway_would_gain_is_no_finding():
+    """The last rank pauses; what the other ones could do sooner, they would wait longer for it."""
+    found = beside(Fault("late_host", 4.0), ranks=2)
+    early = found.outcomes[0]
+    assert all(one.run is None or one.run >= 0.01 * step_of(found) for one in early.findings)
+    together = found.outcomes[1].together
+    assert together is not None
+    assert together[0] <= together[1] <= together[2]
