@@ -56,8 +56,6 @@ class Joint:
     held: NDArray[np.int64]
     """Edges (of all ranks) that lead on from a collective, and in `held_by` the row of `meetings` that holds them."""
     held_by: NDArray[np.int64]
-    lasted: NDArray[np.int64]
-    """Duration of each row of `meetings`."""
 
 
 def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
@@ -91,11 +89,10 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
         held.append(edges + graph.busy[row >= 0])
         held_by.append(row[row >= 0])
         edges += len(leads)
-    arrival, lasted = np.zeros(len(met), np.int64), np.zeros(len(met), np.int64)
+    arrival = np.zeros(len(met), np.int64)
     for rank, one in enumerate(programs):
         own = meetings.rank == rank
-        event = meetings.event[own]
-        arrival[own], lasted[own] = place[first[rank] + one.graph.event[event]], (one.end - one.start)[event]
+        arrival[own] = place[first[rank] + one.graph.event[meetings.event[own]]]
     sources, targets = np.concatenate([*source, arrival]), np.concatenate([*target, met])
     by_target = np.argsort(targets, kind="stable")
     bounds = np.concatenate(([0], np.cumsum(np.bincount(targets, minlength=len(key)))))
@@ -109,7 +106,6 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
         met=met,
         held=np.concatenate(held),
         held_by=np.concatenate(held_by),
-        lasted=lasted,
     )
 
 
@@ -130,10 +126,6 @@ def run_together(run: Joint, changes: Mapping[int, Change], like_others: Collect
     led = np.bincount(meetings.number[others], minlength=len(meetings.number)) > 0
     arrival = np.where(others | ~led[meetings.number], meetings.ahead, NEVER)
     weight = np.concatenate([*(one.weight for one in changed), arrival])
-    # No transfer gets shorter than nothing: the rest of a collective is waiting.
-    recorded = np.concatenate([one.graph.weight for one in run.programs])[run.held]
-    moved = (run.lasted - meetings.wait)[run.held_by]
-    weight[run.held] = np.maximum(weight[run.held], recorded - moved)
     weight[run.held] -= (meetings.wait + meetings.ahead)[run.held_by]
     earliest = np.full(len(run.edges.bounds) - 1, NEVER)
     for rank, new in enumerate(changed):

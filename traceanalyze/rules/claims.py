@@ -79,7 +79,7 @@ def _without(change: Change, other: Change, events: int) -> tuple[Change, float]
         },
         calls=np.setdiff1d(change.calls, other.calls),
         shorter=left,
-        batches=change.batches and not other.batches,
+        batches=0.0 if other.batches else change.batches,
     )
     whole = _amount(change)
     return rest, _amount(rest) / whole if whole else 1.0
@@ -88,4 +88,4 @@ def _without(change: Change, other: Change, events: int) -> tuple[Change, float]
 def _amount(change: Change) -> int:
     """Time that it takes out, and one for each call that no longer waits."""
     spans = (change.host, *change.threads.values())
-    return sum(map(intervals.total, spans)) + int(change.shorter.sum()) + len(change.calls) + change.batches
+    return sum(map(intervals.total, spans)) + int(change.shorter.sum()) + len(change.calls) + (change.batches > 0)
