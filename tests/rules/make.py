@@ -31,6 +31,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -200,6 +201,29 @@ def program(body: Body, *, steps: int = 4, length: float = STEP) -> TraceBuilder
         b.step(number, at, length)
         body(b, at, number)
     return b
+
+
+ON_DEVICE, ON_HOST = {"kernel", "gpu_memcpy", "gpu_memset"}, {"cpu_op", "cuda_runtime", "python_function"}
+
+
+def waiting(b: TraceBuilder) -> TraceBuilder:
+    """The same program of a host that waits for the device wherever it does nothing else until an event has ended."""
+    every = [(one["cat"], one["ts"], one["ts"] + one["dur"]) for one in b.events if one["ph"] == "X"]
+    done = sorted(end for cat, _, end in every if cat in ON_DEVICE)
+    edges = [(at, at) for cat, begin, end in every if cat == "user_annotation" for at in (begin, end)]
+    host = sorted({(begin, end) for cat, begin, end in every if cat in ON_HOST} | set(edges))
+    ended = 0.0
+    for (_, end), (begin, _) in pairwise(host):
+        ended = max(ended, end)
+        inside = [at for at in done if ended + 2 < at <= begin]
+        if inside:
+            b.api("cudaDeviceSynchronize", ended + 0.5, inside[-1] - ended - 0.5)
+    return b
+
+
+def waited(body: Body, *, steps: int = 4, length: float = STEP) -> TraceBuilder:
+    """A program of steps of a host that waits."""
+    return waiting(program(body, steps=steps, length=length))
 
 
 def kernel(b: TraceBuilder, at: float, dur: float, *, host: float = 20, op: str = "aten::mm", **more: object) -> None:

@@ -103,15 +103,16 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     quiet = context.once(silences)
     count = np.cumsum((len(begin) + len(back), windows, windows, len(rows), len(rows))).tolist()
     fetched = trace.events.ts[rows] + trace.events.dur[rows]
-    last = 2 * len(calls) + 2
+    # At one instant what ends comes first: calls, then batches, then steps; but a call of no length begins before.
+    ties = 2 * len(calls) + 5
     parts = (
-        (calls.start[begin], 2 * begin + 1, calls.track[begin]),
-        (calls.end[back], 2 * back + 2, calls.track[back]),
-        (steps.host_start[:windows], np.zeros(windows, np.int64), np.full(windows, context.step_track)),
-        (steps.host_end[:windows], np.full(windows, last), np.full(windows, context.step_track)),
-        (trace.events.ts[rows], np.zeros(len(rows), np.int64), trace.events.track[rows]),
-        (fetched, np.full(len(rows), last), trace.events.track[rows]),
-        (quiet.begin, np.full(len(quiet.begin), last + 1), quiet.track),
+        (calls.start[begin], ties + 2 * begin - 1, calls.track[begin]),
+        (calls.end[back], np.where(calls.end > calls.start, 0, ties)[back] + 2 * back, calls.track[back]),
+        (steps.host_start[:windows], np.full(windows, ties - 2), np.full(windows, context.step_track)),
+        (steps.host_end[:windows], np.full(windows, ties - 3), np.full(windows, context.step_track)),
+        (trace.events.ts[rows], np.full(len(rows), ties - 2), trace.events.track[rows]),
+        (fetched, np.full(len(rows), ties - 4), trace.events.track[rows]),
+        (quiet.begin, np.full(len(quiet.begin), 2 * ties), quiet.track),
         (quiet.end, np.full(len(quiet.end), -1), quiet.track),
     )
     time, tie, track = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))

@@ -137,10 +137,7 @@ def changed_program(known: Program, change: Change) -> Changed:
 
 
 def _shorter(known: Program, change: Change) -> NDArray[np.int64]:
-    """By how much what waits for each device event comes sooner.
-
-    Of one that began before the windows at most what it lasts in them.
-    """
+    """By how much sooner each device event is over; of one that began before the windows, at most what is inside."""
     shorter = np.zeros(len(known.start), np.int64)
     if len(change.events):
         np.maximum.at(shorter, change.events, change.shorter)

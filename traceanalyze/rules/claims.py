@@ -10,21 +10,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.replay import shrunk
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, intervals_of, merged
-from traceanalyze.rules.pricing import Price
+from traceanalyze.rules.pricing import Price, gaps_of
 
 
 class Claims:
     """What the findings so far take."""
 
     def __init__(self, facts: Facts) -> None:
-        self._facts, self._gaps, self._idle = facts, facts.context.once(idle_gaps), merged(facts.idle())
+        self._facts, self._gaps = facts, gaps_of(facts)
+        self._idle = merged(facts.idle()) if facts.context.devices else EMPTY
         self._left = intervals.coverage(self._idle, self._gaps.start, self._gaps.end)
         self._time, self._change = EMPTY, Change()
 

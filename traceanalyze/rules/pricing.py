@@ -46,10 +46,16 @@ class Price(NamedTuple):
         return np.concatenate((intervals_of(*self.spans), gone))
 
 
+def gaps_of(facts: Facts) -> Gaps:
+    """Idle gaps of the headline device; none where there is no device."""
+    none = np.zeros(0, np.int64)
+    return facts.context.once(idle_gaps) if facts.context.devices else Gaps(none, none, none, none, none, none, 0)
+
+
 def priced(one: Finding, facts: Facts) -> Price:
     """The finding at the price of the replay; at its own where nothing is stated that can be replayed."""
     spans = EMPTY if one.intervals is None else facts.clip(one.intervals)
-    gaps = facts.context.once(idle_gaps)
+    gaps = gaps_of(facts)
     none = np.zeros(len(gaps), np.int64)
     change = _derived(one, spans, facts) if one.change is None else one.change
     if one.once or (one.saving is None and change is None):

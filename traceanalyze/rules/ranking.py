@@ -13,12 +13,11 @@ from operator import attrgetter
 
 import numpy as np
 
-from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.claims import Claims
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Severity
-from traceanalyze.rules.pricing import Price, priced
+from traceanalyze.rules.pricing import Price, gaps_of, priced
 from traceanalyze.rules.rule import Rule
 
 LEAST_SHARE = 0.01
@@ -123,7 +122,7 @@ def _worth(price: Price, facts: Facts, rule: Rule) -> bool:
         return False
     if rule.rare or one.intervals is None:
         return True
-    by_step = facts.by_step(price.time(facts.context.once(idle_gaps)))
+    by_step = facts.by_step(price.time(gaps_of(facts)))
     return facts.recurs(by_step, max(1.0, PRESENT * float(by_step.mean())))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.ascend_builder import AscendBuilder
-from tests.rules.make import Fires, program
+from tests.rules.make import Fires, waited
 from tests.rules.sequences import STEP, read_npu
 
 MB = 1 << 20
@@ -171,9 +171,9 @@ def every_other(slower, more=0):
             compute(b, at + 10 * part, begin, dur * slow, name="gemm", grid=[132, 1, 1])
             begin += dur * slow
         if number % 2:
-            reduce(b, at + 90, at + 100, 1200 * slower, tid=2)
+            reduce(b, at + 90, at + 100, 960 * slower, tid=2)
 
-    return program(body, steps=6, length=STEP)
+    return waited(body, steps=6, length=STEP)
 
 
 def gathering(launched):
@@ -269,8 +269,8 @@ def sharded(*, left, exposed, name="FullyShardedDataParallel.forward", kind="_al
     """Compute, and gathers that are exposed for so many µs a step; so much of the memory is never used."""
 
     def body(b, at, number):
-        b.annotation(name, at, 3000)
-        b.annotation("Optimizer.step#AdamW.step", at + 3700, 100)
+        b.annotation(name, at, 50)
+        b.annotation("Optimizer.step#AdamW.step", at + 60, 10)
         b.memory(at + 5, 512, allocated=round((1 - left) * 80 * 2**30), reserved=round((1 - left) * 80 * 2**30))
         compute(b, at, at + 20, 3000)
         reduce(b, at + 30, at + 3020 + exposed - 900, 900, kind=kind, tid=2)
@@ -281,7 +281,7 @@ def sharded(*, left, exposed, name="FullyShardedDataParallel.forward", kind="_al
 
 
 def steps(body):
-    return program(body, length=STEP)
+    return waited(body, length=STEP)
 
 
 LARGE = read_npu(npu_messages(100 * MB))
@@ -671,7 +671,7 @@ SILENT = {
         steps(waiting(wait=True, optimizer=True)),
         steps(waiting(wait=True, under="autograd::engine::evaluate_function: MyBackward")),
         steps(waiting(wait=True, tid=2)),
-        program(launched_first, steps=1, length=STEP),
+        waited(launched_first, steps=1, length=STEP),
     ],
     "COM108": [
         # Nothing tells that those under communication are problems of the size of the others.

@@ -20,7 +20,7 @@ from tests.rules.comm.cases import (
     reduce,
     steps,
 )
-from tests.rules.make import Fires, program
+from tests.rules.make import Fires, waited
 from tests.rules.sequences import STEP, read_npu
 
 
@@ -53,6 +53,7 @@ def with_waiting():
         b.kernel("aclnnMatMul_1", at + 100, 2000, op_type="MatMulV2", launch=at + 10)
         parts = [(0, "Notify_Wait", at + 2200, 1000, 1), (0, "Memcpy", at + 3200, 500, 1)]
         b.collective(f"hcom_allReduce__1_{number}_1", at + 2200, 1500, parts)
+        b.call("AscendCL@aclrtSynchronizeDevice", at + 100, 3600)
     return read_npu(b)
 
 
@@ -110,7 +111,7 @@ def contended(under, *, cover=1.0, alone=1, dur=500, count=3):
             begin += 200
         compute(b, at + 500, begin, 20, name="other")
 
-    return program(body, steps=count, length=STEP)
+    return waited(body, steps=count, length=STEP)
 
 
 def driven(devices, name):
@@ -132,7 +133,7 @@ def micro(*reduced, forwards):
             t = at + part * 900
             b.annotation(DDP, t, 50)
             compute(b, t + 10, t + 30, 400)
-            compute(b, t + 60, t + 850, 10)
+            compute(b, t + 60, t + 845, 10)
             if part in reduced:
                 reduce(b, t + 100, t + 440, 400, tid=2)
         b.annotation("Optimizer.step#AdamW.step", at + 3700, 100)
@@ -147,7 +148,7 @@ def gathering(launched, *, hidden=False):
     def body(b, at, number):
         compute(b, at + 10, at + 20, 780)
         reduce(b, at + launched, at + 820, 380, kind="_allgather_base", tid=2)
-        compute(b, at + 1190, at + 1200, 800)
+        compute(b, at + launched + 20, at + 1200, 800)
         if hidden:
             reduce(b, at + 1150, at + 1210, 300, kind="_allgather_base", tid=2)
             reduce(b, at + 2020, at + 2040, 100, tid=2)
@@ -162,7 +163,7 @@ def some_buckets(several):
         b.annotation(DDP, at, 50)
         compute(b, at + 60, at + 80, 2000)
         for part in range(8):
-            compute(b, at + 100 + 10 * part, at + 2700 + 20 * part, 10)
+            compute(b, at + 100 + 10 * part, at + 2685 + 15 * part, 10)
         if number < several:
             reduce(b, at + 200, at + 300, 600, tid=2)
         reduce(b, at + 300, at + 2080, 600, tid=2)
@@ -275,7 +276,7 @@ FIRES = {
             look=(440, 840),
         ),
         Fires(
-            program(micro(0, 1, forwards=2), steps=1, length=STEP),
+            waited(micro(0, 1, forwards=2), steps=1, length=STEP),
             saving=400,
             bound=400,
             severity="MEDIUM",
@@ -537,7 +538,7 @@ FIRES = {
     ],
 }
 SILENT = {
-    "COM102": [steps(micro(0, 2, forwards=3)), program(micro(0, forwards=1), steps=1, length=STEP)],
+    "COM102": [steps(micro(0, 2, forwards=3)), waited(micro(0, forwards=1), steps=1, length=STEP)],
     "COM112": [gathering(797)],
     "COM101": [steps(exposed(0.09)), steps(backward(20))],
     "COM104": [

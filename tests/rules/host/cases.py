@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.make import Fires, busy, crowded, kernel, program
+from tests.rules.make import Fires, busy, crowded, kernel, program, waited
 
 
 def many_kernels(gap):
@@ -245,7 +245,7 @@ FIRES = {
     ],
     "HST109": [
         Fires(
-            program(copied(12, 1024)),
+            waited(copied(12, 1024)),
             saving=275,
             bound=300,
             severity="MEDIUM",
@@ -316,7 +316,7 @@ SILENT = {
     "HST106": [program(blocking(sync=False)), program(busy)],
     "HST107": [program(busy), program(after_python(100))],
     "HST108": [program(uneven(4)), program(busy)],
-    "HST109": [program(copied(12, 1 << 20)), program(copied(2, 1024))],
+    "HST109": [waited(copied(12, 1 << 20)), waited(copied(2, 1024))],
     "HST110": [program(busy), program(half_idle(0.7))],
     "HST111": [
         program(optimized("aten::_fused_adamw_", 120)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.rules.host.cases import copied, stopped, uneven
-from tests.rules.make import STEP, Fires, Silent, busy, kernel, program
+from tests.rules.make import STEP, Fires, Silent, busy, kernel, program, waited
 from tests.rules.on_host import Op, Range, steps
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -287,7 +287,7 @@ FIRES = {
     ],
     "HST109": [
         Fires(
-            program(copied(11, 1024), length=20_000),
+            waited(copied(11, 1024), length=20_000),
             saving=250,
             bound=275,
             severity="LOW",
@@ -299,7 +299,7 @@ FIRES = {
             options={"count": (10, 10, 11), "bytes": (65536, 1025, 1024)},
         ),
         Fires(
-            program(copied(10, 1024), length=5000),
+            waited(copied(10, 1024), length=5000),
             saving=225,
             bound=250,
             severity="LOW",
@@ -516,7 +516,7 @@ SILENT = {
     "HST102": [program(as_long)],
     "HST101": [Silent(program(bursts), share=0.9), program(busy)],
     "HST107": [steps(999.9), steps(900.0, Op("aten::add", 10), 900.0), Silent(steps(1000.0), share=0.51)],
-    "HST109": [program(just), program(copied(10, 1024), length=20_000), program(copied(10, 1024), length=5001)],
+    "HST109": [program(just), waited(copied(10, 1024), length=20_000), waited(copied(10, 1024), length=5001)],
     "HST110": [calling(99, length=800)],
     "HST111": [
         optimizer("AdamW", "aten::_fused_adamw_", 120),

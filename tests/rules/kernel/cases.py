@@ -48,7 +48,7 @@ def checkpointed(again, reserved):
         b.op("aten::relu", at + 510, 20, tid=2, **{"Sequence number": 2})
         b.launch(at + 512, 5, at + 2200, again, tid=2, name="relu")
         b.memory(at + 30, 512, allocated=2**30, reserved=reserved)
-    return b
+    return waiting(b)
 
 
 def tuned(*, allocations=20, tries=1, sizes=1):
@@ -82,7 +82,7 @@ def convolutions(*, bias, norm="aten::batch_norm"):
                 b.launch(at + 22, 3, begin + 800, 150, name=POINTWISE)
             b.op(norm, at + 55, 20)
             b.launch(at + 57, 3, begin + 950, 100, name="bn_fw_tr")
-    return b
+    return waiting(b)
 
 
 def looping(count, op="aten::mul"):
@@ -96,7 +96,7 @@ def looping(count, op="aten::mul"):
             b.launch(at + 6, 3, number * 4000 + 50 + 60 * part, 50, name=POINTWISE)
         b.op("aten::mm", number * 4000 + 1500, 10)
         b.launch(number * 4000 + 1502, 3, number * 4000 + 1800, 2000, name="gemm")
-    return b
+    return waiting(b)
 
 
 def made(op, between=False):
@@ -110,7 +110,7 @@ def made(op, between=False):
         b.op("aten::to", at + 65, 30)
         b.op("aten::copy_", at + 66, 25)
         b.copy(at + 70, 10, at + 85, 300, name="Memcpy HtoD (Pageable -> Device)", bytes=4 << 20)
-    return b
+    return waiting(b)
 
 
 def npu_sequence(*types, ops=()):
@@ -127,6 +127,7 @@ def npu_sequence(*types, ops=()):
                 b.op(ops[part % len(ops)], at + 9.8 + part, 0.8)
                 b.op(f"aclnn{kind}", at + 9.9 + part, 0.6)
                 b.flow("async_npu", 7000 + len(b.events), (PID, PID, at + 9.9 + part), (b.npu, 2, begin))
+        b.call("AscendCL@aclrtSynchronizeDevice", at + 60, begin + 240 - at)
     return read_npu(b)
 
 
@@ -138,6 +139,7 @@ def npu(core, dur):
         b.step(number, at, 3900)
         b.kernel("aclnnMatMul_1", at + 100, 2000, op_type="MatMulV2", launch=at + 10)
         b.kernel("aclnnIndex_1", at + 2200, dur, op_type="Index", core=core, launch=at + 40)
+        b.call("AscendCL@aclrtSynchronizeDevice", at + 60, 2140 + dur)
     return read_npu(b)
 
 

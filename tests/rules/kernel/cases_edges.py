@@ -40,6 +40,7 @@ def npu_products(*shapes, dtype="c10::BFloat16", library=""):
             b.op(library, asked, 18)
         b.kernel("aclnnMatMul_1", at + 100, 1500, op_type="MatMulV2", launch=at + 10)
         b.flow("async_npu", 7000 + number, (PID, PID, asked), (b.npu, 2, at + 100))
+        b.call("AscendCL@aclrtSynchronizeDevice", at + 60, 1540)
     return read_npu(b)
 
 
@@ -51,6 +52,7 @@ def blocks(used, units):
         row = {"Block Dim": str(used)}
         at = number * 4000 + 100
         b.kernel("aclnnMatMul_1", at, 1500, op_type="MatMulV2", launch=at - 90, **row)
+        b.call("AscendCL@aclrtSynchronizeDevice", at - 40, 1540)
     return replace(read_npu(b), devices=tuple(Device(number, "Ascend910B", None, each) for number, each in units))
 
 
@@ -73,7 +75,7 @@ def convolved(between, *, bias=True, thread=1, end=True):
         b.launch(at + 82, 3, begin + 1050, 70, name=POINTWISE)
     if end:
         b.op("aten::conv2d", 15_900, 50, **{"Input Dims": [[8, 3, 64, 64], [8, 3, 3, 3], [8]]})
-    return b
+    return waiting(b)
 
 
 def filled_and_moved(*, count=4, move="aten::to", thread=1, later=False, inside=False):
@@ -91,7 +93,7 @@ def filled_and_moved(*, count=4, move="aten::to", thread=1, later=False, inside=
         b.copy(at + 510, 10, at + 525, 200, name="Memcpy HtoD (Pageable -> Device)", bytes=4 << 20)
     if later:
         b.op("aten::zeros", 15_990, 5)
-    return b
+    return waiting(b)
 
 
 def halves():

@@ -63,7 +63,7 @@ def find(facts: Facts, options: Options) -> Findings:
     found = compute_finding(facts, chosen, severity=Severity.LOW)
     time = found.evidence[0]._replace(start=int(work.start[longest]), end=int(work.end[longest]))
     evidence = (time, *found.evidence[1:])
-    yield replace(found, saving=None, bound=None, draws="", intervals=None, evidence=evidence)
+    yield replace(found, saving=None, bound=None, change=None, draws="", intervals=None, evidence=evidence)
 
 
 def _fixed(facts: Facts, chosen: NDArray[np.bool_]) -> float:
