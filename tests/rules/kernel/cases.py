@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.ascend_builder import PID, AscendBuilder
-from tests.rules.make import Fires
+from tests.rules.make import Fires, waiting
 from tests.rules.sequences import A100, POINTWISE, Run, mm, read_npu, steps
 
 BF, FP = "c10::BFloat16", "float"

@@ -21,7 +21,7 @@ from tests.rules.kernel.cases import (
     pointwise,
     tuned,
 )
-from tests.rules.make import Fires
+from tests.rules.make import Fires, waiting
 from tests.rules.on_host import Op
 from tests.rules.on_host import steps as on_host
 from tests.rules.sequences import A100, POINTWISE, Run, mm, read_npu, steps
