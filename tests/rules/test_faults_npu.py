@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.simulate.cost import faulty, lost, share, step_of, with_slower_link
-from tests.simulate.healthy import HEALTHY, LIGHT, SLOW_LOG, SLOW_WAKE, TWO, on_npu
+from tests.simulate.healthy import A100, HEALTHY, LIGHT, SLOW_LOG, SLOW_WAKE, TWO, on_npu
 from tests.simulate.judge import judge
 from tests.simulate.simulate import simulate
 from tests.simulate.writers.ascend import write_ascend
@@ -27,6 +27,8 @@ CASES = [
     *((SLOW_WAKE, "device_sync", size, "SYN103") for size in (2, 8)),
     *((HEALTHY, "gc_pause", size, "HST113") for size in (12, 20, 80)),
     *((HEALTHY, "empty_cache", size, "MEM102") for size in (0.1, 0.3, 1)),
+    # The fills are launched by a thread that no range of the program's is on.
+    (A100, "zero_fill", 2, "HST112"),
     *((HEALTHY, "host_slow", size, "HST101") for size in (6, 12, 24)),
 ]
 ALIKE = {"CGR104", "NPU102", "NPU103"}

@@ -37,6 +37,7 @@ def without_steps(runs):
 BACKWARD = Run("aten::mm", 100, under="autograd::engine::evaluate_function: MmBackward0")
 MATMUL_4BIT = "MatMul4Bit"
 DEQUANTISE = Run(MATMUL_4BIT, 400, kernel="void kDequantizeBlockwise<__half, 512, 64, 8, 2>(float*)")
+ANTI_QUANT = Run("npu::npu_anti_quant", 400, kernel="aclnnAscendAntiQuant_AscendAntiQuantAiCore_AscendAntiQuant")
 SCALES = Run(MATMUL_4BIT, 20, kernel="void kDequantizeBlockwise<float, 512, 64, 8, 0>(float*)")
 OFFSET = Run("aten::add_", 20, kernel=POINTWISE, under=MATMUL_4BIT)
 CAST = Run("aten::copy_", 440, kernel="void at::native::unrolled_elementwise_kernel<direct_copy_kernel_cuda>")
@@ -62,18 +63,21 @@ FIRES = {
             options={"share": (0.05, 0.5, 0.51)},
             prices={"fused": (0.5, 0.25, 770)},
         ),
-        Fires(
-            steps([DEQUANTISE, GEMM, SILU]),
-            saving=200,
-            bound=400,
-            severity="MEDIUM",
-            count=4,
-            evidence={"time": 400, "part": 0.322581, "count": 4},
-            ops=(DEQUANTISE.kernel,),
-            draws="compute",
-            each=400,
-            first=(100, 500),
-            look=(100, 500),
+        *(
+            Fires(
+                steps([unpacks, GEMM, SILU]),
+                saving=200,
+                bound=400,
+                severity="MEDIUM",
+                count=4,
+                evidence={"time": 400, "part": 0.322581, "count": 4},
+                ops=(unpacks.kernel,),
+                draws="compute",
+                each=400,
+                first=(100, 500),
+                look=(100, 500),
+            )
+            for unpacks in (DEQUANTISE, ANTI_QUANT)
         ),
     ],
     "KRN111": [

@@ -16,7 +16,7 @@ from traceanalyze.rules.common.computing import (
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
 
-_DEQUANTISE = r"(?i)de_?quant|unpack_?(u?int)?[2348]"
+_DEQUANTISE = r"(?i)(de|anti)_?quant|unpack_?(u?int)?[2348]"
 _PRODUCT = r"(?i)gemm|gemv|matmul|(^|_)mm(_|$)"
 """Kernels that unpack inside the product."""
 _PASSES = KernelGroup.ELEMENTWISE, KernelGroup.LAYOUT, KernelGroup.OTHER
