@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 from tests.causes.make import write_run
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
 
 @pytest.fixture
@@ -122,3 +125,19 @@ def test_tables_as_files(run, slow, tmp_path):
     first = (tmp_path / "tables" / "whatif.csv").read_text(encoding="utf-8-sig").splitlines()
     assert first[0].startswith("supposed,subject,")
     assert first[1].startswith("whatif_without,data_loading,")
+
+
+@pytest.mark.parametrize("name", ["gpu_sync", "gpu_data_loading", "gpu_launch_bound", "npu_training"])
+def test_the_numbers_are_those_of_the_findings(run, name):
+    (report,) = json.loads(run(SAMPLES / name, "--format", "json").out)["reports"]
+    found = [one for one in report["findings"] if one["saving"] is not None]
+    alone = [one for one in found if [each["rule"] for each in found].count(one["rule"]) == 1]
+    assert alone
+    asked = [each for one in alone for each in ("--without", one["rule"])]
+    (report,) = json.loads(run("whatif", SAMPLES / name, *asked, "--format", "json").out)["reports"]
+    rows = report["tables"]["whatif"]["rows"]
+    for one, row in zip(alone, rows, strict=False):
+        assert row["rule_id"] == one["rule"]
+        assert row["gain_ns"] == one["saving"]["ns"]
+        assert row["low_ns"] == pytest.approx(one["saving"]["low_ns"], abs=1)
+        assert row["high_ns"] == pytest.approx(one["saving"]["high_ns"], abs=1)

@@ -18,7 +18,6 @@ from traceanalyze.model import intervals
 from traceanalyze.model.intervals import EMPTY
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
-from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.selection import listed as numbers
@@ -36,11 +35,15 @@ from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtr
 from traceanalyze.rules.config import RuleConfig, options_of
 from traceanalyze.rules.evaluate import evaluate
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Finding, Outcome
+from traceanalyze.rules.finding import Confidence, Finding, Outcome
+from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP, priced, proven
+from traceanalyze.rules.ranking import by_its_rule
 from traceanalyze.rules.registry import own_rules
 
-_EXPOSED = "COM101"
-"""Rule that tells how much communication independent compute could hide."""
+_LOADER, _EXPOSED = "DAT101", "COM101"
+"""Rules that tell what a loader costs, and how much communication independent compute could hide."""
+_ANY: Mapping[str, Mapping[str, float]] = {_LOADER: {"share": 0.0, "least_ms": 0.0}, _EXPOSED: {"share": 0.0}}
+"""Options with which they find it however little that is."""
 _STRAGGLER = "RNK101"
 """Rule about a rank that others wait for."""
 _NAMED, _LONG = 3, 60
@@ -80,22 +83,12 @@ class _Run:
         return round(float(np.mean([one.steps.time[rows] for one, rows in zip(run.programs, run.rows, strict=True)])))
 
 
-class _Piece(NamedTuple):
-    """What a change on one rank saves it, alone, ns a step."""
-
-    rank: int
-    """Position."""
-    change: Change | None
-    saving: int
-    low: int
-    high: int
-
-
 class _Supposed(NamedTuple):
     """One of the changes that are asked for."""
 
     gain: Gain
-    pieces: tuple[_Piece, ...] = ()
+    pieces: tuple[tuple[int, Finding], ...] = ()
+    """Positions of ranks, and what is found on each, at its price."""
     like_others: tuple[int, ...] = ()
     """Positions of ranks that would never be the last."""
 
@@ -116,6 +109,7 @@ def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[
         each=tuple(each.gain for each in every),
         together=both.gain if len(every) > 1 else None,
         whole=not run.ranks[0].marked,
+        proven=all(one.once(proven) for one in run.ranks),
         shown="" if len(traces) < 2 else rank_label(traces[lead].origin, lead),
     )
     return asked, run.ranks[lead].analysis
@@ -165,7 +159,7 @@ def _supposed(run: _Run, traces: Sequence[Trace], wanted: Wanted) -> Iterator[_S
         gain, share = Gain("faster", name, factor=factor), 1 - 1 / factor
         yield _of_part(run, gain, share) if name in PARTS else _of_names(run, gain, share)
     for name in wanted.overlap:
-        yield _each(run, Gain("overlap", name), _overlapped)
+        yield _each(run, Gain("overlap", name), lambda facts: _by_rule(facts, _EXPOSED))
     known = [trace.origin.rank for trace in traces]
     for rank in wanted.ranks:
         if rank not in known:
@@ -177,7 +171,13 @@ def _supposed(run: _Run, traces: Sequence[Trace], wanted: Wanted) -> Iterator[_S
 
 
 def _of_part(run: _Run, gain: Gain, share: float) -> _Supposed:
-    return _each(run, gain, lambda facts: _unseen(facts, gain.what) or part(facts.context, gain.what, share))
+    def found(facts: Facts) -> Sequence[Finding] | NotMeasured:
+        # The loader as its rule has it, with the range that it gives.
+        whole = share == 1 and gain.what == "data_loading" and not facts.host_computes
+        known = _by_rule(facts, _LOADER) if whole else []
+        return _unseen(facts, gain.what) or known or [_priced(facts, part(facts.context, gain.what, share))]
+
+    return _each(run, gain, found)
 
 
 def _of_names(run: _Run, gain: Gain, share: float) -> _Supposed:
@@ -190,7 +190,7 @@ def _of_names(run: _Run, gain: Gain, share: float) -> _Supposed:
             listed(name for name in PARTS if name not in WAITS),
             _longest(run.ranks[0]),
         )
-    return _each(run, gain, lambda facts: shorter(facts.context, named(facts.context, fits), share))
+    return _each(run, gain, lambda facts: [_priced(facts, shorter(facts.context, named(facts.context, fits), share))])
 
 
 def _longest(facts: Facts) -> Phrase:
@@ -211,32 +211,26 @@ def _unseen(facts: Facts, name: str) -> NotMeasured | None:
     return next((idle.missing[cause] for cause in ON_HOST[name] if cause in idle.missing), None)
 
 
-def _overlapped(facts: Facts) -> Change:
-    """Communication without what independent compute could hide: by its rule, however little that is."""
-    rule = own_rules()[_EXPOSED]
-    options = options_of(rule, RuleConfig(options={_EXPOSED: {"share": 0.0}}))
-    found = [one for one in rule(facts, options) if isinstance(one, Finding) and one.intervals is not None]
-    device, saving = facts.context.device, sum(one.saving or 0 for one in found) * facts.window.count
-    event = np.flatnonzero(facts.headline(DeviceClass.COMM))
-    spans = intervals.union(EMPTY, *(facts.clip(one.intervals) for one in found if one.intervals is not None))
-    exposed = intervals.coverage(spans, device.start[event], device.end[event])
-    hidden = exposed * min(1.0, saving / max(int(exposed.sum()), 1))
-    return Change(events=event, shorter=np.round(hidden).astype(np.int64))
+def _by_rule(facts: Facts, name: str) -> list[Finding]:
+    """What a rule finds, however little it is."""
+    rule = own_rules()[name]
+    options = options_of(rule, RuleConfig(options={name: _ANY[name]}))
+    found = [by_its_rule(one, rule) for one in rule(facts, options) if isinstance(one, Finding)]
+    return [priced(one, facts).finding for one in found]
 
 
-def _each(run: _Run, gain: Gain, change_of: Callable[[Facts], Change | NotMeasured]) -> _Supposed:
+def _priced(facts: Facts, change: Change) -> Finding:
+    return priced(Finding(change=change, confidence=Confidence.HIGH), facts).finding
+
+
+def _each(run: _Run, gain: Gain, found_by: Callable[[Facts], Sequence[Finding] | NotMeasured]) -> _Supposed:
     """The same change on every rank that shows what it is about."""
-    found = [run.missing or change_of(one) for one in run.ranks]
+    found = [run.missing or found_by(one) for one in run.ranks]
     absent = [one for one in found if isinstance(one, NotMeasured)]
     if len(absent) == len(found):
         return _Supposed(gain._replace(saving=absent[0]))
-    return _Supposed(gain, tuple(_piece(run, at, one) for at, one in enumerate(found) if isinstance(one, Change)))
-
-
-def _piece(run: _Run, rank: int, change: Change) -> _Piece:
-    facts = run.ranks[rank]
-    saving = _gain_alone(facts, run_again(facts.context.once(program), change))
-    return _Piece(rank, change, saving, saving, saving)
+    known = ((rank, each) for rank, each in enumerate(found) if not isinstance(each, NotMeasured))
+    return _Supposed(gain, tuple((rank, one) for rank, each in known for one in each))
 
 
 def _of_rule(run: _Run, gain: Gain) -> _Supposed:
@@ -257,10 +251,7 @@ def _of_rule(run: _Run, gain: Gain) -> _Supposed:
     if not known or run.missing is not None:
         reason = "done_once" if all(one.once for _, one in found) else "saving_not_replayed"
         return _Supposed(gain._replace(saving=run.missing or NotMeasured(reason)))
-    return _Supposed(
-        gain,
-        tuple(_Piece(at, None, one.saving or 0, one.least or 0, one.bound or one.saving or 0) for at, one in known),
-    )
+    return _Supposed(gain, tuple(known))
 
 
 def _all_of(every: Iterable[_Supposed]) -> _Supposed:
@@ -277,28 +268,35 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
     if isinstance(one.gain.saving, NotMeasured):
         return one
     changes = {
-        rank: together(*(each.change for each in one.pieces if each.rank == rank and each.change is not None))
-        for rank in {each.rank for each in one.pieces}
+        rank: together(*(each.change for at, each in one.pieces if at == rank and each.change is not None))
+        for rank in {at for at, _ in one.pieces}
     }
     again = _again(run, changes, one.like_others)
     # What a rule states of which no replay is possible.
-    beside = sum(each.saving for each in one.pieces if each.change is None) // len(run.ranks)
-    saving = beside + (
-        _gain_alone(run.ranks[0], again[0])
-        if run.joint is None
-        else mean_gain(shorter_steps(run.joint, again), one.like_others)
-    )
-    alone = one.pieces[0] if len(run.ranks) == 1 and len(one.pieces) == 1 else None
-    saving = min(run.step, saving) if alone is None else alone.saving
-    every = sum(each.saving for each in one.pieces)
-    low, high = (
-        round(saving * end / every) if every else saving
-        for end in (sum(each.low for each in one.pieces), sum(each.high for each in one.pieces))
-    )
+    beside = sum(each.saving or 0 for _, each in one.pieces if each.change is None) // len(run.ranks)
+    if len(run.ranks) == len(one.pieces) == 1:
+        saving = one.pieces[0][1].saving or 0
+    elif run.joint is None:
+        saving = beside + _gain_alone(run.ranks[0], again[0])
+    else:
+        saving = beside + mean_gain(shorter_steps(run.joint, again), one.like_others)
+    saving = min(run.step, saving)
+    low, high = _range(run, one, saving)
     # The rank that waits least for others is the one that they wait for.
     states = [_state(run, rank, again, changes) for rank in range(len(run.ranks)) if rank not in one.like_others]
     then = min(states, key=lambda state: state.waiting) if beside == 0 else None
-    return one._replace(gain=one.gain._replace(saving=saving, low=low, high=min(run.step, high), then=then))
+    return one._replace(gain=one.gain._replace(saving=saving, low=low, high=high, then=then))
+
+
+def _range(run: _Run, one: _Supposed, saving: int) -> tuple[int, int]:
+    """Ends of what is gained: those of its pieces in proportion; of ranks that come in time, what any saving is off."""
+    every = sum(each.saving or 0 for _, each in one.pieces)
+    if not every:
+        room = round(max(WITHIN * saving, WITHIN_STEP * run.step))
+        return max(0, saving - room), min(run.step, saving + room)
+    least = sum(each.least or 0 for _, each in one.pieces)
+    most = sum(each.bound or each.saving or 0 for _, each in one.pieces)
+    return saving * least // every, min(run.step, saving * most // every)
 
 
 def _again(run: _Run, changes: Mapping[int, Change], like_others: Sequence[int]) -> tuple[Again, ...]:

@@ -108,13 +108,13 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     low = saving - room if one.low is None else min(one.low, saving - room)
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)
     cost = None if one.cost is None or low <= one.cost <= high else one.cost
-    unsure = not facts.once(_proven) or high - low > 2 * room
+    unsure = not facts.once(proven) or high - low > 2 * room
     confidence = Confidence.MEDIUM if unsure and one.confidence == Confidence.HIGH else one.confidence
     return replace(one, saving=saving, low=low, bound=high, cost=cost, confidence=confidence)
 
 
-def _proven(facts: Facts) -> bool:
-    """Whether the recording has nearly all launches, and clocks that agree."""
+def proven(facts: Facts) -> bool:
+    """Whether the recording has nearly all launches, and clocks that agree; use with `Facts.once`."""
     if facts.host_computes or not facts.context.devices:
         return True
     linked = facts.context.link[facts.inside(facts.context.device.start)] >= 0

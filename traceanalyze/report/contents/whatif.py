@@ -28,8 +28,13 @@ _SAY = sentences(
     whatif_nothing='"{what}": nothing would be gained.',
     whatif_unknown='"{what}": not measured: {reason}.',
     whatif_limit_now="What limits it is {limit} ({limit_share} of the critical path).",
+    whatif_limit_now_busy="What limits it is {limit}, with {limit_share} of the step.",
     whatif_limit_then=(
         "What limits it then is {limit} ({limit_share} of the critical path); the largest part of the step is {part} "
+        "({part_share})."
+    ),
+    whatif_limit_then_busy=(
+        "What limits it then is {limit}, with {limit_share} of the step; the largest part of the step is {part} "
         "({part_share})."
     ),
     whatif_shown="All ranks were replayed together; the step below is that of rank {rank}, which waits least.",
@@ -48,7 +53,12 @@ WHATIF = declare(
     Column("low_ns", Kind.DURATION, "Gain at least", heading="at least", machine=True),
     Column("high_ns", Kind.DURATION, "Gain at most", heading="at most", machine=True),
     Column("limit", Kind.TERM, "What limits the step then", heading="limit then"),
-    Column("limit_share", Kind.SHARE, "Its part of the critical path", machine=True),
+    Column(
+        "limit_share",
+        Kind.SHARE,
+        "Its part of the critical path; of the step, where the device works nearly all of it",
+        machine=True,
+    ),
     Column("largest_part", Kind.TERM, "Largest part of the step then", minor=True),
 )
 SPLIT_THEN = declare(
@@ -86,15 +96,23 @@ class State(NamedTuple):
         return self.path["waiting"] / max(sum(self.path.values()), 1)
 
     @property
+    def busy(self) -> bool:
+        """Whether the device works nearly all the time, whatever hands it the work."""
+        return self.split["idle"] < IDLE_WORTH_NAMING * sum(self.split.values())
+
+    @property
     def limit(self) -> tuple[str, float]:
-        """Who limits it, and its part of the path."""
-        whole = sum(self.path.values())
+        """Who limits it, and how much of its critical path that is, of a busy device how much of the step."""
         time = {name: sum(self.path[kind] for kind in kinds) for name, kinds in LIMITS.items()}
-        if self.split["idle"] < IDLE_WORTH_NAMING * sum(self.split.values()):
-            # The device works nearly all the time, whatever hands it the work.
-            time = {name: time[name] for name in ("device", "communication", "ranks")}
+        if self.busy:
+            late = time["ranks"] > time["communication"]
+            work = self.split["communication"]
+            time = {
+                "device": sum(self.split.values()) - self.split["idle"] - work,
+                "ranks" if late else "communication": work,
+            }
         largest = max(time, key=lambda name: time[name])
-        return largest, time[largest] / whole if whole else 0.0
+        return largest, time[largest] / max(sum((self.split if self.busy else self.path).values()), 1)
 
     @property
     def largest(self) -> tuple[str, float]:
@@ -118,8 +136,6 @@ class Gain(NamedTuple):
     """None where it was not replayed."""
     factor: float | None = None
     rule: str = ""
-    proven: bool = True
-    """Whether the recording has what the replay rests on."""
 
 
 class Asked(NamedTuple):
@@ -136,6 +152,8 @@ class Asked(NamedTuple):
     """The trace has no steps."""
     shown: str = ""
     """The rank whose step is shown, of several."""
+    proven: bool = True
+    """Whether the recording has what the replay rests on."""
 
     @property
     def last(self) -> Gain:
@@ -174,7 +192,7 @@ def _verdict(asked: Asked) -> Iterator[Message]:
         return
     (limit, limit_share), (part, part_share) = state.limit, state.largest
     yield Message(
-        _SAY["whatif_limit_then" if last.saving else "whatif_limit_now"],
+        _SAY[f"whatif_limit_{'then' if last.saving else 'now'}{'_busy' if state.busy else ''}"],
         (
             ("limit", Kind.TERM, f"limit_{limit}"),
             ("limit_share", Kind.SHARE, limit_share),
@@ -209,10 +227,9 @@ def _amounts(one: Gain, step: int) -> Iterator[tuple[str, Kind, Value]]:
 
 def _gain(one: Gain) -> int | NotMeasured:
     """With its range, where that is one."""
-    ranged = one.high - one.low > ALIKE * one.high
-    return (
-        one.saving if isinstance(one.saving, NotMeasured) or not ranged else Between.of(one.saving, one.low, one.high)
-    )
+    if isinstance(one.saving, NotMeasured) or not one.saving or one.high - one.low <= ALIKE * one.high:
+        return one.saving
+    return Between.of(one.saving, one.low, one.high)
 
 
 def _then(one: Gain, step: int) -> int | NotMeasured:
@@ -262,5 +279,5 @@ def _states(now: State, then: State) -> tuple[Table, Table]:
 def _notes(asked: Asked) -> Iterator[Message]:
     if asked.shown and asked.now is not None:
         yield Message(_SAY["whatif_shown"], (("rank", Kind.TEXT, asked.shown),))
-    if any(isinstance(each.saving, int) and not each.proven for each in asked.each):
+    if not asked.proven and asked.now is not None:
         yield Message(_SAY["whatif_unsure"])
