@@ -212,6 +212,7 @@ def test_the_order_of_rules_is_that_of_who_explains_time_first():
             "CGR102",
             "CGR105",
             "COM102",
+            "COM103",
             "COM106",
             "COM112",
             "COM115",

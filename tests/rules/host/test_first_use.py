@@ -127,3 +127,14 @@ def test_a_program_that_hardly_uses_the_device_does_not_collect_garbage():
 
 def test_a_healthy_program_has_neither():
     assert judged(program(busy), "HST101", "HST109").findings == ()
+
+
+def test_compilation_in_a_first_step_that_no_mean_contains_is_told_with_its_cost():
+    trace = program(busy)
+    trace.step(9, -10_000, 10_000)
+    trace.annotation("_compile.compile_inner (dynamo_timed)", -9_900, 8_000)
+    for part in range(4):
+        kernel(trace, -9_990 if part == 0 else -1_500 + 100 * part, 50)
+    (one,) = judged(trace, "CGR106", "CGR102").findings
+    # The device is done with its first kernel at 80 µs, before the compiler begins at 100 µs.
+    assert (one.sentence, one.once, one.cost, one.saving) == ("start_compile", True, 8_000 * US, None)

@@ -1,3 +1,6 @@
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 
 from traceanalyze.rules.common.one_off import one_off
@@ -17,6 +20,18 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
         "": (
             "The device waits {idle} {per} ({share} of the time), up to {longest} at a time, for work of the host that "
             "does not come back, as when libraries are loaded, memory is taken or kernels compiled for the first time."
+        ),
+        "start_compile": (
+            "Compilation keeps the device waiting for {idle} in each of the first {count} step(s), which no mean "
+            "contains; compiled code is kept."
+        ),
+        "start_capture": (
+            "The capture of graphs keeps the device waiting for {idle} in each of the first {count} step(s), which no "
+            "mean contains; captured graphs are kept."
+        ),
+        "start_first_use": (
+            "The device waits {idle} in each of the first {count} step(s), which no mean contains, for work of the "
+            "host that does not come back, as when libraries are loaded."
         ),
     },
     confidence=Confidence.MEDIUM,
@@ -40,7 +55,7 @@ def find(facts: Facts, options: Options) -> Findings:
         Idle time of the device during ranges and Python functions of the compiler, and between the calls that begin and
         end a capture, in fewer than three steps that follow each other. Besides, gaps of 10 ms or more that are a
         hundred times as long as the median gap, mostly dispatch and host operators, and do not come back. Its cost is
-        told, without a saving.
+        told, without a saving: a step, or, where the means leave the first steps out, in each of those.
     What to do
         Nothing in the program: record later steps.
 
@@ -61,6 +76,28 @@ def find(facts: Facts, options: Options) -> Findings:
                 *measured(idle=idle, share=facts.share(idle)),
                 Evidence("longest", end - start, "DURATION", start, end),
             ),
+            count=len(spans),
+            severity=Severity.INFO,
+        )
+    yield from _of_the_start(facts, options.number("least"))
+
+
+def _of_the_start(facts: Facts, least: float) -> Iterator[Finding]:
+    """The same of the first steps where the means leave them out."""
+    steps = facts.analysis.steps
+    if steps.starting is None or not (steps.starting & steps.complete).any():
+        return
+    start = Facts(facts.analysis._replace(steps=replace(steps, starting=~steps.starting)), facts.context)
+    for name, spans in start.once(one_off)._asdict().items():
+        idle = start.length(spans)
+        if not len(spans) or start.share(idle) < least:
+            continue
+        longest = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
+        yield Finding(
+            cost=idle,
+            once=True,
+            sentence=f"start_{name}",
+            evidence=(Evidence("idle", idle, "DURATION", *longest), *measured(count=start.window.count)),
             count=len(spans),
             severity=Severity.INFO,
         )
