@@ -29,6 +29,9 @@ CASES = [
     *((HEALTHY, "empty_cache", size, "MEM102") for size in (0.1, 0.3, 1)),
     # The fills are launched by a thread that no range of the program's is on.
     (A100, "zero_fill", 2, "HST112"),
+    # Copies without direction, size and kind of memory, but for what their operators say.
+    (A100, "pageable_copy", 0.6, "SYN105"),
+    (A100, "small_copies", 60, "HST109"),
     *((HEALTHY, "host_slow", size, "HST101") for size in (6, 12, 24)),
 ]
 ALIKE = {"CGR104", "NPU102", "NPU103"}

@@ -26,15 +26,15 @@ def pinned(b, at, number):
     b.launch(at + 1206, 3, at + 1212, 700)
 
 
-def slow_link(size, **more):
-    """The host is far ahead; a copy from pageable memory takes 300 µs between two kernels."""
+def slow_link(size, *, name=H2D, **more):
+    """The host is far ahead; a copy to the device takes 300 µs between two kernels."""
     b = TraceBuilder()
     for number in range(4):
         at = number * 1900
         b.step(number, number * 500, 500)
         b.op("aten::mm", number * 500, 50)
         b.launch(number * 500 + 2, 3, at + 10, 700)
-        b.copy(number * 500 + 12, 4, at + 710, 300, name=H2D, bytes=size, **more)
+        b.copy(number * 500 + 12, 4, at + 710, 300, name=name, bytes=size, **more)
         b.launch(number * 500 + 22, 3, at + 1010, 900)
     return b
 
@@ -87,6 +87,19 @@ FIRES = {
             prices={"pinned_gbs": (12, 9.6, 175)},
         ),
         Fires(
+            slow_link(12 * 100_000, name="Memcpy HtoD"),
+            saving=200,
+            severity="MEDIUM",
+            count=4,
+            evidence={"idle": 0, "exposed": 300, "count": 4},
+            draws="mem_exposed",
+            each=200,
+            first=(810, 1010),
+            look=(810, 1010),
+            prices={"pinned_gbs": (12, 9.6, 175)},
+            options={"slow": (0.5, 0.334, 0.333)},
+        ),
+        Fires(
             program(small),
             saving=120,
             bound=120,
@@ -119,4 +132,10 @@ FIRES = {
     ],
 }
 # A copy to another device is not what the headline device waits for.
-SILENT = {"SYN105": [slow_link(12 * 300_000), slow_link(12 * 100_000, device=1)]}
+SILENT = {
+    "SYN105": [
+        slow_link(12 * 300_000),
+        slow_link(12 * 200_000, name="Memcpy HtoD"),
+        slow_link(12 * 100_000, device=1),
+    ]
+}

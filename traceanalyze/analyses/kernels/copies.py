@@ -19,6 +19,8 @@ _MEMORY = (None, "pageable", "pinned", "device")
 _SHORT = regex(r"\b([HDP])to([HDP])\b")
 _LONG = regex(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
 _KINDS = regex(r"\((\w+) -> (\w+)\)")
+_CALLED = regex(r"^acl_memcpy_(host|device)_to_(host|device)$")
+"""Operators that copy on Ascend, where the copies themselves say nothing."""
 
 
 _COPIES = declare(
@@ -80,8 +82,23 @@ def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
         stated = strings.text(int(written[first])) if written[first] >= 0 else ""
         direction = "fill" if fill[first] else copy_direction(stated) or copy_direction(text) or "unknown"
         memory = copy_memory(text, direction)
-        decided[index] = DIRECTIONS.index(direction) * len(_MEMORY) + _MEMORY.index(memory)
-    return decided[keys.of]
+        decided[index] = _code(direction, memory)
+    found = decided[keys.of]
+    silent = np.flatnonzero((found == _code("unknown", None)) & (context.event_op[event] >= 0))
+    ops = context.trace.events.name[context.op_nest.rows(context.event_op[event[silent]])]
+    found[silent] = strings.lookup(ops, _called)
+    return found
+
+
+def _code(direction: str, memory: str | None) -> int:
+    return DIRECTIONS.index(direction) * len(_MEMORY) + _MEMORY.index(memory)
+
+
+def _called(op: str) -> int:
+    """What an operator that copies does."""
+    stated = _CALLED.match(op)
+    direction = "unknown" if stated is None else f"{stated[1][0]}2{stated[2][0]}"
+    return _code(direction, copy_memory("", direction))
 
 
 def copy_direction(text: str) -> str | None:

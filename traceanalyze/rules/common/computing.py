@@ -62,7 +62,7 @@ def computing(facts: Facts) -> Computing:
     device, work = context.device, context.once(device_work)
     chosen = facts.headline(DeviceClass.COMPUTE)[work.event] & facts.inside(device.start[work.event])
     event = work.event[chosen]
-    start, end, op = device.start[event], device.end[event], _dispatched(facts, context.event_op[event])
+    start, end, op = device.start[event], device.end[event], dispatched(facts, context.event_op[event])
     op_row, names = context.op_nest.rows(op), context.trace.events.name
     return Computing(
         event=event,
@@ -79,7 +79,7 @@ def computing(facts: Facts) -> Computing:
     )
 
 
-def _dispatched(facts: Facts, op: NDArray[np.int64]) -> NDArray[np.int64]:
+def dispatched(facts: Facts, op: NDArray[np.int64]) -> NDArray[np.int64]:
     """Of calls of a library, recorded as operators without a namespace (Ascend), the operators that made them."""
     nest, trace = facts.context.op_nest, facts.context.trace
     if trace.origin.format != "ascend" or not len(nest):

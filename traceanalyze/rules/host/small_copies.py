@@ -5,6 +5,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
+from traceanalyze.rules.common.copies import copied_bytes
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
 
@@ -24,7 +25,6 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
         "bytes": (65536.0, "TraceLens: the median copy is smaller than 64 KiB"),
         "share": (0.05, "TraceLens: of the step; without marked steps the count tells nothing"),
     },
-    order=1,
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Many small copies go between host and device.
@@ -50,7 +50,7 @@ def find(facts: Facts, options: Options) -> Findings:
         if len(rows)
         else rows
     )
-    size = context.trace.events.numbers("bytes", device.row[rows])
+    size = copied_bytes(facts, rows)
     if not len(rows) or (size == MISSING).any() or np.median(size) >= options.number("bytes"):
         return
     rows, size = rows[size < options.number("bytes")], size[size < options.number("bytes")]

@@ -3,13 +3,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.kernels.copies import copy_direction, copy_memory
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, copy_memory, directions
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.replay.replay import Change
+from traceanalyze.rules.common.copies import copied_bytes
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, intervals_of, measured, rule
+
+LONG_NS = 100_000
+"""Copies shorter than this say nothing about the rate of the link."""
 
 
 @rule(
@@ -28,13 +32,17 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
         ),
         "prefetch_copy": "Copy the next batch ahead, on a side stream.",
     },
-    options={"pinned_gbs": (12.0, "reached by pinned copies over PCIe 3.0 x16; newer links are faster")},
+    options={
+        "pinned_gbs": (12.0, "reached by pinned copies over PCIe 3.0 x16; newer links are faster"),
+        "slow": (0.5, "own: copies of memory that is not recorded are pageable below this part of it"),
+    },
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Tensors are copied to the device from pageable memory, or the copy holds the host up.
 
     What it finds
-        Copies from host to device that the profile calls pageable, and those whose call blocks in effect.
+        Copies from host to device that the profile calls pageable, or that are as slow where it does not tell, and
+        those whose call blocks in effect.
     Why it costs time
         The driver copies pageable memory to a staging buffer first, at a fraction of the link's speed, and the call
         returns only when that is done: the host launches nothing meanwhile.
@@ -51,7 +59,7 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     blocking = used_for(facts, SyncUse.HOST_TO_DEVICE)
     waits = next(sync_findings(facts, blocking), None)
-    event = _pageable(facts)
+    event = _pageable(facts, options.number("pinned_gbs") * options.number("slow"))
     exposed = _exposed(facts, event)
     span = facts.mean(intervals.total(exposed))
     if waits is None and not len(event):
@@ -80,17 +88,25 @@ def find(facts: Facts, options: Options) -> Findings:
     )
 
 
-def _pageable(facts: Facts) -> NDArray[np.int64]:
-    """Copies from pageable host memory in the windows, on the headline device."""
+def _pageable(facts: Facts, rate: float) -> NDArray[np.int64]:
+    """Copies from pageable host memory in the windows, on the headline device.
+
+    Where the kind of memory is not recorded (Ascend), those of `LONG_NS` and more that move fewer bytes/ns than `rate`.
+    """
     context = facts.context
     device = context.device
     rows = np.flatnonzero((device.kind == EventKind.MEMCPY) & (device.device == context.devices[0]))
     rows = rows[intervals.contains(facts.windows, device.start[rows])]
+    rows = rows[directions(context, rows) == DIRECTIONS.index("h2d")] if len(rows) else rows
 
-    def pageable(text: str) -> bool:
-        return copy_direction(text) == "h2d" and copy_memory(text, "h2d") == "pageable"
+    def kind(text: str) -> int:
+        return ("pageable", "pinned", None).index(copy_memory(text, "h2d"))
 
-    return rows[context.trace.strings.matches(device.name[rows], pageable)]
+    memory = context.trace.strings.lookup(device.name[rows], kind)
+    size, time = copied_bytes(facts, rows), (device.end - device.start)[rows]
+    slow = (size != MISSING) & (time >= LONG_NS) & (size < rate * time)
+    found: NDArray[np.int64] = rows[(memory == 0) | ((memory == 2) & slow)]
+    return found
 
 
 def _exposed(facts: Facts, event: NDArray[np.int64]) -> intervals.Intervals:
@@ -111,7 +127,7 @@ def _end_of(facts: Facts, event: NDArray[np.int64], length: NDArray[np.int64]) -
 def _share_saved(facts: Facts, event: NDArray[np.int64], rate: float) -> float:
     """Part of the copies' time that pinned memory would save; 0 where sizes were not recorded."""
     device = facts.context.device
-    size = facts.context.trace.events.numbers("bytes", device.row[event])
+    size = copied_bytes(facts, event)
     time = int((device.end - device.start)[event].sum())
     if not time or (size == MISSING).any():
         return 0.0
