@@ -64,7 +64,7 @@ def priced(one: Finding, facts: Facts) -> Price:
         return Price(_ranged(one, one.saving or 0, (), facts), spans, none)
     gain = gained(facts, change)
     saving = gain.saving if one.change is not None else min(gain.saving, one.saving or 0)
-    if one.intervals is None:
+    if one.intervals is None and 2 * facts.length(gain.idle) >= saving:
         one, spans = replace(one, intervals=gain.idle), merged(gain.idle)
     between = tuple(gained(facts, each).saving for each in one.between)
     if one.cost is None and one.draws != "compute":

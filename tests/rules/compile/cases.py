@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.rules.comm.cases import compute, reduce
-from tests.rules.make import Fires, busy, crowded, half, program
+from tests.rules.make import Fires, busy, crowded, half, program, waited
 from tests.rules.sequences import STEP
 
 
@@ -164,7 +164,7 @@ FIRES = {
     ],
     "CGR105": [
         Fires(
-            steps(backward(450)),
+            waited(backward(450), length=STEP),
             saving=1440,
             bound=1440,
             severity="HIGH",
@@ -190,5 +190,5 @@ SILENT = {
     "CGR106": [program(busy), program(compiling_beside), program(compiling(0, 2))],
     "CGR103": [program(compiled(graphs=True)), program(crowded), program(busy)],
     "CGR104": [program(busy), program(varying), program(reading), program(half), program(crowded, steps=2)],
-    "CGR105": [steps(backward(150))],
+    "CGR105": [waited(backward(150), length=STEP)],
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.rules.comm.cases import compute, reduce
-from tests.rules.compile.cases import regions, steps
+from tests.rules.compile.cases import regions
 from tests.rules.host.cases_edges import bursts, loading
-from tests.rules.make import Fires, Silent, crowded, program
+from tests.rules.make import Fires, Silent, crowded, program, waited
 
 
 def compiled(graphs):
@@ -30,7 +30,7 @@ def backward(first, count=8):
         for part in range(count // 4 + (number < count % 4)):
             reduce(b, at + first + 20 * part, at + 1650 + 500 * part, 480, tid=2)
 
-    return steps(body)
+    return waited(body, length=4000)
 
 
 def waiting(count):

@@ -311,7 +311,7 @@ FIRES = {
             options={"bytes": (65536, 1025, 1024), "share": (0.05, 0.05, 0.051)},
         ),
         Fires(
-            program(mixed_sizes),
+            waited(mixed_sizes),
             saving=150,
             bound=175,
             severity="MEDIUM",
