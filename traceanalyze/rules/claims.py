@@ -79,7 +79,7 @@ def _without(change: Change, other: Change, events: int) -> tuple[Change, float]
         },
         calls=np.setdiff1d(change.calls, other.calls),
         shorter=left,
-        batches=0.0 if other.batches else change.batches,
+        batches=max(0.0, change.batches - other.batches),
     )
     whole = _amount(change)
     return rest, _amount(rest) / whole if whole else 1.0
@@ -88,4 +88,4 @@ def _without(change: Change, other: Change, events: int) -> tuple[Change, float]
 def _amount(change: Change) -> int:
     """Time that it takes out, and one for each call that no longer waits."""
     spans = (change.host, *change.threads.values())
-    return sum(map(intervals.total, spans)) + int(change.shorter.sum()) + len(change.calls) + (change.batches > 0)
+    return sum(map(intervals.total, spans)) + int(change.shorter.sum()) + len(change.calls) + bool(change.batches)
