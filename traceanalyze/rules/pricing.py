@@ -64,8 +64,10 @@ def priced(one: Finding, facts: Facts) -> Price:
         return Price(_ranged(one, one.saving or 0, (), facts), spans, none)
     gain = gained(facts, change)
     saving = gain.saving if one.change is not None else min(gain.saving, one.saving or 0)
-    if one.intervals is None and 2 * facts.length(gain.idle) >= saving:
-        one, spans = replace(one, intervals=gain.idle), merged(gain.idle)
+    if not len(spans.start) and 2 * facts.length(gain.idle) >= saving:
+        spans = merged(gain.idle)
+    if one.intervals is not None or len(spans.start):
+        one = replace(one, intervals=intervals_of(*spans))
     between = tuple(gained(facts, each).saving for each in one.between)
     if one.cost is None and one.draws != "compute":
         one = replace(one, cost=facts.length(intervals_of(*spans)))
@@ -107,7 +109,7 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     )
     low = saving - room if one.low is None else min(one.low, saving - room)
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)
-    cost = None if one.cost is None or low <= one.cost <= high else one.cost
+    cost = None if one.cost is None or one.cost <= max(high, saving + room) else one.cost
     unsure = not facts.once(proven) or high - low > 2 * room
     confidence = Confidence.MEDIUM if unsure and one.confidence == Confidence.HIGH else one.confidence
     return replace(one, saving=saving, low=low, bound=high, cost=cost, confidence=confidence)
@@ -117,7 +119,8 @@ def proven(facts: Facts) -> bool:
     """Whether the recording has nearly all launches, and clocks that agree; use with `Facts.once`."""
     if facts.host_computes or not facts.context.devices:
         return True
-    linked = facts.context.link[facts.inside(facts.context.device.start)] >= 0
+    device = facts.context.device
+    linked = facts.context.link[facts.inside(device.start) & (device.klass != DeviceClass.COMM)] >= 0
     return facts.context.doubt is None and bool(len(linked)) and float(linked.mean()) >= LINKED
 
 

@@ -133,7 +133,7 @@ def micro(*reduced, forwards):
             t = at + part * 900
             b.annotation(DDP, t, 50)
             compute(b, t + 10, t + 30, 400)
-            compute(b, t + 60, t + 845, 10)
+            compute(b, t + 120, t + 845, 10)
             if part in reduced:
                 reduce(b, t + 100, t + 440, 400, tid=2)
         b.annotation("Optimizer.step#AdamW.step", at + 3700, 100)
@@ -163,7 +163,7 @@ def some_buckets(several):
         b.annotation(DDP, at, 50)
         compute(b, at + 60, at + 80, 2000)
         for part in range(8):
-            compute(b, at + 100 + 10 * part, at + 2685 + 15 * part, 10)
+            compute(b, at + 320 + 10 * part, at + 2685 + 15 * part, 10)
         if number < several:
             reduce(b, at + 200, at + 300, 600, tid=2)
         reduce(b, at + 300, at + 2080, 600, tid=2)

@@ -47,7 +47,7 @@ def mixed_fills(memsets):
         b.op("aten::mm", at + 110, 10)
         b.launch(at + 112, 4, at + 650, STEP - 450)
 
-    return program(body)
+    return waited(body)
 
 
 def waited_lines(*waits):
@@ -110,7 +110,7 @@ def filled(steps, *, memset=True):
             b.op("aten::mm", at + 150 + 20 * part, 10)
             b.launch(at + 152 + 20 * part, 4, at + 210 + 220 * part, 220)
 
-    return program(body)
+    return waited(body)
 
 
 def collected(time, *, length=1_000_000):

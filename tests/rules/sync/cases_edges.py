@@ -55,23 +55,6 @@ def begun_before():
 
 
 FIRES = {
-    "SYN103": [
-        Fires(
-            begun_before(),
-            # A wait of 114.8 ms that had begun before the analysed time promised 112 ms. Here the device drains what
-            # was launched before until 300 µs, where the first step begins: 5 µs of the wait lie in it.
-            saving=100,
-            bound=100,
-            severity="LOW",
-            evidence={"idle": 100, "count": 1, "blocked": 5, "place": 100},
-            ops=("cudaDeviceSynchronize",),
-            draws="idle.sync",
-            each=100,
-            first=(1400, 1500),
-            look=(100, 1405),
-            line="cudaDeviceSynchronize",
-        ),
-    ],
     "SYN105": [
         Fires(
             slow_link(12 * 100_000),
@@ -104,7 +87,6 @@ FIRES = {
             saving=120,
             bound=120,
             severity="MEDIUM",
-            sentence="ahead",
             count=4,
             evidence={"idle": 12, "exposed": 180, "count": 4, "place": 12},
             ops=("aten::copy_",),
@@ -119,7 +101,6 @@ FIRES = {
             saving=112.375,
             bound=112.375,
             severity="MEDIUM",
-            sentence="ahead",
             count=4,
             evidence={"idle": 12, "exposed": 0, "count": 4, "place": 12},
             ops=("aten::copy_",),
@@ -133,9 +114,12 @@ FIRES = {
 }
 # A copy to another device is not what the headline device waits for.
 SILENT = {
+    # A wait of 114.8 ms that had begun before the analysed time promised 112 ms. Here the device drains what was
+    # launched before until 300 µs, where the first step begins: 5 µs of the wait lie in it.
+    "SYN103": [begun_before()],
     "SYN105": [
         slow_link(12 * 300_000),
         slow_link(12 * 200_000, name="Memcpy HtoD"),
         slow_link(12 * 100_000, device=1),
-    ]
+    ],
 }

@@ -5,7 +5,6 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.vocabulary import DISPATCH, Cause
-from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.op_chains import inside_ranges
 from traceanalyze.rules.facts import RANGES
@@ -96,7 +95,6 @@ def find(facts: Facts, options: Options) -> Findings:
     yield Finding(
         saving=facts.length(spans),
         bound=facts.mean(intervals.total(within)),
-        change=Change(within),
         draws="idle",
         intervals=spans,
         evidence=(

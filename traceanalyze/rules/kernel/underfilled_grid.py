@@ -69,7 +69,7 @@ def find(facts: Facts, options: Options) -> Findings:
         raise UnmeasuredError("no_launch_configuration")
     if _single_request(facts):
         return
-    chosen = (np.nan_to_num(filled, nan=1.0) < options.number("filled")) & (
+    chosen = (np.nan_to_num(filled, nan=np.inf) < options.number("filled")) & (
         work.time >= options.number("least_us") * 1000
     )
     chosen &= ~fits(facts, work.name, _PERSISTENT)

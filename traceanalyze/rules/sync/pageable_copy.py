@@ -77,7 +77,7 @@ def find(facts: Facts, options: Options) -> Findings:
         cost=idle + facts.mean(int(shorter.sum())),
         bound=facts.length(intervals_of(*removed)) + span,
         change=Change(removed, events=event, shorter=shorter),
-        draws="mem_exposed" if idle <= span else "idle.sync",
+        draws="idle.sync" if blocking.any() else "mem_exposed",
         intervals=np.concatenate((facts.once(sync_calls).spans(blocking), _end_of(facts, event, shorter))),
         evidence=(
             *measured(idle=idle, exposed=span, count=max(len(event), int(blocking.sum()))),
