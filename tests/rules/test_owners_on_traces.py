@@ -93,7 +93,7 @@ def test_a_sleep_in_every_step_is_no_garbage_collection(shared_traces, number, i
     assert set(pauses) == {2}
     assert pauses[2].scope.ops == ("aten::view … _AlltoAllSingle",)
     # In `_4` the device has other work for most of the pause.
-    assert pauses[2].cost / MS == pytest.approx(idle, abs=0.05)
+    assert {each.label: each.value for each in pauses[2].evidence}["idle"] / MS == pytest.approx(idle, abs=0.05)
 
 
 @pytest.mark.parametrize("process", [85866, 85867])

@@ -64,6 +64,9 @@ def priced(one: Finding, facts: Facts) -> Price:
         return Price(_ranged(one, one.saving or 0, (), facts), spans, none)
     gain = gained(facts, change)
     saving = gain.saving if one.change is not None else min(gain.saving, one.saving or 0)
+    if not len(change.events) and facts.context.devices:
+        # That kernels of several streams would run beside each other at full speed is not to be expected.
+        saving = min(saving, facts.amount_of("idle") or 0)
     if not len(spans.start) and 2 * facts.length(gain.idle) >= saving:
         spans = merged(gain.idle)
     if one.intervals is not None or len(spans.start):

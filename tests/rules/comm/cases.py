@@ -321,7 +321,6 @@ FIRES = {
         Fires(
             steps(micro_steps(4, every=True)),
             saving=1200,
-            bound=1200,
             severity="HIGH",
             count=12,
             evidence={"exposed": 1200, "micro_steps": 4, "count": 12},
@@ -335,7 +334,7 @@ FIRES = {
     "COM103": [
         Fires(
             steps(searching),
-            saving=980,
+            saving=1000,
             bound=1000,
             severity="HIGH",
             count=4,
@@ -351,7 +350,7 @@ FIRES = {
         Fires(
             steps(messages(20, 64 * 1024, 100)),
             saving=1000,
-            bound=2000,
+            cost=2000,
             severity="HIGH",
             count=80,
             evidence={"time": 2000, "part": 1, "size": 65536, "count": 80},
@@ -365,7 +364,7 @@ FIRES = {
         Fires(
             steps(messages(10, 4 * MB, 200)),
             saving=1000,
-            bound=2000,
+            cost=2000,
             severity="HIGH",
             count=40,
             evidence={"time": 2000, "part": 1, "size": 4194304, "count": 40},
@@ -381,7 +380,7 @@ FIRES = {
         Fires(
             steps(buckets(last=True)),
             saving=750,
-            bound=1500,
+            cost=1500,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 1500, "part": 1, "buckets": 3},
@@ -396,8 +395,8 @@ FIRES = {
     "COM106": [
         Fires(
             steps(gathered(as_list=True, cat=False)),
-            saving=400,
-            bound=400,
+            saving=406,
+            bound=406,
             severity="MEDIUM",
             count=4,
             evidence={"time": 400, "copies": 16, "count": 4},
@@ -409,8 +408,7 @@ FIRES = {
         ),
         Fires(
             steps(gathered(as_list=True, cat=True)),
-            saving=700,
-            bound=700,
+            saving=707.5,
             severity="MEDIUM",
             count=4,
             evidence={"time": 700, "copies": 20, "count": 4},
@@ -425,7 +423,7 @@ FIRES = {
         Fires(
             steps(waiting(wait=True)),
             saving=450,
-            bound=900,
+            cost=900,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 900, "hideable": 900, "count": 4},
@@ -441,7 +439,6 @@ FIRES = {
         Fires(
             steps(beside(1.5)),
             saving=200,
-            bound=400,
             severity="MEDIUM",
             count=16,
             evidence={"lost": 400, "slower": 0.5, "count": 16},
@@ -456,7 +453,6 @@ FIRES = {
         Fires(
             every_other(1.5),
             saving=150,
-            bound=300,
             severity="LOW",
             count=6,
             evidence={"lost": 300, "slower": 0.5, "count": 6},
@@ -559,7 +555,7 @@ FIRES = {
     "COM112": [
         Fires(
             steps(gathering(790)),
-            saving=1140,
+            saving=1123.5,
             bound=1140,
             severity="HIGH",
             count=12,
@@ -585,7 +581,6 @@ FIRES = {
         Fires(
             steps(gloo("gloo:all_reduce", busy=False)),
             saving=2000,
-            bound=2000,
             severity="HIGH",
             count=4,
             evidence={"idle": 2000, "count": 4},
@@ -600,7 +595,7 @@ FIRES = {
         Fires(
             steps(pipeline(1500)),
             saving=750,
-            bound=1500,
+            cost=1500,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 1500, "share": 0.375, "count": 4},
@@ -616,7 +611,7 @@ FIRES = {
         Fires(
             sharded(left=0.5, exposed=800),
             saving=400,
-            bound=800,
+            cost=800,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 800, "part": 0.888889, "left": 0.5},

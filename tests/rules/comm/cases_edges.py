@@ -176,7 +176,7 @@ FIRES = {
         Fires(
             steps(exposed(0.7)),
             saving=1160,
-            bound=2800,
+            cost=2800,
             severity="HIGH",
             count=4,
             evidence={"exposed": 2800, "share": 0.7, "overlap": 0, "count": 4},
@@ -204,7 +204,7 @@ FIRES = {
         Fires(
             steps(backward(100)),
             saving=750,
-            bound=1000,
+            cost=1000,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 1000, "share": 0.25, "overlap": 0, "count": 4, "last_bucket": 250},
@@ -218,7 +218,6 @@ FIRES = {
         Fires(
             with_waiting(),
             saving=500,
-            bound=500,
             severity="MEDIUM",
             sentence="waiting",
             count=3,
@@ -234,7 +233,7 @@ FIRES = {
     "COM112": [
         Fires(
             gathering(798),
-            saving=380,
+            saving=370,
             bound=380,
             severity="MEDIUM",
             count=4,
@@ -248,8 +247,7 @@ FIRES = {
         ),
         Fires(
             gathering(810, hidden=True),
-            saving=380,
-            bound=380,
+            saving=360,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 380, "count": 4},
@@ -265,7 +263,6 @@ FIRES = {
         Fires(
             steps(micro(0, 1, 3, forwards=4)),
             saving=800,
-            bound=800,
             severity="HIGH",
             count=8,
             evidence={"exposed": 800, "micro_steps": 4, "count": 8},
@@ -278,7 +275,6 @@ FIRES = {
         Fires(
             waited(micro(0, 1, forwards=2), steps=1, length=STEP),
             saving=400,
-            bound=400,
             severity="MEDIUM",
             evidence={"exposed": 400, "micro_steps": 2, "count": 1},
             ops=("DistributedDataParallel.forward",),
@@ -290,7 +286,6 @@ FIRES = {
         Fires(
             steps(micro_steps(2, every=True)),
             saving=400,
-            bound=400,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 400, "micro_steps": 2, "count": 4},
@@ -305,7 +300,7 @@ FIRES = {
         Fires(
             sized(*[MB - 4] * 8, ranks=9),
             saving=400,
-            bound=800,
+            cost=800,
             severity="MEDIUM",
             count=32,
             evidence={"time": 800, "part": 1, "size": 1048572, "count": 32},
@@ -323,7 +318,7 @@ FIRES = {
         Fires(
             sized(*[16 * MB - 4] * 8),
             saving=400,
-            bound=800,
+            cost=800,
             severity="MEDIUM",
             count=32,
             evidence={"time": 800, "part": 1, "size": 16777212, "count": 32},
@@ -364,7 +359,7 @@ FIRES = {
         Fires(
             some_buckets(2),
             saving=150,
-            bound=300,
+            cost=300,
             severity="LOW",
             count=2,
             evidence={"exposed": 300, "part": 0.5, "buckets": 1.5},
@@ -378,7 +373,7 @@ FIRES = {
         Fires(
             two_buckets(2),
             saving=300,
-            bound=600,
+            cost=600,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 600, "part": 1, "buckets": 2},
@@ -392,7 +387,7 @@ FIRES = {
         Fires(
             two_buckets(3),
             saving=300,
-            bound=600,
+            cost=600,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 600, "part": 1, "buckets": 3},
@@ -407,8 +402,7 @@ FIRES = {
     "COM106": [
         Fires(
             joined(1000),
-            saving=600,
-            bound=600,
+            saving=603,
             severity="MEDIUM",
             count=4,
             evidence={"time": 600, "copies": 8, "count": 4},
@@ -423,7 +417,6 @@ FIRES = {
         Fires(
             contended(1),
             saving=150,
-            bound=300,
             severity="LOW",
             count=3,
             evidence={"lost": 300, "slower": 1.5, "count": 3},
@@ -437,7 +430,6 @@ FIRES = {
         Fires(
             contended(8, dur=240),
             saving=160,
-            bound=320,
             severity="LOW",
             count=24,
             evidence={"lost": 320, "slower": 0.2, "count": 24},

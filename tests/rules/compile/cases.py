@@ -97,7 +97,6 @@ FIRES = {
             program(regions("0/0", "1/0", "2/0")),
             # Of a gap of 50 µs before an eager kernel 5 are left when its launch has returned and should have begun.
             saving=750,
-            bound=1000,
             severity="HIGH",
             count=12,
             evidence={"graphs": 3, "regions": 3, "eager": 16.5},
@@ -113,7 +112,6 @@ FIRES = {
         Fires(
             program(compiling(0, 2)),
             saving=600,
-            bound=600,
             severity="HIGH",
             count=2,
             evidence={"idle": 600, "host": 600, "count": 2},
@@ -140,7 +138,7 @@ FIRES = {
     "CGR103": [
         Fires(
             program(compiled(graphs=False)),
-            saving=1659,
+            saving=1547.875,
             bound=1700,
             severity="HIGH",
             count=4,

@@ -71,7 +71,6 @@ FIRES = {
         Fires(
             program(regions("0/0", "1/0", "2/0")),
             saving=750,
-            bound=1000,
             severity="HIGH",
             count=12,
             evidence={"graphs": 3, "regions": 3, "eager": 16.5},
@@ -85,7 +84,6 @@ FIRES = {
         Fires(
             program(regions("0/0", "1/0", eager=3)),
             saving=420,
-            bound=500,
             severity="HIGH",
             count=8,
             evidence={"graphs": 2, "regions": 2, "eager": 5.25},
@@ -100,7 +98,7 @@ FIRES = {
     "CGR103": [
         Fires(
             compiled(1),
-            saving=1260,
+            saving=1259.775,
             bound=1310,
             severity="HIGH",
             count=20,

@@ -122,7 +122,7 @@ FIRES = {
     "HST101": [
         Fires(
             program(crowded),
-            saving=1700,
+            saving=1547.875,
             bound=1700,
             severity="HIGH",
             count=1600,
@@ -137,8 +137,8 @@ FIRES = {
     "HST102": [
         Fires(
             program(crowded),
-            saving=1695.75,
-            bound=1695.75,
+            saving=1544.25,
+            bound=1700,
             severity="HIGH",
             count=400,
             evidence={"share": 1, "count": 400, "idle": 1695.75},
@@ -153,7 +153,6 @@ FIRES = {
         Fires(
             program(many_kernels(8)),
             saving=116,
-            bound=232,
             severity="MEDIUM",
             count=116,
             evidence={"idle": 232, "count": 116},
@@ -177,8 +176,8 @@ FIRES = {
             confidence="HIGH",
             evidence={"count": 1, "longest": 1500, "idle": 375},
             draws="idle",
-            each=(0, 1610, 0, 0),
-            first=(2010, 3620),
+            each=(0, 1500, 0, 0),
+            first=(2010, 3510),
             look=(2010, 3510),
         ),
         Fires(
@@ -190,8 +189,8 @@ FIRES = {
             count=2,
             evidence={"count": 2, "longest": 13080, "idle": 6040},
             draws="idle",
-            each=(0, 13061.5, 20, 12100),
-            first=(21020, 33120),
+            each=(0, 12080, 0, 12080),
+            first=(21020, 33100),
             look=(20020, 33100),
             options={"least": (2, 2, 2.02), "busy": (0.05, 0.6, 0.61)},
         ),
@@ -246,8 +245,8 @@ FIRES = {
     "HST109": [
         Fires(
             waited(copied(12, 1024)),
-            saving=275,
-            bound=300,
+            saving=236.496,
+            cost=300,
             severity="MEDIUM",
             count=48,
             evidence={"each": 12, "bytes": 1024, "time": 300},
@@ -268,8 +267,8 @@ FIRES = {
     "HST111": [
         Fires(
             program(optimized("aten::addcdiv_", 120)),
-            saving=919,
-            bound=1199,
+            saving=960,
+            cost=1199,
             severity="HIGH",
             count=480,
             evidence={"kernels": 120, "time": 1199},
@@ -280,8 +279,8 @@ FIRES = {
         ),
         Fires(
             program(optimized("aten::_foreach_add_", 30)),
-            saving=229,
-            bound=299,
+            saving=195,
+            cost=299,
             severity="MEDIUM",
             sentence="foreach",
             count=120,
@@ -295,8 +294,7 @@ FIRES = {
     "HST112": [
         Fires(
             program(zeroed("Optimizer.zero_grad#Adam.zero_grad")),
-            saving=458,
-            bound=458,
+            saving=420,
             severity="HIGH",
             count=80,
             evidence={"count": 80, "time": 458},

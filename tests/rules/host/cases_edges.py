@@ -155,7 +155,7 @@ FIRES = {
     "HST101": [
         Fires(
             program(bursts),
-            saving=1310,
+            saving=1261.5,
             bound=1310,
             severity="HIGH",
             count=496,
@@ -171,7 +171,6 @@ FIRES = {
         Fires(
             collected(200_000),
             saving=50000,
-            bound=50000,
             severity="HIGH",
             confidence="HIGH",
             sentence="host",
@@ -184,7 +183,6 @@ FIRES = {
         Fires(
             collected(199_999),
             saving=49999.75,
-            bound=49999.75,
             severity="LOW",
             confidence="HIGH",
             sentence="host",
@@ -203,8 +201,8 @@ FIRES = {
             count=2,
             evidence={"count": 2, "longest": 13080, "idle": 6040},
             draws="idle",
-            each=(0, 13061.5, 20, 12100),
-            first=(21020, 33120),
+            each=(0, 12080, 0, 12080),
+            first=(21020, 33100),
             look=(20020, 33100),
             options={"least": (2, 2, 2.02), "busy": (0.05, 0.6, 0.61)},
         ),
@@ -229,7 +227,6 @@ FIRES = {
         Fires(
             steps(1200.0, Op("aten::add", 10), 300.0),
             saving=1200,
-            bound=1200,
             severity="HIGH",
             sentence="host",
             count=4,
@@ -288,7 +285,7 @@ FIRES = {
     "HST109": [
         Fires(
             waited(copied(11, 1024), length=20_000),
-            saving=250,
+            saving=214.995,
             bound=275,
             severity="LOW",
             count=44,
@@ -300,8 +297,8 @@ FIRES = {
         ),
         Fires(
             waited(copied(10, 1024), length=5000),
-            saving=225,
-            bound=250,
+            saving=193.5,
+            cost=250,
             severity="LOW",
             count=40,
             evidence={"each": 10, "bytes": 1024, "time": 250},
@@ -312,8 +309,8 @@ FIRES = {
         ),
         Fires(
             waited(mixed_sizes),
-            saving=150,
-            bound=175,
+            saving=129.003,
+            cost=175,
             severity="MEDIUM",
             count=28,
             evidence={"each": 7, "bytes": 1024, "time": 175},
@@ -347,7 +344,6 @@ FIRES = {
         Fires(
             optimizer("AdamW", "aten::addcdiv_", 120),
             saving=386.4,
-            bound=600,
             severity="MEDIUM",
             sentence="host",
             count=480,
@@ -364,7 +360,6 @@ FIRES = {
         Fires(
             optimizer("Adam", "aten::addcdiv_", 100),
             saving=322,
-            bound=500,
             severity="MEDIUM",
             sentence="host",
             count=400,
@@ -381,7 +376,6 @@ FIRES = {
         Fires(
             optimizer("SGD", "aten::mul_", 120),
             saving=320.4,
-            bound=600,
             severity="MEDIUM",
             sentence="host",
             count=480,
@@ -398,7 +392,6 @@ FIRES = {
         Fires(
             optimizer("Adagrad", "aten::addcdiv_", 120),
             saving=361.309,
-            bound=600,
             severity="MEDIUM",
             sentence="host",
             count=480,
@@ -415,7 +408,6 @@ FIRES = {
         Fires(
             optimizer("Adam", "aten::_foreach_add_", 120),
             saving=343.2,
-            bound=600,
             severity="MEDIUM",
             sentence="host_foreach",
             count=480,
@@ -433,9 +425,9 @@ FIRES = {
     "HST112": [
         Fires(
             mixed_fills(4),
-            saving=450,
-            bound=450,
-            severity="HIGH",
+            saving=401.25,
+            cost=450,
+            severity="MEDIUM",
             count=16,
             evidence={"count": 16, "time": 450},
             each=(600, 400, 400, 400),
@@ -444,9 +436,9 @@ FIRES = {
         ),
         Fires(
             mixed_fills(3),
-            saving=450,
-            bound=450,
-            severity="HIGH",
+            saving=401.25,
+            cost=450,
+            severity="MEDIUM",
             count=16,
             evidence={"count": 16, "time": 450},
             each=(600, 400, 400, 400),
@@ -455,9 +447,9 @@ FIRES = {
         ),
         Fires(
             mixed_fills(2),
-            saving=450,
-            bound=450,
-            severity="HIGH",
+            saving=401.25,
+            cost=450,
+            severity="MEDIUM",
             count=16,
             evidence={"count": 16, "time": 450},
             each=(600, 400, 400, 400),
@@ -467,7 +459,6 @@ FIRES = {
         Fires(
             zeroing(10),
             saving=400,
-            bound=400,
             severity="HIGH",
             count=40,
             evidence={"count": 40, "time": 400},
@@ -479,7 +470,6 @@ FIRES = {
         Fires(
             zeroing(1, each=200),
             saving=200,
-            bound=200,
             severity="MEDIUM",
             count=4,
             evidence={"count": 4, "time": 200},
@@ -490,8 +480,8 @@ FIRES = {
         ),
         Fires(
             filled(4),
-            saving=232.5,
-            bound=232.5,
+            saving=150,
+            cost=232.5,
             severity="MEDIUM",
             count=4,
             evidence={"count": 4, "time": 232.5},
@@ -501,8 +491,8 @@ FIRES = {
         ),
         Fires(
             filled(4, memset=False),
-            saving=232.5,
-            bound=232.5,
+            saving=150,
+            cost=232.5,
             severity="MEDIUM",
             count=4,
             evidence={"count": 4, "time": 232.5},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rules.host.cases import copied, optimized, stopped
-from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, program
+from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, program, waited
 from traceanalyze.rules.finding import Severity
 
 US = 1000
@@ -98,7 +98,7 @@ def test_small_copies_do_not_pay_for_large_ones():
         copied(12, 1024)(b, at, number)
         b.copy(at + 700, 5, at + 710, 280, name="Memcpy HtoD (Pinned -> Device)", bytes=64 << 20)
 
-    small, both = (values(finding(program(body), "HST109")) for body in (copied(12, 1024), mixed))
+    small, both = (values(finding(waited(body), "HST109")) for body in (copied(12, 1024), mixed))
     assert both["each"] == 12
     assert both["time"] == pytest.approx(small["time"], rel=0.02)
 

@@ -149,6 +149,8 @@ FIRES = {
             steps([mm(2000, dtype=FP, tensor=False)]),
             saving=1375,
             bound=1875,
+            confidence="MEDIUM",
+            low=1000,
             severity="HIGH",
             count=4,
             evidence={"time": 2000, "part": 1, "count": 4},
@@ -165,7 +167,6 @@ FIRES = {
         Fires(
             steps([mm(1500, n=50257), mm(1500)]),
             saving=450,
-            bound=750,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 0.5, "shape": "4096×1024 · 1024×50257", "count": 4},
@@ -180,7 +181,6 @@ FIRES = {
         Fires(
             steps([mm(1500, m=4097)]),
             saving=450,
-            bound=750,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4097×1024 · 1024×4096", "count": 4},
@@ -197,7 +197,6 @@ FIRES = {
         Fires(
             steps([grid(3.05)]),
             saving=178.125,
-            bound=356.25,
             count=4,
             evidence={"time": 1500, "part": 1, "count": 4},
             ops=("ampere_bf16_s16816gemm_bf16",),
@@ -212,7 +211,6 @@ FIRES = {
         Fires(
             steps([BMM, pointwise("mul", 100), pointwise("add", 100), SOFTMAX, BMM]),
             saving=510,
-            bound=900,
             severity="MEDIUM",
             count=4,
             evidence={"time": 300, "part": 1, "count": 4},
@@ -226,7 +224,6 @@ FIRES = {
         Fires(
             steps([BMM, pointwise("div", 100), SOFTMAX, pointwise("native_dropout", 100), BMM]),
             saving=510,
-            bound=900,
             severity="MEDIUM",
             count=4,
             evidence={"time": 300, "part": 1, "count": 4},
@@ -242,7 +239,6 @@ FIRES = {
         Fires(
             steps([mm(1000), *NORM, mm(500), *NORM]),
             saving=1000,
-            bound=1200,
             severity="HIGH",
             count=8,
             evidence={"pattern": "pow, mean, rsqrt, mul", "time": 1200, "part": 0.444444, "count": 8},
@@ -256,7 +252,6 @@ FIRES = {
         Fires(
             steps([mm(500), *ROTARY, mm(500), *ROTARY]),
             saving=800,
-            bound=1000,
             severity="HIGH",
             count=8,
             evidence={"pattern": "neg, cat, mul, add", "time": 1000, "part": 0.5, "count": 8},
@@ -269,8 +264,7 @@ FIRES = {
         ),
         Fires(
             npu_sequence("MatMulV2", "Add", "Mul"),
-            saving=900,
-            bound=1800,
+            saving=904.5,
             severity="HIGH",
             count=9,
             evidence={"pattern": "matmul, add", "time": 1800, "part": 0.666667, "count": 9},
@@ -283,8 +277,7 @@ FIRES = {
         ),
         Fires(
             npu_sequence("Sort", "GatherV2", "Mul"),
-            saving=900,
-            bound=1800,
+            saving=904.5,
             severity="HIGH",
             count=9,
             evidence={"pattern": "sort, gather", "time": 1800, "part": 0.666667, "count": 9},
@@ -300,7 +293,6 @@ FIRES = {
         Fires(
             steps([mm(1000), *CHAIN]),
             saving=600,
-            bound=750,
             severity="MEDIUM",
             count=4,
             evidence={"time": 750, "part": 0.428571, "chains": 4, "count": 20},
@@ -316,7 +308,6 @@ FIRES = {
         Fires(
             steps([mm(1000), TRANSPOSE, TRANSPOSE]),
             saving=300,
-            bound=300,
             severity="MEDIUM",
             count=8,
             evidence={"time": 300, "part": 0.230769, "count": 8},
@@ -330,7 +321,6 @@ FIRES = {
         Fires(
             steps([mm(1000), CONTIGUOUS, CONTIGUOUS]),
             saving=150,
-            bound=300,
             severity="LOW",
             count=8,
             evidence={"time": 300, "part": 0.230769, "count": 8},
@@ -357,7 +347,6 @@ FIRES = {
         Fires(
             convolutions(bias=True),
             saving=450,
-            bound=900,
             severity="MEDIUM",
             count=12,
             evidence={"time": 450, "count": 12},
@@ -372,8 +361,7 @@ FIRES = {
     "KRN110": [
         Fires(
             steps([mm(1000), CAST, CAST]),
-            saving=250,
-            bound=500,
+            saving=251.5,
             severity="MEDIUM",
             count=8,
             evidence={"time": 500, "part": 0.333333, "count": 8},
@@ -386,8 +374,8 @@ FIRES = {
         ),
         Fires(
             made("aten::zeros"),
-            saving=300,
-            bound=300,
+            saving=360,
+            bound=360,
             severity="MEDIUM",
             sentence="on_host",
             count=4,
@@ -401,8 +389,8 @@ FIRES = {
         ),
         Fires(
             made("aten::randn"),
-            saving=300,
-            bound=300,
+            saving=360,
+            bound=360,
             severity="MEDIUM",
             sentence="on_host",
             count=4,
@@ -419,7 +407,6 @@ FIRES = {
         Fires(
             steps([grid(0.3)]),
             saving=525,
-            bound=1050,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "filled": 0.3, "count": 4},
@@ -435,7 +422,6 @@ FIRES = {
         Fires(
             steps([mm(1000), GATHER, SCATTER]),
             saving=100,
-            bound=200,
             severity="LOW",
             count=4,
             evidence={"time": 260, "part": 0.206349, "backward": 200, "count": 4},
@@ -451,7 +437,6 @@ FIRES = {
         Fires(
             steps([mm(1000), cumsum(1024)]),
             saving=150,
-            bound=300,
             severity="LOW",
             count=4,
             evidence={"time": 300, "part": 0.230769, "count": 4},
@@ -466,8 +451,7 @@ FIRES = {
     "KRN114": [
         Fires(
             checkpointed(1000, 30 * 2**30),
-            saving=500,
-            bound=1000,
+            saving=500.75,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1000, "share": 0.25, "left": 0.625},
@@ -478,7 +462,7 @@ FIRES = {
     "KRN115": [
         Fires(
             looping(20),
-            saving=950,
+            saving=977,
             bound=1000,
             severity="HIGH",
             count=4,
@@ -495,7 +479,6 @@ FIRES = {
         Fires(
             npu("AI_CPU", 500),
             saving=500,
-            bound=500,
             severity="MEDIUM",
             count=3,
             evidence={"time": 500, "part": 0.2, "longest": 500, "count": 3},
@@ -511,7 +494,6 @@ FIRES = {
         Fires(
             steps([mm(1000), DOUBLE, DOUBLE]),
             saving=200,
-            bound=200,
             severity="MEDIUM",
             count=8,
             evidence={"time": 400, "part": 0.285714, "count": 8},

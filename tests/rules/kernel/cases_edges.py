@@ -146,6 +146,8 @@ FIRES = {
             steps([mm(2000, dtype=FP, tensor=False), pointwise("add", 300, dtype=FP), pointwise("add", 300)]),
             saving=1375,
             bound=2025,
+            confidence="MEDIUM",
+            low=1000,
             severity="HIGH",
             count=4,
             evidence={"time": 2000, "part": 0.769231, "count": 4},
@@ -161,6 +163,8 @@ FIRES = {
             steps([mm(2000, dtype=FP, tensor=False)], device=V100),
             saving=1372,
             bound=1748.8,
+            confidence="MEDIUM",
+            low=1000,
             severity="HIGH",
             sentence="volta",
             count=4,
@@ -178,6 +182,8 @@ FIRES = {
             steps([mm(2000, dtype=FP, tensor=False)], device=UNKNOWN),
             saving=1375,
             bound=1875,
+            confidence="MEDIUM",
+            low=1000,
             severity="HIGH",
             count=4,
             evidence={"time": 2000, "part": 1, "count": 4},
@@ -195,7 +201,6 @@ FIRES = {
             Fires(
                 npu_products("4096,1000", "1000,4096", library=library),
                 saving=450,
-                bound=750,
                 severity="MEDIUM",
                 confidence="LOW",
                 count=3,
@@ -213,7 +218,6 @@ FIRES = {
         Fires(
             npu_products("4096,1024", "1024,1000"),
             saving=450,
-            bound=750,
             severity="MEDIUM",
             confidence="LOW",
             count=3,
@@ -229,7 +233,6 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype="c10::Half", n=4100)]),
             saving=450,
-            bound=750,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4100", "count": 4},
@@ -244,7 +247,6 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype="signed char", n=4104)]),
             saving=450,
-            bound=750,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4104", "count": 4},
@@ -259,7 +261,6 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype="char", n=4104)]),
             saving=450,
-            bound=750,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4104", "count": 4},
@@ -274,7 +275,6 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype="double", n=4097, tensor=False)]),
             saving=450,
-            bound=750,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4097", "count": 4},
@@ -289,7 +289,6 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype=FP, n=4098)]),
             saving=450,
-            bound=750,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4098", "count": 4},
@@ -304,7 +303,6 @@ FIRES = {
         Fires(
             steps([mm(1500, n=4097), mm(1200, n=4098), mm(1100)]),
             saving=810,
-            bound=1350,
             severity="HIGH",
             count=8,
             evidence={"time": 2700, "part": 0.710526, "shape": "4096×1024 · 1024×4097", "count": 8},
@@ -321,7 +319,6 @@ FIRES = {
         Fires(
             steps([grid(1.05)]),
             saving=356.25,
-            bound=712.5,
             count=4,
             evidence={"time": 1500, "part": 1, "count": 4},
             ops=("ampere_bf16_s16816gemm_bf16",),
@@ -334,7 +331,6 @@ FIRES = {
         Fires(
             steps([grid(3.05), grid(2.0)]),
             saving=178.125,
-            bound=356.25,
             count=4,
             evidence={"time": 1500, "part": 0.5, "count": 4},
             ops=("ampere_bf16_s16816gemm_bf16",),
@@ -349,7 +345,6 @@ FIRES = {
         Fires(
             on_host_attention(SCALE, HOST_SOFTMAX),
             saving=157.6,
-            bound=600,
             severity="MEDIUM",
             sentence="host",
             count=4,
@@ -365,7 +360,6 @@ FIRES = {
         Fires(
             steps([mm(100), BMM, SOFTMAX, BMM, mm(200)]),
             saving=310,
-            bound=700,
             severity="MEDIUM",
             count=4,
             evidence={"time": 100, "part": 0.7, "count": 4},
@@ -381,7 +375,6 @@ FIRES = {
         Fires(
             steps([*tiny(2), mm(1000)]),
             saving=450,
-            bound=600,
             severity="MEDIUM",
             count=4,
             evidence={"time": 600, "part": 0.375, "chains": 4, "count": 16},
@@ -396,8 +389,7 @@ FIRES = {
     "KRN107": [
         Fires(
             steps([Run("aten::clone", 300, kernel="void at::native::direct_copy_kernel_cuda"), mm(1000)]),
-            saving=150,
-            bound=300,
+            saving=151,
             severity="LOW",
             count=4,
             evidence={"time": 300, "part": 0.230769, "count": 4},
@@ -411,8 +403,7 @@ FIRES = {
         # A transposed convolution on tensors of another format is none of them.
         Fires(
             steps([TRANSPOSE, Run("aten::conv", 150, kernel="nchwToNhwc_conv_transpose"), mm(500)]),
-            saving=150,
-            bound=150,
+            saving=151,
             severity="LOW",
             count=4,
             evidence={"time": 150, "part": 0.1875, "count": 4},
@@ -425,8 +416,7 @@ FIRES = {
         ),
         Fires(
             steps([CONTIGUOUS, TRANSPOSE, mm(1000)]),
-            saving=225,
-            bound=300,
+            saving=226,
             severity="MEDIUM",
             count=8,
             evidence={"time": 300, "part": 0.230769, "count": 8},
@@ -442,7 +432,6 @@ FIRES = {
         Fires(
             convolved(False),
             saving=150,
-            bound=300,
             severity="LOW",
             count=4,
             evidence={"time": 150, "count": 4},
@@ -456,7 +445,6 @@ FIRES = {
         Fires(
             convolutions(bias=True),
             saving=450,
-            bound=900,
             severity="MEDIUM",
             count=12,
             evidence={"time": 450, "count": 12},
@@ -471,8 +459,8 @@ FIRES = {
     "KRN110": [
         Fires(
             filled_and_moved(later=True),
-            saving=300,
-            bound=300,
+            saving=360,
+            bound=380,
             severity="MEDIUM",
             sentence="on_host",
             count=4,
@@ -486,8 +474,7 @@ FIRES = {
         ),
         Fires(
             steps([Run("aten::_to_copy", 250, kernel="void at::native::direct_copy_kernel_cuda"), mm(1000)]),
-            saving=125,
-            bound=250,
+            saving=126.75,
             severity="LOW",
             count=4,
             evidence={"time": 250, "part": 0.2, "count": 4},
@@ -503,7 +490,6 @@ FIRES = {
         Fires(
             blocks(8, [(0, 32)]),
             saving=562.5,
-            bound=1125,
             severity="MEDIUM",
             count=3,
             evidence={"time": 1500, "part": 1, "filled": 0.25, "count": 3},
@@ -517,7 +503,6 @@ FIRES = {
         Fires(
             blocks(8, [(0, 32), (1, 32)]),
             saving=562.5,
-            bound=1125,
             severity="MEDIUM",
             count=3,
             evidence={"time": 1500, "part": 1, "filled": 0.25, "count": 3},
@@ -531,7 +516,6 @@ FIRES = {
         Fires(
             steps([grid(0.3), grid(1.0)]),
             saving=525,
-            bound=1050,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 0.5, "filled": 0.3, "count": 4},
@@ -545,7 +529,6 @@ FIRES = {
         Fires(
             steps([grid(0.3), mm(1000)]),
             saving=525,
-            bound=1050,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 0.6, "filled": 0.3, "count": 4},
@@ -561,7 +544,6 @@ FIRES = {
         Fires(
             steps([GATHER, SCATTER, mm(1000)]),
             saving=100,
-            bound=200,
             severity="LOW",
             count=4,
             evidence={"time": 260, "part": 0.206349, "backward": 200, "count": 4},
@@ -577,7 +559,6 @@ FIRES = {
         Fires(
             steps([cumsum(4096), mm(1000)]),
             saving=150,
-            bound=300,
             severity="LOW",
             count=4,
             evidence={"time": 300, "part": 0.230769, "count": 4},
@@ -591,7 +572,6 @@ FIRES = {
         Fires(
             steps([cumsum(2), mm(1000)]),
             saving=150,
-            bound=300,
             severity="LOW",
             count=4,
             evidence={"time": 300, "part": 0.230769, "count": 4},
@@ -606,7 +586,7 @@ FIRES = {
     "KRN115": [
         Fires(
             looping(10),
-            saving=450,
+            saving=462,
             bound=500,
             severity="MEDIUM",
             count=4,
@@ -623,7 +603,6 @@ FIRES = {
         Fires(
             steps([pointwise("add", 200, dtype="double"), mm(1000)]),
             saving=100,
-            bound=100,
             severity="LOW",
             count=4,
             evidence={"time": 200, "part": 0.166667, "count": 4},
@@ -638,7 +617,6 @@ FIRES = {
         Fires(
             steps([pointwise("add", 400, dtype="double"), mm(640, dtype="double", tensor=False), mm(1000)]),
             saving=520,
-            bound=820,
             severity="MEDIUM",
             count=8,
             evidence={"time": 1040, "part": 0.509804, "count": 8},
@@ -652,7 +630,6 @@ FIRES = {
         Fires(
             on_host(Op("aten::add", 402, (), DOUBLE)),
             saving=200,
-            bound=200,
             severity="MEDIUM",
             sentence="host",
             count=4,
@@ -667,7 +644,6 @@ FIRES = {
         Fires(
             on_host(Op("aten::add", 402, (), FLOAT), Op("aten::add", 202, (), DOUBLE), Op("aten::add", 2, (), DOUBLE)),
             saving=100,
-            bound=100,
             severity="MEDIUM",
             sentence="host",
             count=4,
@@ -684,7 +660,6 @@ FIRES = {
         Fires(
             steps([mm(1000)]),
             saving=779.745,
-            bound=889.873,
             severity="MEDIUM",
             count=4,
             evidence={

@@ -49,8 +49,7 @@ FIRES = {
     "KRN120": [
         Fires(
             steps([SILU, SCALES, OFFSET, DEQUANTISE, CAST, GEMM, SILU]),
-            saving=660,  # But half of the conversion.
-            bound=880,
+            saving=664.5,  # But half of the conversion.
             severity="MEDIUM",
             sentence="cast",
             count=16,
@@ -61,13 +60,12 @@ FIRES = {
             first=(140, 1020),
             look=(140, 1020),
             options={"share": (0.05, 0.5, 0.51)},
-            prices={"fused": (0.5, 0.25, 770)},
+            prices={"fused": (0.5, 0.25, 775.248)},
         ),
         *(
             Fires(
                 steps([unpacks, GEMM, SILU]),
-                saving=200,
-                bound=400,
+                saving=201.75,
                 severity="MEDIUM",
                 count=4,
                 evidence={"time": 400, "part": 0.322581, "count": 4},
@@ -84,7 +82,6 @@ FIRES = {
         Fires(
             steps(runs),
             saving=525,
-            bound=1050,
             evidence={"time": 1500, "part": part, "filled": 0.3, "count": 4},
             **FEW,
             first=(100, 1600),
@@ -97,9 +94,18 @@ FIRES = {
     ],
     "KRN101": [
         # 156 over 19.5 TFLOPS by the data sheet, of which 0.4 is taken; 16 times in 16 bits.
-        Fires(steps([product("ampere_sgemm_128x64_tn")]), **of(1375, 1875), **PRODUCT, **FIRST),
+        Fires(
+            steps([product("ampere_sgemm_128x64_tn")]),
+            confidence="MEDIUM",
+            low=1000,
+            **of(1375, 1875),
+            **PRODUCT,
+            **FIRST,
+        ),
         Fires(
             steps([product("cutlass_80_simt_sgemm_256x128_8x4_tn_align1"), Run("aten::add", 500, kernel=POINTWISE)]),
+            confidence="MEDIUM",
+            low=1000,
             **of(1375, 1875, 0.8),
             **PRODUCT,
             **FIRST,
@@ -107,12 +113,16 @@ FIRES = {
         # 125 over 15.7 TFLOPS, of which 0.4 is taken.
         Fires(
             steps([product("volta_sgemm_128x64_nn")], device=V100),
+            confidence="MEDIUM",
+            low=1000,
             **of(1372, 1748.8, sentence="volta", advice=("autocast_float16",)),
             **PRODUCT,
             **FIRST,
         ),
         Fires(
             steps([product("volta_scudnn_128x64_relu_interior_nn_v1")], device=T4),
+            confidence="MEDIUM",
+            low=1000,
             **of(1375, 1875, sentence="volta", advice=("autocast_float16",)),
             **PRODUCT,
             **FIRST,
@@ -120,6 +130,7 @@ FIRES = {
         # 653.7 over 163.4 TFLOPS, of which 0.4 would be less than twice as fast; 1307.4 in 16 bits.
         Fires(
             steps([product("Cijk_Ailk_Bljk_SB_MT128x128x16_MI16x16x4x1_SN")], device=MI300),
+            confidence="MEDIUM",
             **of(1000, 1750.038, sentence="matrix", advice=("autocast",)),
             **PRODUCT,
             **FIRST,

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.make import judged
+from tests.rules.make import judged, known
+from traceanalyze.pipeline import load
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.sources import expand
+from traceanalyze.rules.registry import every_rule
 
 FAMILIES = ("KRN", "CGR", "COM", "NPU")
 SAMPLES = Path(__file__).parents[3] / "sample_traces"
@@ -31,7 +33,8 @@ def test_an_eager_qwen_computes_its_norms_and_rotary_embeddings_operator_by_oper
 def test_the_first_segment_anything_multiplies_in_float32(shared_traces):
     """The first rung of its ladder of speed-ups."""
     found = {one.rule: one for one in said(shared_traces, "pairs/sam_fast_ladder/a73da0*")}
-    assert found["KRN101"].saving > 400_000_000
+    # Of 450 ms that the products would be shorter by, the host leaves most.
+    assert 300_000_000 < found["KRN101"].saving < 460_000_000
     assert {"KRN104", "KRN107"} <= set(found)
     assert found["KRN104"].count == 144
 
@@ -44,22 +47,25 @@ def test_its_masks_are_resized_in_float64(shared_traces):
     """`upsample_bilinear2d` of float64 masks; Python numbers, which are float64 on paper, are not counted."""
     (found,) = said(shared_traces, "pairs/sam_fast_ladder/10b61b*", "KRN117")
     assert found.scope.ops[0] == "aten::upsample_bilinear2d"
-    assert found.bound == pytest.approx(77_184_000 / 2, rel=0.01)
     # The host is late in this trace, so some of it would be idle time.
-    assert 0.9 * found.bound < found.saving < found.bound
+    assert 0.85 * 77_184_000 / 2 < found.saving < 77_184_000 / 2
 
 
 def test_a_tuned_gpt_has_exposed_communication_and_no_graph_breaks(shared_traces):
     """Its optimizer compiles several functions on purpose."""
     found = said(shared_traces, "kineto/modded_nanogpt/*/42f4e7*")
-    assert [one.rule for one in found] == ["COM101", "COM120"]
+    assert {one.rule for one in found} == {"COM101", "COM120"}
 
 
 def test_resnet_on_a_v100_multiplies_in_float32_and_gets_no_advice_on_tf32(shared_traces):
     folder = "kineto/kineto_tb/samples/resnet50_num_workers_4"
-    (found,) = said(shared_traces, f"{folder}/worker0.1623212756351*", "KRN101")
+    (path,) = shared_traces.glob(f"{folder}/worker0.1623212756351*")
+    (rule,) = (one for one in every_rule() if one.id == "KRN101")
+    (found,) = rule(known(load(path).traces[0]))
     assert found.sentence == "volta"
     assert found.advice == ("autocast_float16",)
+    # Its host is late: faster products save nothing there, so that it is not told.
+    assert said(shared_traces, f"{folder}/worker0.1623212756351*", "KRN101") == ()
 
 
 def test_a_convolution_net_changes_its_layout(shared_traces):

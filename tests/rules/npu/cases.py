@@ -90,7 +90,6 @@ FIRES = {
         Fires(
             program_npu(compiling(30)),
             saving=1500,
-            bound=1500,
             severity="HIGH",
             count=120,
             evidence={"idle": 1500, "host": 1500, "count": 120},

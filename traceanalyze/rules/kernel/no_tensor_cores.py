@@ -2,6 +2,7 @@ import numpy as np
 
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.patterns import regex
+from traceanalyze.replay.replay import together
 from traceanalyze.rules.common.computing import (
     PRODUCTS,
     compute_finding,
@@ -12,6 +13,7 @@ from traceanalyze.rules.common.computing import (
     op_text,
     part_of_compute,
 )
+from traceanalyze.rules.common.replay import shorter
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, rule
 
 _FLOAT_KERNEL = r"(?<![a-zA-Z0-9])sgemm(?!_(fp|bf)16)|simt_sgemm|convolve_sgemm|(?<![a-zA-Z0-9])scudnn|Cijk_\w*?_SB_"
@@ -20,8 +22,8 @@ letters are the types of data and of arithmetic (S: float32)."""
 _TENSILE = r"^Cijk_"
 _FLOAT16_ONLY, _NONE = regex(r"V100|\bT4\b|RTX 20\d\d|Quadro RTX|TITAN (V|RTX)"), regex(r"P100|\bP40?\b|\bK80|GTX")
 """Devices by their names, where the capability is not stated: matrix units for float16 only; none at all."""
-_TYPICAL = 8.0
-"""Tensor cores over float32 units by the data sheets: V100 in 16 bits, A100 and H100 in TF32 (16 bits: twice)."""
+_LEAST, _TYPICAL = 2.0, 8.0
+"""Tensor cores over float32 units: at least, and by the data sheets (V100 in 16 bits, A100 and H100 in TF32)."""
 
 
 @rule(
@@ -75,8 +77,8 @@ def find(facts: Facts, options: Options) -> Findings:
         Device time of matrix products and convolutions whose first tensor is float32 and whose kernel is known not to
         use matrix units (definitions §13); where the types of tensors are not recorded, of those whose kernels' names
         tell float32 (`sgemm`, `scudnn`, `Cijk_…_SB_…`). A kernel that neither tells is never counted. The saving takes
-        0.4 of the data sheet's speed-up of TF32 (2 at least); the upper bound all of that of the fastest 16 bit type,
-        and half of the other float32 kernels, which then move half as many bytes.
+        0.4 of the data sheet's speed-up of TF32 (2 at least, which is the worst case); at best all of that of the
+        fastest 16 bit type, and half of the other float32 kernels, which then move half as many bytes.
     What to do
         Mixed precision (`torch.autocast` with bfloat16; with float16 on devices that have matrix units for nothing
         else, such as V100 and T4); or TF32: `torch.set_float32_matmul_precision("high")` and
@@ -97,14 +99,18 @@ def find(facts: Facts, options: Options) -> Findings:
         if product.any() and (single < 0).all() and not by_name.any():
             raise UnmeasuredError("no_shapes")
         return
-    time, other = facts.per_step(work.time[chosen]), facts.per_step(work.time[(single == 1) & ~product])
+    others = (single == 1) & ~product
     faster, fastest = _faster(facts)
+    usual = max(_LEAST, options.number("reached") * faster)
+    at_best = together(
+        shorter(facts, work.event[chosen], 1 - 1 / fastest), shorter(facts, work.event[others & ~chosen], 0.5)
+    )
     tensile = bool(fits(facts, work.name[chosen], _TENSILE).all())
     yield compute_finding(
         facts,
         chosen,
-        saving=round(time * (1 - 1 / max(2.0, options.number("reached") * faster))),
-        bound=round(time * (1 - 1 / fastest)) + other // 2,
+        saving=round(facts.per_step(work.time[chosen]) * (1 - 1 / usual)),
+        between=(shorter(facts, work.event[chosen], 1 - 1 / _LEAST), at_best),
         sentence="matrix" if tensile else "volta" if units == "float16" else "",
         advice=("autocast",) if tensile else ("autocast_float16",) if units == "float16" else (),
     )
@@ -133,5 +139,5 @@ def _faster(facts: Facts) -> tuple[float, float]:
     fast = rates.get("tf32", half)
     if not slow or not fast:
         return _TYPICAL, 2 * _TYPICAL
-    faster = max(2.0, fast / slow)
+    faster = max(_LEAST, fast / slow)
     return faster, max(faster, (half or 0.0) / slow)
