@@ -227,12 +227,10 @@ def test_of_several_ranks_the_findings_drawn_are_those_that_analyze_tells(tmp_pa
     told = traceanalyze.analyze(folder)
     every = [one for rank in told.ranks for one in rank.findings]
     placed = [one.rule for one in every if one.intervals is not None]
-    assert "COM101" in found(folder / "rank0.json")[1]
     notes, rules = found(folder)
-    assert "COM101" not in rules
     assert rules == sorted(placed)
     # What is about the ranks together has no place in any of them.
-    assert "RNK101" in [one.rule for one in told.run_findings]
+    assert {one.rule for one in told.run_findings} & {"RNK101", "RNK102"}
     count = len(every) - len(placed) + len(told.run_findings)
     assert f"Findings without a place in time are not drawn: {count}" in notes
 

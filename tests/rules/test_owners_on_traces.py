@@ -57,8 +57,10 @@ def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_trac
     folder = shared_traces / "pairs" / "torchrec_ladder" / f"sst_long_a2a_optimizer_{number}"
     (one,) = analyze(folder).run_findings
     assert (one.rule, one.scope.ranks) == ("RNK101", (2,))
-    # The constant pause of 20 ms, or what the host does longer, less what of it the compute of the others hides.
-    assert 8 * MS < one.saving < 20 * MS
+    # Of 20 ms that rank 2 is late the others gain all in _4; in _3 their own hosts come next.
+    least, most = {3: (2 * MS, 7 * MS), 4: (18 * MS, 22 * MS)}[number]
+    assert least < one.saving < most
+    assert one.explains > 8 * MS
     causes = traceanalyze.postmortem(folder).tables["run_causes"].to_pandas()
     (row,) = causes[causes["rule_id"] == "RNK101"].to_dict("records")
     assert row["on_ranks"] == "2"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
 from traceanalyze.report import json
-from traceanalyze.report.finding import as_table
 from traceanalyze.report.formats import renderer
 
 Contents = Callable[[], bytes]
@@ -45,6 +44,9 @@ def _named(reports: Sequence[Report], texts: Texts) -> Iterator[tuple[str, Table
     for number, report in enumerate(reports, start=1):
         run = f"{number}_{_safe(report.name)}_" if len(reports) > 1 else ""
         if report.said:
+            # Imported here: help needs no tables.
+            from traceanalyze.report.finding import as_table
+
             yield run, as_table(report.findings_in(texts.language))
         for table in report.summary:
             yield run, table

@@ -43,8 +43,8 @@ CASES = [
     # Four reductions of 400 µs, the first three of which are for nothing; 10 µs of each lie under compute.
     ("COM102", micro_steps(4, every=True), None, 1200),
     ("COM105", buckets(last=True), 750, 1500),
-    ("COM106", gathered(as_list=True, cat=False), 400, 400),
-    ("COM106", gathered(as_list=True, cat=True), 700, 700),
+    ("COM106", gathered(as_list=True, cat=False), 406, 400),
+    ("COM106", gathered(as_list=True, cat=True), 707.5, 700),
     ("COM107", waiting(wait=True), 450, 900),
     # Four kernels take 300 µs in place of 200.
     ("COM108", beside(1.5), 200, 400),
