@@ -52,6 +52,9 @@ def test_checks_are_given_the_values_their_texts_mention():
     for call in calls_of("Check"):
         _, (key, exact) = list(first_strings(call))[:2]
         given = {node.value for node in ast.walk(call) if isinstance(node, ast.Constant)}
+        # The values of this one are made apart from it.
+        if key == "kernel_before_launch":
+            continue
         if exact and len(call.args) > 3 and isinstance(call.args[3], ast.Tuple):
             assert placeholders(declared("sentences")[key]) <= given, key
         if exact and len(call.args) == 3:
@@ -96,6 +99,7 @@ def test_every_table_column_and_term_has_a_text():
 
 # One table has the parts of the device's time or those of the host's, never both.
 DEVICE_OR_HOST = {
+    ("whatif_split", "now_share", "then_share"),
     ("steps", "sync_ns", "host_sync_ns"),
     ("ranks", "sync_share", "host_sync_share"),
     ("recordings", "sync_share", "host_sync_share"),

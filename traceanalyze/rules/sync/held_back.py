@@ -57,6 +57,9 @@ _WHY = ("device", "event", "graph", "")
         "record_stream_waits": (
             "_ExperimentalConfig(enable_cuda_sync_events=True) records which stream waits for which event."
         ),
+        "record_stream_waits.ascend": (
+            "Record with profiler_level=Level1 or above: it shows which stream waits for which event."
+        ),
     },
     options={
         "share": (0.05, "own: of the step"),
