@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.graph import Graph
 from traceanalyze.replay.longest import NEVER, longest
@@ -199,7 +200,7 @@ def _from(removed: Intervals, began: int) -> Intervals:
 
 def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]:
     """Calls of a line that wait and begin in the time taken out."""
-    calls = np.unique(known.graph.waiting.call)
+    calls = distinct(known.graph.waiting.call)
     calls = calls[intervals.contains(removed, known.call_start[calls])]
     return calls[np.isin(known.call_track[calls], known.graph.tracks[row])]
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
 from traceanalyze.replay.replay import Change, replay
@@ -54,7 +55,7 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     """Host time that only some device events need: operators that launch nothing else, and other calls."""
     context = facts.context
     call, nest = context.issued_by[event], context.op_nest
-    call = np.unique(call[call >= 0])
+    call = distinct(call[call >= 0])
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
         chosen = np.zeros(len(context.device), np.bool_)

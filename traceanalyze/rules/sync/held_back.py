@@ -57,6 +57,9 @@ _WHY = ("device", "event", "graph", "")
         "record_stream_waits": (
             "_ExperimentalConfig(enable_cuda_sync_events=True) records which stream waits for which event."
         ),
+        "record_stream_waits.ascend": (
+            "See in the timeline what other streams do before it: no option of torch_npu records what a stream waits for."
+        ),
     },
     options={
         "share": (0.05, "own: of the step"),
