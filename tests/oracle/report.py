@@ -109,7 +109,9 @@ def _syncs(built: trace.Trace, state: idle.Host, parts: Parts, analysed: list[Sp
         for gap, pieces in parts
     ]
     for sync in syncs.costs(built, state, inside):
-        if not any(sync.call.start < end and max(sync.call.end, sync.call.start + 1) > start for start, end in analysed):
+        if not any(
+            sync.call.start < end and max(sync.call.end, sync.call.start + 1) > start for start, end in analysed
+        ):
             continue
         row = found.setdefault(sync.call.name, {"count": 0, "blocked": 0, "idle_caused": 0, "terminal": 0})
         if sync.terminal:

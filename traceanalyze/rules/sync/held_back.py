@@ -58,7 +58,8 @@ _WHY = ("device", "event", "graph", "")
             "_ExperimentalConfig(enable_cuda_sync_events=True) records which stream waits for which event."
         ),
         "record_stream_waits.ascend": (
-            "See in the timeline what other streams do before it: no option of torch_npu records what a stream waits for."
+            "See in the timeline what other streams do before it: no option of torch_npu records what a stream waits "
+            "for."
         ),
     },
     options={
