@@ -155,8 +155,11 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
     after = int(np.searchsorted(graph.time, began))
     earliest[after:] = np.maximum(earliest[after:], began)
     if len(change.events):
-        busy = np.maximum(weight[graph.busy] - shorter[graph.busy_event], 0)
-        weight[graph.busy] = busy
+        # Calls that wait for an event return when it is over; only what follows on the device closes up.
+        gone = shorter[graph.busy_event]
+        whole = (known.end - known.start)[graph.busy_event]
+        gone[graph.follows :] = np.minimum(gone, whole)[graph.follows :]
+        weight[graph.busy] = np.maximum(weight[graph.busy] - gone, 0)
     ends = [change.calls]
     sooner = np.full(len(graph.batches.point), float(change.batches))
     for row, removed in enumerate(_removed(graph, change)):
