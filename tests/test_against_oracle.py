@@ -71,6 +71,7 @@ def _steps(found: RankAnalysis, expected: dict[str, Any]) -> None:
     assert steps.time.tolist() == [row["end"] - row["start"] for row in rows]
     assert steps.owned.tolist() == [row["owned"] for row in rows]
     assert steps.complete.tolist() == [row["complete"] for row in rows]
+    assert steps.counted.tolist() == [row["counted"] for row in rows]
     assert (steps.between_steps, steps.lead_in) == (expected["between_steps"], expected["lead_in"])
 
 

@@ -30,9 +30,9 @@ def test_host_tables_keep_their_laws(real_trace):
 
 
 def device_time(context):
-    """Time of all device events inside the windows, the slow way."""
+    """Time of all device events inside the steps that count, the slow way."""
     total = 0
-    for start, end in zip(*intervals.merge(context.steps.start, context.steps.end), strict=True):
+    for start, end in zip(*intervals.merge(context.counted.start, context.counted.end), strict=True):
         inside = np.minimum(context.device.end, end) - np.maximum(context.device.start, start)
         total += int(inside[inside > 0].sum())
     return total

@@ -134,6 +134,17 @@ def test_one_slow_end_in_a_recording_that_is_off_everywhere_else_makes_no_drift(
     assert clock.first == clock.last == 30_000
 
 
+@pytest.mark.parametrize(("apart", "drifts"), [(2_000, True), (5, False)])
+def test_a_clock_gains_little_on_another(apart, drifts):
+    """Each kernel begins 100 ns later after its launch than the one before: a clock, or a queue that fills up."""
+    b = TraceBuilder()
+    for number in range(200):
+        b.launch(100 + number * apart, 2, round(60 + number * (apart + 0.1), 3), 1)
+    (clock,) = context(b).trace.clocks
+    assert (clock.first != clock.last) == drifts
+    assert max(clock.first, clock.last) == 40_000
+
+
 def test_a_clock_that_is_off_by_ten_milliseconds_is_not_believed():
     moved, kept = context(behind(by=9_999)).trace.clocks, context(behind(by=10_000)).trace.clocks
     assert [clock.moved for clock in (*moved, *kept)] == [True, False]

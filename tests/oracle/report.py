@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tests.oracle import classes, idle, raw, syncs, trace
 from tests.oracle.partition import partition
+from tests.oracle.spans import intersect, length, union
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +43,7 @@ def numbers(path: Path) -> dict[str, Any]:
                 "host_end": row.host_end,
                 "owned": row.owned,
                 "complete": row.complete,
+                "counted": row.counted,
             }
             for row in windows.rows
         ],
@@ -86,30 +89,48 @@ def _causes(built: trace.Trace, windows: trace.Windows, device: list[Event], row
     return {
         "idle": [dict(counter) for counter in by_step],
         "gaps": len(parts),
-        "syncs": _syncs(built, state, parts, rows),
-        "launches": _launches(built, parts),
+        "syncs": _syncs(built, state, parts, _analysed(windows)),
+        "launches": _launches(built, parts, [(row.start, row.end) for row in windows.rows if not row.counted]),
     }
 
 
-def _syncs(built: trace.Trace, state: idle.Host, parts: Parts, rows: list[Span]) -> dict[str, Any]:
-    """Sums by call name over the calls that touch a window."""
+def _analysed(windows: trace.Windows) -> list[Span]:
+    """The steps that count, and the time between two that follow each other (§18)."""
+    rows = [(row.start, row.end) for row in windows.rows if row.counted]
+    between = [(a.end, b.start) for a, b in pairwise(windows.rows) if a.counted and b.counted]
+    return union([*rows, *between])
+
+
+def _syncs(built: trace.Trace, state: idle.Host, parts: Parts, analysed: list[Span]) -> dict[str, Any]:
+    """Sums by call name over the calls that touch the analysed time, with their part inside (§18)."""
     found: dict[str, Any] = {}
-    for sync in syncs.costs(built, state, parts):
-        if not any(sync.call.start < end and sync.call.end > start for start, end in rows):
+    inside = [
+        (gap, [(*span, cause) for a, b, cause in pieces for span in intersect([(a, b)], analysed)])
+        for gap, pieces in parts
+    ]
+    for sync in syncs.costs(built, state, inside):
+        if not any(
+            sync.call.start < end and max(sync.call.end, sync.call.start + 1) > start for start, end in analysed
+        ):
             continue
         row = found.setdefault(sync.call.name, {"count": 0, "blocked": 0, "idle_caused": 0, "terminal": 0})
         if sync.terminal:
             row["terminal"] += 1
             continue
         row["count"] += 1
-        row["blocked"] += sync.call.end - sync.call.start
+        row["blocked"] += length(intersect([(sync.call.start, sync.call.end)], analysed))
         row["idle_caused"] += sync.idle_caused
     return found
 
 
-def _launches(built: trace.Trace, parts: Parts) -> dict[str, Any]:
-    linked = [event for event in built.device if event.order in built.launch]
-    unlinked = [event for event in built.device if event.order not in built.launch]
+def _launches(built: trace.Trace, parts: Parts, left_out: list[Span]) -> dict[str, Any]:
+    """Of all events and whole gaps but those that begin in steps that do not count."""
+
+    def counts(at: int) -> bool:
+        return not any(start <= at < end for start, end in left_out)
+
+    linked = [event for event in built.device if event.order in built.launch and counts(event.start)]
+    unlinked = [event for event in built.device if event.order not in built.launch and counts(event.start)]
     delays = sorted(
         max(0, event.start - built.launch[event.order].end)
         for event in linked
@@ -121,7 +142,7 @@ def _launches(built: trace.Trace, parts: Parts) -> dict[str, Any]:
         "linked": len(linked),
         "unlinked": len(unlinked),
         "unlinked_time": sum(event.end - event.start for event in unlinked),
-        "late": sum(1 for gap, _ in parts if _late(gap)),
+        "late": sum(1 for gap, _ in parts if _late(gap) and counts(gap.start)),
         "negative_latency": negative,
         "delay_p50": delays[int(len(delays) * 0.5)] if usable else None,
         "delay_p90": delays[int(len(delays) * 0.9)] if usable else None,

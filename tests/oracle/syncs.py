@@ -20,7 +20,7 @@ class Sync:
 
 
 def costs(trace: Trace, state: Host, parts: list[tuple[Gap, list[Piece]]]) -> list[Sync]:
-    """Every sync call with the idle time it causes, over gaps already cut into causes."""
+    """Every sync call with the idle time it causes, over gaps whose causes are cut to the analysed time."""
     last = max((call.start for call in trace.launch.values()), default=None)
     syncs = [
         Sync(call, last is None or call.start >= last)

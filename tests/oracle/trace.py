@@ -43,6 +43,8 @@ class Window:
     end: int
     owned: int
     complete: bool = True
+    counted: bool = True
+    """Complete, and not of the start of the run (§18)."""
 
 
 @dataclass(slots=True)
@@ -175,6 +177,7 @@ def windows(trace: Trace) -> Windows:
         result.rows.append(Window(marker.name, marker.start, marker.end, start, end, len(owned[index])))
         previous = end
     _complete(result.rows)
+    _count(result.rows)
     return result
 
 
@@ -213,6 +216,15 @@ def _complete(rows: list[Window]) -> None:
     reference = max(counts) if len(counts) == 2 else Fraction(median(counts))
     for row in rows:
         row.complete = len(counts) == 1 or row.owned >= reference * Fraction(8, 10)
+
+
+def _count(rows: list[Window]) -> None:
+    """Leading complete steps of over twice the median of those after them do not count, while two are left."""
+    left = [row for row in rows if row.complete]
+    while len(left) > 2 and left[0].end - left[0].start > 2 * median(row.end - row.start for row in left[1:]):
+        del left[0]
+    for row in rows:
+        row.counted = not left or any(row is each for each in left)
 
 
 def _whole(trace: Trace) -> Windows:

@@ -80,6 +80,8 @@ class Graph:
     batches: Batches
     busy: NDArray[np.int64]
     """Edges whose weight contains the duration of a device event."""
+    follows: int
+    """So many of these lead to other device events, the first of them."""
     busy_event: NDArray[np.int64]
     """That event."""
     event: NDArray[np.int64]
@@ -159,6 +161,7 @@ def graph(context: Context) -> Graph:
         own_cost=own,
         batches=_batches(points, threads, rank),
         busy=np.concatenate((after, until_done, until_dry)),
+        follows=len(after),
         busy_event=np.concatenate((follows.source, waits.event, quiet.event)),
         event=event,
         marks=rank[points.marks],

@@ -276,7 +276,7 @@ def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArr
     if len(tracks) > 1:
         quiet = _quiet(context, points, tracks, source, target, line)
         parts.extend(_joined(points, rank, line, source, target, firsts, quiet))
-        forked = np.unique(np.concatenate([part.target for part in parts[1:]]))
+        forked = distinct(np.concatenate([part.target for part in parts[1:]]))
         hung = np.isin(target, forked)
         weight[hung] -= quiet.length[hung]
         firsts = firsts[~np.isin(firsts, forked)]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.graph import Graph
 from traceanalyze.replay.longest import NEVER, longest
@@ -154,8 +155,11 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
     after = int(np.searchsorted(graph.time, began))
     earliest[after:] = np.maximum(earliest[after:], began)
     if len(change.events):
-        busy = np.maximum(weight[graph.busy] - shorter[graph.busy_event], 0)
-        weight[graph.busy] = busy
+        # Calls that wait for an event return when it is over; only what follows on the device closes up.
+        gone = shorter[graph.busy_event]
+        whole = (known.end - known.start)[graph.busy_event]
+        gone[graph.follows :] = np.minimum(gone, whole)[graph.follows :]
+        weight[graph.busy] = np.maximum(weight[graph.busy] - gone, 0)
     ends = [change.calls]
     sooner = np.full(len(graph.batches.point), float(change.batches))
     for row, removed in enumerate(_removed(graph, change)):
@@ -199,7 +203,7 @@ def _from(removed: Intervals, began: int) -> Intervals:
 
 def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]:
     """Calls of a line that wait and begin in the time taken out."""
-    calls = np.unique(known.graph.waiting.call)
+    calls = distinct(known.graph.waiting.call)
     calls = calls[intervals.contains(removed, known.call_start[calls])]
     return calls[np.isin(known.call_track[calls], known.graph.tracks[row])]
 

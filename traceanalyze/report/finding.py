@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceanalyze.model.table import Column, Kind, Table, Value
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MOST_INTERVALS = 100
 """In JSON, the longest ones: a page of findings has tens of thousands, which programs get from Python."""
@@ -95,18 +96,18 @@ class Finding:
     link: Link
     count: int
     """Instances, over the analysed steps."""
-    intervals: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), np.int64), repr=False)
+    intervals: NDArray[np.int64] = field(repr=False)
     """(n, 2) ns since the first event of the trace: the idle or exposed time behind it."""
 
     def as_json(self) -> dict[str, Any]:
         """All of it as plain values, with the longest of its intervals in the order of time."""
-        longest = np.argsort(self.intervals[:, 0] - self.intervals[:, 1], kind="stable")[:MOST_INTERVALS]
+        longest = (self.intervals[:, 0] - self.intervals[:, 1]).argsort(kind="stable")[:MOST_INTERVALS]
         whole = {key: value for key, value in vars(self).items() if key != "intervals"}
         plain = {key: value._asdict() if hasattr(value, "_asdict") else value for key, value in whole.items()}
         return {
             **plain,
             "evidence": [each._asdict() for each in self.evidence],
-            "intervals_ns": self.intervals[np.sort(longest)].tolist(),
+            "intervals_ns": self.intervals[sorted(longest)].tolist(),
             "intervals_left_out": len(self.intervals) - len(longest),
         }
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.replay import shrunk
@@ -77,7 +78,7 @@ def _without(change: Change, other: Change, events: int) -> tuple[Change, float]
             track: intervals.subtract(span, intervals.union(other.host, other.threads.get(track, EMPTY)))
             for track, span in change.threads.items()
         },
-        calls=np.setdiff1d(change.calls, other.calls),
+        calls=change.calls[~occurs(change.calls, other.calls)],
         shorter=left,
         batches=max(0.0, change.batches - other.batches),
     )

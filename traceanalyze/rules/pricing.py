@@ -106,10 +106,11 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
         facts: of the rank.
     """
     room = max(round(WITHIN * saving), round(WITHIN_STEP * facts.step_time))
-    known = one.bound if one.bound is not None and one.bound > (one.saving or 0) else None
-    high = min(
-        saving + room, *(each for each in (known, facts.amount_of(one.draws), facts.step_time) if each is not None)
-    )
+    busy = one.change is not None and len(one.change.events) > 0
+    most = facts.step_time if busy else facts.amount_of(one.draws)
+    if one.change is None and one.bound is not None and one.bound > (one.saving or 0):
+        most = min(one.bound, one.bound if most is None else most)
+    high = min(saving + room, facts.step_time if most is None else most)
     low = saving - room if one.low is None else min(one.low, saving - room)
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)
     cost = None if one.cost is None or one.cost <= max(high, saving + room) else one.cost

@@ -291,7 +291,6 @@ FIRES = {
         Fires(
             steps(exposed(0.3)),
             saving=1200,
-            bound=1200,
             severity="HIGH",
             count=4,
             evidence={"exposed": 1200, "share": 0.3, "overlap": 0, "count": 4},
@@ -305,7 +304,6 @@ FIRES = {
         Fires(
             steps(exposed(0.12)),
             saving=480,
-            bound=480,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 480, "share": 0.12, "overlap": 0, "count": 4},
@@ -335,7 +333,6 @@ FIRES = {
         Fires(
             steps(searching),
             saving=1000,
-            bound=1000,
             severity="HIGH",
             count=4,
             evidence={"idle": 980, "host": 1000, "count": 4},
@@ -350,7 +347,7 @@ FIRES = {
         Fires(
             steps(messages(20, 64 * 1024, 100)),
             saving=1000,
-            cost=2000,
+            bound=2000,
             severity="HIGH",
             count=80,
             evidence={"time": 2000, "part": 1, "size": 65536, "count": 80},
@@ -364,7 +361,7 @@ FIRES = {
         Fires(
             steps(messages(10, 4 * MB, 200)),
             saving=1000,
-            cost=2000,
+            bound=2000,
             severity="HIGH",
             count=40,
             evidence={"time": 2000, "part": 1, "size": 4194304, "count": 40},
@@ -380,7 +377,7 @@ FIRES = {
         Fires(
             steps(buckets(last=True)),
             saving=750,
-            cost=1500,
+            bound=1500,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 1500, "part": 1, "buckets": 3},
@@ -396,7 +393,6 @@ FIRES = {
         Fires(
             steps(gathered(as_list=True, cat=False)),
             saving=406,
-            bound=406,
             severity="MEDIUM",
             count=4,
             evidence={"time": 400, "copies": 16, "count": 4},
@@ -423,6 +419,7 @@ FIRES = {
         Fires(
             steps(waiting(wait=True)),
             saving=450,
+            bound=898.5,
             cost=900,
             severity="MEDIUM",
             count=4,
@@ -556,7 +553,6 @@ FIRES = {
         Fires(
             steps(gathering(790)),
             saving=1123.5,
-            bound=1140,
             severity="HIGH",
             count=12,
             evidence={"exposed": 1140, "count": 12},
@@ -595,7 +591,7 @@ FIRES = {
         Fires(
             steps(pipeline(1500)),
             saving=750,
-            cost=1500,
+            bound=1500,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 1500, "share": 0.375, "count": 4},
@@ -611,7 +607,7 @@ FIRES = {
         Fires(
             sharded(left=0.5, exposed=800),
             saving=400,
-            cost=800,
+            bound=800,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 800, "part": 0.888889, "left": 0.5},
@@ -637,7 +633,6 @@ FIRES = {
         Fires(
             steps(normalised(30)),
             saving=1200,
-            bound=1200,
             severity="HIGH",
             count=120,
             evidence={"exposed": 1200, "count": 120, "usual": 40},

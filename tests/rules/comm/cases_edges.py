@@ -190,7 +190,6 @@ FIRES = {
         Fires(
             steps(half_hidden),
             saving=900,
-            bound=900,
             severity="HIGH",
             count=4,
             evidence={"exposed": 900, "share": 0.225, "overlap": 0.526316, "count": 4},
@@ -234,7 +233,6 @@ FIRES = {
         Fires(
             gathering(798),
             saving=370,
-            bound=380,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 380, "count": 4},
@@ -300,7 +298,7 @@ FIRES = {
         Fires(
             sized(*[MB - 4] * 8, ranks=9),
             saving=400,
-            cost=800,
+            bound=800,
             severity="MEDIUM",
             count=32,
             evidence={"time": 800, "part": 1, "size": 1048572, "count": 32},
@@ -318,7 +316,7 @@ FIRES = {
         Fires(
             sized(*[16 * MB - 4] * 8),
             saving=400,
-            cost=800,
+            bound=800,
             severity="MEDIUM",
             count=32,
             evidence={"time": 800, "part": 1, "size": 16777212, "count": 32},
@@ -338,7 +336,6 @@ FIRES = {
         Fires(
             sized(*[4 * MB] * 8, 64 * MB),
             saving=750,
-            bound=800,
             severity="MEDIUM",
             count=32,
             evidence={"time": 800, "part": 0.888889, "size": 4194304, "count": 32},
@@ -359,7 +356,7 @@ FIRES = {
         Fires(
             some_buckets(2),
             saving=150,
-            cost=300,
+            bound=300,
             severity="LOW",
             count=2,
             evidence={"exposed": 300, "part": 0.5, "buckets": 1.5},
@@ -373,7 +370,7 @@ FIRES = {
         Fires(
             two_buckets(2),
             saving=300,
-            cost=600,
+            bound=600,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 600, "part": 1, "buckets": 2},
@@ -387,7 +384,7 @@ FIRES = {
         Fires(
             two_buckets(3),
             saving=300,
-            cost=600,
+            bound=600,
             severity="MEDIUM",
             count=4,
             evidence={"exposed": 600, "part": 1, "buckets": 3},
@@ -516,7 +513,6 @@ FIRES = {
         Fires(
             steps(normalised(21)),
             saving=840,
-            bound=840,
             severity="HIGH",
             count=84,
             evidence={"exposed": 840, "count": 84, "usual": 40},

@@ -164,7 +164,6 @@ FIRES = {
         Fires(
             waited(backward(450), length=STEP),
             saving=1440,
-            bound=1440,
             severity="HIGH",
             count=12,
             evidence={"exposed": 1440, "count": 12},

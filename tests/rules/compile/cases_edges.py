@@ -143,7 +143,6 @@ FIRES = {
         Fires(
             backward(398),
             saving=960,
-            bound=960,
             severity="HIGH",
             count=8,
             evidence={"exposed": 960, "count": 8},
@@ -156,7 +155,6 @@ FIRES = {
         Fires(
             backward(398, count=2),
             saving=480,
-            bound=480,
             severity="MEDIUM",
             count=2,
             evidence={"exposed": 480, "count": 2},

@@ -107,7 +107,6 @@ FIRES = {
         Fires(
             program(loaded(lambda number: 900 if number in {3, 6} else 20, name=SEVERAL), steps=8),
             saving=220,
-            bound=220,
             severity="MEDIUM",
             count=2,
             evidence={"count": 2, "longest": 900, "median": 20},
@@ -135,7 +134,6 @@ FIRES = {
         Fires(
             program(pinned(1)),
             saving=500,
-            bound=500,
             severity="HIGH",
             count=4,
             evidence={"count": 4, "time": 500},

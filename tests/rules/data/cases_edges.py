@@ -110,7 +110,6 @@ FIRES = {
         Fires(
             restarted(6),
             saving=293.333,
-            bound=293.333,
             severity="MEDIUM",
             count=2,
             evidence={"count": 2, "longest": 900, "median": 20},
@@ -123,7 +122,6 @@ FIRES = {
         Fires(
             slow(900, 20, 20, 20, 20, 900, 900),
             saving=251.429,
-            bound=251.429,
             severity="MEDIUM",
             count=2,
             evidence={"count": 2, "longest": 900, "median": 20},
@@ -138,7 +136,6 @@ FIRES = {
         Fires(
             pinned(2),
             saving=250,
-            bound=250,
             severity="MEDIUM",
             count=2,
             evidence={"count": 2, "time": 250},
@@ -150,7 +147,6 @@ FIRES = {
         Fires(
             pinned(4),
             saving=500,
-            bound=500,
             severity="HIGH",
             count=4,
             evidence={"count": 4, "time": 500},

@@ -171,7 +171,6 @@ FIRES = {
         Fires(
             program(collected),
             saving=375,
-            bound=375,
             severity="MEDIUM",
             confidence="HIGH",
             evidence={"count": 1, "longest": 1500, "idle": 375},
@@ -183,7 +182,6 @@ FIRES = {
         Fires(
             program(stopped({1, 3}), length=20_000),
             saving=6540,
-            bound=6540,
             severity="HIGH",
             sentence="suspected",
             count=2,
@@ -267,8 +265,7 @@ FIRES = {
     "HST111": [
         Fires(
             program(optimized("aten::addcdiv_", 120)),
-            saving=960,
-            cost=1199,
+            saving=1128,
             severity="HIGH",
             count=480,
             evidence={"kernels": 120, "time": 1199},

@@ -195,7 +195,6 @@ FIRES = {
         Fires(
             program(stopped({1, 3}), length=20_000),
             saving=6540,
-            bound=6540,
             severity="HIGH",
             sentence="suspected",
             count=2,
@@ -286,7 +285,6 @@ FIRES = {
         Fires(
             waited(copied(11, 1024), length=20_000),
             saving=214.995,
-            bound=275,
             severity="LOW",
             count=44,
             evidence={"each": 11, "bytes": 1024, "time": 275},

@@ -30,7 +30,6 @@ FIRES = {
         Fires(
             slow(400),
             saving=370,
-            bound=390,
             severity="MEDIUM",
             count=4,
             evidence={"what": "aten::fused", "typical": 390, "ratio": 19.5, "idle": 390, "count": 4},
@@ -44,7 +43,6 @@ FIRES = {
         Fires(
             slow(400, "aten::normal_", launches=False),
             saving=380,
-            bound=400,
             severity="MEDIUM",
             count=4,
             evidence={"what": "aten::normal_", "typical": 400, "ratio": 20, "idle": 400, "count": 4},

@@ -197,6 +197,7 @@ FIRES = {
         Fires(
             steps([grid(3.05)]),
             saving=178.125,
+            bound=356.25,
             count=4,
             evidence={"time": 1500, "part": 1, "count": 4},
             ops=("ampere_bf16_s16816gemm_bf16",),
@@ -321,6 +322,7 @@ FIRES = {
         Fires(
             steps([mm(1000), CONTIGUOUS, CONTIGUOUS]),
             saving=150,
+            bound=300,
             severity="LOW",
             count=8,
             evidence={"time": 300, "part": 0.230769, "count": 8},
@@ -362,6 +364,7 @@ FIRES = {
         Fires(
             steps([mm(1000), CAST, CAST]),
             saving=251.5,
+            bound=500,
             severity="MEDIUM",
             count=8,
             evidence={"time": 500, "part": 0.333333, "count": 8},
@@ -375,7 +378,6 @@ FIRES = {
         Fires(
             made("aten::zeros"),
             saving=360,
-            bound=360,
             severity="MEDIUM",
             sentence="on_host",
             count=4,
@@ -390,7 +392,6 @@ FIRES = {
         Fires(
             made("aten::randn"),
             saving=360,
-            bound=360,
             severity="MEDIUM",
             sentence="on_host",
             count=4,
@@ -407,6 +408,7 @@ FIRES = {
         Fires(
             steps([grid(0.3)]),
             saving=525,
+            bound=1050,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "filled": 0.3, "count": 4},
@@ -437,6 +439,7 @@ FIRES = {
         Fires(
             steps([mm(1000), cumsum(1024)]),
             saving=150,
+            bound=300,
             severity="LOW",
             count=4,
             evidence={"time": 300, "part": 0.230769, "count": 4},
@@ -463,7 +466,6 @@ FIRES = {
         Fires(
             looping(20),
             saving=977,
-            bound=1000,
             severity="HIGH",
             count=4,
             evidence={"time": 1000, "repeats": 20, "count": 4},
@@ -509,7 +511,6 @@ FIRES = {
         Fires(
             steps([FLASH]),
             saving=2999.976,
-            bound=2999.988,
             severity="HIGH",
             count=4,
             evidence={"op": "aten::mm", "shape": "64×64, 64×64", "time": 3000, "part": 1, "reached": 4e-06, "count": 4},

@@ -319,6 +319,7 @@ FIRES = {
         Fires(
             steps([grid(1.05)]),
             saving=356.25,
+            bound=712.5,
             count=4,
             evidence={"time": 1500, "part": 1, "count": 4},
             ops=("ampere_bf16_s16816gemm_bf16",),
@@ -331,6 +332,7 @@ FIRES = {
         Fires(
             steps([grid(3.05), grid(2.0)]),
             saving=178.125,
+            bound=356.25,
             count=4,
             evidence={"time": 1500, "part": 0.5, "count": 4},
             ops=("ampere_bf16_s16816gemm_bf16",),
@@ -390,6 +392,7 @@ FIRES = {
         Fires(
             steps([Run("aten::clone", 300, kernel="void at::native::direct_copy_kernel_cuda"), mm(1000)]),
             saving=151,
+            bound=304,
             severity="LOW",
             count=4,
             evidence={"time": 300, "part": 0.230769, "count": 4},
@@ -416,7 +419,8 @@ FIRES = {
         ),
         Fires(
             steps([CONTIGUOUS, TRANSPOSE, mm(1000)]),
-            saving=226,
+            saving=225,
+            bound=305,
             severity="MEDIUM",
             count=8,
             evidence={"time": 300, "part": 0.230769, "count": 8},
@@ -460,7 +464,6 @@ FIRES = {
         Fires(
             filled_and_moved(later=True),
             saving=360,
-            bound=380,
             severity="MEDIUM",
             sentence="on_host",
             count=4,
@@ -475,6 +478,7 @@ FIRES = {
         Fires(
             steps([Run("aten::_to_copy", 250, kernel="void at::native::direct_copy_kernel_cuda"), mm(1000)]),
             saving=126.75,
+            bound=254,
             severity="LOW",
             count=4,
             evidence={"time": 250, "part": 0.2, "count": 4},
@@ -490,6 +494,7 @@ FIRES = {
         Fires(
             blocks(8, [(0, 32)]),
             saving=562.5,
+            bound=1125,
             severity="MEDIUM",
             count=3,
             evidence={"time": 1500, "part": 1, "filled": 0.25, "count": 3},
@@ -503,6 +508,7 @@ FIRES = {
         Fires(
             blocks(8, [(0, 32), (1, 32)]),
             saving=562.5,
+            bound=1125,
             severity="MEDIUM",
             count=3,
             evidence={"time": 1500, "part": 1, "filled": 0.25, "count": 3},
@@ -516,6 +522,7 @@ FIRES = {
         Fires(
             steps([grid(0.3), grid(1.0)]),
             saving=525,
+            bound=1050,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 0.5, "filled": 0.3, "count": 4},
@@ -529,6 +536,7 @@ FIRES = {
         Fires(
             steps([grid(0.3), mm(1000)]),
             saving=525,
+            bound=1050,
             severity="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 0.6, "filled": 0.3, "count": 4},
@@ -559,6 +567,7 @@ FIRES = {
         Fires(
             steps([cumsum(4096), mm(1000)]),
             saving=150,
+            bound=300,
             severity="LOW",
             count=4,
             evidence={"time": 300, "part": 0.230769, "count": 4},
@@ -572,6 +581,7 @@ FIRES = {
         Fires(
             steps([cumsum(2), mm(1000)]),
             saving=150,
+            bound=300,
             severity="LOW",
             count=4,
             evidence={"time": 300, "part": 0.230769, "count": 4},
@@ -587,7 +597,6 @@ FIRES = {
         Fires(
             looping(10),
             saving=462,
-            bound=500,
             severity="MEDIUM",
             count=4,
             evidence={"time": 500, "repeats": 10, "count": 4},

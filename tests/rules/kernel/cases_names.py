@@ -82,6 +82,7 @@ FIRES = {
         Fires(
             steps(runs),
             saving=525,
+            bound=1050,
             evidence={"time": 1500, "part": part, "filled": 0.3, "count": 4},
             **FEW,
             first=(100, 1600),

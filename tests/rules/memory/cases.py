@@ -132,7 +132,6 @@ FIRES = {
         Fires(
             program(allocates()),
             saving=199,
-            bound=199,
             severity="MEDIUM",
             count=4,
             evidence={"count": 4, "time": 199, "idle": 219},
@@ -145,7 +144,6 @@ FIRES = {
         Fires(
             program(allocates(calls=("cudaFree", "cuMemCreate"))),
             saving=398,
-            bound=398,
             severity="MEDIUM",
             count=8,
             evidence={"count": 8, "time": 398, "idle": 418},
@@ -160,7 +158,6 @@ FIRES = {
         Fires(
             program(EMPTIES),
             saving=398,
-            bound=398,
             severity="MEDIUM",
             count=8,
             evidence={"count": 8, "time": 398, "idle": 418},
@@ -174,7 +171,6 @@ FIRES = {
         Fires(
             program(with_memory(allocates(calls=("cudaFree", "cudaMalloc")), allocated=GIB, reserved=78 * GIB)),
             saving=398,
-            bound=398,
             severity="MEDIUM",
             count=8,
             evidence={"count": 8, "time": 398, "idle": 418},
@@ -195,7 +191,6 @@ FIRES = {
         Fires(
             WithSnapshot(program(allocates(calls=("cudaFree", "cudaMalloc"))), FULL),
             saving=398,
-            bound=398,
             severity="MEDIUM",
             count=8,
             evidence={"count": 8, "time": 398, "idle": 418},
@@ -365,7 +360,6 @@ FIRES = {
         Fires(
             program(allocates(calls=("cudaMalloc",) * 60, each=10)),
             saving=540,
-            bound=540,
             severity="HIGH",
             count=240,
             evidence={"count": 240, "time": 540, "idle": 560},
@@ -380,7 +374,6 @@ FIRES = {
         Fires(
             program(allocates(calls=("cudaHostAlloc",))),
             saving=199,
-            bound=199,
             severity="MEDIUM",
             count=4,
             evidence={"count": 4, "time": 199, "idle": 219},

@@ -56,7 +56,6 @@ FIRES = {
         Fires(
             in_steps(0, 1, 2),
             saving=119.4,
-            bound=119.4,
             severity="MEDIUM",
             count=3,
             evidence={"count": 3, "time": 119.4, "idle": 131.4},
@@ -69,7 +68,6 @@ FIRES = {
         Fires(
             in_steps(0, 1, 2, 3),
             saving=159.2,
-            bound=159.2,
             severity="MEDIUM",
             count=4,
             evidence={"count": 4, "time": 159.2, "idle": 175.2},
@@ -84,7 +82,6 @@ FIRES = {
         Fires(
             program(empties),
             saving=360,
-            bound=360,
             severity="MEDIUM",
             count=20,
             evidence={"count": 20, "time": 360, "idle": 380},
@@ -100,7 +97,6 @@ FIRES = {
         Fires(
             program(with_memory(allocates(calls=("cudaFree", "cudaMalloc")), allocated=GIB, reserved=72 * GIB)),
             saving=398,
-            bound=398,
             severity="MEDIUM",
             count=8,
             evidence={"count": 8, "time": 398, "idle": 418},
@@ -146,7 +142,6 @@ FIRES = {
         Fires(
             program(allocates(calls=("cudaMalloc",) * 50, each=10)),
             saving=450,
-            bound=450,
             severity="HIGH",
             count=200,
             evidence={"count": 200, "time": 450, "idle": 470},
@@ -159,7 +154,6 @@ FIRES = {
         Fires(
             in_steps(0, 1, 2, calls=("cudaMalloc",) * 90, each=10),
             saving=486,
-            bound=486,
             severity="HIGH",
             count=270,
             evidence={"count": 270, "time": 486, "idle": 498},
@@ -174,7 +168,6 @@ FIRES = {
         Fires(
             in_steps(0, 1, 2, calls=("cudaHostAlloc", "cudaMalloc")),
             saving=119.4,
-            bound=119.4,
             severity="MEDIUM",
             count=3,
             evidence={"count": 3, "time": 119.4, "idle": 0},

@@ -145,7 +145,6 @@ FIRES = {
         Fires(
             WROTE,
             saving=569.042,
-            bound=569.042,
             severity="HIGH",
             count=4,
             evidence={"idle": 340, "exposed": 160, "count": 4, "place": 340},

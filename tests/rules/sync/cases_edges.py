@@ -84,7 +84,6 @@ FIRES = {
         Fires(
             program(small),
             saving=277.375,
-            bound=277.375,
             severity="MEDIUM",
             count=4,
             evidence={"idle": 12, "exposed": 180, "count": 4, "place": 12},

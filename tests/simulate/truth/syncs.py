@@ -28,9 +28,12 @@ class Cost:
 def sync_places(
     schedule: Schedule, steps: Sequence[Window], explained: Sequence[tuple[Gap, list[Piece]]]
 ) -> dict[Place, Cost]:
-    """Cost of every place with a sync call that touches the steps; calls of one operator run are one point."""
-    calls = [call for call in schedule.calls if call.klass == "sync"]
-    calls = [call for call in calls if call.start < steps[-1].end and call.end > steps[0].start]
+    """Cost of every place with a sync call that touches the steps; calls of one operator run are one point.
+
+    Calls count with their part from the first step to the end of the last (definitions §18).
+    """
+    first, end = steps[0].start, steps[-1].end
+    calls = [call for call in schedule.calls if call.klass == "sync" and call.start < end and call.end > first]
     idle = _idle_caused(calls, explained)
     last = max(work.call.start for work in schedule.recorded if work.call)
     points: dict[int, list[Call]] = {}
@@ -43,7 +46,7 @@ def sync_places(
         terminal = all(call.start >= last for call in point)
         cost = found.setdefault((point[0].op.name if point[0].op else None, frame, names, terminal), Cost())
         cost.count += 1
-        cost.blocked += sum(call.end - call.start for call in point)
+        cost.blocked += sum(min(call.end, end) - max(call.start, first) for call in point)
         cost.idle_caused += sum(idle[id(call)] for call in point)
     return found
 

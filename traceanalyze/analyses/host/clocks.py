@@ -26,6 +26,8 @@ MOST_NS = 10_000_000
 DRIFT_NS = 10_000
 """Offsets at both ends of a recording that are further apart make a drift. As much is the time a launched kernel may
 take to start (definitions, notation): an end where all launches take longer tells nothing of the clock there."""
+_DRIFT_SHARE = 0.01
+"""Own: no clock gains more on another; a queue that fills within microseconds does."""
 _ENDS = 10
 """The first and the last of so many equal parts of the linked events are the ends."""
 _LEAST = 20
@@ -91,6 +93,8 @@ def offsets(start: NDArray[np.int64], early: NDArray[np.int64], tick: int = 1) -
         # What the middle of an end is from the middle of the other, the outermost events are from each other.
         span = max(int(start[-1] - start[0]), 1)
         drift = drift * span // max(int(np.mean(start[-part:]) - np.mean(start[:part])), 1)
+        if abs(drift) > _DRIFT_SHARE * span:
+            return constant, constant
         first = _shift(early - drift * ((start - start[0]) / span), tick)
         last = first + -(-drift // tick) * tick
         if min(first, last) >= 0 and (first + last) // 2 <= constant - abs(drift) // 4:

@@ -66,9 +66,9 @@ SPLIT_THEN = declare(
     "The step now and then (mean step)",
     Column("part", Kind.TERM, "what the time is spent on"),
     Column("now_ns", Kind.DURATION, "mean of the recorded steps", heading="now"),
-    Column("now_share", Kind.SHARE, "part of the step now", heading="of the step"),
+    Column("now_share", Kind.SHARE, "part of the step now", heading="share now"),
     Column("then_ns", Kind.DURATION, "mean of the steps then", heading="then"),
-    Column("then_share", Kind.SHARE, "part of the step then", heading="of the step"),
+    Column("then_share", Kind.SHARE, "part of the step then", heading="share then"),
 )
 PATH = declare(
     "whatif_path",

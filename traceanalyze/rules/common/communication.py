@@ -19,6 +19,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DeviceClass, Phase
 from traceanalyze.rules.common.computing import names_of
 from traceanalyze.rules.common.op_chains import names_under
+from traceanalyze.rules.common.replay import shorter
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
 
 
@@ -164,9 +165,15 @@ def comm_finding(
     work = facts.once(communicating)
     spans = work.exposed_spans(chosen)
     names = facts.context.device.name[work.event[chosen]]
+    exposed = facts.length(spans)
+    bound = exposed if bound is None else bound
+    at_best = shorter(
+        facts, work.event[chosen], (work.exposed / np.maximum(work.time, 1))[chosen] * bound / max(exposed, 1)
+    )
     return Finding(
         saving=saving,
-        bound=facts.length(spans) if bound is None else bound,
+        bound=bound,
+        between=(at_best,) if bound > saving else (),
         draws="comm_exposed",
         intervals=spans,
         evidence=evidence,

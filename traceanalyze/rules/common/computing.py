@@ -194,7 +194,9 @@ def compute_finding(
     time = work.time[chosen]
     whole = facts.per_step(time)
     bound = whole if bound is None else bound
-    saving = bound // 2 if saving is None else saving
+    if saving is None:
+        saving = bound // 2
+        more.setdefault("between", (shorter(facts, work.event[chosen], bound / max(whole, 1)),))
     more.setdefault("change", shorter(facts, work.event[chosen], saving / max(whole, 1)))
     return Finding(
         saving=saving,

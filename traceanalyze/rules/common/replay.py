@@ -7,11 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.nesting import Nest
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
 from traceanalyze.replay.replay import Change, replay
 from traceanalyze.rules.rule import Facts, intervals_of, merged
+
+MOST_PYTHON_NS = 50_000
+"""Between two operators Python takes less on its way from one to the next; what takes longer is work of its own."""
 
 
 class Gain(NamedTuple):
@@ -54,7 +59,7 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     """Host time that only some device events need: operators that launch nothing else, and other calls."""
     context = facts.context
     call, nest = context.issued_by[event], context.op_nest
-    call = np.unique(call[call >= 0])
+    call = distinct(call[call >= 0])
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
         chosen = np.zeros(len(context.device), np.bool_)
@@ -67,8 +72,19 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
         place, stop = np.arange(len(nest)), nest.stop
         inside = of_chosen[stop] - of_chosen[place]
         only = np.flatnonzero((inside > 0) & (inside == of_every[stop] - of_every[place]))
-        found.append(intervals.merge(nest.start[only], nest.end[only]))
+        found.append(intervals.merge(_called(nest)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
+
+
+def _called(nest: Nest) -> NDArray[np.int64]:
+    """When the program was on its way to each operator: from the end of the one before it in the same function on."""
+    thread = np.searchsorted(nest.bounds, np.arange(len(nest)), "right")
+    order = np.lexsort((nest.start, nest.parent, thread))
+    same = (nest.parent[order][1:] == nest.parent[order][:-1]) & (thread[order][1:] == thread[order][:-1])
+    before = nest.start.copy()
+    before[order[1:][same]] = nest.end[order[:-1][same]]
+    near = nest.start - before < MOST_PYTHON_NS
+    return np.where(near, np.minimum(before, nest.start), nest.start)
 
 
 def shrunk(spans: Intervals | NDArray[np.int64], part: float | NDArray[np.float64]) -> Intervals:

@@ -34,6 +34,8 @@ _FORMS = {"Adam": 7 / 15, "AdamW": 7 / 15, "Adagrad": 5 / 11, "SGD": 5 / 8}
 """Those of torch that have a fused form → passes over the tensors in memory of its kernel, over those of the kernels of
 a loop: of Adam 7 (4 read, 3 written) and 15."""
 _STEP = regex(r"^Optimizer\.step#(\w+)\.step")
+_LEFT_OF_LOOP = 0.06
+"""Of the host's time in a loop over parameters, each launched by five operators: to collect and group them, once."""
 _FUSED, _FOREACH, _MOMENTUM = (regex(each) for each in (r"_fused_", r"_foreach_", r"aten::(_foreach_)?mul_?$"))
 
 
@@ -132,7 +134,7 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
     free = intervals.intersect(facts.clip(intervals_of(gaps.start[before], gaps.end[before])), inside)
     work, idle = facts.clip(intervals_of(*busy)), intervals.total(free)
     time = intervals.total(work)
-    left = options.number("fused_calls_foreach" if listed else "fused_calls")
+    left = options.number("fused_calls_foreach") if listed else _LEFT_OF_LOOP
     return Finding(
         saving=facts.mean(idle + round(time * (1 - fused))),
         change=into_few(facts, rows, 1 - fused)._replace(host=shrunk(inside, 1 - left)),

@@ -138,7 +138,9 @@ def _inner(facts: Facts, member: NDArray[np.int64]) -> intervals.Intervals:
     """When some operators were in others that they call, or in runtime calls."""
     context = facts.context
     nest, calls = context.op_nest, context.calls
-    child = np.setdiff1d(np.flatnonzero(np.isin(nest.parent, member)), member)
+    inner = np.isin(nest.parent, member)
+    inner[member] = False
+    child = np.flatnonzero(inner)
     call = np.flatnonzero(np.isin(context.call_op, member))
     return intervals.union(
         intervals.merge(nest.start[child], nest.end[child]), intervals.merge(calls.start[call], calls.end[call])

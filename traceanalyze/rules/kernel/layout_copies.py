@@ -64,4 +64,6 @@ def find(facts: Facts, options: Options) -> Findings:
     change = without(facts, work.event[chosen], 0.5)._replace(
         shorter=np.round(work.time[chosen] * part).astype(np.int64)
     )
-    yield compute_finding(facts, chosen, saving=saving, codes=work.name, change=change)
+    yield compute_finding(
+        facts, chosen, saving=saving, codes=work.name, change=change, between=(without(facts, work.event[chosen]),)
+    )

@@ -46,8 +46,8 @@ _LEAST, _TYPICAL = 2.0, 8.0
     advice=("autocast", "tf32"),
     advice_texts={
         "autocast_float16": (
-            'Mixed precision: torch.autocast(device_type="cuda", dtype=torch.float16) with torch.amp.GradScaler; '
-            "this device has no units for bfloat16 and TF32."
+            "Mixed precision: torch.autocast with dtype=torch.float16, and torch.amp.GradScaler; this device has no "
+            "units for bfloat16 and TF32."
         ),
         "autocast_float16.ascend": (
             'Mixed precision: torch.autocast(device_type="npu", dtype=torch.float16) with a gradient scaler.'

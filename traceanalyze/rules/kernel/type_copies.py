@@ -62,7 +62,8 @@ def find(facts: Facts, options: Options) -> Findings:
     known = np.flatnonzero(work.op >= 0)
     chosen = known[names_under(facts, work.op[known], _OPS)]
     if len(chosen) and part_of_compute(facts, chosen) >= options.number("share"):
-        yield compute_finding(facts, chosen, about="aten::_to_copy", change=without(facts, work.event[chosen], 0.5))
+        half, every = (without(facts, work.event[chosen], part) for part in (0.5, 1.0))
+        yield compute_finding(facts, chosen, about="aten::_to_copy", change=half, between=(every,))
 
 
 def _moved(facts: Facts) -> Iterator[Finding]:

@@ -58,7 +58,8 @@ _WHY = ("device", "event", "graph", "")
             "_ExperimentalConfig(enable_cuda_sync_events=True) records which stream waits for which event."
         ),
         "record_stream_waits.ascend": (
-            "Record with profiler_level=Level1 or above: it shows which stream waits for which event."
+            "See in the timeline what other streams do before it: no option of torch_npu records what a stream waits "
+            "for."
         ),
     },
     options={
