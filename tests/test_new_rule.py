@@ -98,4 +98,4 @@ def test_what_no_rule_can_be_called_is_refused(called, why, tmp_path, monkeypatc
 def test_what_a_rule_says_about_its_cases_is_printed(capsys):
     make.show("DAT103")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("saving=500, bound=500, severity='HIGH'")
+    assert lines[0].startswith("saving=500, severity='HIGH'")

@@ -43,7 +43,6 @@ def test_paths_alone_need_no_reader_of_options(run_process, sample):
     assert loaded & {"typer", "click", "pydantic"} == set()
 
 
-@pytest.mark.xfail(reason="the replay asks numpy.unique, which imports them", strict=False)
 def test_an_analysis_needs_no_masked_arrays(run_process, sample):
     code = "import sys, atexit; atexit.register(lambda: print('numpy.ma' in sys.modules, file=sys.stderr))"
     result = run_process(sample, code=f"{code}; from traceanalyze.cli.main import main; main()")

@@ -97,7 +97,6 @@ def test_every_table_column_and_term_has_a_text():
 
 # One table has the parts of the device's time or those of the host's, never both.
 DEVICE_OR_HOST = {
-    ("whatif_split", "now_share", "then_share"),
     ("steps", "sync_ns", "host_sync_ns"),
     ("ranks", "sync_share", "host_sync_share"),
     ("recordings", "sync_share", "host_sync_share"),

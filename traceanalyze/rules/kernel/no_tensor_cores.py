@@ -49,9 +49,6 @@ _LEAST, _TYPICAL = 2.0, 8.0
             "Mixed precision: torch.autocast with dtype=torch.float16, and torch.amp.GradScaler; this device has no "
             "units for bfloat16 and TF32."
         ),
-        "autocast_float16.ascend": (
-            'Mixed precision: torch.autocast(device_type="npu", dtype=torch.float16) with a gradient scaler.'
-        ),
         "autocast": (
             'Mixed precision: torch.autocast(device_type="cuda", dtype=torch.bfloat16), or float16 with a gradient '
             "scaler."
