@@ -58,8 +58,6 @@ def too_much(found: list[Finding], workload: Workload) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize(("plain", "fault", "size", "rule"), CASES)
 def test_a_fault_is_found_with_its_price(plain: Workload, fault: str, size: float, rule: str) -> None:
-    if (fault, size) == ("item_sync", 2):
-        pytest.xfail("two short reads a step are priced a quarter low")
     workload = faulty(plain, (fault, size))
     first, *others = told(workload)
     assert first.rule == rule

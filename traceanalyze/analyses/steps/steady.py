@@ -53,7 +53,7 @@ def counted_steps(steps: Steps) -> NDArray[np.bool_]:
 def _first_steady(times: NDArray[np.int64]) -> int:
     """How many leading steps each take more than twice the median of those after them."""
     first = 0
-    while len(times) - first > _FEWEST and times[first] > STARTING * median(times[first + 1 :]):
+    while len(times) - first > _FEWEST and times[first] > median(STARTING * times[first + 1 :]):
         if _returns(times[first:]):
             break
         first += 1
