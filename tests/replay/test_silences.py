@@ -48,3 +48,18 @@ def test_work_before_a_wait_stays_work():
     b = program(4030)
     b.op("aten::work", 100, 500)
     assert replay(of(b), without((100, 600))).saving == 0
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_who_reads_the_time_between_events_has_waited_for_them_while_the_device_works_on(reads):
+    """Kernels until 3000, 4020 and 7020 µs are queued; the thread goes on at 4030, 10 µs after the second of them."""
+    b = TraceBuilder()
+    b.step(1, 0, 7100)
+    b.launch(10, 3, 20, 2980)
+    b.launch(13, 3, 3000, 1020)
+    b.launch(16, 3, 4020, 3000)
+    if reads:
+        b.api("cudaEventElapsedTime", 4030, 2)
+    b.launch(4032 if reads else 4030, 3, 7020, 50)
+    context = of(b)
+    assert (1 in context.once(silences).event) == reads

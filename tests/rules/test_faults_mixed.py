@@ -78,9 +78,12 @@ def test_faults_that_are_mixed_are_told_apart(faults: Faults) -> None:
         return
     assert all((one.saving or 0) <= 1.1 * lost(workload) for one in found)
     for name, _ in faults:
-        saving, cost = sum(one.saving or 0 for one in found if one.rule in RULES[name]), lost(workload, name)
+        mine, cost = [one for one in found if one.rule in RULES[name]], lost(workload, name)
+        saving = sum(one.saving or 0 for one in mine)
         if cost >= LIMIT.get(name, 0.02) * step_of(workload):
-            assert saving == pytest.approx(cost, rel=0.2)
+            # Of products only what all of them gain is promised.
+            most = sum(one.bound or 0 for one in mine) if name == "fp32" else saving / 0.8
+            assert saving / 1.2 <= cost <= most
 
 
 def test_every_fault_is_judged_in_several_mixes() -> None:

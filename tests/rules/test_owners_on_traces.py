@@ -47,9 +47,7 @@ def test_three_ranks_of_four_say_that_the_fourth_was_not_recorded(shared_traces,
     told = [each for rank in report.ranks for each in rank.findings if each.draws == "comm_exposed"]
     assert {each.saving for each in told} <= {None}
     causes = list(traceanalyze.postmortem(paths).tables["run_causes"].to_pandas()["rule_id"])
-    # Only what has nothing to do with communication comes before it: float32 products on a V100.
-    assert causes.index("RNK105") <= 1
-    assert causes.index("RNK105") < causes.index("COM101")
+    assert causes[0] == "RNK105"
 
 
 @pytest.mark.parametrize("number", [3, 4])
@@ -57,13 +55,15 @@ def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_trac
     folder = shared_traces / "pairs" / "torchrec_ladder" / f"sst_long_a2a_optimizer_{number}"
     (one,) = analyze(folder).run_findings
     assert (one.rule, one.scope.ranks) == ("RNK101", (2,))
-    # Of 20 ms that rank 2 is late the others gain all in _4; in _3 their own hosts come next.
-    least, most = {3: (2 * MS, 7 * MS), 4: (18 * MS, 22 * MS)}[number]
+    # In _4 rank 2 stands still twice, 20 ms each, and of 36 ms of waiting the others gain most. In _3 all others need
+    # 24 ms for `cudaMalloc` where it stands still for 20: their own hosts come next.
+    least, most = {3: (4 * MS, 8 * MS), 4: (20 * MS, 30 * MS)}[number]
     assert least < one.saving < most
     assert one.explains > 8 * MS
     causes = traceanalyze.postmortem(folder).tables["run_causes"].to_pandas()
     (row,) = causes[causes["rule_id"] == "RNK101"].to_dict("records")
     assert row["on_ranks"] == "2"
+    assert number == 3 or causes["rule_id"].iloc[0] == "RNK101"
     # No single rank is the cause of unequal work beside it, and no garbage collector of anything.
     assert not {"RNK102", "RNK106", "HST104"} & set(causes["rule_id"])
 
@@ -129,6 +129,28 @@ def test_loops_of_python_come_before_float32_products(shared_traces):
     rules = [one.rule for one in found]
     assert set(rules[:2]) <= {"HST101", "HST107"}
     assert rules.index("KRN101") >= 1
+
+
+def test_syncs_behind_slow_loops_promise_what_the_replay_gives(shared_traces):
+    """112 ms of idle time end with them; the host that comes after each of them would still be late."""
+    found = _found(shared_traces, "pairs/sam_fast_ladder/10b61b*")
+    first = next(one for one in found if one.rule.startswith("SYN"))
+    assert first.saving / MS == pytest.approx(22, rel=0.25)
+    assert first.explains > 100 * MS
+
+
+@pytest.mark.parametrize(
+    ("recording", "gains"),
+    [
+        ("1623143089861", (36.5, 34.8, 50.8, 54.5)),
+        ("1623143566756", (13.8, 12.1, 25.4, 29.2)),
+    ],
+)
+def test_what_workers_gained_lies_in_the_range_of_the_loader(shared_traces, recording, gains):
+    """Means and medians of the steps of two recordings each with four workers, which took the other work's CPUs."""
+    first, *_ = _found(shared_traces, f"kineto/kineto_tb/samples/resnet50_num_workers_0/*{recording}*")
+    assert first.rule == "DAT101"
+    assert all(first.least <= gain * MS <= first.bound for gain in gains)
 
 
 def test_weights_that_are_unpacked_are_one_cause(shared_traces):

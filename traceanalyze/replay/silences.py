@@ -1,7 +1,9 @@
 """Waits that no call tells: a thread that does nothing until the device has run dry waits for it.
 
-Some calls that wait are not recorded (`cudaEventElapsedTime` by CUPTI, synchronisation of extensions); what is left of
-them is a thread on which nothing happens and that goes on right when the device, or one long event, is done.
+Some calls that wait are not recorded (`cudaEventSynchronize` by CUPTI, synchronisation of extensions); what is left of
+them is a thread on which nothing happens and that goes on right when the device, or one long event, is done. One that
+goes on by reading the time between two device events (`cudaEventElapsedTime`, which needs both to be done, as in DDP's
+own timing) has waited for the later one, whatever else the device does.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.patterns import regex
 
 LONG_NS = 1_000_000
 """Shorter stretches in which a thread does nothing that is recorded are Python."""
@@ -24,6 +27,8 @@ EARLY_NS = 10_000
 """Clocks of host and device may differ by so much."""
 BUSY = 0.8
 """Part of the stretch in which the device works, or the one event runs that it waits for."""
+_READS_TIME = regex(r"EventElapsedTime")
+"""Calls that fail until the events before them are done: a program has waited for these."""
 
 
 class Silences(NamedTuple):
@@ -46,6 +51,7 @@ def silences(context: Context) -> Silences:
     by_end = np.argsort(device.end, kind="stable")
     busy = intervals.merge(device.start, device.end)
     last = int(device.end.max())
+    reads = context.trace.strings.matches(context.calls.name, _READS_TIME.search)
     for track in distinct(context.calls.track).tolist():
         active = intervals.merge(*context.once(host_states, track, track == context.step_track).spans)
         begin, end = active.end[:-1], active.start[1:]
@@ -66,6 +72,10 @@ def silences(context: Context) -> Silences:
         dry = intervals.coverage(busy, done, np.maximum(done, end)) == 0
         full = intervals.coverage(busy, begin, done) >= BUSY * length
         alone = done - np.maximum(device.start[event], begin) >= BUSY * length
-        waits = (dry & full) | alone
+        first, stop = np.searchsorted(context.calls.track, (track, track + 1))
+        call = first + np.searchsorted(context.calls.start[first:stop], end)
+        told = (call < stop) & reads[np.minimum(call, stop - 1)]
+        told &= context.calls.start[np.minimum(call, stop - 1)] <= end + EARLY_NS
+        waits = (dry & full) | alone | told
         parts.append(Silences(np.full(int(waits.sum()), track), begin[waits], end[waits], event[waits]))
     return Silences(*(np.concatenate(column) for column in zip(*parts, strict=True)))

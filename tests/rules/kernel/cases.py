@@ -147,10 +147,9 @@ FIRES = {
     "KRN101": [
         Fires(
             steps([mm(2000, dtype=FP, tensor=False)]),
-            saving=1375,
+            saving=1000,
             bound=1875,
             confidence="MEDIUM",
-            low=1000,
             severity="HIGH",
             count=4,
             evidence={"time": 2000, "part": 1, "count": 4},
@@ -160,7 +159,7 @@ FIRES = {
             first=(100, 2100),
             look=(100, 2100),
             options={"share": (0.1, 1, 1.01)},
-            prices={"reached": (0.4, 0.32, 1218.75)},
+            prices={"reached": (0.25, 0.4, 1375)},
         )
     ],
     "KRN102": [

@@ -94,37 +94,33 @@ FIRES = {
         )
     ],
     "KRN101": [
-        # 156 over 19.5 TFLOPS by the data sheet, of which 0.4 is taken; 16 times in 16 bits.
+        # 156 over 19.5 TFLOPS by the data sheet, of which a quarter is taken; 16 times in 16 bits.
         Fires(
             steps([product("ampere_sgemm_128x64_tn")]),
             confidence="MEDIUM",
-            low=1000,
-            **of(1375, 1875),
+            **of(1000, 1875),
             **PRODUCT,
             **FIRST,
         ),
         Fires(
             steps([product("cutlass_80_simt_sgemm_256x128_8x4_tn_align1"), Run("aten::add", 500, kernel=POINTWISE)]),
             confidence="MEDIUM",
-            low=1000,
-            **of(1375, 1875, 0.8),
+            **of(1000, 1875, 0.8),
             **PRODUCT,
             **FIRST,
         ),
-        # 125 over 15.7 TFLOPS, of which 0.4 is taken.
+        # 125 over 15.7 TFLOPS, of which a quarter would be less than 2.
         Fires(
             steps([product("volta_sgemm_128x64_nn")], device=V100),
             confidence="MEDIUM",
-            low=1000,
-            **of(1372, 1748.8, sentence="volta", advice=("autocast_float16",)),
+            **of(1000, 1748.8, sentence="volta", advice=("autocast_float16",)),
             **PRODUCT,
             **FIRST,
         ),
         Fires(
             steps([product("volta_scudnn_128x64_relu_interior_nn_v1")], device=T4),
             confidence="MEDIUM",
-            low=1000,
-            **of(1375, 1875, sentence="volta", advice=("autocast_float16",)),
+            **of(1000, 1875, sentence="volta", advice=("autocast_float16",)),
             **PRODUCT,
             **FIRST,
         ),

@@ -33,8 +33,9 @@ def test_an_eager_qwen_computes_its_norms_and_rotary_embeddings_operator_by_oper
 def test_the_first_segment_anything_multiplies_in_float32(shared_traces):
     """The first rung of its ladder of speed-ups."""
     found = {one.rule: one for one in said(shared_traces, "pairs/sam_fast_ladder/a73da0*")}
-    # Of 450 ms that the products would be shorter by, the host leaves most.
-    assert 300_000_000 < found["KRN101"].saving < 460_000_000
+    # In bfloat16 and compiled a later rung has 668 ms less of compute, but a step shorter by 236.
+    assert 0.75 * 236_000_000 < found["KRN101"].saving < 300_000_000
+    assert found["KRN101"].least <= 236_000_000 <= found["KRN101"].bound
     assert {"KRN104", "KRN107"} <= set(found)
     assert found["KRN104"].count == 144
 

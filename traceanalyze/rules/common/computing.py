@@ -103,6 +103,17 @@ def fits(facts: Facts, codes: NDArray[np.int32], pattern: str) -> NDArray[np.boo
     return facts.context.trace.strings.matches(codes, known.search)
 
 
+def kernels_of(facts: Facts, op: str, shapes: str) -> NDArray[np.int64]:
+    """Kernels (rows of `Computing`) that an operator launched, with shapes as the table of operators writes them."""
+
+    def alike(text: str) -> int:
+        return int(", ".join("×".join(map(str, shape)) for shape in shapes_of(text)) == shapes)
+
+    work = facts.once(computing)
+    rows = np.flatnonzero((work.op_row >= 0) & fits(facts, work.op_name, f"^{re.escape(op)}$"))
+    return np.asarray(rows[op_text(facts, "shapes", work.op_row[rows], alike, 0) == 1])
+
+
 def op_text(
     facts: Facts, field: str, row: NDArray[np.int64], value: Callable[[str], int], missing: int
 ) -> NDArray[np.int64]:

@@ -1,11 +1,8 @@
 import re
 
-import numpy as np
-from numpy.typing import NDArray
-
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.rules.common.computing import computing, fits, op_text, part_of_compute, shapes_of
+from traceanalyze.rules.common.computing import computing, kernels_of, part_of_compute
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -75,7 +72,7 @@ def find(facts: Facts, options: Options) -> Findings:
         if share >= limit or one.device_time_ns < least * one.calls or found >= options.number("most"):
             continue
         found += 1
-        rows = _kernels(facts, one.op, one.shapes)
+        rows = kernels_of(facts, one.op, one.shapes)
         time = facts.per_step(work.time[rows])
         yield Finding(
             saving=round(time * (1 - share / limit)),
@@ -91,14 +88,3 @@ def find(facts: Facts, options: Options) -> Findings:
             scope=Scope(ops=(f"{one.op} {one.shapes}",)),
             count=one.calls,
         )
-
-
-def _kernels(facts: Facts, op: str, shapes: str) -> NDArray[np.int64]:
-    """Kernels (rows of `Computing`) that an operator with these shapes launched."""
-
-    def alike(text: str) -> int:
-        return int(", ".join("×".join(map(str, shape)) for shape in shapes_of(text)) == shapes)
-
-    work = facts.once(computing)
-    rows = np.flatnonzero((work.op_row >= 0) & fits(facts, work.op_name, f"^{re.escape(op)}$"))
-    return np.asarray(rows[op_text(facts, "shapes", work.op_row[rows], alike, 0) == 1])

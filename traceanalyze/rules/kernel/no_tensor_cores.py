@@ -1,15 +1,18 @@
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.replay import together
 from traceanalyze.rules.common.computing import (
     PRODUCTS,
+    Computing,
     compute_finding,
     computing,
     device_peaks,
     dtypes_of,
     fits,
+    kernels_of,
     op_text,
     part_of_compute,
 )
@@ -62,7 +65,7 @@ _LEAST, _TYPICAL = 2.0, 8.0
     },
     options={
         "share": (0.10, "TensorBoard plugin and PyTorch pattern matcher, rounded: products from a tenth of compute on"),
-        "reached": (0.4, "own: part of the data sheets' speed-up that real products gain"),
+        "reached": (0.25, "own: part of the data sheets' speed-up that is promised; large products gain more"),
     },
     platforms=("cuda",),
 )
@@ -77,8 +80,9 @@ def find(facts: Facts, options: Options) -> Findings:
         Device time of matrix products and convolutions whose first tensor is float32 and whose kernel is known not to
         use matrix units (definitions §13); where the types of tensors are not recorded, of those whose kernels' names
         tell float32 (`sgemm`, `scudnn`, `Cijk_…_SB_…`). A kernel that neither tells is never counted. The saving takes
-        0.4 of the data sheet's speed-up of TF32 (2 at least, which is the worst case); at best all of that of the
-        fastest 16 bit type, and half of the other float32 kernels, which then move half as many bytes.
+        a quarter of the data sheet's speed-up of TF32, 2 at least; at best all of that of the fastest 16 bit type, and
+        half of the other float32 kernels, which then move half as many bytes. A product never becomes shorter than it
+        takes to move its operands, and one that these limit already (definitions §13) gains nothing.
     What to do
         Mixed precision (`torch.autocast` with bfloat16; with float16 on devices that have matrix units for nothing
         else, such as V100 and T4); or TF32: `torch.set_float32_matmul_precision("high")` and
@@ -101,19 +105,35 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     others = (single == 1) & ~product
     faster, fastest = _faster(facts)
-    usual = max(_LEAST, options.number("reached") * faster)
+    room = _room(facts, work)[chosen]
+    usual = np.minimum(room, 1 - 1 / max(_LEAST, options.number("reached") * faster))
     at_best = together(
-        shorter(facts, work.event[chosen], 1 - 1 / fastest), shorter(facts, work.event[others & ~chosen], 0.5)
+        shorter(facts, work.event[chosen], np.minimum(room, 1 - 1 / fastest)),
+        shorter(facts, work.event[others & ~chosen], 0.5),
     )
     tensile = bool(fits(facts, work.name[chosen], _TENSILE).all())
     yield compute_finding(
         facts,
         chosen,
-        saving=round(facts.per_step(work.time[chosen]) * (1 - 1 / usual)),
-        between=(shorter(facts, work.event[chosen], 1 - 1 / _LEAST), at_best),
+        saving=facts.per_step(np.round(work.time[chosen] * usual).astype(np.int64)),
+        change=shorter(facts, work.event[chosen], usual),
+        between=(at_best,),
         sentence="matrix" if tensile else "volta" if units == "float16" else "",
         advice=("autocast",) if tensile else ("autocast_float16",) if units == "float16" else (),
     )
+
+
+def _room(facts: Facts, work: Computing) -> NDArray[np.float64]:
+    """Part of each kernel's time that faster units could save: without what moving the operands takes at least."""
+    room, peaks, table = np.ones(len(work)), device_peaks(facts), facts.analysis.tables["op_rates"]
+    if peaks is None or table.absent is not None:
+        return room
+    for one in table.records():
+        if one.bound not in {"bound_compute", "bound_memory"} or one.dtype != "fp32":
+            continue
+        moving = one.bytes / peaks.bandwidth / max(one.device_time_ns, 1)
+        room[kernels_of(facts, one.op, one.shapes)] = max(0.0, 1 - moving) if one.bound == "bound_compute" else 0.0
+    return room
 
 
 def _is_float(text: str) -> int:

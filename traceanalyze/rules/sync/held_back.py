@@ -24,6 +24,9 @@ from traceanalyze.rules.rule import (
 _WAIT, _GRAPH = regex(r"StreamWait(Event|Value)|LaunchHostFunc|StreamAddCallback|BatchMemOp"), regex(r"GraphLaunch")
 _JUST_NS = 20_000
 """Work of another device that ended no longer than this before is what was waited for."""
+_LONGER, _MOST_USUAL_NS = 3, 100_000
+"""A device that is held back waits so much longer than it takes from one piece of queued work to the next, and that is
+no more than this: an Ascend 910B whose core counters are recorded (level 1) takes 95 µs."""
 _WHY = ("device", "event", "graph", "")
 """Sentences; of several that fit the first."""
 
@@ -77,7 +80,8 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         The device has nothing else to do meanwhile.
     How it is measured
-        Idle time that is held back by other work (definitions §5), in waits of 50 µs or more, from 5 % of the step on.
+        Idle time that is held back by other work (definitions §5), in waits of 50 µs or more and of three times what
+        the device usually takes from one piece of queued work to the next, from 5 % of the step on.
         Work of another device that ended within 20 µs before is what was waited for; else what the call that made a
         stream wait, just before the launch, let it wait for: on this device nothing ran. What would be saved cannot be
         told: what was waited for may be needed.
@@ -88,8 +92,11 @@ def find(facts: Facts, options: Options) -> Findings:
         CUDA semantics, streams; Holistic Trace Analysis.
     """
     pieces, context = facts.pieces, facts.context
-    gaps, least = context.once(idle_gaps), options.number("least_us") * 1000
+    gaps = context.once(idle_gaps)
     waits = gaps.end - np.clip(gaps.launch_end, gaps.start, gaps.end)
+    queued = waits[(gaps.launch_end > 0) & (waits == gaps.end - gaps.start)]
+    usual = float(np.median(queued)) if len(queued) else 0.0
+    least = max(options.number("least_us") * 1000, _LONGER * usual if usual <= _MOST_USUAL_NS else 0)
     held = np.flatnonzero((pieces.cause == Cause.DEVICE_DEPENDENCY) & (waits[pieces.gap] >= least))
     if facts.share(facts.idle_mean(Cause.DEVICE_DEPENDENCY)) < options.number("share") or not len(held):
         return
