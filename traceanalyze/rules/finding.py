@@ -188,7 +188,7 @@ class Unexplained(NamedTuple):
     share: float
     """Of the step, what nothing accounts for."""
     why: str
-    """What is said of it: the part, with `_python` where Python functions were recorded."""
+    """What is said of it: the part, with `_python` where Python functions were recorded; of an excerpt `excerpt`."""
 
 
 class Outcome(NamedTuple):

@@ -11,6 +11,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
+from traceanalyze.rules.common.launching import excerpt
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Severity, Unexplained, merged
 
@@ -38,10 +39,14 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
     """Parts of at least a fifth of the step without a finding of at least medium severity, or one-off, largest first.
 
     Compute is the program's own work and needs no owner. A finding accounts for a part with the time that it is tied
-    to, else with the cost of the class that it draws from.
+    to, else with the cost of the class that it draws from. Of an excerpt all idle time is one part, which nothing
+    explains.
     """
     if not facts.analysis.partitions or not facts.step_time:
         return ()
+    if facts.once(excerpt):
+        idle = facts.share(facts.length(facts.idle()))
+        return (Unexplained("idle", idle, "excerpt"),) if idle >= LARGE else ()
     owners = [one for one in findings if one.once or (one.severity or Severity.INFO) >= Severity.MEDIUM]
     found = []
     for part, spans in _parts(facts):

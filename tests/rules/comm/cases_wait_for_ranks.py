@@ -52,6 +52,26 @@ def unsized(b, at, number):
         b.launch(at + 30 + 15 * part, 3, at + 1020 + 50 * part, dur, name=KERNEL, tid=2, stream=20)
 
 
+def by_the_byte(long):
+    """Four reductions of 50 µs, then one of twice their bytes, in each step."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 1000)
+        for part, dur in enumerate((50, 50, 50, 50, long)):
+            more = {
+                "Collective name": "allreduce",
+                "In msg nelems": (32 if part == 4 else 16) * MB,
+                "Out msg nelems": (32 if part == 4 else 16) * MB,
+                "dtype": "Float",
+                "Group size": 8,
+                "Process Group Name": "0",
+            }
+            b.op("c10d::allreduce_", at + 28 + 15 * part, 10, tid=2)
+            b.launch(at + 30 + 15 * part, 3, at + 1020 + 50 * part, dur, name=KERNEL, tid=2, stream=20, **more)
+
+    return body
+
+
 FIRES = {
     "COM120": [
         # Nothing is moved for 1000 µs of each step of 4000; the rank that it waits for is in no header.
@@ -100,12 +120,28 @@ FIRES = {
             first=(1070, 1520),
             look=(1070, 1520),
         ),
+        # All of one size take 500 µs; of half the bytes others take 50, so that 100 are enough.
+        Fires(
+            steps(by_the_byte(500)),
+            cost=400,
+            severity="MEDIUM",
+            confidence="MEDIUM",
+            sentence="siblings",
+            count=4,
+            evidence={"waiting": 400, "share": 0.1, "count": 4, "times": 5},
+            ops=(KERNEL,),
+            draws="comm_exposed",
+            each=400,
+            first=(1220, 1620),
+            look=(1220, 1620),
+        ),
     ]
 }
 SILENT = {
     "COM120": [
         # Not ten times as long; another size; once in four steps; three siblings in all; no size; no tasks.
         steps(siblings(499)),
+        steps(by_the_byte(499)),
         steps(siblings(1000, sizes=128 * MB)),
         steps(siblings(1000, when=lambda number: number == 1)),
         program(siblings(1000, others=2), steps=1, length=STEP),

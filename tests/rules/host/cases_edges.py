@@ -159,12 +159,12 @@ FIRES = {
             bound=1310,
             severity="HIGH",
             count=496,
-            evidence={"idle": 1310, "late": 0.992, "depth": 11.5},
+            evidence={"idle": 1310, "late": 0.971183, "depth": 11.5},
             draws="idle",
             each=1310,
             first=(0, 10),
             look=(1849, 2010),
-            options={"share": (0.1, 0.545, 0.55), "late": (0.2, 0.992, 1)},
+            options={"share": (0.1, 0.545, 0.55), "late": (0.2, 5089 / 5240, 0.9712)},
         ),
     ],
     "HST104": [
@@ -272,7 +272,7 @@ FIRES = {
             program(bursts),
             count=360,
             evidence={"median": 1, "slow": 18},
-            options={"ratio": (4, 18, 19), "share": (0.1, 0.545, 0.55), "late": (0.2, 0.992, 1)},
+            options={"ratio": (4, 18, 19), "share": (0.1, 0.545, 0.55), "late": (0.2, 5089 / 5240, 0.9712)},
         ),
         Fires(
             program(uneven(15), steps=1),

@@ -56,6 +56,42 @@ def test_a_long_call_in_every_step_is_not_for_the_first_time(steps, rule):
     assert one.severity == (Severity.INFO if one.once else Severity.HIGH)
 
 
+@pytest.mark.parametrize(("length", "first"), [(1999, True), (2001, True), (2001, False)])
+def test_the_long_first_launch_of_a_kernel_loads_its_code(length, first):
+    """A hundred times the usual 20 µs; of a kernel that ran before it is slow launching."""
+
+    def body(b, at, number):
+        for part in range(20):
+            kernel(b, at + 100 * part, 40, host=40)
+        name = "other" if first or number != 1 else "kernel"
+        kernel(b, at + 2000, 40, host=2 * (length if number == 1 else 20), name=name if number else "kernel")
+
+    found = judged(program(body, length=8000), "HST101", "CGR106").findings
+    once = [one.cost for one in found if one.once]
+    assert once == ([pytest.approx(length * US / 4, rel=0.01)] if first and length > 2000 else [])
+    assert [one.rule for one in found if not one.once] == ["HST101"]
+
+
+def test_an_excerpt_has_no_slow_host_and_no_python_between_its_operators():
+    """Seven launches in two steps say nothing about the host; eight do, and so do three steps."""
+    rules = "HST101", "HST107", "HST114", "SYN109"
+
+    def launching(*counts):
+        def body(b, at, number):
+            for part in range(counts[number]):
+                kernel(b, at + 300 * part, 5, host=100)
+
+        return program(body, steps=len(counts), length=20_000)
+
+    assert judged(launching(4, 3), *rules).findings == ()
+    assert [one.rule for one in judged(launching(4, 4), *rules).findings] == ["HST107"]
+    assert [one.rule for one in judged(launching(2, 2, 2), *rules).findings] == ["HST107"]
+    (part,) = judged(launching(4, 3)).unexplained
+    assert (part.part, part.why) == ("idle", "excerpt")
+    # 35 µs of 40 ms.
+    assert part.share == pytest.approx(1 - 35 / 40_000, rel=0.01)
+
+
 def test_a_host_that_is_always_slow_is_told_as_before():
     (one,) = judged(program(crowded), "HST101").findings
     assert one.sentence == ""

@@ -99,11 +99,13 @@ def looping(count, op="aten::mul"):
     return waiting(b)
 
 
-def made(op, between=False):
-    """A tensor of the host that takes 300 µs to copy while nothing else runs."""
+def made(op, between=False, other=""):
+    """A tensor of the host that takes 300 µs to copy while nothing else runs; and another one that stays there."""
     b = steps([mm(1000)])
     for number in range(4):
         at = number * 4000.0 + 1500
+        if other:
+            b.op(other, at - 300, 200)
         b.op(op, at, 50)
         if between:
             b.op("aten::add", at + 55, 5)
@@ -389,7 +391,7 @@ FIRES = {
             look=(1585, 1885),
         ),
         Fires(
-            made("aten::randn"),
+            made("aten::randn", other="aten::zeros_like"),
             saving=360,
             severity="MEDIUM",
             sentence="on_host",
@@ -558,6 +560,8 @@ SILENT = {
     "KRN107": [
         steps([BIG, Run("aten::copy_", 150, kernel="void at::native::direct_copy_kernel_cuda")]),
         steps([BIG, Run("aten::conv_transpose2d", 500, kernel="cudnn_convTranspose_kernel")]),
+        # A fused kernel computes, too.
+        steps([BIG, Run("CompiledFunction", 500, kernel="triton_red_fused__to_copy_addmm_mean_transpose_view_31")]),
     ],
     "KRN108": [tuned(tries=8), tuned(allocations=0), tuned(sizes=4), steps([BIG])],
     "KRN109": [convolutions(bias=False), convolutions(bias=True, norm="aten::relu")],

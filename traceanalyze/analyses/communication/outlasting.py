@@ -6,11 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.model.collectives import TYPES
 
 TIMES = 10
 """So many times the median of its siblings (own: network and algorithm make collectives of one size differ by less)."""
+TIMES_SCALED = 5
+"""The same of what another size needs, scaled up to its bytes (own): large messages are no slower a byte than small
+ones, so that this is more than they need."""
 SIBLINGS = 4
 """Fewer collectives of one kind and size have no usual time."""
+_EVEN = [TYPES.index(kind) for kind in ("all_reduce", "all_gather", "reduce_scatter")]
+"""Those of which every rank sends and receives as many bytes as the others."""
 
 
 def outlasting(
@@ -18,13 +24,22 @@ def outlasting(
 ) -> NDArray[np.int64]:
     """Time of each collective beyond the median of those of its kind, size and process group, 0 where it is usual.
 
-    Of two middle ones the shorter counts, so that one long collective beside one short one in each step is told. Those
-    whose size (bytes) is not recorded, -1, are not judged.
+    Of two middle ones the shorter counts, so that one long collective beside one short one in each step is told. Where
+    all of one size wait, others of their kind and group tell what they need, by the byte. Those whose size (bytes) is
+    not recorded, -1, are not judged.
     """
     rows = group(kind, size, of)
     order = np.lexsort((time, rows.of))
     count = rows.count()
     first = np.cumsum(count) - count
     middle = time[order][first + (count - 1) // 2][rows.of] if len(rows) else time
-    unusual = (size >= 0) & (count[rows.of] >= SIBLINGS) & (time >= TIMES * middle) & (middle > 0)
-    return np.where(unusual, time - middle, 0)
+    judged = (size >= 0) & (count[rows.of] >= SIBLINGS) & (middle > 0)
+    found = np.where(judged & (time >= TIMES * middle), time - middle, 0)
+    even = np.flatnonzero(judged & (size > 0) & (of >= 0) & np.isin(kind, _EVEN))
+    for place in rows.first[np.unique(rows.of[even])]:
+        alike = even[(kind[even] == kind[place]) & (of[even] == of[place])]
+        needed = (middle[place] * np.maximum(size[alike] / size[place], 1)).astype(np.int64)
+        longer = np.where(time[alike] >= TIMES_SCALED * needed, time[alike] - needed, 0)
+        longer[size[alike] == size[place]] = 0
+        found[alike] = np.maximum(found[alike], longer)
+    return found

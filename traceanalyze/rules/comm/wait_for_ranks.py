@@ -39,8 +39,8 @@ from traceanalyze.rules.rule import (
             "for other ranks, longest for rank {rank} of the group, which this recording does not show."
         ),
         "siblings": (
-            "{count} collective(s) take {times} times as long as others of the same kind and size: for {waiting} {per} "
-            "({share} of the time) they wait for other ranks, and nothing hides it."
+            "{count} collective(s) take {times} times as long as others of their kind need for as much data: for "
+            "{waiting} {per} ({share} of the time) they wait for other ranks, and nothing hides it."
         ),
     },
     evidence={"waiting": "waiting for other ranks", "times": "times the usual duration"},
@@ -62,6 +62,7 @@ def find(facts: Facts, options: Options) -> Findings:
         Where the tasks of the collectives are recorded (Ascend): exposed time in which none of them moves data, and the
         rank that most of it was waited for. Elsewhere: what a collective takes beyond the median of those of its kind,
         size and group, four at least, where it takes ten times as much; what others of equal size need is transfer.
+        Where all of one size are late, those of another size tell it by the byte, from five times as much on.
         What would be saved depends on why the other rank is late, so it is not measured.
     What to do
         Record that rank in the same steps: what it does longer than the others is the cause. Larger messages and more

@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
-from traceanalyze.model.vocabulary import DISPATCH, Cause
+from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.rule import Facts, Finding, Options, Scope, intervals_of, measured, merged
 
 PYTHON_NS = 1_000_000
 """Stretches of Python shorter than this lie between operators, and belong to launching; longer ones are work."""
+FEW_LAUNCHED, FEW_STEPS = 8, 3
+"""Fewer launches recorded, in fewer steps, are an excerpt or a toy (own: the smallest program that is worth a profile
+launches some ten)."""
 _EXPLAINED = Cause.DATA_LOADING, Cause.SYNC, Cause.PEER_WAIT, Cause.UNTRACED
 LATE_HOST = {"share": (0.10, "as HST101"), "late": (0.20, "as HST101")}
 """Options of rules that ask whether the host is late."""
@@ -30,7 +32,8 @@ class Launching(NamedTuple):
     """Idle time in dispatch and host operators over the step (`launch_bound_share`, definitions §6), without what is
     done once."""
     late: float
-    """Gaps that ended with work launched during them, over all gaps; NaN where the clocks disagree."""
+    """Idle time in gaps that ended with work launched during them, over all; NaN where the clocks disagree. By time:
+    most gaps are the moment between two queued kernels."""
     depth: float | None
     """Median queue depth; None where the clocks disagree."""
     spans: NDArray[np.int64]
@@ -42,6 +45,17 @@ class Launching(NamedTuple):
         """Whether the host cannot keep the queue filled."""
         empty = self.depth is not None and self.depth <= 1
         return self.share >= share and (self.late >= late or empty)
+
+
+def excerpt(facts: Facts) -> bool:
+    """Whether too few launches were recorded to tell what the host did; use with `Facts.once`.
+
+    What was cut out of a recording, or never was in it, looks like a host that does nothing.
+    """
+    device, calls = facts.context.device, facts.context.calls
+    launched = int((facts.inside(device.start) & (facts.context.link >= 0)).sum()) if len(device) else 0
+    asked = np.isin(calls.klass, (ApiClass.LAUNCH, ApiClass.COPY)) & facts.inside(calls.start)
+    return max(launched, int(asked.sum())) < FEW_LAUNCHED and facts.window.count < FEW_STEPS
 
 
 def late_host(facts: Facts, options: Options) -> bool:
@@ -76,15 +90,15 @@ def launching(facts: Facts) -> Launching:
     """The host's part in the idle time of a rank."""
     context, pieces = facts.context, facts.pieces
     gaps = context.once(idle_gaps)
-    counted = distinct(pieces.gap)
     late = context.once(ended_late)
     short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
     dispatch = np.isin(pieces.cause, DISPATCH)
     length = pieces.end - pieces.start
     once = 2 * intervals.coverage(facts.once(one_off).every, pieces.start, pieces.end) > length
+    once |= facts.once(excerpt)
     chosen = (dispatch | short) & (gaps.launch_end > gaps.start)[pieces.gap] & ~once
     share = facts.share(facts.mean(int(length[dispatch & ~once].sum())))
-    share_late = float("nan") if late is None else float(late[counted].mean()) if len(counted) else 0.0
+    share_late = float("nan") if late is None else int(length[late[pieces.gap]].sum()) / max(int(length.sum()), 1)
     spans = intervals_of(pieces.start[chosen], pieces.end[chosen])
     return Launching(share, share_late, context.once(median_depth), spans, pieces.gap[chosen])
 

@@ -22,6 +22,8 @@ from traceanalyze.rules.rule import Facts, intervals_of, merged
 LONG_NS, LONG_TIMES, MOST, PATTERN = 10_000_000, 100, 20, 3
 """A gap of so much, and of so many times the median gap, is no slow launching: libraries are loaded or kernels compiled
 when they are first used, unless there are more than so many, or they come back in half of so many steps or more."""
+CALL_NS = 1_000_000
+"""A launch of so much, `LONG_TIMES` the median one, of a kernel that was not launched before, loads its code."""
 _COMPILING = regex(
     r"\(dynamo_timed\)|_dynamo/convert_frame\.py\(\d+\): (_compile|compile_inner)"
     r"|CachingAutotuner\.benchmark_all_configs"
@@ -89,6 +91,26 @@ def one_off(facts: Facts) -> OneOff:
 
 
 def _first_use(facts: Facts) -> Intervals:
+    """Dispatch and host operators in gaps that are too long to be slow launching, and launches that load code."""
+    return intervals.union(_long_gaps(facts), _loading(facts))
+
+
+def _loading(facts: Facts) -> Intervals:
+    """Idle time during launches that take far longer than others, each the first one of its kernel."""
+    context, device = facts.context, facts.context.device
+    calls, rows = context.calls, np.flatnonzero((device.kind == EventKind.KERNEL) & (context.link >= 0))
+    if not len(rows):
+        return intervals.EMPTY
+    call = context.link[rows]
+    length = (calls.end - calls.start)[call]
+    order = np.lexsort((calls.start[call], device.name[rows]))
+    first = order[np.concatenate(([True], np.diff(device.name[rows][order]) != 0))]
+    first = first[length[first] >= max(CALL_NS, LONG_TIMES * float(np.median(length)))]
+    long = intervals.merge(calls.start[call[first]], calls.end[call[first]])
+    return intervals.EMPTY if comes_back(facts, intervals_of(*long)) else merged(facts.overlap(long))
+
+
+def _long_gaps(facts: Facts) -> Intervals:
     """Dispatch and host operators in gaps that are too long to be slow launching."""
     gaps, pieces = facts.context.once(idle_gaps), facts.pieces
     dispatch = np.isin(pieces.cause, DISPATCH)

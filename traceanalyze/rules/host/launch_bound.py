@@ -8,10 +8,10 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     "launch-bound",
     title="the host launches too slowly",
     sentence=(
-        "The device waits {idle} {per} for the host to prepare and launch work; {late} of its gaps end with work "
-        "that was launched too late."
+        "The device waits {idle} {per} for the host to prepare and launch work; {late} of its idle time ends with "
+        "work that was launched too late."
     ),
-    evidence={"late": "gaps ended by late launches", "depth": "median queue depth"},
+    evidence={"late": "idle time ended by late launches", "depth": "median queue depth"},
     confidence=Confidence.HIGH,
     needs="DLO",
     advice=("fewer_kernels", "graphs", "larger_batch", "host_light_run"),
@@ -22,7 +22,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     },
     options={
         "share": (0.10, "own: dispatch and host operators from 10 % of the step on"),
-        "late": (0.20, "HTA: a fifth of the gaps end with work that was launched too late"),
+        "late": (0.20, "HTA: a fifth ends with work that was launched too late"),
     },
     order=1,
 )
@@ -36,7 +36,7 @@ def find(facts: Facts, options: Options) -> Findings:
         than that, the device waits for the host, and a faster device would not help.
     How it is measured
         Idle time of the device in dispatch and host operators (definitions §5) from 10 % of the step on, while a fifth
-        of the gaps end with work launched during them, or the median queue depth is 1 or less. The saving is that idle
+        of the idle time ends with work launched meanwhile, or the median queue depth is 1 or less. The saving is that idle
         time with the Python between operators (stretches below 1 ms), less what other findings explain, and
         without work that is done once (CGR106).
     What to do

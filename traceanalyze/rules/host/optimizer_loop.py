@@ -44,8 +44,11 @@ _FUSED, _FOREACH, _MOMENTUM = (regex(each) for each in (r"_fused_", r"_foreach_"
     "optimizer-loop",
     title="optimizer that is not fused",
     sentence={
-        "": "The optimizer runs {kernels} kernels one by one, {time} {per}.",
-        "foreach": "The optimizer runs in {kernels} kernels over lists of tensors, {time} {per}.",
+        "": "The optimizer runs {kernels} kernels one by one: {time} {per} of the device, {host} of the host.",
+        "foreach": (
+            "The optimizer runs in {kernels} kernels over lists of tensors: {time} {per} of the device, {host} of the "
+            "host."
+        ),
         "host": "The optimizer runs {operators} operators one by one, {time} {per}.",
         "host_foreach": "The optimizer runs {operators} operators for lists of tensors, {time} {per}.",
     },
@@ -142,7 +145,11 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
         draws="",
         intervals=intervals_of(*intervals.union(work, free)),
         sentence="foreach" if listed else "",
-        evidence=measured(kernels=round(each), time=facts.mean(idle + time)),
+        evidence=measured(
+            kernels=round(each),
+            time=facts.mean(idle + time),
+            host=facts.mean(intervals.total(intervals.intersect(inside, facts.windows))),
+        ),
         count=len(rows),
     )
 

@@ -6,6 +6,7 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.vocabulary import Cause
+from traceanalyze.rules.common.launching import excerpt
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
 from traceanalyze.rules.facts import RANGES
@@ -49,7 +50,9 @@ from traceanalyze.rules.rule import (
     needs="DLO",
     host="O",
     advice_texts={
-        "move_python": "Move this work to the data loader's workers or to another thread, or do it every N steps only.",
+        "move_python": (
+            "Do this work less often, or in another thread meanwhile; what prepares data in the data loader's workers."
+        ),
         "record_stacks": "Record with_stack=True once to see which lines they are.",
     },
     options={
@@ -79,6 +82,8 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     if facts.host_computes:
         yield from _on_host(facts, options)
+        return
+    if facts.once(excerpt):
         return
     once = facts.once(one_off).every
     spans = facts.idle(Cause.UNTRACED)

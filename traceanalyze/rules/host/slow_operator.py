@@ -7,6 +7,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.host_ops import NO_WORK
+from traceanalyze.rules.common.launching import excerpt
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.common.replay import shrunk
 from traceanalyze.rules.rule import (
@@ -71,7 +72,7 @@ def find(facts: Facts, options: Options) -> Findings:
         None.
     """
     nest, context = facts.context.op_nest, facts.context
-    if not len(nest):
+    if not len(nest) or facts.once(excerpt):
         return
     own = _alone(facts)
     counted = facts.inside(nest.start)

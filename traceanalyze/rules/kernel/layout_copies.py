@@ -6,7 +6,11 @@ from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 _KERNELS = r"nchwTo|nhwcTo|nchwAddPadding|TransData|(?i:transpose|permute)(?!d?_?gemm)"
-_NOT = r"(?i)conv_?transpose|conv.*Transpose|gemm|matmul"
+_NOT = (
+    r"(?i)conv_?transpose|conv.*Transpose|gemm|matmul"
+    r"|^triton_(?!poi_fused_(?:_?(?:clone|permute|transpose|view|unsafe_view|contiguous|copy|expand|t)_)+\d+$)"
+)
+"""Names of fused kernels hold all operators in them."""
 _COPY = r"direct_copy_kernel|copy_kernel_cuda|elementwise_kernel.*copy"
 _OPS = r"^aten::(contiguous|clone)$"
 _FORMATS = r"nchwTo|nhwcTo|nchwAddPadding|TransData"

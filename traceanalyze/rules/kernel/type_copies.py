@@ -75,15 +75,19 @@ def _moved(facts: Facts) -> Iterator[Finding]:
     fill = fill[nest.stop[fill] < len(nest)]
     move = nest.stop[fill]
     follows = (nest.parent[move] == nest.parent[fill]) & (track[move] == track[fill])
-    move = distinct(move[fits(facts, names[move], _MOVES) & follows])
+    follows &= fits(facts, names[move], _MOVES)
+    # Each has its own: what is filled last before it.
+    fill, move = fill[follows], move[follows]
     copy = np.flatnonzero((context.device.kind == EventKind.MEMCPY) & (context.event_op >= 0))
     if not len(move) or not len(copy):
         return
     copy = copy[directions(context, copy) == DIRECTIONS.index("h2d")]
     at = np.searchsorted(move, context.event_op[copy], "right") - 1
-    copy = copy[(at >= 0) & (context.event_op[copy] < nest.stop[move[np.maximum(at, 0)]])]
+    inside = (at >= 0) & (context.event_op[copy] < nest.stop[move[np.maximum(at, 0)]])
+    copy, used = copy[inside], distinct(at[inside])
     if len(copy) < facts.window.count:
         return
+    fill, move = fill[used], move[used]
     spans = intervals_of(*facts.alone(copy))
     time = facts.length(spans)
     places = np.concatenate((fill, move))

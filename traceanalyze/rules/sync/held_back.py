@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause
+from traceanalyze.rules.common.launching import excerpt
 from traceanalyze.rules.ranking import MEDIUM
 from traceanalyze.rules.rule import (
     Confidence,
@@ -99,6 +100,8 @@ def find(facts: Facts, options: Options) -> Findings:
     least = max(options.number("least_us") * 1000, _LONGER * usual if usual <= _MOST_USUAL_NS else 0)
     held = np.flatnonzero((pieces.cause == Cause.DEVICE_DEPENDENCY) & (waits[pieces.gap] >= least))
     if facts.share(facts.idle_mean(Cause.DEVICE_DEPENDENCY)) < options.number("share") or not len(held):
+        return
+    if facts.once(excerpt):
         return
     gap, of = np.unique(pieces.gap[held], return_inverse=True)
     why, source = _reasons(facts, gap)
