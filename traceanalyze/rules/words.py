@@ -11,7 +11,9 @@ ADVICE = {
     "local_data": "Keep the data on a local NVMe disk, in few large files.",
     "bucket_lengths": "Bucket samples by length, keep the tokens of a batch constant, or pad to few sizes.",
     "fewer_kernels": "Launch fewer, larger kernels: torch.compile or fused operators; in training a fused optimizer.",
-    "fewer_kernels.ascend": "Launch fewer, larger kernels: fused operators (torch_npu.npu_*); in training a fused optimizer.",
+    "fewer_kernels.ascend": (
+        "Launch fewer, larger kernels: fused operators (torch_npu.npu_*); in training a fused optimizer."
+    ),
     "graphs.cuda": 'Replay CUDA graphs: torch.compile(mode="reduce-overhead") or make_graphed_callables.',
     "graphs.ascend": (
         "Raise the task queue to TASK_QUEUE_ENABLE=2, bind cores (CPU_AFFINITY_CONF=1), or use graph mode."

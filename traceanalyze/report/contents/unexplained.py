@@ -59,8 +59,8 @@ _SAY = sentences(
         "{share} of the time is not explained: the device is idle, and why is not measured in this recording."
     ),
     not_explained_excerpt=(
-        "The recording is an excerpt: it shows so few launches that nothing tells why the device is idle for {share} of "
-        "the time."
+        "The recording is an excerpt: it shows so few launches that nothing tells why the device is idle for {share} "
+        "of the time."
     ),
     lost_events="Numbers may be too small: {count} event(s) of the file could not be read.",
     lost_data="Data of the recording was lost, so numbers may be too small: {text}.",

@@ -36,8 +36,8 @@ def find(facts: Facts, options: Options) -> Findings:
         than that, the device waits for the host, and a faster device would not help.
     How it is measured
         Idle time of the device in dispatch and host operators (definitions §5) from 10 % of the step on, while a fifth
-        of the idle time ends with work launched meanwhile, or the median queue depth is 1 or less. The saving is that idle
-        time with the Python between operators (stretches below 1 ms), less what other findings explain, and
+        of the idle time ends with work launched meanwhile, or the median queue depth is 1 or less. The saving is that
+        idle time with the Python between operators (stretches below 1 ms), less what other findings explain, and
         without work that is done once (CGR106).
     What to do
         Fewer and larger kernels: fusion, `torch.compile`, a fused optimizer; CUDA graphs; a larger batch; less Python
