@@ -91,6 +91,9 @@ def test_waiting_is_worth_a_sentence_from_a_hundredth_of_the_step(by, sentences)
     [
         ({"untraced": 400, "gc": 150}, {"untraced": 100, "gc": 0}, ("gc", 150)),
         ({"untraced": 400, "gc": 149}, {"untraced": 100, "gc": 0}, ("untraced", 300)),
+        ({"untraced": 400, "pause": 300}, {"untraced": 100, "pause": 0}, ("pause", 300)),
+        ({"untraced": 400, "pause": 299}, {"untraced": 100, "pause": 0}, ("untraced", 300)),
+        ({"compute": 400, "pause": 300}, {"compute": 100, "pause": 0}, ("compute", 300)),
         ({"compute": 400, "gc": 300}, {"compute": 100, "gc": 0}, ("compute", 300)),
         ({"compute": 101}, {"compute": 100}, ("compute", 1)),
         ({"compute": 100}, {"compute": 100}, (None, 0)),

@@ -63,6 +63,7 @@ def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_trac
     causes = traceanalyze.postmortem(folder).tables["run_causes"].to_pandas()
     (row,) = causes[causes["rule_id"] == "RNK101"].to_dict("records")
     assert row["on_ranks"] == "2"
+    assert {each.label: each.value for each in one.evidence}["phase"] == "late_pause"
     assert number == 3 or causes["rule_id"].iloc[0] == "RNK101"
     # No single rank is the cause of unequal work beside it, and no garbage collector of anything.
     assert not {"RNK102", "RNK106", "HST104"} & set(causes["rule_id"])

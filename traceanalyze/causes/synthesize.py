@@ -105,6 +105,7 @@ _LATE: dict[str, tuple[str, ...]] = {
     ),
     "late_sync": ("SYN",),
     "late_gc": ("HST104",),
+    "late_pause": ("HST113",),
     "late_untraced": ("HST104", "HST107", "HST113", "DAT"),
     "late_device_gap": ("HST103",),
     "late_memory_ops": ("SYN105", "HST109", "DAT103"),

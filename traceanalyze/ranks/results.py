@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.table import NotMeasured
 
-PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc")
-"""What can make a rank late. All but the last are exclusive parts of its step; `gc` is the idle time in recorded
-pauses of the garbage collector and lies inside the others."""
+PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc", "pause")
+"""What can make a rank late. All but the last two are exclusive parts of its step; `gc` is the idle time in recorded
+pauses of the garbage collector, `pause` the time in which its host stands still at the same place of every step."""
 
 
 @dataclass(frozen=True, eq=False)

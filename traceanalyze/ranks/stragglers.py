@@ -215,7 +215,8 @@ def late_because(
 ) -> tuple[str | None, int]:
     """The part of the step by which one rank exceeds the mean of the others most, and by how much, ns a step.
 
-    Where pauses of the garbage collector make up at least half of an excess of host time, they are named.
+    Where pauses of the garbage collector make up at least half of an excess of host time, they are named; and where the
+    program stands still in every step for longer than that excess, this is: the device may have other work meanwhile.
     """
     count = max(rows.shape[1], 1)
     excess = {}
@@ -223,12 +224,14 @@ def late_because(
         if all(phase in ranks[rank].parts for rank in (late, *others)):
             own, *theirs = (int(ranks[rank].parts[phase][rows[rank]].sum()) for rank in (late, *others))
             excess[phase] = (own - sum(theirs) // len(theirs)) // count
-    pauses = excess.pop("gc", 0)
+    pauses, still = excess.pop("gc", 0), excess.pop("pause", 0)
     most = max(excess, key=lambda phase: excess[phase], default=None)
     if most is None or excess[most] <= 0:
         return None, 0
     if most in _HOST and 2 * pauses >= excess[most]:
         return "gc", pauses
+    if most in _HOST and still >= excess[most]:
+        return "pause", still
     return most, excess[most]
 
 

@@ -15,6 +15,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
 from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import exclusive_time
@@ -139,13 +140,19 @@ def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int
             for key, causes in _IDLE.items()
             if not any(cause in idle.missing for cause in causes)
         }
-    pauses = context.once(gc_pauses)
-    if pauses.absent is None:
+    collector = context.once(gc_pauses)
+    if collector.absent is None:
         parts["gc"] = np.zeros(len(analysis.steps), np.int64)
         row = {label: at for at, label in enumerate(step_labels(analysis.steps.name))}
-        for pause in pauses.records():
+        for pause in collector.records():
             if pause.step is not None and pause.evidence == "gc_recorded":
                 parts["gc"][row[pause.step]] += pause.idle_ns
+    still = context.once(pauses)
+    parts["pause"] = intervals.coverage(
+        intervals.merge(still.start[still.constant], still.end[still.constant]),
+        analysis.steps.start,
+        analysis.steps.end,
+    )
     return parts
 
 
