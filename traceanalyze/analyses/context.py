@@ -260,8 +260,8 @@ class Context:
         """
         linked = self.link >= 0
         call = np.concatenate((self.link[linked], self.issued_by[linked & (self.issued_by != self.link)]))
-        track, count = np.unique(self.calls.track[call], return_counts=True)
-        ordered = [int(t) for t in track[np.lexsort((track, -count))]]
+        count = np.bincount(self.calls.track[call])
+        ordered = [t for t in np.argsort(-count, kind="stable").tolist() if count[t]]
         marked = self.markers is not None and self.markers.track >= 0
         lead = self.markers.track if self.markers is not None and marked else next(iter(ordered), -1)
         return [t for t in ordered if self.trace.tracks[t, 0] == self.trace.tracks[lead, 0]]

@@ -37,6 +37,12 @@ class Strings:
         for first, last in zip(self.offsets[codes].tolist(), self.offsets[codes + 1].tolist(), strict=True):
             yield str(blob[first:last], "utf-8", "replace")
 
+    def each(self, codes: NDArray[np.signedinteger[Any]]) -> list[str]:
+        """The strings of many codes, each distinct one made once."""
+        distinct, of = distinct_codes(codes, len(self))
+        names = list(self.texts(distinct))
+        return [names[at] for at in of.tolist()]
+
     def lookup(self, codes: NDArray[np.int32], value: Callable[[str], int]) -> NDArray[np.int32]:
         """`value(text)` for each of `codes`, computed once a distinct code. Shape and order of `codes` are kept."""
         # Codes as indices: NumPy would convert them at every use, which takes twice the time.
@@ -79,14 +85,26 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
-def occurs(values: NDArray[Any], among: NDArray[Any]) -> NDArray[np.bool_]:
+_FEW = 8
+"""Values to be found that are compared one by one."""
+
+
+def occurs(values: NDArray[Any], among: NDArray[Any] | Sequence[int]) -> NDArray[np.bool_]:
     """Whether each value is one of many others; `np.isin` would find the distinct ones of both first."""
     if len(among) == 0:
         return np.zeros(len(values), np.bool_)
-    ordered = np.sort(among)
-    at = np.searchsorted(ordered, values)
-    at[at == len(ordered)] = 0
-    found: NDArray[np.bool_] = ordered[at] == values
+    if values.dtype == np.uint8:
+        table = np.zeros(256, np.bool_)
+        table[np.asarray(among)] = True
+        return table.take(values)
+    found: NDArray[np.bool_]
+    if len(among) <= _FEW:
+        found = np.logical_or.reduce([values == one for one in among])
+    else:
+        ordered = np.sort(among)
+        at = np.searchsorted(ordered, values)
+        at[at == len(ordered)] = 0
+        found = ordered[at] == values
     return found
 
 
@@ -98,6 +116,14 @@ def find(wanted: NDArray[Any], among: NDArray[Any]) -> NDArray[np.int64]:
     ordered = among[order]
     at = np.minimum(np.searchsorted(ordered, wanted), len(order) - 1)
     return np.where(ordered[at] == wanted, order[at], -1)
+
+
+def quantile(values: NDArray[np.int64], part: float) -> float:
+    """The value below which this part of many lies, linear between two; `np.percentile` would import `numpy.ma`."""
+    at, last = part * (len(values) - 1), len(values) - 1
+    low = int(at)
+    first, second = np.partition(values, (low, min(low + 1, last)))[[low, min(low + 1, last)]].tolist()
+    return float(first + (second - first) * (at - low))
 
 
 _TABLE = 16

@@ -30,6 +30,8 @@ class Overlaps(NamedTuple):
     second: Int64
 
 
+_MANY = 16
+"""So many times as many of one kind as of another are looked at all at once."""
 EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -77,7 +79,8 @@ def overlaps(a: Intervals, b: Intervals) -> Overlaps:
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
     """Time inside both sets."""
-    pieces = overlaps(a, b)
+    # Of a few windows and many events only the windows are searched for.
+    pieces = overlaps(a, b) if len(a.start) <= len(b.start) else overlaps(b, a)
     return Intervals(pieces.start, pieces.end)
 
 
@@ -103,6 +106,12 @@ def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
     """Whether each instant lies inside the set."""
     if len(a.start) == 0:
         return np.zeros(len(t), np.bool_)
+    if len(t) > _MANY * len(a.start) and (t[1:] >= t[:-1]).all():
+        # Of a few members and many instants in order only the members are searched for.
+        change = np.zeros(len(t) + 1, np.int8)
+        for edges, step in ((a.start, 1), (a.end, -1)):
+            np.add.at(change, np.searchsorted(t, edges, "left"), step)
+        return np.cumsum(change[:-1], dtype=np.int8).astype(np.bool_)
     at = np.searchsorted(a.start, t, "right") - 1
     inside: NDArray[np.bool_] = (at >= 0) & (t < a.end[at])
     return inside

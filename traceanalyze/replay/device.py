@@ -11,7 +11,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.steps.critical_device import Lanes, lanes, last_launched, stream_waits, sync_records
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.longest import NEVER
 
@@ -135,7 +135,7 @@ def _of_graphs(context: Context, launched: NDArray[np.bool_]) -> tuple[NDArray[n
     later = np.flatnonzero((link >= 0) & (context.launch_start <= device.start) & ~launched)
     if len(later) == 0:
         return later, later
-    graphs = np.isin(link, distinct(link[later]))
+    graphs = occurs(link, link[later])
     members = np.flatnonzero(graphs)
     by_end = members[np.lexsort((device.end[members], link[members]))]
     # Ends and starts of each graph in one order: before a start stand the ends that it may wait for.

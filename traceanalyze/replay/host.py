@@ -14,7 +14,7 @@ from traceanalyze.analyses.idle.launches import FULL_QUEUE_DEPTH, LONG_LAUNCH_NS
 from traceanalyze.analyses.steps.critical_device import lanes, sync_records
 from traceanalyze.analyses.steps.critical_host import launched_before
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, occurs, quantile
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Mode, SyncKind
@@ -266,7 +266,7 @@ def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArr
     tracks = _taking_turns(context, points)
     line = np.zeros(len(points.time), np.int64)
     for row, group in enumerate(tracks):
-        line[np.isin(points.track, group)] = row
+        line[occurs(points.track, group)] = row
     order = np.lexsort((rank, line))
     same = line[order][1:] == line[order][:-1]
     source, target = order[:-1][same], order[1:][same]
@@ -277,9 +277,9 @@ def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArr
         quiet = _quiet(context, points, tracks, source, target, line)
         parts.extend(_joined(points, rank, line, source, target, firsts, quiet))
         forked = distinct(np.concatenate([part.target for part in parts[1:]]))
-        hung = np.isin(target, forked)
+        hung = occurs(target, forked)
         weight[hung] -= quiet.length[hung]
-        firsts = firsts[~np.isin(firsts, forked)]
+        firsts = firsts[~occurs(firsts, forked)]
     parts.append(_queued(context, points))
     weight[:] = np.minimum(weight, own[target])
     return Lines(tracks, line, Chains(*(np.concatenate(column) for column in zip(*parts, strict=True))), firsts)
@@ -291,8 +291,8 @@ def _active(context: Context, track: int) -> Intervals:
 
 def _taking_turns(context: Context, points: Moments) -> tuple[tuple[int, ...], ...]:
     """Threads by line; that of the steps first, with those that are active while it is not."""
-    tracks, count = np.unique(points.track, return_counts=True)
-    ordered = [int(each) for each in tracks[np.argsort(-count, kind="stable")]]
+    count = np.bincount(points.track)
+    ordered = [each for each in np.argsort(-count, kind="stable").tolist() if count[each]]
     ordered.sort(key=lambda track: track != context.step_track)
     found: list[tuple[list[int], Intervals]] = []
     for track in ordered:
@@ -414,5 +414,5 @@ def _queued(context: Context, points: Moments) -> Chains:
     valid = points.time[source] < points.time[target]
     source, target = source[valid], target[valid]
     lag = points.time[target] - points.time[source]
-    usual = int(np.percentile(lag, 10)) if len(lag) else 0
+    usual = int(quantile(lag, 0.1)) if len(lag) else 0
     return Chains(source, target, np.minimum(lag, usual), np.zeros(len(source), np.int64))

@@ -80,5 +80,6 @@ def _owned(context: Context) -> Owned:
         owner = owners(context.markers, context.device, *context.ownership)
     event = np.argsort(owner, kind="stable")
     event = event[owner[event] >= 0]
-    window, first = np.unique(owner[event], return_index=True)
-    return Owned(window, first, event)
+    window = owner[event]
+    first = np.flatnonzero(np.diff(window, prepend=-1))
+    return Owned(window[first], first, event)

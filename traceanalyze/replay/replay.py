@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.graph import Graph
 from traceanalyze.replay.longest import NEVER, longest
@@ -203,9 +203,9 @@ def _from(removed: Intervals, began: int) -> Intervals:
 
 def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]:
     """Calls of a line that wait and begin in the time taken out."""
-    calls = distinct(known.graph.waiting.call)
+    calls = known.graph.waiting.call
     calls = calls[intervals.contains(removed, known.call_start[calls])]
-    return calls[np.isin(known.call_track[calls], known.graph.tracks[row])]
+    return calls[occurs(known.call_track[calls], known.graph.tracks[row])]
 
 
 def _length_before(removed: Intervals, times: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -257,19 +257,29 @@ def _idle_gone(context: Context, graph: Graph, time: NDArray[np.int64], lasted: 
     """What would be gone of each idle gap of the headline device."""
     if not context.devices:
         return EMPTY
-    device, gaps = context.device, context.once(idle_gaps)
-    own = context.once(_headline)
-    at = np.searchsorted(device.start[own], gaps.end, "left")
-    known = (at < len(own)) & (gaps.event >= 0)
+    own, at, end, length = context.once(_headline)
     start = time[graph.event[own]]
     ends = np.concatenate((context.all_steps.start[:1], start + lasted[own]))
-    left = start[at[known]] - np.maximum.accumulate(ends)[at[known]]
-    length = (gaps.end - gaps.start)[known]
+    left = start[at] - np.maximum.accumulate(ends)[at]
     gone = np.clip(length - left, 0, length)
-    end = gaps.end[known][gone > 0]
+    end = end[gone > 0]
     return Intervals(end - gone[gone > 0], end)
 
 
-def _headline(context: Context) -> NDArray[np.int64]:
-    device = context.device
-    return np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
+class _Headline(NamedTuple):
+    """The headline device, and its idle gaps that one of its events ends."""
+
+    event: NDArray[np.int64]
+    """Its events."""
+    at: NDArray[np.int64]
+    """Of each gap, the first of these events that begins when it ends."""
+    end: NDArray[np.int64]
+    length: NDArray[np.int64]
+
+
+def _headline(context: Context) -> _Headline:
+    device, gaps = context.device, context.once(idle_gaps)
+    own = np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
+    at = np.searchsorted(device.start[own], gaps.end, "left")
+    known = (at < len(own)) & (gaps.event >= 0)
+    return _Headline(own, at[known], gaps.end[known], (gaps.end - gaps.start)[known])

@@ -16,7 +16,7 @@ from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.replay import shrunk
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Finding, intervals_of, merged
+from traceanalyze.rules.finding import Finding, intervals_of
 from traceanalyze.rules.pricing import Price, gaps_of
 
 
@@ -25,7 +25,7 @@ class Claims:
 
     def __init__(self, facts: Facts) -> None:
         self._facts, self._gaps = facts, gaps_of(facts)
-        self._idle = merged(facts.idle()) if facts.context.devices else EMPTY
+        self._idle = facts.idle_time if facts.context.devices else EMPTY
         self._left = intervals.coverage(self._idle, self._gaps.start, self._gaps.end)
         self._time, self._change = EMPTY, Change()
 

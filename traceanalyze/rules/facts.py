@@ -20,7 +20,7 @@ from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct_codes
+from traceanalyze.model.columns import distinct_codes, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
 from traceanalyze.rules.finding import intervals_of, merged
@@ -52,6 +52,7 @@ class Facts:
         self.allocator = allocator
         """What a snapshot of the same rank tells about the headline device, where there is one."""
         self._made: dict[Callable[[Facts], object], object] = {}
+        self._idle: dict[tuple[Cause, ...], NDArray[np.int64]] = {}
         self._names: dict[tuple[EventKind, ...], tuple[NDArray[np.int64], NDArray[np.int32], dict[int, str]]] = {}
 
     @property
@@ -156,8 +157,15 @@ class Facts:
 
     def idle(self, *causes: Cause) -> NDArray[np.int64]:
         """(n, 2) idle time of these causes in the windows, in time order; of all causes where none is named."""
-        chosen = np.isin(self.pieces.cause, causes) if causes else np.ones(len(self.pieces.start), np.bool_)
-        return intervals_of(self.pieces.start[chosen], self.pieces.end[chosen])
+        if causes not in self._idle:
+            chosen = occurs(self.pieces.cause, causes) if causes else slice(None)
+            self._idle[causes] = intervals_of(self.pieces.start[chosen], self.pieces.end[chosen])
+        return self._idle[causes]
+
+    @cached_property
+    def idle_time(self) -> Intervals:
+        """Idle time in the windows as a set."""
+        return merged(self.idle())
 
     def idle_mean(self, *causes: Cause) -> int:
         """Idle time of these causes, ns a step; 0 where it is unknown, so ask `missing` first."""
@@ -171,7 +179,7 @@ class Facts:
         states = self.context.once(host_states, self.context.step_track, True)
         if causes == (Cause.UNTRACED,):
             return intervals_of(*intervals.subtract(self.windows, intervals.merge(*states.spans)))
-        chosen = np.isin(states.cause, causes)
+        chosen = occurs(states.cause, causes)
         return intervals_of(*self.clip(intervals_of(states.start[chosen], states.end[chosen])))
 
     def length(self, spans: NDArray[np.int64]) -> int:
@@ -184,7 +192,7 @@ class Facts:
 
     def overlap(self, times: Intervals) -> NDArray[np.int64]:
         """(n, 2) idle time in the windows inside a set."""
-        return intervals_of(*intervals.intersect(self.clip(self.idle()), times))
+        return intervals_of(*intervals.intersect(self.idle_time, times))
 
     def by_step(self, spans: NDArray[np.int64]) -> NDArray[np.int64]:
         """Length of (n, 2) intervals in each of the windows."""
@@ -206,7 +214,7 @@ class Facts:
         """Event rows of these kinds whose name fits (`search` of a pattern) and that begin in the windows, by time."""
         trace = self.context.trace
         rows, codes, texts = self.named((kinds,) if isinstance(kinds, int) else tuple(kinds))
-        fits = test if callable(test) else lambda text: test.search(text) is not None
+        fits = test if callable(test) else test.search
         found = [code for code, text in texts.items() if fits(text)]
         if not found:
             return rows[:0]
@@ -220,7 +228,7 @@ class Facts:
         """Event rows of these kinds in file order, the code of each one's name, and the names by code."""
         if kinds not in self._names:
             trace = self.context.trace
-            rows = np.flatnonzero(np.isin(self.context.kind, kinds))
+            rows = np.flatnonzero(occurs(self.context.kind, kinds))
             codes = trace.events.name[rows]
             distinct, _ = distinct_codes(codes, len(trace.strings))
             self._names[kinds] = rows, codes, {code: trace.strings.text(code) for code in distinct.tolist()}
@@ -241,7 +249,7 @@ class Facts:
 
     def headline(self, klass: DeviceClass) -> NDArray[np.bool_]:
         """Which events of `Context.device` are of a class, and of the headline device."""
-        device, chosen = self.context.device, np.isin(self.context.device.device, self.context.devices[:1])
+        device, chosen = self.context.device, occurs(self.context.device.device, self.context.devices[:1])
         return np.asarray(chosen & (device.klass == klass))
 
     def alone(self, rows: NDArray[np.int64]) -> Intervals:

@@ -91,7 +91,7 @@ def _derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:
         part = min(1.0, saving / max(int(inside.sum()), 1))
         return Change(events=event, shorter=np.round(inside * part).astype(np.int64)) if len(event) else None
     if one.draws.startswith("idle") and one.draws != "idle.device_side":
-        idle = intervals.intersect(spans, merged(facts.idle()))
+        idle = intervals.intersect(spans, facts.idle_time)
         return Change(shrunk(idle, saving / max(intervals.total(idle), 1)))
     return None
 

@@ -98,4 +98,6 @@ def _rows(nested: Nest, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[
 
 
 def _names(trace: Trace, rows: NDArray[np.int64]) -> list[str | None]:
-    return [trace.strings.text(int(trace.events.name[row])) if row >= 0 else None for row in rows.tolist()]
+    known = rows >= 0
+    found = iter(trace.strings.each(trace.events.name[rows[known]]))
+    return [next(found) if one else None for one in known.tolist()]

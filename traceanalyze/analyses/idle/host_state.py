@@ -12,6 +12,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import ByTrack, by_track
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_async_copy, is_data_loading, is_peer_wait
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, EventKind, SyncKind
@@ -42,7 +43,7 @@ class States(NamedTuple):
 
     def of(self, labels: Sequence[int]) -> Intervals:
         """When the thread is in any of some states."""
-        member = np.isin(self.cause, labels)
+        member = occurs(self.cause, labels)
         return intervals.merge(self.start[member], self.end[member])
 
 

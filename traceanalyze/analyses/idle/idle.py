@@ -182,9 +182,9 @@ def analysed_time(context: Context) -> Intervals:
 def clipped(pieces: Pieces, start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[Pieces, NDArray[np.int64]]:
     """Pieces cut to the windows, and the window each lies in. Windows must be sorted and disjoint."""
     step = np.flatnonzero(end > start)
-    hit = intervals.overlaps(Intervals(pieces.start, pieces.end), Intervals(start[step], end[step]))
-    cut = Pieces(hit.start, hit.end, pieces.cause[hit.first], pieces.gap[hit.first], pieces.track[hit.first])
-    return cut, step[hit.second]
+    hit = intervals.overlaps(Intervals(start[step], end[step]), Intervals(pieces.start, pieces.end))
+    cut = Pieces(hit.start, hit.end, pieces.cause[hit.second], pieces.gap[hit.second], pieces.track[hit.second])
+    return cut, step[hit.first]
 
 
 class IdleCauses(NamedTuple):

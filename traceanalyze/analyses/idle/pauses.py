@@ -99,11 +99,15 @@ def _irregular(
     if len(own) < 2:
         return none
     name = context.trace.events.name[nest.row[own]].astype(np.int64)
-    pair = (name[:-1] << 32) + name[1:]
     at = np.searchsorted(nest.start[own], silent.end, "left")
     inside = (at > 0) & (at < len(own))
-    place = np.where(inside, pair[np.clip(at - 1, 0, len(pair) - 1)], -1)
+    first = np.clip(at - 1, 0, len(own) - 2)
+    place = np.where(inside, (name[first] << 32) + name[first + 1], -1)
     known = distinct(place)
+    named = np.zeros((2, len(context.trace.strings)), np.bool_)
+    named[0, name[first]], named[1, name[first + 1]] = True, True
+    once = np.flatnonzero(named[0, name[:-1]] & named[1, name[1:]])
+    pair = (name[once] << 32) + name[once + 1]
     where = np.minimum(np.searchsorted(known, pair), len(known) - 1)
     passed = np.bincount(where[known[where] == pair], minlength=len(known))
     paused = np.bincount(np.searchsorted(known, place), minlength=len(known))

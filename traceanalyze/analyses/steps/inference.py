@@ -19,6 +19,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.steps.steps import Markers, outermost_markers, step_windows
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import quantile
 from traceanalyze.model.inference import STYLES, WORDS, InferencePhase, Iteration, iteration_style
 from traceanalyze.model.phases import Role, op_role
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Values, declare, sentences
@@ -231,8 +232,8 @@ def _distribution(
         return dict.fromkeys(keys, NotMeasured(reason))
     rows = []
     for member in members:
-        total, (p50, p90) = int(time[member].sum()), np.percentile(time[member], (50, 90)).round()
-        rows.append((total, rounded(total, int(member.sum())), int(p50), int(p90)))
+        total, own = int(time[member].sum()), time[member]
+        rows.append((total, rounded(total, len(own)), *(round(quantile(own, part)) for part in (0.5, 0.9))))
     return dict(zip(keys, zip(*rows, strict=True), strict=True))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
@@ -69,7 +70,7 @@ def _gaps_with(facts: Facts, calls: Intervals) -> NDArray[np.int64]:
     """(n, 2) host side of the gaps of which these calls take the larger part."""
     pieces, gaps = facts.pieces, facts.context.once(idle_gaps)
     length = pieces.end - pieces.start
-    host = np.isin(pieces.cause, DISPATCH)
+    host = occurs(pieces.cause, DISPATCH)
     inside = (pieces.cause == Cause.DISPATCH_ALLOC) & contains(calls, pieces.start)
     whole, part = np.zeros(len(gaps), np.int64), np.zeros(len(gaps), np.int64)
     np.add.at(whole, pieces.gap[host], length[host])

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -20,6 +21,7 @@ from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.replay import shorter
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured
 
+_LISTS = json.JSONDecoder(strict=False)
 PRODUCTS = KernelGroup.MATMUL, KernelGroup.CONVOLUTION
 
 
@@ -138,13 +140,14 @@ def dtypes_of(text: str) -> list[str]:
     return [name.rpartition("::")[2].lower() for name in listed(text) if isinstance(name, str) and name]
 
 
-def shapes_of(text: str) -> list[tuple[int, ...]]:
-    """Shapes of the tensors of a recorded call; lists of tensors and scalars are left out."""
-    return [
+@lru_cache(maxsize=4096)
+def shapes_of(text: str) -> tuple[tuple[int, ...], ...]:
+    """Shapes of the tensors of a recorded call; lists of tensors and scalars are left out. Several rules ask."""
+    return tuple(
         tuple(entry)
         for entry in listed(text)
         if isinstance(entry, list) and entry and all(isinstance(size, int) for size in entry)
-    ]
+    )
 
 
 def largest(text: str) -> int:
@@ -155,7 +158,7 @@ def largest(text: str) -> int:
 def listed(text: str) -> list[object]:
     """Entries of a recorded list, one an argument; none where the text is damaged."""
     try:
-        parsed = json.loads(text, strict=False)
+        parsed = _LISTS.decode(text)
     except (ValueError, RecursionError):
         return []
     return parsed if isinstance(parsed, list) else []

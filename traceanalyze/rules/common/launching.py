@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.one_off import one_off
@@ -92,7 +93,7 @@ def launching(facts: Facts) -> Launching:
     gaps = context.once(idle_gaps)
     late = context.once(ended_late)
     short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
-    dispatch = np.isin(pieces.cause, DISPATCH)
+    dispatch = occurs(pieces.cause, DISPATCH)
     length = pieces.end - pieces.start
     once = 2 * intervals.coverage(facts.once(one_off).every, pieces.start, pieces.end) > length
     once |= facts.once(excerpt)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, EventKind
@@ -113,7 +113,7 @@ def _loading(facts: Facts) -> Intervals:
 def _long_gaps(facts: Facts) -> Intervals:
     """Dispatch and host operators in gaps that are too long to be slow launching."""
     gaps, pieces = facts.context.once(idle_gaps), facts.pieces
-    dispatch = np.isin(pieces.cause, DISPATCH)
+    dispatch = occurs(pieces.cause, DISPATCH)
     launching_in = np.zeros(len(gaps), np.int64)
     np.add.at(launching_in, pieces.gap[dispatch], (pieces.end - pieces.start)[dispatch])
     length, counted = gaps.end - gaps.start, distinct(pieces.gap)

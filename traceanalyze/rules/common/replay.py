@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.host.nesting import Nest
+from traceanalyze.analyses.context import Context
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
@@ -69,20 +69,22 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
             np.concatenate(([0], np.cumsum(np.bincount(context.event_op[rows], minlength=len(nest)))))
             for rows in (known, known & chosen)
         )
-        place, stop = np.arange(len(nest)), nest.stop
-        inside = of_chosen[stop] - of_chosen[place]
-        only = np.flatnonzero((inside > 0) & (inside == of_every[stop] - of_every[place]))
-        found.append(intervals.merge(_called(nest)[only], nest.end[only]))
+        inside = of_chosen[nest.stop] - of_chosen[:-1]
+        only = np.flatnonzero((inside > 0) & (inside == of_every[nest.stop] - of_every[:-1]))
+        found.append(intervals.merge(context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
 
 
-def _called(nest: Nest) -> NDArray[np.int64]:
+def _called(context: Context) -> NDArray[np.int64]:
     """When the program was on its way to each operator: from the end of the one before it in the same function on."""
-    thread = np.searchsorted(nest.bounds, np.arange(len(nest)), "right")
-    order = np.lexsort((nest.start, nest.parent, thread))
-    same = (nest.parent[order][1:] == nest.parent[order][:-1]) & (thread[order][1:] == thread[order][:-1])
+    nest = context.op_nest
+    opens = np.zeros(len(nest) + 1, np.bool_)
+    opens[nest.bounds] = True
+    # What follows all that is inside an operator is the next one of the same function, if it has the same parent.
+    first = np.flatnonzero(~opens[nest.stop])
+    first = first[nest.parent[nest.stop[first]] == nest.parent[first]]
     before = nest.start.copy()
-    before[order[1:][same]] = nest.end[order[:-1][same]]
+    before[nest.stop[first]] = nest.end[first]
     near = nest.start - before < MOST_PYTHON_NS
     return np.where(near, np.minimum(before, nest.start), nest.start)
 

@@ -59,7 +59,7 @@ def sync_calls(facts: Facts) -> SyncCalls:
     by, _ = blamed(every, calls, context.once(idle_gaps), facts.pieces)
     of = np.where(by >= 0, row[by], -1)
     caused = of >= 0
-    names = tuple(context.trace.strings.texts(calls.name[chosen]))
+    names = tuple(context.trace.strings.each(calls.name[chosen]))
     pieces = facts.pieces.start[caused], facts.pieces.end[caused], of[caused]
     return SyncCalls(chosen, context.call_op[chosen], _direction(facts, chosen), names, *pieces)
 

@@ -1,5 +1,6 @@
 import numpy as np
 
+from traceanalyze.model.columns import quantile
 from traceanalyze.model.vocabulary import ApiClass
 from traceanalyze.rules.common.launching import launching
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
@@ -49,7 +50,7 @@ def find(facts: Facts, options: Options) -> Findings:
     rows = np.flatnonzero((calls.klass == ApiClass.LAUNCH) & calls.outermost & facts.inside(calls.start))
     if len(rows) < 100 or not facts.once(launching).bound(options.number("share"), options.number("late")):
         return
-    middle, slow = (int(value) for value in np.percentile((calls.end - calls.start)[rows], (50, 90)))
+    middle, slow = (int(quantile((calls.end - calls.start)[rows], part)) for part in (0.5, 0.9))
     if slow < options.number("ratio") * max(middle, 1):
         return
     yield Finding(

@@ -5,6 +5,7 @@ import numpy as np
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -158,7 +159,7 @@ def _own_time(facts: Facts, name: str) -> Intervals:
     """When the host is in the steps of an optimizer, and in none of another one that it calls."""
     frames = regex(rf"optim/{name.lower()}\.py\(\d+\): step$")
     steps = facts.rows(RANGES, _STEP)
-    ours = np.isin(steps, facts.rows(RANGES, regex(rf"^Optimizer\.step#{name}\.step")))
+    ours = occurs(steps, facts.rows(RANGES, regex(rf"^Optimizer\.step#{name}\.step")))
     if not len(steps):
         return merged(facts.spans(facts.rows(EventKind.PYTHON, frames)))
     mine, others = merged(facts.spans(steps[ours])), facts.spans(steps[~ours])

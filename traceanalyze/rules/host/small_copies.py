@@ -3,7 +3,7 @@ import numpy as np
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, occurs
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
 from traceanalyze.rules.common.copies import copied_bytes
 from traceanalyze.rules.common.replay import without
@@ -46,7 +46,7 @@ def find(facts: Facts, options: Options) -> Findings:
     device = context.device
     rows = np.flatnonzero((device.kind == EventKind.MEMCPY) & facts.inside(device.start))
     rows = (
-        rows[np.isin(directions(context, rows), [DIRECTIONS.index(way) for way in ("h2d", "d2h")])]
+        rows[occurs(directions(context, rows), [DIRECTIONS.index(way) for way in ("h2d", "d2h")])]
         if len(rows)
         else rows
     )
@@ -60,7 +60,7 @@ def find(facts: Facts, options: Options) -> Findings:
         intervals.merge(device.start[rows], device.end[rows]), intervals.merge(device.start[other], device.end[other])
     )
     pieces = facts.pieces
-    called = (pieces.cause == Cause.DISPATCH_COPY) & np.isin(context.once(idle_gaps).event[pieces.gap], rows)
+    called = (pieces.cause == Cause.DISPATCH_COPY) & occurs(context.once(idle_gaps).event[pieces.gap], rows)
     calls = intervals_of(pieces.start[called], pieces.end[called])
     spans = np.concatenate((intervals_of(*intervals.intersect(alone, facts.windows)), calls))
     whole = facts.length(spans)

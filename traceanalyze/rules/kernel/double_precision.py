@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.patterns import regex
 from traceanalyze.rules.common.computing import PRODUCTS, compute_finding, computing, listed, names_of, part_of_compute
 from traceanalyze.rules.common.host_ops import CALL_NS, host_ops
@@ -52,7 +53,7 @@ def find(facts: Facts, options: Options) -> Findings:
     chosen = _in_double(facts, work.op_row)
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
-    product = chosen & np.isin(work.group, PRODUCTS)
+    product = chosen & occurs(work.group, PRODUCTS)
     time, products = (facts.per_step(work.time[rows]) for rows in (chosen, product))
     yield compute_finding(facts, chosen, saving=time // 2, bound=(time - products) // 2 + products * 31 // 32)
 
@@ -81,11 +82,14 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
 def _in_double(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Operators (rows, -1 for none) whose first tensor of a floating type is float64; plain numbers are so, too."""
     dtypes, shapes = (facts.context.trace.events.numbers(name, row) for name in ("dtypes", "shapes"))
-    each, text = group(dtypes, shapes), facts.context.trace.strings.text
-    found = np.zeros(len(each), np.bool_)
+    strings, found = facts.context.trace.strings, (dtypes >= 0) & (shapes >= 0)
+    found[found] = strings.matches(dtypes[found].astype(np.int32), lambda text: "double" in text.lower())
+    dtypes, shapes = dtypes[found], shapes[found]
+    each = group(dtypes, shapes)
+    double = np.zeros(len(each), np.bool_)
     for at, first in enumerate(each.first.tolist()):
-        if dtypes[first] >= 0 and shapes[first] >= 0:
-            pairs = zip(listed(text(int(dtypes[first]))), listed(text(int(shapes[first]))), strict=False)
-            floating = (str(name).lower() for name, shape in pairs if shape and _FLOATING.search(str(name).lower()))
-            found[at] = next(floating, "") == "double"
-    return np.asarray(found[each.of])
+        names, sizes = (listed(strings.text(int(codes[first]))) for codes in (dtypes, shapes))
+        pairs = ((str(name).lower(), size) for name, size in zip(names, sizes, strict=False))
+        double[at] = next((name for name, size in pairs if size and _FLOATING.search(name)), "") == "double"
+    found[found] = double[each.of]
+    return found

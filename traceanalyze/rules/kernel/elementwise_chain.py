@@ -1,5 +1,6 @@
 import numpy as np
 
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import compute_finding, computing, largest, op_text, part_of_compute
 from traceanalyze.rules.common.op_chains import fused_away
@@ -55,7 +56,7 @@ def find(facts: Facts, options: Options) -> Findings:
     stream = facts.context.device.stream[work.event]
     order = np.lexsort((work.start, stream))
     size = op_text(facts, "shapes", work.op_row, largest, 0)
-    fit = (np.isin(work.group, _POINTWISE) & (size > 1))[order]
+    fit = (occurs(work.group, _POINTWISE) & (size > 1))[order]
     same = (stream[order][1:] == stream[order][:-1]) & (size[order][1:] == size[order][:-1])
     first = np.flatnonzero(np.concatenate(([True], ~(same & fit[1:] & fit[:-1]))))
     length = np.diff(first, append=len(order))

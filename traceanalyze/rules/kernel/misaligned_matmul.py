@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -88,7 +90,7 @@ def _misaligned(facts: Facts, work: Computing, rows: NDArray[np.int64]) -> tuple
     return rows[bad[each.of]], " · ".join("×".join(map(str, shape)) for shape in worst)
 
 
-def _is_bad(shapes: list[tuple[int, ...]], dtypes: list[str], matrix: bool, platform: str) -> bool:
+def _is_bad(shapes: Sequence[tuple[int, ...]], dtypes: list[str], matrix: bool, platform: str) -> bool:
     if len(shapes) != 2 or min(len(shape) for shape in shapes) < 2 or not dtypes:
         return False
     if 1 in (*shapes[0][-2:], *shapes[1][-2:]):

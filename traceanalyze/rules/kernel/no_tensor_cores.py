@@ -1,6 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.replay import together
@@ -95,7 +96,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if not units:
         return
     work = facts.once(computing)
-    product = np.isin(work.group, PRODUCTS)
+    product = occurs(work.group, PRODUCTS)
     single = op_text(facts, "dtypes", work.op_row, _is_float, -1)
     by_name = fits(facts, work.name, _FLOAT_KERNEL) & (single < 0)
     chosen = product & (((single == 1) & (work.tensor_core == TensorCore.NO)) | by_name)

@@ -3,6 +3,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
 from traceanalyze.rules.common.computing import (
@@ -96,8 +97,8 @@ def _chains(facts: Facts, work: Computing) -> tuple[NDArray[np.int64], NDArray[n
     stream = facts.context.device.stream[work.event]
     order = np.lexsort((work.start, stream))
     letter = np.full(len(order), ord("."), np.uint8)
-    letter[np.isin(work.group[order], _PASSES)] = ord("e")
-    letter[np.isin(work.group[order], PRODUCTS)] = ord("P")
+    letter[occurs(work.group[order], _PASSES)] = ord("e")
+    letter[occurs(work.group[order], PRODUCTS)] = ord("P")
     # Of the operator of a product, too, the name of the kernel tells what it does.
     letter[unpacks[order]] = ord("D")
     opens = np.flatnonzero(np.diff(stream[order])) + 1

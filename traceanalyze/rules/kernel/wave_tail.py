@@ -1,6 +1,7 @@
 import numpy as np
 
 from traceanalyze.analyses.kernels.work import ratio_argument
+from traceanalyze.model.columns import occurs
 from traceanalyze.rules.common.computing import PRODUCTS, compute_finding, computing, part_of_compute
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, rule
 
@@ -41,7 +42,7 @@ def find(facts: Facts, options: Options) -> Findings:
         raise UnmeasuredError("no_launch_configuration")
     waves = np.nan_to_num(ratio_argument(facts.context, "blocks_per_sm", work.row))
     tail = waves % 1
-    chosen = np.isin(work.group, PRODUCTS) & (waves > 1) & (tail > 0) & (tail < options.number("fraction"))
+    chosen = occurs(work.group, PRODUCTS) & (waves > 1) & (tail > 0) & (tail < options.number("fraction"))
     if chosen.any() and part_of_compute(facts, chosen) >= options.number("share"):
         saved = facts.mean(int((work.time[chosen] * (1 - waves[chosen] / np.ceil(waves[chosen]))).sum()))
         yield compute_finding(facts, chosen, bound=saved, codes=work.name, severity=Severity.INFO)
