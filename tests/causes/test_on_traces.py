@@ -33,7 +33,7 @@ def test_the_rank_that_makes_the_others_wait(shared_traces):
     # Both are launch-bound, 84 and 88 % of their step; that one is so a little more makes the other wait.
     first, second, *_ = rows(report)
     assert (first["rule_id"], first["on_ranks"]) == ("HST101", "0-1")
-    assert (second["rule_id"], second["on_ranks"]) == ("RNK101", "1")
+    assert (second["rule_id"], second["on_ranks"], second["part_of"]) == ("RNK101", "1", 1)
 
 
 def test_an_absent_rank_is_waited_for(shared_traces):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.causes.make import MS, finding, ints, rank, recording, trouble
 from traceanalyze.causes.results import in_order, spans
 from traceanalyze.causes.synthesize import synthesize
@@ -25,6 +27,14 @@ def test_one_cause_for_all_ranks_with_what_each_saves():
     assert one.share == 0.1
     # High on each of the ranks, but the run gains a tenth of its step.
     assert one.severity == Severity.MEDIUM
+
+
+def test_of_ranks_that_were_replayed_together_each_is_shown_with_what_it_gains_for_itself():
+    """The run gains 30 ms without it, whichever rank says so; rank 1 alone would gain most."""
+    found = [replace(finding("HST101", 30), alone=own * MS) for own in (20, 40)]
+    (one,) = synthesize([recording(*(rank(str(n), each, own=100) for n, each in enumerate(found)))], []).causes
+    assert (one.gain, one.largest, one.mean, one.rank) == (30 * MS, 40 * MS, 30 * MS, "1")
+    assert one.total == (20 + 40) * 4 * MS
 
 
 def test_a_rank_for_which_it_could_not_be_judged_does_not_count():

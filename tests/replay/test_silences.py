@@ -63,3 +63,13 @@ def test_who_reads_the_time_between_events_has_waited_for_them_while_the_device_
     b.launch(4032 if reads else 4030, 3, 7020, 50)
     context = of(b)
     assert (1 in context.once(silences).event) == reads
+
+
+@pytest.mark.parametrize(("read", "waits"), [(4030, False), (3500, True)])
+def test_a_thread_that_another_one_hands_over_to_waited_for_that_one(read, waits):
+    """The other thread works just after the kernel is done: that is what the first one goes on after."""
+    b = program(4050)
+    b.launch(3000, 5, 3010, 5, tid=7, stream=9)
+    b.op("aten::item", read, 10, tid=7)
+    context = of(b)
+    assert (context.step_track in silences(context).track) == waits

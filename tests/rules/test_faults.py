@@ -22,7 +22,7 @@ CASES = [
     *((HEALTHY, "slow_loader", size, "DAT101") for size in (10, 20, 80)),
     (LIGHT, "slow_loader", 6, "DAT101"),
     *((SLOW_LOG, "item_sync", size, "SYN101") for size in (1, 2, 6)),
-    *((LIGHT, "item_sync", size, "SYN101") for size in (6, 9, 12)),
+    *((LIGHT, "item_sync", size, "SYN101") for size in (2, 4, 6, 9, 12)),
     *((SLOW_WAKE, "device_sync", size, "SYN103") for size in (2, 4, 8)),
     *((HEALTHY, "pageable_copy", size, "SYN105") for size in (2, 1, 0.5, 0.2)),
     *((HEALTHY, "gc_pause", size, "HST113") for size in (12, 20, 30, 80)),

@@ -57,7 +57,7 @@ def hides_a_loader(workload: Workload, faults: Faults) -> bool:
     return any(name == "slow_loader" for name, _ in faults) and lost(workload, "slow_loader") < 0.01 * step_of(workload)
 
 
-MIXES = [drawn(seed) for seed in (*range(8), 11, 14, 15, 18, 21, 28, 34, 42, 44)]
+MIXES = [drawn(seed) for seed in (*range(8), 11, 14, 15, 18, 21, 28, 34, 42, 44, 54, 56)]
 
 OF_TWO_RANKS: list[tuple[Faults, str]] = [
     ((("straggler", 1.5), ("item_sync", 20)), "nvidia"),

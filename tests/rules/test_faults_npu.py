@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CASES = [
     *((HEALTHY, "slow_loader", size, "DAT101") for size in (15, 20, 80)),
     *((SLOW_LOG, "item_sync", size, "SYN101") for size in (1, 2, 6)),
-    *((LIGHT, "item_sync", size, "SYN101") for size in (6, 12)),
+    *((LIGHT, "item_sync", size, "SYN101") for size in (2, 6, 12)),
     *((SLOW_WAKE, "device_sync", size, "SYN103") for size in (2, 8)),
     *((HEALTHY, "gc_pause", size, "HST113") for size in (12, 20, 80)),
     *((HEALTHY, "empty_cache", size, "MEM102") for size in (0.1, 0.3, 1)),

@@ -110,13 +110,12 @@ def _cause(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Ca
     most = {one.recording: one.finding.worth for one in sorted(instances, key=lambda one: one.finding.worth)}
     worst = max(where, key=lambda index: (gains[index] or 0, most[index], -index))
     here = [one for one in instances if one.recording == worst]
-    shown = max(here, key=lambda one: one.finding.worth)
+    shown = max(here, key=lambda one: one.finding.of_rank or one.finding.worth)
     gain, part = gains[worst], recordings[worst]
     cost = shown.finding.worth or None if gain is None else None
     evaluated = [rank for rank in part.ranks if _evaluated(rank, shown.finding.rule)]
-    savings = [one.finding.saving for one in here if one.finding.saving is not None]
+    savings = [saving for one in here if (saving := one.finding.of_rank) is not None]
     count = max(len(evaluated), len(here)) if shown.rank is not None else 1
-    cost = shown.finding.worth or None if gain is None else None
     worth = cost if gain is None else gain
     share = worth / part.step_time if worth is not None and part.step_time else None
     return Cause(
@@ -166,10 +165,9 @@ def _gain(instances: list[Instance], index: int, recording: RecordingPart) -> in
         return None
     if here[0].rank is None:
         return sum(saving or 0 for saving in savings)
-    runs = [one.finding.run for one in here]
-    if all(run is not None for run in runs):
+    if all(one.finding.alone is not None for one in here):
         # Sentences of one rule are changes of their own.
-        return sum({one.finding.sentence: one.finding.run or 0 for one in here}.values())
+        return sum({one.finding.sentence: one.finding.saving or 0 for one in here}.values())
     by_rank = {one.rank.label: one.finding.saving or 0 for one in here if one.rank is not None}
     return run_gain(recording.ranks, by_rank)
 
@@ -183,7 +181,7 @@ def _total(instances: list[Instance], recordings: Sequence[RecordingPart]) -> in
     saving = [one for one in instances if one.finding.saving is not None]
     ranks = [recordings[one.recording].ranks if one.rank is None else (one.rank,) for one in saving]
     windows = [max((len(rank.steps) for rank in each), default=0) for each in ranks]
-    sums = [(one.finding.saving or 0) * count for one, count in zip(saving, windows, strict=True)]
+    sums = [(one.finding.of_rank or 0) * count for one, count in zip(saving, windows, strict=True)]
     return sum(sums) if sums else None
 
 

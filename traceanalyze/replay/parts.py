@@ -60,15 +60,15 @@ def named(context: Context, fits: Callable[[str], object]) -> NDArray[np.int64]:
     return np.flatnonzero(context.trace.strings.matches(context.device.name, fits))
 
 
-def shorter(context: Context, event: NDArray[np.int64], share: float) -> Change:
-    """Device events that take so much less of their time."""
+def shorter(context: Context, event: NDArray[np.int64], share: float | NDArray[np.float64]) -> Change:
+    """Device events (positions in `Context.device`) that take so much less of their time."""
     time = (context.device.end - context.device.start)[event]
     return Change(events=event, shorter=np.round(time * share).astype(np.int64))
 
 
-def last_part(spans: Intervals, share: float) -> Intervals:
+def last_part(spans: Intervals, share: float | NDArray[np.float64]) -> Intervals:
     """So much of each stretch of a set, its end."""
-    start = spans.end - np.round((spans.end - spans.start) * share).astype(np.int64)
+    start = spans.end - np.round((spans.end - spans.start) * np.minimum(share, 1.0)).astype(np.int64)
     return Intervals(start[spans.end > start], spans.end[spans.end > start])
 
 

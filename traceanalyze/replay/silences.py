@@ -3,7 +3,8 @@
 Some calls that wait are not recorded (`cudaEventSynchronize` by CUPTI, synchronisation of extensions); what is left of
 them is a thread on which nothing happens and that goes on right when the device, or one long event, is done. One that
 goes on by reading the time between two device events (`cudaEventElapsedTime`, which needs both to be done, as in DDP's
-own timing) has waited for the later one, whatever else the device does.
+own timing) has waited for the later one, whatever else the device does. Where another thread
+was active between the two, that one handed over to it.
 """
 
 from __future__ import annotations
@@ -52,8 +53,10 @@ def silences(context: Context) -> Silences:
     busy = intervals.merge(device.start, device.end)
     last = int(device.end.max())
     reads = context.trace.strings.matches(context.calls.name, _READS_TIME.search)
-    for track in distinct(context.calls.track).tolist():
-        active = intervals.merge(*context.once(host_states, track, track == context.step_track).spans)
+    tracks = distinct(context.calls.track).tolist()
+    spans = {track: context.once(host_states, track, track == context.step_track).spans for track in tracks}
+    for track in tracks:
+        active = intervals.merge(*spans[track])
         begin, end = active.end[:-1], active.start[1:]
         if track == context.step_track and len(active.end) and context.all_steps.host_end[-1] > active.end[-1]:
             # The last thing it does is to end the last step.
@@ -72,10 +75,14 @@ def silences(context: Context) -> Silences:
         dry = intervals.coverage(busy, done, np.maximum(done, end)) == 0
         full = intervals.coverage(busy, begin, done) >= BUSY * length
         alone = done - np.maximum(device.start[event], begin) >= BUSY * length
+        waits = (dry & full) | alone
+        for other in tracks:
+            if other != track:
+                waits &= intervals.coverage(intervals.merge(*spans[other]), done, np.maximum(done, end)) == 0
         first, stop = np.searchsorted(context.calls.track, (track, track + 1))
         call = first + np.searchsorted(context.calls.start[first:stop], end)
         told = (call < stop) & reads[np.minimum(call, stop - 1)]
         told &= context.calls.start[np.minimum(call, stop - 1)] <= end + EARLY_NS
-        waits = (dry & full) | alone | told
+        waits |= told
         parts.append(Silences(np.full(int(waits.sum()), track), begin[waits], end[waits], event[waits]))
     return Silences(*(np.concatenate(column) for column in zip(*parts, strict=True)))

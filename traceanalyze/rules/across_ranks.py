@@ -227,7 +227,7 @@ def _of_run(
         low = min(round((one.least or 0) * part), max(0, gain - room))
         high = max(round((one.bound or one.saving) * part), gain + room)
         grade = one.severity if one.severity == Severity.INFO else step.severity(gain)
-        found = replace(one, saving=gain, run=gain, low=low, bound=min(high, step.time), severity=grade)
+        found = replace(one, saving=gain, alone=one.saving, low=low, bound=min(high, step.time), severity=grade)
         # What it costs its own rank, where the run does not gain as much.
         cost = one.explains if (one.explains or 0) > min(high, step.time) else None
         kept.append(replace(found, cost=cost))

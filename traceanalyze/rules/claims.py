@@ -13,8 +13,8 @@ import numpy as np
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
+from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, together
-from traceanalyze.rules.common.replay import shrunk
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, intervals_of
 from traceanalyze.rules.pricing import Price, gaps_of
@@ -63,7 +63,7 @@ class Claims:
         at = np.maximum(np.searchsorted(self._gaps.start, own.start, "right") - 1, 0)
         held = np.zeros(len(self._gaps), np.int64)
         np.add.at(held, at, own.end - own.start)
-        return shrunk(own, np.minimum(1.0, most / np.maximum(held, 1))[at])
+        return last_part(own, np.minimum(1.0, most / np.maximum(held, 1))[at])
 
 
 def _without(change: Change, other: Change, events: int) -> tuple[Change, float]:

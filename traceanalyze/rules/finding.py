@@ -88,9 +88,9 @@ class Finding:
     """What would be different without it; None: what `saving`, `draws` and `intervals` say."""
     between: tuple[Change, ...] = ()
     """The same in the worst and in the best case, where that is uncertain by more than any saving is."""
-    run: int | None = None
-    """What the mean step of the run gains where all ranks are without it, as `saving` says, too; None where ranks were
-    not replayed together."""
+    alone: int | None = None
+    """What its rank gains for itself, ns a step, where `saving` is what the mean step of the run gains with all ranks
+    without it; None where ranks were not replayed together."""
     once: bool = False
     """About work that is done once (first compilation, graph capture, first allocation): it has a cost, and no saving
     per step."""
@@ -121,6 +121,11 @@ class Finding:
     def explains(self) -> int | None:
         """Its cost, also where that is the saving."""
         return self.saving if self.cost is None else self.cost
+
+    @property
+    def of_rank(self) -> int | None:
+        """What its rank gains for itself."""
+        return self.saving if self.alone is None else self.alone
 
     @property
     def least(self) -> int | None:

@@ -17,8 +17,9 @@ from traceanalyze.analyses.idle.idle import Gaps, idle_gaps
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.model.vocabulary import DeviceClass
+from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, together
-from traceanalyze.rules.common.replay import gained, shrunk
+from traceanalyze.rules.common.replay import gained
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, intervals_of, merged
 
@@ -92,7 +93,7 @@ def _derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:
         return Change(events=event, shorter=np.round(inside * part).astype(np.int64)) if len(event) else None
     if one.draws.startswith("idle") and one.draws != "idle.device_side":
         idle = intervals.intersect(spans, facts.idle_time)
-        return Change(shrunk(idle, saving / max(intervals.total(idle), 1)))
+        return Change(last_part(idle, saving / max(intervals.total(idle), 1)))
     return None
 
 

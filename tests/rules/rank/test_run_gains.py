@@ -32,7 +32,7 @@ def test_a_pause_on_one_rank_is_a_gain_of_all(ranks):
     found = beside(Fault("late_host", 4.0), ranks=ranks)
     true = step_of(found) - step_of(beside(ranks=ranks))
     (pause,) = (one for outcome in found.outcomes for one in outcome.findings if one.rule == PAUSE)
-    assert pause.run == pause.saving == pytest.approx(true, rel=0.05)
+    assert pause.saving == pytest.approx(true, rel=0.05)
     assert pause.low <= true <= pause.bound
     (late,) = (one for one in found.across.findings if one.rule == "RNK101")
     assert late.saving == pytest.approx(true, rel=0.05)
@@ -42,7 +42,7 @@ def test_what_only_ranks_that_wait_anyway_would_gain_is_no_finding():
     """The last rank pauses; what the other ones could do sooner, they would wait longer for it."""
     found = beside(Fault("late_host", 4.0), ranks=2)
     early = found.outcomes[0]
-    assert all(one.run is None or one.run >= 0.01 * step_of(found) for one in early.findings)
+    assert all(one.alone is None or one.saving >= 0.01 * step_of(found) for one in early.findings)
     together = found.outcomes[1].together
     assert together is not None
     assert together[0] <= together[1] <= together[2]

@@ -17,9 +17,9 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DeviceClass, Phase
+from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.computing import names_of
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.common.replay import shorter
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
 
 
@@ -168,7 +168,7 @@ def comm_finding(
     exposed = facts.length(spans)
     bound = exposed if bound is None else bound
     at_best = shorter(
-        facts, work.event[chosen], (work.exposed / np.maximum(work.time, 1))[chosen] * bound / max(exposed, 1)
+        facts.context, work.event[chosen], (work.exposed / np.maximum(work.time, 1))[chosen] * bound / max(exposed, 1)
     )
     return Finding(
         saving=saving,

@@ -18,7 +18,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.vocabulary import DeviceClass
-from traceanalyze.rules.common.replay import shorter
+from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured
 
 _LISTS = json.JSONDecoder(strict=False)
@@ -210,8 +210,8 @@ def compute_finding(
     bound = whole if bound is None else bound
     if saving is None:
         saving = bound // 2
-        more.setdefault("between", (shorter(facts, work.event[chosen], bound / max(whole, 1)),))
-    more.setdefault("change", shorter(facts, work.event[chosen], saving / max(whole, 1)))
+        more.setdefault("between", (shorter(facts.context, work.event[chosen], bound / max(whole, 1)),))
+    more.setdefault("change", shorter(facts.context, work.event[chosen], saving / max(whole, 1)))
     return Finding(
         saving=saving,
         bound=bound,

@@ -12,8 +12,9 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
+from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, replay
-from traceanalyze.rules.rule import Facts, intervals_of, merged
+from traceanalyze.rules.rule import Facts, intervals_of
 
 MOST_PYTHON_NS = 50_000
 """Between two operators Python takes less on its way from one to the next; what takes longer is work of its own."""
@@ -34,15 +35,9 @@ def gained(facts: Facts, change: Change) -> Gain:
     return Gain(facts.mean(again.saving), intervals_of(*facts.clip(intervals_of(*again.idle))))
 
 
-def shorter(facts: Facts, event: NDArray[np.int64], part: float | NDArray[np.float64]) -> Change:
-    """Device events (positions in `Context.device`) that take so much less of their time."""
-    time = (facts.context.device.end - facts.context.device.start)[event]
-    return Change(events=event, shorter=np.round(time * part).astype(np.int64))
-
-
 def without(facts: Facts, event: NDArray[np.int64], part: float = 1.0) -> Change:
     """Device events that are not there, or so many less of them, and as much less host time to launch them."""
-    return _fewer(facts, event, part, part)._replace(host=shrunk(launching(facts, event), part))
+    return _fewer(facts, event, part, part)._replace(host=last_part(launching(facts, event), part))
 
 
 def into_few(facts: Facts, event: NDArray[np.int64], part: float) -> Change:
@@ -87,10 +82,3 @@ def _called(context: Context) -> NDArray[np.int64]:
     before[nest.stop[first]] = nest.end[first]
     near = nest.start - before < MOST_PYTHON_NS
     return np.where(near, np.minimum(before, nest.start), nest.start)
-
-
-def shrunk(spans: Intervals | NDArray[np.int64], part: float | NDArray[np.float64]) -> Intervals:
-    """The last part of each stretch of a set."""
-    start, end = spans if isinstance(spans, Intervals) else merged(spans)
-    start = end - np.round((end - start) * np.minimum(part, 1.0)).astype(np.int64)
-    return Intervals(start[end > start], end[end > start])

@@ -20,6 +20,7 @@ from traceanalyze.model.intervals import coverage, intersect, merge, subtract, u
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
+from traceanalyze.rules.common.replay import launching
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured, merged
 
 
@@ -158,7 +159,8 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     Long stretches that nothing recorded explains are left out, though a call drained the device before them, and so are
     pauses that every step makes alike: they are work of their own.
 
-    `with_use`: without the calls there is no value, hence none of the Python that follows while the device waits.
+    `with_use`: without the calls there is no value, hence neither the operators that read it, nor the Python that
+    follows while the device waits.
     """
     calls = facts.once(sync_calls)
     if not chosen.any():
@@ -172,8 +174,10 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     caused = facts.length(spans)
     removed = facts.clip(intervals_of(start[chosen], end[chosen]))
     if with_use:
-        after = subtract(facts.clip(quiet), own)
-        removed = union(removed, intersect(after, merged(spans)))
+        device = facts.context.device
+        copies = np.isin(facts.context.event_op, calls.op[chosen & (calls.op >= 0)]) & (device.kind == EventKind.MEMCPY)
+        after = intersect(subtract(facts.clip(quiet), own), merged(spans))
+        removed = union(removed, after, intersect(launching(facts, np.flatnonzero(copies)), facts.windows))
     blocked = facts.per_step(coverage(facts.windows, start[chosen], end[chosen]))
     where = places(facts, calls, chosen)
     each = tuple(

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.replay.host import READY_NS
+from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.loader import batches, single_process, waited
-from traceanalyze.rules.common.replay import shrunk
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -115,7 +115,7 @@ def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int,
     loading = merged(facts.spans(rows))
     taken = facts.length(facts.spans(rows))
     most = options.number("workers") * max(0, facts.step_time - taken) / max(taken, 1)
-    slower = (Change(shrunk(loading, max(0.0, 1 - most))),) if single_process(facts, rows) else ()
+    slower = (Change(last_part(loading, max(0.0, 1 - most))),) if single_process(facts, rows) else ()
     return replace(found, cost=idle, draws="idle", change=Change(loading), between=slower)
 
 

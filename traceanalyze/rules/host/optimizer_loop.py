@@ -9,9 +9,10 @@ from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.replay.parts import last_part
 from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.common.replay import into_few, shrunk
+from traceanalyze.rules.common.replay import into_few
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import (
     Confidence,
@@ -141,7 +142,7 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
     left = options.number("fused_calls_foreach") if listed else _LEFT_OF_LOOP
     return Finding(
         saving=facts.mean(idle + round(time * (1 - fused))),
-        change=into_few(facts, rows, 1 - fused)._replace(host=shrunk(inside, 1 - left)),
+        change=into_few(facts, rows, 1 - fused)._replace(host=last_part(inside, 1 - left)),
         bound=facts.mean(idle + time),
         draws="",
         intervals=intervals_of(*intervals.union(work, free)),

@@ -5,11 +5,11 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Cause
+from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.host_ops import NO_WORK
 from traceanalyze.rules.common.launching import excerpt
 from traceanalyze.rules.common.one_off import one_off
-from traceanalyze.rules.common.replay import shrunk
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -110,7 +110,7 @@ def find(facts: Facts, options: Options) -> Findings:
         yield Finding(
             once=first,
             severity=Severity.INFO if first else None,
-            change=None if first else Change(shrunk(removed, excess)),
+            change=None if first else Change(last_part(removed, excess)),
             cost=facts.length(spans),
             bound=None if first else facts.mean(int(own[member].sum())),
             draws="" if first else "idle",

@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.patterns import regex
+from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import together
 from traceanalyze.rules.common.computing import (
     PRODUCTS,
@@ -17,7 +18,6 @@ from traceanalyze.rules.common.computing import (
     op_text,
     part_of_compute,
 )
-from traceanalyze.rules.common.replay import shorter
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, rule
 
 _FLOAT_KERNEL = r"(?<![a-zA-Z0-9])sgemm(?!_(fp|bf)16)|simt_sgemm|convolve_sgemm|(?<![a-zA-Z0-9])scudnn|Cijk_\w*?_SB_"
@@ -109,15 +109,15 @@ def find(facts: Facts, options: Options) -> Findings:
     room = _room(facts, work)[chosen]
     usual = np.minimum(room, 1 - 1 / max(_LEAST, options.number("reached") * faster))
     at_best = together(
-        shorter(facts, work.event[chosen], np.minimum(room, 1 - 1 / fastest)),
-        shorter(facts, work.event[others & ~chosen], 0.5),
+        shorter(facts.context, work.event[chosen], np.minimum(room, 1 - 1 / fastest)),
+        shorter(facts.context, work.event[others & ~chosen], 0.5),
     )
     tensile = bool(fits(facts, work.name[chosen], _TENSILE).all())
     yield compute_finding(
         facts,
         chosen,
         saving=facts.per_step(np.round(work.time[chosen] * usual).astype(np.int64)),
-        change=shorter(facts, work.event[chosen], usual),
+        change=shorter(facts.context, work.event[chosen], usual),
         between=(at_best,),
         sentence="matrix" if tensile else "volta" if units == "float16" else "",
         advice=("autocast",) if tensile else ("autocast_float16",) if units == "float16" else (),

@@ -4,11 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct
+from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import together
 from traceanalyze.rules.common.computing import computing, part_of_compute
 from traceanalyze.rules.common.host_ops import RECORDING_NS, host_chains
 from traceanalyze.rules.common.op_chains import chains
-from traceanalyze.rules.common.replay import shorter, without
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 SCORES = r"[mqaktu.]{0,5}S[dmtkq]{0,4}"
@@ -95,7 +96,7 @@ def find(facts: Facts, options: Options) -> Findings:
         saving=time + round(products * options.number("products")),
         change=together(
             without(facts, work.event[rows]),
-            shorter(facts, work.event[np.setdiff1d(whole, rows)], options.number("products")),
+            shorter(facts.context, work.event[np.setdiff1d(whole, rows)], options.number("products")),
         ),
         bound=facts.length(work.spans(whole)),
         draws="compute",
