@@ -30,9 +30,10 @@ STRAGGLERS = [
 EXPOSED = [*((TWO, size) for size in (1.5, 2, 4, 8, 16)), (LARGE, 4)]
 LATE = [
     *((TWO, "late_batches", size, "data_loading", "DAT101") for size in (8, 20, 40)),
-    *((TWO, "late_host", size, "untraced", rule) for size, rule in ((6, "HST107"), (12, "HST113"), (30, "HST113"))),
+    (TWO, "late_host", 6, "untraced", "HST107"),
+    *((TWO, "late_host", size, "pause", "HST113") for size in (12, 30)),
     (on_npu(TWO), "late_batches", 15, "data_loading", "DAT101"),
-    (on_npu(TWO), "late_host", 30, "untraced", "HST113"),
+    (on_npu(TWO), "late_host", 30, "pause", "HST113"),
 ]
 """Workload, fault of the last rank, size, what makes it late, and the rule that finds it on that rank."""
 QUIET = [(TWO, "straggler", 1.005), (TWO, "host_barrier", 1.005), (TWO, "exposed_comm", 0.1)]

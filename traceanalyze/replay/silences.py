@@ -3,8 +3,8 @@
 Some calls that wait are not recorded (`cudaEventSynchronize` by CUPTI, synchronisation of extensions); what is left of
 them is a thread on which nothing happens and that goes on right when the device, or one long event, is done. One that
 goes on by reading the time between two device events (`cudaEventElapsedTime`, which needs both to be done, as in DDP's
-own timing) has waited for the later one, whatever else the device does. Where another thread
-was active between the two, that one handed over to it.
+own timing) has waited for the later one, whatever else the device does.
+Where another thread was active between the device's end and its going on, that one handed over to it.
 """
 
 from __future__ import annotations
