@@ -174,3 +174,22 @@ def test_compilation_in_a_first_step_that_no_mean_contains_is_told_with_its_cost
     (one,) = judged(trace, "CGR106", "CGR102").findings
     # The device is done with its first kernel at 80 µs, before the compiler begins at 100 µs.
     assert (one.sentence, one.once, one.cost, one.saving) == ("start_compile", True, 8_000 * US, None)
+
+
+def test_a_slow_host_and_its_work_are_not_told_of_the_same_time():
+    """Per step eight kernels of 10 µs every 400 µs with operators between them, then 6 ms of nothing on the host."""
+
+    def body(b, at, number):
+        for place in range(8):
+            b.op("aten::slow", at + 400 * place, 290)
+            b.launch(at + 400 * place + 280, 5, at + 400 * place + 290, 10)
+        b.op("aten::last", at + 9_200, 290)
+        b.launch(at + 9_480, 5, at + 9_490, 10)
+
+    found = {one.rule: one for one in judged(program(body, length=9_600), "HST101", "HST107").findings}
+    idle = {
+        rule: next(each.value for each in one.evidence if each.label == "idle") / 1000 for rule, one in found.items()
+    }
+    # From the end of the last operator of eight, 3090 µs, to 9200; between operators the host is idle for 110 µs.
+    assert idle["HST107"] == pytest.approx(9_200 - 3_090, abs=100)
+    assert sum(idle.values()) <= 9_600 - 9 * 10

@@ -6,7 +6,7 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.rules.common.launching import excerpt
+from traceanalyze.rules.common.launching import LATE_HOST, excerpt, launching
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
 from traceanalyze.rules.facts import RANGES
@@ -22,6 +22,8 @@ from traceanalyze.rules.rule import (
     merged,
     rule,
 )
+
+_LATE = float(LATE_HOST["late"][0])
 
 
 @rule(
@@ -71,9 +73,10 @@ def find(facts: Facts, options: Options) -> Findings:
         Nothing is launched meanwhile.
     How it is measured
         Idle time with the cause *untraced* (definitions §5), less what other findings explain, and without what is
-        done once (CGR106). With Python functions recorded, the lines of the program around most of it are named. Where
-        the host computes: stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what
-        is shorter is Python on its way from one operator to the next.
+        done once (CGR106); where the host launches too slowly (HST101), without the Python between operators. With
+        Python functions recorded, the lines of the program around most of it are named. Where the host computes:
+        stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is
+        Python on its way from one operator to the next.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
@@ -85,10 +88,12 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     if facts.once(excerpt):
         return
-    once = facts.once(one_off).every
+    host, told = facts.once(launching), facts.once(one_off).every
+    if host.bound(options.number("share"), _LATE):
+        told = intervals.union(told, merged(host.spans))
     spans = facts.idle(Cause.UNTRACED)
-    if len(once.start):
-        spans = intervals_of(*intervals.subtract(merged(spans), once))
+    if len(told.start):
+        spans = intervals_of(*intervals.subtract(merged(spans), told))
     saving = facts.length(spans)
     if facts.share(saving) < options.number("share"):
         return
