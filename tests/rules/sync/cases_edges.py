@@ -54,6 +54,21 @@ def begun_before():
     return b
 
 
+def begins_with_a_wait():
+    """The first of two steps begins with a copy that waits for 1 ms; nothing that it could wait for was recorded."""
+    b = TraceBuilder()
+    for number in range(2):
+        at = 2000.0 * number
+        b.step(number, at, 2000)
+        if not number:
+            b.op("aten::copy_", at + 9, 1002)
+            b.copy(at + 10, 1000, at + 990, 15, name=H2D, bytes=150_000)
+        for part in range(2 if number else 1):
+            b.op("aten::mm", at + 15 + 1000 * (1 - part), 20)
+            b.launch(at + 20 + 1000 * (1 - part), 5, at + 36 + 1000 * (1 - part), 950)
+    return b
+
+
 FIRES = {
     "SYN105": [
         Fires(
@@ -116,6 +131,8 @@ SILENT = {
     # launched before until 300 µs, where the first step begins: 5 µs of the wait lie in it.
     "SYN103": [begun_before()],
     "SYN105": [
+        # What it waited for was launched before the recording began.
+        begins_with_a_wait(),
         slow_link(12 * 300_000),
         slow_link(12 * 200_000, name="Memcpy HtoD"),
         slow_link(12 * 100_000, device=1),

@@ -25,7 +25,8 @@ from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_o
 
 
 class SyncCalls(NamedTuple):
-    """Sync calls that the host is in during the windows, and are not the last thing the trace does; one row a call."""
+    """Sync calls that the host is in during the windows, and are not the first or last thing the trace does; one row a
+    call. What the first one waits for is not recorded."""
 
     call: NDArray[np.int64]
     """Position in `Context.calls`."""
@@ -51,11 +52,13 @@ def sync_calls(facts: Facts) -> SyncCalls:
     calls = context.calls
     every = np.flatnonzero(context.once(is_sync_call))
     linked = context.link >= 0
-    last = int(context.launch_start[linked].max()) if linked.any() else np.iinfo(np.int64).min
+    least = np.iinfo(np.int64).min
+    first, last = (int(each(context.launch_start[linked])) if linked.any() else least for each in (np.min, np.max))
     row = np.full(len(calls), -1, np.int64)
     # Of a call that began before the windows the part inside counts.
     inside = (coverage(facts.windows, calls.start[every], calls.end[every]) > 0) | facts.inside(calls.start[every])
-    chosen = every[inside & (calls.start[every] < last)]
+    # What was launched before the recording began is not in it.
+    chosen = every[inside & (calls.start[every] > first) & (calls.start[every] < last)]
     row[chosen] = np.arange(len(chosen))
     by, _ = blamed(every, calls, context.once(idle_gaps), facts.pieces)
     of = np.where(by >= 0, row[by], -1)
