@@ -25,8 +25,10 @@ from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_o
 
 
 class SyncCalls(NamedTuple):
-    """Sync calls that the host is in during the windows, and are not the first or last thing the trace does; one row a
-    call. What the first one waits for is not recorded."""
+    """Sync calls that the host is in during the windows, one row a call.
+
+    None of what is the first or the last thing that the trace does: what the first one waits for is not recorded.
+    """
 
     call: NDArray[np.int64]
     """Position in `Context.calls`."""
