@@ -18,9 +18,9 @@ from traceanalyze.rules.rule import Facts, Finding, Options, Scope, intervals_of
 
 PYTHON_NS = 1_000_000
 """Stretches of Python shorter than this lie between operators, and belong to launching; longer ones are work."""
-FEW_LAUNCHED, FEW_STEPS = 8, 3
+FEW_LAUNCHED, FEW_STEPS, MANY_UNLINKED = 8, 3, 32
 """Fewer launches recorded, in fewer steps, are an excerpt or a toy (own: the smallest program that is worth a profile
-launches some ten)."""
+launches some ten); beside so many events of devices, launches are what was not recorded."""
 _EXPLAINED = Cause.DATA_LOADING, Cause.SYNC, Cause.PEER_WAIT, Cause.UNTRACED
 LATE_HOST = {"share": (0.10, "as HST101"), "late": (0.20, "as HST101")}
 """Options of rules that ask whether the host is late."""
@@ -54,9 +54,11 @@ def excerpt(facts: Facts) -> bool:
     What was cut out of a recording, or never was in it, looks like a host that does nothing.
     """
     device, calls = facts.context.device, facts.context.calls
-    launched = int((facts.inside(device.start) & (facts.context.link >= 0)).sum()) if len(device) else 0
+    inside = facts.inside(device.start)
+    if facts.window.count >= FEW_STEPS or int(inside.sum()) >= MANY_UNLINKED:
+        return False
     asked = np.isin(calls.klass, (ApiClass.LAUNCH, ApiClass.COPY)) & facts.inside(calls.start)
-    return max(launched, int(asked.sum())) < FEW_LAUNCHED and facts.window.count < FEW_STEPS
+    return max(int((inside & (facts.context.link >= 0)).sum()), int(asked.sum())) < FEW_LAUNCHED
 
 
 def late_host(facts: Facts, options: Options) -> bool:
