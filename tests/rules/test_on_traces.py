@@ -27,12 +27,15 @@ def test_resnet_without_workers_waits_for_its_data(shared_traces, file, waits):
     assert first.saving == pytest.approx(waits * 1000, rel=0.03)
 
 
-@pytest.mark.parametrize("file", ["4/worker0.1623212756351", "4/worker0.1623213129365"])
-def test_with_workers_it_no_longer_does(shared_traces, file):
+@pytest.mark.parametrize(
+    ("file", "blocked"), [("4/worker0.1623212756351", 16.2), ("4/worker0.1623213129365", 40.5)]
+)
+def test_with_workers_it_no_longer_does(shared_traces, file, blocked):
     found = {one.rule: one for one in findings(shared_traces, f"{_RESNET}{file}.pt.trace.json.gz")}
     assert "DAT101" not in found
-    # Its batches are in pageable memory: 6 blocking copies caused 37.5 or 43.2 ms of idle time (definitions §16).
-    assert found["SYN105"].saving > 5 * MS
+    # Its batches are in pageable memory: five copies block a late host for so many ms in six steps. The first one waits
+    # for 40 ms or more, for work from before the recording.
+    assert found["SYN105"].saving == pytest.approx(blocked / 6 * MS, rel=0.2)
 
 
 def test_a_small_bert_on_a_fast_device_is_bound_by_its_host(shared_traces):
