@@ -27,9 +27,7 @@ def test_resnet_without_workers_waits_for_its_data(shared_traces, file, waits):
     assert first.saving == pytest.approx(waits * 1000, rel=0.03)
 
 
-@pytest.mark.parametrize(
-    ("file", "blocked"), [("4/worker0.1623212756351", 16.2), ("4/worker0.1623213129365", 40.5)]
-)
+@pytest.mark.parametrize(("file", "blocked"), [("4/worker0.1623212756351", 16.2), ("4/worker0.1623213129365", 40.5)])
 def test_with_workers_it_no_longer_does(shared_traces, file, blocked):
     found = {one.rule: one for one in findings(shared_traces, f"{_RESNET}{file}.pt.trace.json.gz")}
     assert "DAT101" not in found
