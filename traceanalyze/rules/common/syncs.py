@@ -164,8 +164,8 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     Long stretches that nothing recorded explains are left out, though a call drained the device before them, and so are
     pauses that every step makes alike: they are work of their own.
 
-    `with_use`: without the calls there is no value, hence neither the operators that read it, nor the Python that
-    follows while the device waits.
+    `with_use`: without the calls there is no value, hence neither the operators that read it nor the Python that
+    follows, as far as the device waits meanwhile.
     """
     calls = facts.once(sync_calls)
     if not chosen.any():
@@ -181,8 +181,8 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     if with_use:
         device = facts.context.device
         copies = np.isin(facts.context.event_op, calls.op[chosen & (calls.op >= 0)]) & (device.kind == EventKind.MEMCPY)
-        after = intersect(subtract(facts.clip(quiet), own), merged(spans))
-        removed = union(removed, after, intersect(launching(facts, np.flatnonzero(copies)), facts.windows))
+        use = union(subtract(facts.clip(quiet), own), launching(facts, np.flatnonzero(copies)))
+        removed = union(removed, intersect(use, merged(spans)))
     blocked = facts.per_step(coverage(facts.windows, start[chosen], end[chosen]))
     where = places(facts, calls, chosen)
     each = tuple(
