@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from traceanalyze.model.intervals import EMPTY, merge
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.computing import compute_finding, computing
 from traceanalyze.rules.finding import Confidence, Finding
-from traceanalyze.rules.pricing import all_together, priced
+from traceanalyze.rules.pricing import all_together, beside_waits, priced
 
 US = 1000
 
@@ -129,3 +131,17 @@ def test_findings_together_are_one_replay():
     assert all_together([asked, asked], facts)[1] == asked.saving
     assert all_together([], facts) is None
     assert all_together([Finding(change=Change(EMPTY), saving=0)], facts) is None
+
+
+def test_what_a_waiting_rank_saves_may_be_waited_for_longer():
+    waits = Finding(rule="COM120", cost=80, confidence=Confidence.HIGH)
+    mine = Finding(rule="HST101", saving=100, low=90, bound=110, confidence=Confidence.HIGH)
+    less, overlap = replace(mine, saving=50, low=40), replace(mine, rule="COM101")
+    found = beside_waits([waits, mine, less, overlap])
+    assert [(one.saving, one.low, one.confidence) for one in found] == [
+        (None, None, Confidence.HIGH),
+        (100, 10, Confidence.MEDIUM),
+        (50, 0, Confidence.MEDIUM),
+        (100, 90, Confidence.HIGH),
+    ]
+    assert beside_waits([mine, overlap]) == [mine, overlap]

@@ -13,7 +13,7 @@ from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_o
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope
 from traceanalyze.rules.owners import unexplained
-from traceanalyze.rules.pricing import all_together
+from traceanalyze.rules.pricing import all_together, beside_waits
 from traceanalyze.rules.ranking import by_its_rule, ranked
 from traceanalyze.rules.registry import chosen, every_rule, own_rules
 from traceanalyze.rules.rule import Options, Rule
@@ -93,7 +93,7 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug))
             else:
                 found.append(replace(by_its_rule(each, rule), scope=_scope(each, facts)))
-    kept = ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules})
+    kept = beside_waits(ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules}))
     # Of a few chosen rules nobody expects that they explain everything.
     asked = len(wanted.rules) >= MOST_RULES * len(own_rules())
     open_parts = unexplained(facts, kept) if asked else ()

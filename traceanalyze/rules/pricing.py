@@ -6,7 +6,7 @@ and `intervals`): kernels, communication and copies in proportion, or the host's
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ from traceanalyze.rules.finding import Confidence, Finding, intervals_of, merged
 WITHIN, WITHIN_STEP = 0.12, 0.004
 """By so much of itself, and at least of the step, a saving may be off where its inputs are certain: caches, clocks and
 what else another run of a program does differently."""
+UNRECORDED = "COM120"
+"""The rule that finds waiting for ranks of which nothing was recorded."""
 LINKED = 0.95
 """Of the device events: where fewer have their launches, a replay does not prove what it says."""
 _DEVICE = {"compute": DeviceClass.COMPUTE, "comm_exposed": DeviceClass.COMM, "mem_exposed": DeviceClass.MEM}
@@ -127,6 +129,21 @@ def proven(facts: Facts) -> bool:
     device = facts.context.device
     linked = facts.context.link[facts.inside(device.start) & (device.klass != DeviceClass.COMM)] >= 0
     return facts.context.doubt is None and bool(len(linked)) and float(linked.mean()) >= LINKED
+
+
+def beside_waits(found: Sequence[Finding]) -> list[Finding]:
+    """The findings; what a rank that waits for others saves before it meets them may turn into longer waiting.
+
+    It is saved for certain only as far as it is more than the waiting, and wholly where the others save as much, which
+    one rank's recording does not show.
+    """
+    waits = max((one.cost or 0 for one in found if one.rule == UNRECORDED), default=0)
+    return [_unsure(one, waits) if waits and not one.rule.startswith("COM") and one.saving else one for one in found]
+
+
+def _unsure(one: Finding, waits: int) -> Finding:
+    low = max(0, (one.least or 0) - waits)
+    return replace(one, low=low, confidence=min(one.confidence or Confidence.LOW, Confidence.MEDIUM))
 
 
 def all_together(found: Iterable[Finding], facts: Facts) -> tuple[int, int, int] | None:
