@@ -58,7 +58,7 @@ def test_a_loader_that_is_slow_on_all_ranks(whole):
     assert first["share"] == pytest.approx(SLOW / (SLOW + COMPUTE + TRANSFER), rel=0.02)
     assert first["total_ns"] == pytest.approx(SLOW * MS * 8, rel=0.01)
     assert "on each of the 2 ranks: waiting for the data loader" in said(report)
-    assert "in all 4 recorded steps" in said(report)
+    assert "in all 4 analysed steps" in said(report)
     assert "What to do: More workers or a larger prefetch_factor in the DataLoader" in said(report)
 
 
@@ -72,7 +72,7 @@ def test_a_loader_that_is_slow_from_a_step_on(whole):
         "12",
         "5/7",
     )
-    assert "from step 12 on, in 5 of 7 recorded steps" in said(report)
+    assert "from step 12 on, in 5 of 7 analysed steps" in said(report)
 
 
 def test_a_straggler_because_of_its_loader_is_told_once(whole):

@@ -103,6 +103,10 @@ def nanoseconds(value: object) -> int | None:
         return None
     if isinstance(value, int):
         return value * 1000
+    whole, _, rest = value.partition(".")
+    if len(rest) <= 3 and whole.isdecimal() and (rest.isdecimal() or not rest) and value.isascii():
+        # As nearly all are written.
+        return int(whole + rest.ljust(3, "0"))
     try:
         number = Decimal(value)
     except InvalidOperation:

@@ -204,3 +204,18 @@ def test_real_recordings_have_steps_that_add_up(name):
     *each, both = rows(report)
     assert step == pytest.approx(both.then_ns, rel=0.02)
     assert both.gain_ns >= max(row.gain_ns for row in each)
+
+
+def test_nothing_is_replayed_where_the_clocks_disagree(tmp_path):
+    """Neither each change nor all together, on one rank or several: launches and their work do not fit."""
+    folder = files(tmp_path / "run", replace(LIGHT, ranks=Ranks(count=2)))
+    path = folder / "rank1.json"
+    trace = json.loads(path.read_text())
+    for event in trace["traceEvents"]:
+        if event.get("cat") in {"kernel", "gpu_memcpy", "gpu_memset"}:
+            event["ts"] = float(event["ts"]) - 20_000
+    path.write_text(json.dumps(trace))
+    for run in (folder, path):
+        found = rows(traceanalyze.whatif(run, without=["sync", "dispatch"]))
+        reasons = ["clocks_disagree", "clocks_disagree", "saving_not_replayed"]
+        assert [one.gain_ns for one in found] == [NotMeasured(reason) for reason in reasons]

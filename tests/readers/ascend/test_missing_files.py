@@ -23,16 +23,18 @@ if TYPE_CHECKING:
     from traceanalyze.report.model import Report
 
 LAYOUT = AscendLayout("8.3", level=2)
+WARNED = {"capture_findings", "finding_evidence"}
+"""What warns of a loss that other numbers may feel."""
 LOST = {
     "api_statistic.csv": set(),
     "communication.json": {"vendor_collectives"},
     "communication_matrix.json": {"vendor_links"},
-    "kernel_details.csv": {"kernel_types", "rules_not_judged"},
-    "memory_record.csv": {"memory", "memory_curve", "module_memory"},
+    "kernel_details.csv": {"kernel_types", "rules_not_judged", *WARNED},
+    "memory_record.csv": {"memory", "memory_curve", "module_memory", *WARNED},
     "npu_module_mem.csv": {"module_memory"},
     "op_statistic.csv": set(),
     "operator_details.csv": set(),
-    "operator_memory.csv": {"memory"},
+    "operator_memory.csv": {"memory", *WARNED},
     "step_trace_time.csv": {"vendor_steps"},
     "profiler_info_0.json": set(),
     "profiler_metadata.json": {"collectives", "rules_not_judged"},

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import Lost, Phrase
+from traceanalyze.errors import Lost
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
 from traceanalyze.readers.ascend.db_file import Columns, select
 from traceanalyze.readers.ascend.db_rows import Reading, block, known, selected, timed
@@ -70,7 +70,7 @@ def device_tasks(reading: Reading) -> tuple[Columns, list[Block]]:
         kernel = are(KERNEL) & ~np.isin(table["connectionId"], operations["connectionId"])
         if kernel.any():
             reading.notes.append(
-                Phrase("COMPUTE_TASK_INFO is missing: kernels are known by the type of their task alone")
+                Lost("COMPUTE_TASK_INFO is missing: kernels are known by the type of their task alone")
             )
     copy, fill = (~kernel & are(cat) for cat in (COPY, SET))
     kernel &= strings.table.lookup(name, lambda text: task_category("AI_CORE", text) == CONTROL) == 0
@@ -174,9 +174,7 @@ def collectives(reading: Reading, tasks: Columns) -> tuple[Block, Block]:
     """Collectives, and their parts on the planes; `part_of` is the place of the collective in the first block."""
     table = timed(reading, reading.database.integers("COMMUNICATION_OP", _OP))
     if len(table["opName"]) and not len(tasks["globalTaskId"]):
-        reading.notes.append(
-            Phrase("TASK is missing: what the device did beside collectives is not known, nor are they")
-        )
+        reading.notes.append(Lost("TASK is missing: what the device did beside collectives is not known, nor are they"))
         table = select(table, np.zeros(len(table["opName"]), np.bool_))
     parts = reading.database.integers("COMMUNICATION_TASK_INFO", _PART)
     groups = np.unique(np.concatenate((table["groupName"], parts["groupName"])))

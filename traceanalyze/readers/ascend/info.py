@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from traceanalyze.errors import Phrase
+from traceanalyze.errors import Lost, Phrase
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import Profile, rank_of_name
 from traceanalyze.readers.header import OPTIONS, json_object, lenient_json, rank_of, ranks_of
@@ -131,5 +131,5 @@ def _object_of(path: Path | None, notes: list[Phrase]) -> dict[str, Any]:
         # A pipe of that name would be waited for without end; as an empty file it is no JSON.
         return json_object(lenient_json(path.read_bytes() if path.is_file() else b""))
     except (OSError, ValueError):
-        notes.append(Phrase("{name} cannot be read and was left out", path.name))
+        notes.append(Lost("{name} cannot be read and was left out", path.name))
         return {}

@@ -79,7 +79,7 @@ def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records
     try:
         return allocator_records(operators, record) if operators or record else None
     except OSError as error:
-        notes.append(Phrase("operator_memory.csv cannot be read ({reason}): no memory curves", error.strerror or error))
+        notes.append(Lost("operator_memory.csv cannot be read ({reason}): no memory curves", error.strerror or error))
         return None
 
 
@@ -90,20 +90,18 @@ def _missing(profile: Profile, kernels: Table | None) -> Iterator[Phrase]:
         for name in ("operator_memory", "memory_record", "kernel_details", "step_trace_time")
     )
     if profile.output is not None and not details:
-        yield Phrase("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels")
+        yield Lost("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels")
     if kernels is not None and kernels.short:
         yield Lost("kernel_details.csv: {count:,} rows are cut off and were left out", kernels.short)
     if kernels is not None and kernels.rows and (kernels.times("start") == ABSENT).any():
-        yield Phrase(
+        yield Lost(
             "kernel_details.csv: some start times are no exact numbers (was it saved by a spreadsheet?): "
             "these rows cannot be joined to the timeline"
         )
     if totals and not operators:
-        yield Phrase("operator_memory.csv is missing: which operator allocated what is not known")
+        yield Lost("operator_memory.csv is missing: which operator allocated what is not known")
     if operators and not totals:
-        yield Phrase(
-            "memory_record.csv is missing: no totals beside those of operators, no memory of the whole process"
-        )
+        yield Lost("memory_record.csv is missing: no totals beside those of operators, no memory of the whole process")
     if details and not steps:
         yield Phrase("step_trace_time.csv is missing: no step times of the profile's own to compare with")
 

@@ -122,7 +122,7 @@ _CAUSES = declare(
     Column("share", Kind.SHARE, "Gain over the mean step; the cost over it where no saving was measured"),
     Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
     Column("on_ranks", Kind.TEXT, "Ranks that have it", heading="ranks"),
-    Column("since", Kind.TERM, "In which of the recorded steps it takes 1 % of the step or more"),
+    Column("since", Kind.TERM, "In which of the analysed steps it takes 1 % of the step or more"),
     Column("since_step", Kind.TEXT, "The first of them, or the last; else how many of how many", heading="step"),
     Column("part_of", Kind.COUNT, "Number of the cause that is about the same time: the two must not be added"),
     GRADE,
@@ -140,7 +140,7 @@ _CAUSES = declare(
         "mean_saving_ns", Kind.DURATION, "Mean saving over all ranks, per step", heading="mean of ranks", minor=True
     ),
     BOUND,
-    Column("total_ns", Kind.DURATION, "Savings summed over all ranks and recorded steps", scale="total", minor=True),
+    Column("total_ns", Kind.DURATION, "Savings summed over all ranks and analysed steps", scale="total", minor=True),
     CONFIDENCE,
     Column("because", Kind.COUNT, "Number of the cause that explains it", heading="because of", minor=True),
     Column("recording", Kind.COUNT, "Recording in which it costs most; the numbers are from there", minor=True),

@@ -43,17 +43,17 @@ _SAY = sentences(
     limited_by_rank="Rank {ranks} limited this run.",
     costs_trace="It costs {gain} of {step} ({share}).",
     costs_others_trace="It costs the others {gain} of {step} ({share}).",
-    told_since_every="It is there in all {steps} recorded steps.",
-    told_since_from="It is there from step {step} on, in {affected} of {steps} recorded steps.",
+    told_since_every="It is there in all {steps} analysed steps.",
+    told_since_from="It is there from step {step} on, in {affected} of {steps} analysed steps.",
     told_since_from_recording=(
-        "It is there from step {step} of recording {recording} on, in {affected} of {steps} recorded steps."
+        "It is there from step {step} of recording {recording} on, in {affected} of {steps} analysed steps."
     ),
-    told_since_until="It is there until step {step}, in {affected} of {steps} recorded steps.",
+    told_since_until="It is there until step {step}, in {affected} of {steps} analysed steps.",
     told_since_until_recording=(
-        "It is there until step {step} of recording {recording}, in {affected} of {steps} recorded steps."
+        "It is there until step {step} of recording {recording}, in {affected} of {steps} analysed steps."
     ),
     told_grew="It grew from {before} to {after} {per} with recording {recording}.",
-    told_since_some="It is there in {affected} of {steps} recorded steps.",
+    told_since_some="It is there in {affected} of {steps} analysed steps.",
     late_because="It comes late because {phase} ({excess} {per}).",
     do_first="What to do: {text}",
     do_next="What to do about it: {text}",

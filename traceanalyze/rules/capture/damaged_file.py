@@ -6,17 +6,20 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "CAP104",
     "damaged-file",
     title="damaged file",
-    sentence="The file is damaged or has impossible values; see {checks} under the quality of the recording.",
+    sentence=(
+        "The recording is damaged, incomplete or has impossible values; see {checks} under the quality of the "
+        "recording."
+    ),
     confidence=Confidence.HIGH,
     needs="",
     advice_texts={"write_whole": "Let the profiler finish writing before the program ends."},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:
-    """The file is damaged, or has impossible values.
+    """The file is damaged, tables of it are missing, or it has impossible values.
 
     What it finds
-        Truncated or broken files, events without times, impossible durations.
+        Truncated or broken files, missing tables, events without times, impossible durations.
     Why it costs time
         It costs the program nothing; it touches the numbers of the report.
     How it is measured
