@@ -23,6 +23,7 @@ from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_o
 
 _LISTS = json.JSONDecoder(strict=False)
 PRODUCTS = KernelGroup.MATMUL, KernelGroup.CONVOLUTION
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +108,24 @@ def fits(facts: Facts, codes: NDArray[np.int32], pattern: str) -> NDArray[np.boo
 
 def kernels_of(facts: Facts, op: str, shapes: str) -> NDArray[np.int64]:
     """Kernels (rows of `Computing`) that an operator launched, with shapes as the table of operators writes them."""
+    return facts.once(_by_op).get((op, shapes), _NO_ROWS)
 
-    def alike(text: str) -> int:
-        return int(", ".join("×".join(map(str, shape)) for shape in shapes_of(text)) == shapes)
 
-    work = facts.once(computing)
-    rows = np.flatnonzero((work.op_row >= 0) & fits(facts, work.op_name, f"^{re.escape(op)}$"))
-    return np.asarray(rows[op_text(facts, "shapes", work.op_row[rows], alike, 0) == 1])
+def _by_op(facts: Facts) -> dict[tuple[str, str], NDArray[np.int64]]:
+    work, trace = facts.once(computing), facts.context.trace
+    code = trace.events.numbers("shapes", work.op_row, -1)
+    rows = np.flatnonzero((work.op_row >= 0) & (code >= 0))
+    each = group(work.op_name[rows], code[rows])
+    cuts = np.split(rows[np.argsort(each.of, kind="stable")], np.cumsum(each.count())[:-1])
+    first = rows[each.first]
+    found: dict[tuple[str, str], list[NDArray[np.int64]]] = {}
+    for name, text, own in zip(
+        trace.strings.texts(work.op_name[first]), trace.strings.texts(code[first]), cuts, strict=True
+    ):
+        shapes = ", ".join("×".join(map(str, shape)) for shape in shapes_of(text))
+        found.setdefault((name, shapes), []).append(own)
+    # Several texts may write the same shapes: scalars beside them are left out.
+    return {key: np.sort(np.concatenate(some)) for key, some in found.items()}
 
 
 def op_text(
