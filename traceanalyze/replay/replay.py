@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +59,22 @@ def together(*changes: Change) -> Change:
     )
 
 
+class Again(NamedTuple):
+    """A program run again, point by point of its graph."""
+
+    weight: NDArray[np.int64]
+    """Of its edges: how long after the source the target may happen."""
+    time: NDArray[np.int64]
+    """When each point happens."""
+    lasted: NDArray[np.int64]
+    """How long each device event takes."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """Of the windows."""
+    waited: NDArray[np.int64] | None = None
+    """How long each device event waits for other ranks after its start; None: not replayed with them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Replayed:
     """The windows (`Context.all_steps`) as they would have been, ns."""
@@ -68,8 +85,13 @@ class Replayed:
     """By how much each is shorter than the one recorded; negative where it is longer."""
     counted: NDArray[np.bool_]
     """The analysed windows that count in means."""
-    idle: Intervals
-    """Idle time of the headline device that would be gone: the end of the gap before each event."""
+    context: Context
+    again: Again
+
+    @cached_property
+    def idle(self) -> Intervals:
+        """Idle time of the headline device that would be gone: the end of the gap before each event."""
+        return _idle_gone(self.context, self.again)
 
     @property
     def saving(self) -> int:
@@ -87,22 +109,6 @@ def counted_windows(context: Context) -> NDArray[np.bool_]:
     return context.once(program).counted
 
 
-class Again(NamedTuple):
-    """A program run again, point by point of its graph."""
-
-    weight: NDArray[np.int64]
-    """Of its edges: how long after the source the target may happen."""
-    time: NDArray[np.int64]
-    """When each point happens."""
-    lasted: NDArray[np.int64]
-    """How long each device event takes."""
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    """Of the windows."""
-    waited: NDArray[np.int64] | None = None
-    """How long each device event waits for other ranks after its start; None: not replayed with them."""
-
-
 def run_again(known: Program, change: Change) -> Again:
     """The program of a rank without what the change takes out."""
     changed = changed_program(known, change)
@@ -115,9 +121,8 @@ def replay(context: Context, change: Change) -> Replayed:
     """What the steps of a rank gain by a change."""
     known = context.once(program)
     again = run_again(known, change)
-    idle = _idle_gone(context, known.graph, again.time, again.lasted)
     shorter = known.steps.time - (again.end - again.start)
-    return Replayed(again.start, again.end, shorter, known.counted, idle)
+    return Replayed(again.start, again.end, shorter, known.counted, context, again)
 
 
 class Changed(NamedTuple):
@@ -169,8 +174,10 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         own = np.flatnonzero(host.line == row) if len(graph.tracks) > 1 else slice(None)
         before = _length_before(_from(removed, began), graph.moments)
         gone = before[host.end[own]] - before[host.begin[own]]
-        edge = host.edge[own]
-        weight[edge] = np.maximum(weight[edge] - gone, np.minimum(host.least[own], weight[edge]))
+        less = gone > 0
+        edge, least = host.edge[own][less], host.least[own][less]
+        was = weight[edge]
+        weight[edge] = np.maximum(was - gone[less], np.minimum(least, was))
         ends.append(_begun_in(known, removed, row))
         sooner[(graph.batches.line == row) & intervals.contains(removed, graph.batches.begin)] = 1
     ready = np.maximum(earliest[graph.batches.point] - began, 0)
@@ -253,13 +260,13 @@ def _on_device(known: Program, done: NDArray[np.int64], marks: NDArray[np.int64]
     return marks - np.where(at >= 0, known.end[event] - done[event], 0)
 
 
-def _idle_gone(context: Context, graph: Graph, time: NDArray[np.int64], lasted: NDArray[np.int64]) -> Intervals:
+def _idle_gone(context: Context, again: Again) -> Intervals:
     """What would be gone of each idle gap of the headline device."""
     if not context.devices:
         return EMPTY
     own, at, end, length = context.once(_headline)
-    start = time[graph.event[own]]
-    ends = np.concatenate((context.all_steps.start[:1], start + lasted[own]))
+    start = again.time[context.once(program).graph.event[own]]
+    ends = np.concatenate((context.all_steps.start[:1], start + again.lasted[own]))
     left = start[at] - np.maximum.accumulate(ends)[at]
     gone = np.clip(length - left, 0, length)
     end = end[gone > 0]

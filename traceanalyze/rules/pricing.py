@@ -19,9 +19,9 @@ from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, together
-from traceanalyze.rules.common.replay import gained
+from traceanalyze.rules.common.replay import gained, saved
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Confidence, Finding, intervals_of, merged
+from traceanalyze.rules.finding import Confidence, Finding, intervals_of
 
 WITHIN, WITHIN_STEP = 0.12, 0.004
 """By so much of itself, and at least of the step, a saving may be off where its inputs are certain: caches, clocks and
@@ -70,14 +70,15 @@ def priced(one: Finding, facts: Facts) -> Price:
     if not len(change.events) and facts.context.devices:
         # That kernels of several streams would run beside each other at full speed is not to be expected.
         saving = min(saving, facts.amount_of("idle") or 0)
-    if not len(spans.start) and 2 * facts.length(gain.idle) >= saving:
-        spans = merged(gain.idle)
+    gone = none.copy()
+    gone[np.searchsorted(gaps.end, gain.idle.end)] = intervals.coverage(facts.windows, *gain.idle)
+    if not len(spans.start) and 2 * facts.mean(int(gone.sum())) >= saving:
+        spans = facts.clip(intervals_of(*gain.idle))
     if one.intervals is not None or len(spans.start):
         one = replace(one, intervals=intervals_of(*spans))
-    between = tuple(gained(facts, each).saving for each in one.between)
+    between = tuple(saved(facts, each) for each in one.between)
     if one.cost is None and one.draws != "compute":
         one = replace(one, cost=facts.length(intervals_of(*spans)))
-    gone = intervals.coverage(merged(gain.idle), gaps.start, gaps.end)
     return Price(_ranged(replace(one, change=change), saving, between, facts), spans, gone)
 
 
@@ -153,7 +154,7 @@ def all_together(found: Iterable[Finding], facts: Facts) -> tuple[int, int, int]
         return None
     changes = [one.change for one in known if one.change is not None]
     saving = sum(one.saving or 0 for one in known if one.change is None)
-    saving = min(facts.step_time, saving + (gained(facts, together(*changes)).saving if changes else 0))
+    saving = min(facts.step_time, saving + (saved(facts, together(*changes)) if changes else 0))
     every = sum(one.saving or 0 for one in known)
     least, most = sum(one.least or 0 for one in known), sum(one.bound or one.saving or 0 for one in known)
     return saving * least // every, saving, min(facts.step_time, saving * most // every)

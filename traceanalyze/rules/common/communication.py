@@ -95,7 +95,7 @@ def communicating(facts: Facts) -> Communicating:
     start, end = device.start[event], device.end[event]
     size = sizes(context, described, kind)
     waits = _waits(facts, event, kind, size, np.maximum(context.trace.events.numbers("group", described), -1))
-    free = intervals.subtract(exposed_communication(facts), waits.spans)
+    free = intervals.subtract(facts.once(exposed_communication), waits.spans)
     linked = context.link[event] >= 0
     call = np.maximum(context.issued_by[event], 0)
     calls = context.calls
@@ -123,7 +123,11 @@ def _waits(
     named: NDArray[np.int64],
 ) -> Waits:
     """By the tasks of the collectives, where all have them; else by what they take beyond their siblings."""
-    device, parts, exposed = facts.context.device, facts.context.once(collective_parts), exposed_communication(facts)
+    device, parts, exposed = (
+        facts.context.device,
+        facts.context.once(collective_parts),
+        facts.once(exposed_communication),
+    )
     start, end = device.start[event], device.end[event]
     if parts is not None and len(event) and parts.recorded[event].all():
         time = end - start - parts.by_event(parts.end - parts.start)[event]
@@ -136,7 +140,7 @@ def _waits(
 
 
 def exposed_communication(facts: Facts) -> Intervals:
-    """Time in the windows in which the headline device communicates and computes nothing."""
+    """Time in the windows in which the headline device communicates and computes nothing; use with `Facts.once`."""
     alone = intervals.subtract(facts.busy(DeviceClass.COMM), facts.busy(DeviceClass.COMPUTE))
     return intervals.intersect(alone, facts.windows)
 

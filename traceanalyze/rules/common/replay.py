@@ -14,7 +14,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, replay
-from traceanalyze.rules.rule import Facts, intervals_of
+from traceanalyze.rules.rule import Facts
 
 MOST_PYTHON_NS = 50_000
 """Between two operators Python takes less on its way from one to the next; what takes longer is work of its own."""
@@ -25,14 +25,19 @@ class Gain(NamedTuple):
 
     saving: int
     """ns a step."""
-    idle: NDArray[np.int64]
-    """(n, 2) the idle time that would be gone, in the windows."""
+    idle: Intervals
+    """The idle time that would be gone, the end of gaps; also outside the analysed windows."""
 
 
 def gained(facts: Facts, change: Change) -> Gain:
     """What the windows would gain by a change."""
     again = replay(facts.context, change)
-    return Gain(facts.mean(again.saving), intervals_of(*facts.clip(intervals_of(*again.idle))))
+    return Gain(facts.mean(again.saving), again.idle)
+
+
+def saved(facts: Facts, change: Change) -> int:
+    """The same in ns a step alone."""
+    return facts.mean(replay(facts.context, change).saving)
 
 
 def without(facts: Facts, event: NDArray[np.int64], part: float = 1.0) -> Change:

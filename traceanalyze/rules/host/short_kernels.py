@@ -54,13 +54,13 @@ def find(facts: Facts, options: Options) -> Findings:
     share = float(short.mean()) if len(rows) else 0.0
     gaps = context.once(idle_gaps)
     late = context.once(ended_late)
-    if late is None:
+    if late is None or share < options.number("share"):
         return
     after = late & occurs(gaps.start, device.end[rows[short]])
     host = facts.once(launching)
     spans = host.spans[after[host.gap]]
     saving = facts.length(spans)
-    if share < options.number("share") or facts.share(saving) < options.number("idle"):
+    if facts.share(saving) < options.number("idle"):
         return
     yield Finding(
         saving=saving,

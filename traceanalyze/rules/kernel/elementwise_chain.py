@@ -54,7 +54,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if len(work) == 0:
         return
     stream = facts.context.device.stream[work.event]
-    order = np.lexsort((work.start, stream))
+    order = np.argsort(stream, kind="stable")
     size = op_text(facts, "shapes", work.op_row, largest, 0)
     fit = (occurs(work.group, _POINTWISE) & (size > 1))[order]
     same = (stream[order][1:] == stream[order][:-1]) & (size[order][1:] == size[order][:-1])
@@ -64,7 +64,7 @@ def find(facts: Facts, options: Options) -> Findings:
     chosen = order[np.repeat(long, length)]
     if part_of_compute(facts, chosen) < options.number("share"):
         return
-    runs = [order[first[at] : first[at] + length[at]] for at in np.flatnonzero(long).tolist()]
+    runs = [order[at : at + many] for at, many in zip(first[long].tolist(), length[long].tolist(), strict=True)]
     fused = fused_away(work.time, runs)
     yield compute_finding(
         facts,
