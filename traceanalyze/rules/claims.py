@@ -26,7 +26,9 @@ class Claims:
     def __init__(self, facts: Facts) -> None:
         self._facts, self._gaps = facts, gaps_of(facts)
         self._idle = facts.idle_time if facts.context.devices else EMPTY
-        self._left = intervals.coverage(self._idle, self._gaps.start, self._gaps.end)
+        self._left = np.zeros(len(self._gaps), np.int64)
+        if facts.context.devices:
+            np.add.at(self._left, facts.pieces.gap, facts.pieces.end - facts.pieces.start)
         self._time, self._change = EMPTY, Change()
 
     def rest(self, one: Finding) -> tuple[Finding, float]:

@@ -84,7 +84,10 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
     """Findings worth a row, each at its price, without what those before it claim."""
     claims, left, kept = Claims(facts), dict[str, int | None](), []
     for each in ordered:
-        rule, (one, part) = rules[each.rule], claims.rest(each)
+        rule = rules[each.rule]
+        if each.change is None and not _enough(each, facts, rule):
+            continue  # What others leave of it is less still.
+        one, part = claims.rest(each)
         if one.change is None and (_is_explained(one, part, facts) or not _enough(one, facts, rule)):
             continue
         if one.change is None and one.saving is not None:

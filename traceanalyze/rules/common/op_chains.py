@@ -103,9 +103,8 @@ def letter_of(name: str) -> int:
     return next((letter for letter, pattern in _KNOWN if pattern.search(name)), ord(OTHER))
 
 
-def fused_away(time: NDArray[np.int64], runs: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def fused_away(time: NDArray[np.int64], rows: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """Kernels that one in place of each run (none is empty) saves: all but the longest, which reads and writes once."""
-    rows, length = np.concatenate(runs), np.array([len(run) for run in runs])
     first = np.cumsum(length) - length
     longest = np.flatnonzero(time[rows] == np.repeat(np.maximum.reduceat(time[rows], first), length))
     return np.delete(rows, longest[np.searchsorted(longest, first)])

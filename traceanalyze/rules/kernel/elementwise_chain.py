@@ -64,13 +64,12 @@ def find(facts: Facts, options: Options) -> Findings:
     chosen = order[np.repeat(long, length)]
     if part_of_compute(facts, chosen) < options.number("share"):
         return
-    runs = [order[at : at + many] for at, many in zip(first[long].tolist(), length[long].tolist(), strict=True)]
-    fused = fused_away(work.time, runs)
+    fused, chains = fused_away(work.time, chosen, length[long]), int(long.sum())
     yield compute_finding(
         facts,
         chosen,
         saving=facts.per_step(work.time[fused]),
         change=without(facts, work.event[fused]),
-        evidence=(Evidence("chains", len(runs), "COUNT"),),
-        count=len(runs),
+        evidence=(Evidence("chains", chains, "COUNT"),),
+        count=chains,
     )

@@ -57,8 +57,8 @@ def find(facts: Facts, options: Options) -> Findings:
     time = work.time[chosen]
     total = facts.per_step(time)
     rows = np.flatnonzero(chosen)
-    runs = [rows[at[rows] == loop] for loop in np.unique(at[rows]).tolist()]
-    fused = fused_away(work.time, runs) if runs else rows
+    rows, length = rows[np.argsort(at[rows], kind="stable")], np.bincount(at[rows])
+    fused = fused_away(work.time, rows, length[length > 0]) if len(rows) else rows
     yield Finding(
         saving=facts.per_step(work.time[fused]),
         change=without(facts, work.event[fused]),

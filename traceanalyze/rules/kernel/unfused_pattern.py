@@ -73,7 +73,7 @@ def find(facts: Facts, options: Options) -> Findings:
         if not runs or len(runs) < options.number("least") * facts.window.count:
             continue
         rows = np.concatenate(runs)
-        fused = fused_away(work.time, runs)
+        fused = fused_away(work.time, rows, np.array([len(run) for run in runs]))
         saving = facts.per_step(work.time[fused])
         if facts.share(saving) < options.number("share"):
             continue
