@@ -239,24 +239,17 @@ def waiters(*late, length=100 * MS, group=3, world=3, **parts):
     return found[0] if found else None
 
 
-@pytest.mark.parametrize(
-    ("early", "least", "severity"),
-    [
-        (10 * MS, 5 * MS, Severity.MEDIUM),
-        (40 * MS, 20 * MS, Severity.HIGH),
-        (40 * MS - 2, 20 * MS - 1, Severity.MEDIUM),
-    ],
-)
-def test_with_a_rank_missing_all_communication_with_it_may_be_waiting(early, least, severity):
-    found = waiters(early, 0)
-    assert (found.rule, found.saving, found.cost, found.severity) == ("RNK105", None, least + 5 * MS, severity)
+@pytest.mark.parametrize("early", [5 * MS, 10 * MS, 40 * MS])
+def test_with_a_rank_missing_all_communication_with_it_may_be_waiting(early):
+    found = waiters(early, 5 * MS)
+    assert (found.rule, found.saving, found.cost, found.severity) == ("RNK105", None, 10 * MS, Severity.MEDIUM)
     told = {each.label: each.value for each in found.evidence}
-    assert (told["least"], told["missing"], told["share"]) == (least, "2", (least + 5 * MS) / STEP)
+    assert (told["missing"], told["share"], "least" in told) == ("2", 10 * MS / STEP, False)
     assert (found.count, found.scope.ops) == (2, ("rank 2",))
 
 
 def test_with_a_rank_missing_little_communication_is_nothing_to_tell():
-    assert waiters(10 * MS - 2, 0) is None
+    assert waiters(40 * MS, 5 * MS - 2) is None
 
 
 def test_waiting_of_all_ranks_is_without_what_even_ranks_would_wait():

@@ -7,16 +7,18 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.match import SYNCHRONISING, presence
-from traceanalyze.ranks.results import Cluster
-from traceanalyze.ranks.waits import in_common, waited_for
+from traceanalyze.ranks.results import Cluster, MatchedGroup, RankCollectives
+from traceanalyze.ranks.waits import beyond_siblings, in_common, waited_for
 
 
-def perhaps_waiting(cluster: Cluster) -> NDArray[np.int64]:
-    """(ranks, steps) exposed ns of collectives that end no earlier than a rank comes that was not recorded.
+def waits_for_absent(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(ranks, steps) exposed ns in which ranks may wait for some that were not recorded, at most and at least.
 
-    How much of it is waiting for that rank, and how much transfer, only its own recording tells.
+    At most what the recorded rank that came last is in each collective without moving data: what the others take longer
+    they wait for recorded ones. Only a recording of the missing rank tells how much of it is waiting, but where tasks
+    are recorded, or it outlasts its siblings.
     """
-    found = np.zeros(cluster.rows.shape, np.int64)
+    most, least = np.zeros((2, *cluster.rows.shape), np.int64)
     members: dict[str, list[int]] = {}
     for position, rank in enumerate(cluster.ranks):
         for one in rank.groups:
@@ -28,10 +30,25 @@ def perhaps_waiting(cluster: Cluster) -> NDArray[np.int64]:
             lacking.add(label)
     for position, (rank, rows) in enumerate(zip(cluster.ranks, cluster.rows, strict=True)):
         own = rank.collectives
+        common = _without_moving(own)
+        for each in cluster.groups:
+            if position in each.members:
+                same = each.row[each.synchronising, each.members.index(position)]
+                common[same] = _without_moving(each)[each.synchronising].min(axis=1)
         groups = [number for number, one in enumerate(rank.groups) if one.label in lacking]
         step, inside = in_common(rank, rows)
-        chosen = SYNCHRONISING[own.kind] & np.isin(own.group, groups) & inside
-        np.add.at(found[position], step[chosen], own.exposed[chosen])
+        by_tasks = own.moved >= 0
+        chosen = (by_tasks | SYNCHRONISING[own.kind] & np.isin(own.group, groups)) & inside
+        shown = np.clip(own.exposed - np.maximum(own.moved, 0), 0, common)
+        certain = np.where(by_tasks, shown, beyond_siblings(own, common))
+        for found, time in ((most, shown), (least, certain)):
+            np.add.at(found[position], step[chosen], time[chosen])
+    return most, least
+
+
+def _without_moving(one: RankCollectives | MatchedGroup) -> NDArray[np.int64]:
+    """How long each takes without moving data, as far as its tasks are recorded; ns."""
+    found: NDArray[np.int64] = np.maximum(one.end - one.start - np.maximum(one.moved, 0), 0)
     return found
 
 

@@ -16,7 +16,7 @@ from traceanalyze.errors import listed
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.ranks.match import POINT_TO_POINT
-from traceanalyze.ranks.results import Cluster, ExposedWaits, MatchedGroup, RankSummary
+from traceanalyze.ranks.results import Cluster, ExposedWaits, MatchedGroup, RankCollectives, RankSummary
 
 _SAY = sentences(
     waits_bounded="Ranks {ranks} were not recorded: transfers are upper, waits lower bounds, nobody is blamed.",
@@ -309,12 +309,18 @@ def of_group(one: MatchedGroup, steps: int) -> NDArray[np.int64]:
 
 
 def _by_siblings(rank: RankSummary, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(steps,) exposed ns that its collectives take beyond their siblings (`analyses.communication.outlasting`)."""
-    own = rank.collectives
-    found, longer = np.zeros(len(rows), np.int64), outlasting(own.kind, own.bytes, own.group, own.end - own.start)
+    """(steps,) exposed ns that its collectives take beyond their siblings."""
+    own, found = rank.collectives, np.zeros(len(rows), np.int64)
     step, inside = in_common(rank, rows)
-    np.add.at(found, step[inside], np.clip(own.exposed - (own.end - own.start - longer), 0, longer)[inside])
+    np.add.at(found, step[inside], beyond_siblings(own, own.end - own.start)[inside])
     return found
+
+
+def beyond_siblings(own: RankCollectives, time: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Exposed ns of each at its end that so long a time is beyond its siblings (`communication.outlasting`)."""
+    longer = outlasting(own.kind, own.bytes, own.group, time)
+    beyond: NDArray[np.int64] = np.clip(own.exposed - (own.end - own.start - longer), 0, longer)
+    return beyond
 
 
 def in_common(rank: RankSummary, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

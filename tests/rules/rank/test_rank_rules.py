@@ -44,6 +44,36 @@ def pair(*waits, length=10 * MS, group=None, world=2, **parts):
     ]
 
 
+def outlasted(length, early=0, late=2 * MS + MS // 2):
+    """Ranks 0 and 1 of four in one step: of four all-reduces of 0.1 ms one takes longer, on rank 0 more so."""
+    times = [[MS // 10] * 3 + [MS // 10 + late + more] for more in (early, 0)]
+    return [
+        rank(
+            number,
+            *[(0, "all_reduce", 64, 10 * MS * at - time, 10 * MS * at) for at, time in enumerate(own, start=1)],
+            length=length,
+            group=Group("0-3", (0, 1, 2, 3), 4),
+            world=4,
+        )
+        for number, own in enumerate(times)
+    ]
+
+
+@pytest.mark.parametrize("early", [0, 20 * MS])
+def test_a_missing_rank_is_not_blamed_for_what_recorded_ones_wait_for_each_other(early):
+    """Whoever is missing came no later than 2.6 ms before the end: longer nobody waited for it."""
+    (one,) = said(outlasted(50 * MS, early), "RNK105").findings
+    assert (one.cost, one.severity) == (29 * MS // 10, Severity.MEDIUM)
+    assert {each.label: each.value for each in one.evidence}["least"] == 5 * MS // 2
+    # Rank 1 did not wait at all, and so the other for nobody else.
+    assert said(outlasted(50 * MS, early, late=0), "RNK105").findings == ()
+
+
+def test_waiting_that_all_recorded_ranks_share_is_for_the_missing_one():
+    assert [one.severity for one in said(outlasted(25 * MS // 2), "RNK105").findings] == [Severity.HIGH]
+    assert [one.severity for one in said(outlasted(25 * MS // 2 + 1), "RNK105").findings] == [Severity.MEDIUM]
+
+
 def test_a_straggler_costs_what_the_others_wait():
     (one,) = said(pair(MS, 0, compute=(3 * MS, 4 * MS)), "RNK101").findings
     assert (one.saving, one.bound, one.severity, one.scope.ranks) == (MS, MS, Severity.MEDIUM, (1,))

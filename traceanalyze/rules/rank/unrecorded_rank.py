@@ -25,8 +25,8 @@ from traceanalyze.rules.rule import (
     },
     sentence={
         "": (
-            "For {exposed} {per} ({share}) the recorded ranks only communicate with ranks that were not recorded "
-            "({missing}). At least {least} of it is waiting; up to all of it may be waiting for these."
+            "For {exposed} {per} ({share}) recorded ranks only communicate with ranks that were not recorded "
+            "({missing}) and do not wait for each other: up to all of it may be waiting for these."
         ),
         "tasks": (
             "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, and "
@@ -58,9 +58,10 @@ def find(ranks: Cluster, options: Options) -> Findings:
         long, and their recordings cannot tell waiting from transfer.
     How it is measured
         Where the tasks of the collectives are recorded (Ascend): exposed time in which none of them moves data, mean of
-        the ranks. Elsewhere bounds: at most, all exposed time of collectives in groups that lack ranks; at least, what
-        they take longer than on the rank that waits least, or than ten times the usual of their kind and size. What
-        would be saved depends on why the missing rank is late, so it is not measured.
+        the ranks. Elsewhere bounds: at most, the exposed time of collectives in groups that lack ranks; at least, what
+        is beyond ten times the usual of their kind and size. Of a collective only as long counts as the recorded rank
+        is in it that came last: what others take longer they wait for recorded ranks. What would be saved depends on
+        why the missing rank is late, so it is not measured.
     What to do
         Record the missing ranks in the same steps.
 
@@ -68,19 +69,20 @@ def find(ranks: Cluster, options: Options) -> Findings:
         definitions §12; msprof-analyze advisor, slow rank.
     """
     # Imported here: many runs have one rank.
-    from traceanalyze.ranks.absent import absent_rank, perhaps_waiting
+    from traceanalyze.ranks.absent import absent_rank, waits_for_absent
 
     missing = ranks.missing_ranks
     if not missing or not ranks.steps:
         return
     waits, step = ranks.exposed_waits, int(ranks.step_time.sum()) // ranks.step_time.size
-    least = 0 if isinstance(waits, NotMeasured) else int(waits.mean.sum()) // len(ranks.ranks)
     by_tasks = not isinstance(waits, NotMeasured) and waits.by_tasks
-    cost = least if by_tasks else max(least, int(perhaps_waiting(ranks).sum()) // ranks.step_time.size)
+    peer = absent_rank(ranks) if by_tasks else None
+    cost, least = (int(each.sum()) // ranks.step_time.size for each in waits_for_absent(ranks))
+    if peer is not None and not isinstance(waits, NotMeasured):
+        cost = least = int(waits.mean.sum()) // len(ranks.ranks)
     share, sure = (each / step if step else 0.0 for each in (cost, least))
     if sure < options.number("share") and (by_tasks or share < options.number("perhaps")):
         return
-    peer = absent_rank(ranks) if by_tasks else None
     late = missing[0] if peer is None and len(missing) == 1 else peer
     told = (Evidence("waiting", cost, "DURATION"),) if by_tasks else measured(exposed=cost)
     yield Finding(
@@ -91,7 +93,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             *told,
             *measured(share=share),
             Evidence("missing", listed(missing), "TEXT"),
-            *(() if by_tasks else measured(least=least)),
+            *(measured(least=least) if least and not by_tasks else ()),
             *(() if peer is None else measured(rank=str(peer))),
         ),
         scope=Scope(ops=() if late is None else (f"rank {late}",)),
