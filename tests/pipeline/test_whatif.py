@@ -219,3 +219,22 @@ def test_nothing_is_replayed_where_the_clocks_disagree(tmp_path):
         found = rows(traceanalyze.whatif(run, without=["sync", "dispatch"]))
         reasons = ["clocks_disagree", "clocks_disagree", "saving_not_replayed"]
         assert [one.gain_ns for one in found] == [NotMeasured(reason) for reason in reasons]
+
+
+@pytest.mark.parametrize("steps", ["0", "1", "2", "3"])
+def test_a_step_waits_for_the_batch_of_its_own_host(tmp_path, steps):
+    """Each window but the first begins within its own batch, with the end of the device's work for the step before, and
+    ends within the next batch: of 1,600 µs of loading the first 630 µs lie under that work."""
+    b = TraceBuilder()
+    for number in range(5):
+        at = 2000 * number
+        if number < 4:
+            b.step(number, at, 2000)
+            b.op("aten::mm", at + 1610, 20)
+            b.launch(at + 1615, 10, at + 1630, 1000)
+        b.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 1600)
+    path = b.write(tmp_path / "trace.json")
+    (row,) = rows(traceanalyze.whatif(path, without=["data_loading"], steps=steps))
+    assert row.gain_ns == (1_600_000 if steps == "0" else 970_000)
+    found = traceanalyze.analyze(path, steps=steps).tables["findings"]
+    assert [one.count for one in found.records() if one.rule_id == "DAT101"] == [1]

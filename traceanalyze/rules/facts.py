@@ -208,10 +208,23 @@ class Facts:
             return np.ones(len(start), np.bool_)
         return intervals.contains(self.windows, start)
 
+    def begun(self, start: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the host is in one of the steps at each instant; of a trace without steps, anywhere."""
+        if not self.marked:
+            return self.inside(start)
+        steps, rows = self.analysis.steps, np.array(self.window.rows, np.int64)
+        return intervals.contains(intervals.merge(steps.host_start[rows], steps.host_end[rows]), start)
+
     def rows(
-        self, kinds: EventKind | Sequence[EventKind], test: re.Pattern[str] | Callable[[str], bool]
+        self,
+        kinds: EventKind | Sequence[EventKind],
+        test: re.Pattern[str] | Callable[[str], bool],
+        anywhere: bool = False,
     ) -> NDArray[np.int64]:
-        """Event rows of these kinds whose name fits (`search` of a pattern) and that begin in the windows, by time."""
+        """Event rows of these kinds whose name fits (`search` of a pattern), by time.
+
+        Those that begin in the windows, unless from anywhere.
+        """
         trace = self.context.trace
         rows, codes, texts = self.named((kinds,) if isinstance(kinds, int) else tuple(kinds))
         fits = test if callable(test) else test.search
@@ -221,7 +234,8 @@ class Facts:
         wanted = np.zeros(len(trace.strings), np.bool_)
         wanted[found] = True
         rows = rows[wanted[codes]]
-        rows = rows[self.inside(trace.events.ts[rows])]
+        if not anywhere:
+            rows = rows[self.inside(trace.events.ts[rows])]
         return rows[np.argsort(trace.events.ts[rows], kind="stable")]
 
     def named(self, kinds: tuple[EventKind, ...]) -> tuple[NDArray[np.int64], NDArray[np.int32], dict[int, str]]:

@@ -5,22 +5,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.facts import RANGES
-from traceanalyze.rules.rule import Facts
+from traceanalyze.rules.rule import Facts, merged
 
 LOADER = regex(r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(DataPipe\)#")
 """Ranges in which torch's loader makes or waits for a batch."""
 
 
 def batches(facts: Facts) -> NDArray[np.int64]:
-    """Event rows of the loader's ranges in the windows, by time; use with `Facts.once`.
+    """Event rows of the loader's ranges that belong to the windows, by time; use with `Facts.once`.
 
-    Of ranges in each other only the outer one: a pipe reads from another one, sample by sample, for one batch.
+    These are the ranges that the host of the steps begins, and those the windows wait for: a window may begin later
+    than its batch, with the end of the previous step's device work, and end after the next one has begun. Of ranges in
+    each other only the outer one: a pipe reads from another one, sample by sample, for one batch.
     """
-    rows = facts.rows(RANGES, LOADER)
+    rows = facts.rows(RANGES, LOADER, anywhere=True)
+    start, end = facts.spans(rows).T
+    rows = rows[facts.begun(start) | (intervals.coverage(merged(waited(facts)), start, end) > 0)]
     tracks, (start, end) = facts.context.trace.events.track[rows], facts.spans(rows).T
     outer = np.ones(len(rows), np.bool_)
     for track in distinct(tracks).tolist():
