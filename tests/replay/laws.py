@@ -46,7 +46,8 @@ def most(context: Context, change: Change) -> int:
     begun = intervals.contains(change.host, calls.start)
     begun[change.calls] = True
     waits = int((calls.end - calls.start)[begun].sum())
-    waits += int((context.once(graph).time[batches.point] - batches.begin).sum()) if change.batches else 0
+    fetched = intervals.contains(change.host, batches.begin) | bool(change.batches)
+    waits += int((context.once(graph).time[batches.point] - batches.begin)[fetched].sum())
     return intervals.total(change.host) + waits + int(change.shorter.sum())
 
 

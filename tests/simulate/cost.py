@@ -7,7 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tests.simulate.faults import with_faults, without
+from tests.simulate.recorded import as_recorded
+from tests.simulate.simulate import simulate
 from tests.simulate.truth.summary import step_time
+from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Fault
 
 if TYPE_CHECKING:
@@ -17,7 +20,19 @@ if TYPE_CHECKING:
 @cache
 def step_of(workload: Workload, rank: int = 0) -> int:
     """The mean step of one rank."""
-    return step_time(workload, rank) // workload.steps
+    return step_time(workload, rank) // with_faults(workload).steps
+
+
+@cache
+def times_of(workload: Workload) -> dict[int, int]:
+    """Times of the first rank's steps by number."""
+    return {step.number: step.time for step in windows(simulate(workload)[0])}
+
+
+@cache
+def marked_steps(workload: Workload) -> tuple[int, ...]:
+    """Numbers of the first rank's steps that have a marker in the recording."""
+    return tuple(step.number for step in as_recorded(simulate(workload)[0]).steps)
 
 
 def lost(workload: Workload, name: str = "", rank: int = 0) -> int:

@@ -20,15 +20,15 @@ class Workers:
         self._ready: list[int] = []
         self._taken: list[int] = []
 
-    def ready(self) -> int:
-        """When the next batch is (or was) ready."""
+    def ready(self, now: int) -> int:
+        """When the next batch is (or was) ready, for a loop that asks for it now."""
         loader = self._workload.loader
         index = len(self._ready)
         ahead = loader.workers * loader.prefetch
         asked = self._taken[index - ahead] if index >= ahead else 0
         free = self._ready[index - loader.workers] if index >= loader.workers else 0
-        # New workers begin when the last batch was taken, and none of the old ones is ahead.
-        anew = self._taken[-1] + self.restart(index) if self._taken and self.restart(index) else 0
+        # New workers begin when the loop has done its work and comes again, and none of the old ones is ahead.
+        anew = now + self.restart(index) if self.restart(index) else 0
         self._ready.append(max(asked, free, anew) + self.cost(index))
         return self._ready[-1]
 

@@ -108,7 +108,9 @@ class Builder:
         left, right = self.tensor(rows, inner), self.tensor(inner, columns)
         moved = left.bytes + right.bytes + self.tensor(rows, columns).bytes
         kernel = self.kernel("matmul", 2 * rows * inner * columns, moved, "Mm" if bias is None else "Addmm")
-        kernel = replace(kernel, misaligned=any(size % 8 for size in (rows, inner, columns)))
+        # An NPU needs the axis aligned that is contiguous in memory.
+        sizes = (inner, columns) if self.vendor == "ascend" else (rows, inner, columns)
+        kernel = replace(kernel, misaligned=any(size % 8 for size in sizes))
         if bias is None:
             return Op("aten::mm", (left, right), (kernel,))
         return Op("aten::addmm", (bias, left, right, "1", "1"), (kernel,))
@@ -307,20 +309,24 @@ def preparing(builder: Builder, x: Tensor) -> Iterator[Op]:
 
 
 def dequantised(builder: Builder, weight: Tensor) -> tuple[Op, ...]:
-    """What a weight of 4 bits goes through before a product: its scales, itself, and a cast."""
+    """What a weight of 4 bits goes through before a product: its scales, itself, and a cast; or one kernel for all."""
     if not builder.model.quantized:
         return ()
-    scales = Tensor((weight.elements // 64,), "float")
-    filled = builder.kernel("elementwise", 0, weight.bytes, "FillFunctor")
-    add = builder.kernel("elementwise", scales.elements, 2 * scales.bytes, "CUDAFunctor_add")
     decoded = builder.kernel("dequantise", weight.elements, weight.bytes * 5 // 4)
+    if builder.model.quantized == "at once":
+        return (Op("MatMul4Bit", (weight,), (decoded,)),)
+    scales = Tensor((weight.elements // 64,), "float")
+    filled = builder.kernel("elementwise", 0, scales.bytes, "FillFunctor")
+    read = builder.kernel("dequantise", scales.elements, scales.bytes * 5 // 4)
+    add = builder.kernel("elementwise", scales.elements, 2 * scales.bytes, "CUDAFunctor_add")
     cast = builder.kernel("elementwise", 0, 2 * weight.bytes, "Cast")
     inside = (
         Op(
             "aten::zeros_like",
-            (weight,),
-            (Op("aten::zero_", (weight,), (Op("aten::fill_", (weight, "0"), (filled,)),)),),
+            (scales,),
+            (Op("aten::zero_", (scales,), (Op("aten::fill_", (scales, "0"), (filled,)),)),),
         ),
+        read,
         Op("aten::add_", (scales, scales), (add,)),
         decoded,
         Op("aten::to", (weight,), (Op("aten::_to_copy", (weight,), (Op("aten::copy_", (weight, weight), (cast,)),)),)),

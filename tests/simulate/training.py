@@ -166,7 +166,7 @@ class Training:
             host.loading = True
             with host.annotation(f"enumerate(DataLoader)#{kind}.__next__"):
                 if loader.workers:
-                    host.until(self._workers.ready())
+                    host.until(self._workers.ready(host.now))
                 else:
                     self._make_batch()
                 self._workers.take(host.now)

@@ -26,8 +26,9 @@ class Model:
     """Conversions of the input before every linear layer."""
     relayouts: int = 0
     """Copies of the input into another layout before every linear layer."""
-    quantized: bool = False
-    """Weights are stored in 4 bits: dequantised and cast before every product with them."""
+    quantized: str = ""
+    """Weights are stored in 4 bits, and dequantised before every product with them: `at once`, or `in steps`, with a
+    cast."""
 
 
 @dataclass(frozen=True, slots=True)

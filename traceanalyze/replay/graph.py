@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.replay.device import DeviceOrder, device_order
-from traceanalyze.replay.host import READY_NS, Lines, Moments, device_waits, lines, moments, own_cost
+from traceanalyze.replay.host import READY_NS, Lines, Moments, device_waits, fetches, lines, moments, own_cost
 from traceanalyze.replay.longest import NEVER, Edges
 from traceanalyze.replay.silences import silences
 
@@ -103,7 +103,8 @@ def graph(context: Context) -> Graph:
     own, longest_call = own_cost(context, waits)
     back = points.returned >= 0
     most[points.returned[back]] = longest_call[back]
-    most[points.batches[1]] = READY_NS
+    late = context.once(fetches).ready == points.time[points.batches[1]]
+    most[points.batches[1][late]] = READY_NS
     quiet = context.once(silences)
     # Marks inside a wait are passed when it is over: the thread does nothing until then.
     for track, begin, end in zip(quiet.track.tolist(), quiet.begin.tolist(), quiet.end.tolist(), strict=True):
@@ -113,8 +114,9 @@ def graph(context: Context) -> Graph:
 
     time = np.concatenate((points.time, device.start))
     earliest = np.full(len(time), NEVER)
-    held = np.concatenate((threads.free, points.batches[1], count + np.flatnonzero(order.free)))
+    held = np.concatenate((threads.free, count + np.flatnonzero(order.free)))
     earliest[rank[held]] = time[held]
+    earliest[rank[points.batches[1]]] = context.once(fetches).ready
     recorded = np.empty(len(time), np.int64)
     recorded[rank] = time
 

@@ -28,6 +28,10 @@ READY_NS = 600_000
 WAITED_NS, WAITED = 1_000_000, 0.02
 """Fetching a batch that is ready takes less, or less of the time from one batch to the next where batches are large: in
 a longer call the loop waited for the loader's workers."""
+LEAST_WAITS = 3
+"""So many waits tell the pace of the workers."""
+ALONE = 10
+"""Waits of more than so many times the median come by themselves, as in DAT102."""
 OWN_COST_NS, MOST_OWN_COST_NS = 5_000, 20_000
 """What a call costs that finds the device done, where the recording has none, and at most."""
 TOGETHER = 0.05
@@ -96,7 +100,7 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     began, returned = (np.where(one, np.cumsum(one) - 1, -1) for one in (begins, returns))
     returned[returns] += int(begins.sum())
     begin, back = np.flatnonzero(begins), np.flatnonzero(returns)
-    rows = _waits_for_workers(context)
+    rows = context.once(fetches).row
     steps, marked = context.all_steps, context.mode != Mode.WHOLE_TRACE and context.step_track >= 0
     marked = marked and (context.markers is None or context.markers.track >= 0)
     windows = len(steps) if marked else 0
@@ -121,14 +125,38 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     return Moments(time, tie, track, began, returned, marks, batches, silent)
 
 
-def _waits_for_workers(context: Context) -> NDArray[np.int64]:
-    """Event rows of calls that waited for a batch of the loader's workers."""
+class Fetches(NamedTuple):
+    """Calls that fetch a batch of the loader's workers, and would wait for it if they came too early."""
+
+    row: NDArray[np.int64]
+    """Of the event."""
+    ready: NDArray[np.int64]
+    """When the workers have the batch, ns: of a call that waited its end."""
+
+
+def fetches(context: Context) -> Fetches:
+    """What the loop fetches from workers, without batches of which nothing tells when they were ready.
+
+    Nor is it told of one that the loop waited for though it did not wait before: the workers began with it when the
+    loop came to it, as those do that start anew, and the wait is as long whenever that is.
+
+    Workers that the loop waited for twice made the batches in between one after the other, and as fast those that come
+    later: each is ready in its turn, however late it was fetched.
+    """
     trace, rows = context.trace, loading_ranges(context).rows
     rows = rows[trace.strings.matches(trace.events.name[rows], WORKERS.search)]
-    apart = np.diff(np.sort(trace.events.ts[rows]))
+    rows = rows[np.argsort(trace.events.ts[rows], kind="stable")]
+    begin, time = trace.events.ts[rows], trace.events.dur[rows]
+    apart = np.diff(begin)
     least = max(WAITED_NS, round(WAITED * float(np.median(apart)))) if len(apart) else WAITED_NS
-    found: NDArray[np.int64] = rows[trace.events.dur[rows] >= least]
-    return found
+    waited = np.flatnonzero((time >= least) & (time <= ALONE * np.median(time))) if len(rows) else rows
+    end = begin + time
+    if len(waited) < LEAST_WAITS:
+        return Fetches(rows[waited], end[waited])
+    each = np.arange(waited[0], len(rows))
+    pace = float(np.median(np.diff(end[waited]) / np.diff(waited)))
+    turn = np.interp(each, waited, end[waited]) + pace * np.maximum(each - waited[-1], 0)
+    return Fetches(rows[each], np.minimum(np.round(turn).astype(np.int64), end[each]))
 
 
 def _enqueues(context: Context) -> NDArray[np.int64]:

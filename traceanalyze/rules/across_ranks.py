@@ -7,16 +7,18 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
+import numpy as np
+
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster, RankSummary
-from traceanalyze.replay.ranks import Joint, gain_of
+from traceanalyze.replay.ranks import Joint, gain_of, mean_gain, steps_with
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.communication import LAST_BUCKET
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP
-from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, by_its_rule
+from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, PRESENT, by_its_rule
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
 
@@ -78,7 +80,9 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
                 reason = why(each.reason, host_computes=alone)
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug, reason=reason))
                 continue
-            found.append(_replayed(by_its_rule(each, rule), cluster, run))
+            one = _replayed(by_its_rule(each, rule), cluster, run)
+            if one is not None:
+                found.append(one)
     rules = {rule.id: rule for rule, _ in wanted.rules}
     kept = [
         replace(one, severity=step.severity(one.saving) if one.severity is None else one.severity)
@@ -91,12 +95,25 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
     return Outcome(tuple(sorted(kept, key=attrgetter("order"))), tuple(not_applicable))
 
 
-def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding:
-    """A finding that others wait for one rank, with what the run gains where that one comes when they do."""
-    late = [at for at, rank in enumerate(cluster.ranks) if rank.rank is not None and rank.rank in one.scope.ranks]
-    if run is None or one.saving is None or one.draws != WAITING or len(late) != 1:
+def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding | None:
+    """A finding that others wait for one rank, with what the run gains where that one comes when they do.
+
+    None where it gains that in the first step only, which begins on an idle device.
+    """
+    if run is None or one.saving is None or one.draws != WAITING:
         return one
-    saving = gain_of(run, {}, late)
+    late = [at for at, rank in enumerate(cluster.ranks) if rank.rank is not None and rank.rank in one.scope.ranks]
+    waits, even = cluster.exposed_waits, one.rule == _IMBALANCE
+    if even and not isinstance(waits, NotMeasured):
+        # Work that is shared more evenly gains no more than if all came with the rank that waits most.
+        late = [at for at in range(len(cluster.ranks)) if at != int(np.argmax(waits.mean))]
+    elif len(late) != 1:
+        return one
+    steps = steps_with(run, {}, late)
+    saving, later = mean_gain(steps, late), np.delete(steps, late, axis=0)[:, 1:]
+    if later.size and later.mean() < PRESENT * saving:
+        return None
+    saving = min(saving, one.saving) if even else saving
     step = round(float(cluster.step_time.mean()))
     room = max(round(WITHIN * saving), round(WITHIN_STEP * step))
     return replace(one, saving=saving, cost=one.explains, low=max(0, saving - room), bound=min(saving + room, step))

@@ -41,6 +41,8 @@ class Price(NamedTuple):
     """Time that it is about, in the windows."""
     gone: NDArray[np.int64]
     """Of each of `idle_gaps`, what would be gone."""
+    steps: NDArray[np.int64] | None = None
+    """By how much each of the windows would be shorter, ns; None where it was not replayed."""
 
     def time(self, gaps: Gaps) -> NDArray[np.int64]:
         """(n, 2) time of which it saves some."""
@@ -79,7 +81,7 @@ def priced(one: Finding, facts: Facts) -> Price:
     between = tuple(saved(facts, each) for each in one.between)
     if one.cost is None and one.draws != "compute":
         one = replace(one, cost=facts.length(intervals_of(*spans)))
-    return Price(_ranged(replace(one, change=change), saving, between, facts), spans, gone)
+    return Price(_ranged(replace(one, change=change), saving, between, facts), spans, gone, gain.steps)
 
 
 def _derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:

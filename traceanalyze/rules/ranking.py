@@ -126,7 +126,11 @@ def _worth(price: Price, facts: Facts, rule: Rule) -> bool:
     if rule.rare or one.intervals is None:
         return True
     by_step = facts.by_step(price.time(gaps_of(facts)))
-    return facts.recurs(by_step, max(1.0, PRESENT * float(by_step.mean())))
+    return all(
+        facts.recurs(each, max(1.0, PRESENT * float(each.mean())))
+        for each in (by_step, price.steps)
+        if each is not None
+    )
 
 
 def _severity(one: Finding, facts: Facts) -> Severity:

@@ -260,7 +260,7 @@ FIRES = {
     "COM102": [
         Fires(
             steps(micro(0, 1, 3, forwards=4)),
-            saving=800,
+            saving=803,  # With the gaps after two launches that are not there.
             severity="HIGH",
             count=8,
             evidence={"exposed": 800, "micro_steps": 4, "count": 8},
@@ -272,7 +272,7 @@ FIRES = {
         ),
         Fires(
             waited(micro(0, 1, forwards=2), steps=1, length=STEP),
-            saving=400,
+            saving=401.5,
             severity="MEDIUM",
             evidence={"exposed": 400, "micro_steps": 2, "count": 1},
             ops=("DistributedDataParallel.forward",),

@@ -212,7 +212,7 @@ FIRES = {
     "KRN104": [
         Fires(
             steps([BMM, pointwise("mul", 100), pointwise("add", 100), SOFTMAX, BMM]),
-            saving=510,
+            saving=600,
             severity="MEDIUM",
             count=4,
             evidence={"time": 300, "part": 1, "count": 4},
@@ -221,11 +221,11 @@ FIRES = {
             each=300,
             first=(400, 700),
             look=(400, 700),
-            prices={"products": (0.35, 0.28, 468)},
+            prices={"products": (0.5, 0.4, 540)},
         ),
         Fires(
             steps([BMM, pointwise("div", 100), SOFTMAX, pointwise("native_dropout", 100), BMM]),
-            saving=510,
+            saving=600,
             severity="MEDIUM",
             count=4,
             evidence={"time": 300, "part": 1, "count": 4},
@@ -234,7 +234,7 @@ FIRES = {
             each=300,
             first=(400, 700),
             look=(400, 700),
-            prices={"products": (0.35, 0.28, 468)},
+            prices={"products": (0.5, 0.4, 540)},
         ),
     ],
     "KRN105": [
@@ -322,9 +322,10 @@ FIRES = {
         ),
         Fires(
             steps([mm(1000), CONTIGUOUS, CONTIGUOUS]),
-            saving=150,
+            saving=227.25,  # Three quarters, with the gaps; at least half.
+            low=151.5,
             bound=300,
-            severity="LOW",
+            severity="MEDIUM",
             count=8,
             evidence={"time": 300, "part": 0.230769, "count": 8},
             ops=("void at::native::direct_copy_kernel_cuda",),
@@ -364,7 +365,8 @@ FIRES = {
     "KRN110": [
         Fires(
             steps([mm(1000), CAST, CAST]),
-            saving=251.5,
+            saving=377.25,
+            low=251.5,
             bound=500,
             severity="MEDIUM",
             count=8,

@@ -14,7 +14,7 @@ Setting = tuple[tuple[str, float], ...]
 
 LAUNCHING = ("HST101", "HST102", "HST110", "CGR103", "CGR104", "NPU102", "NPU103")
 """Rules that say that the host is too slow as a whole."""
-RANKS, BOTH = ("RNK101",), ("nvidia", "ascend")
+RANKS, BOTH = ("RNK101", "RNK102"), ("nvidia", "ascend")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ CAUSES = (
     Cause("odd_vocabulary", ("KRN102",), 1.5, 1.5, setting=(("vocabulary", 32768),)),
     Cause("casts", ("KRN110",), 2, 2, knob="types"),
     Cause("relayouts", ("KRN107",), 2, 2),
-    Cause("quantized", ("KRN110", "KRN106", "KRN105", "KRN120"), 1, 1, knob="types"),
+    Cause("quantized", ("KRN110", "KRN106", "KRN105", "KRN120"), 1, 1, cure="dequantized", knob="types"),
     Cause("layout_changes", ("KRN107",), 40, 40, vendors=("ascend",)),
     Cause("scalar_kernel", ("KRN116",), 1500, 1000, vendors=("ascend",)),
     Cause("straggler", RANKS, 1.4, 1.6, several=True, knob="late"),
-    Cause("late_batches", RANKS, 8, 6, several=True, knob="late"),
+    Cause("late_batches", RANKS, 8, 6, several=True, knob="loader"),
     Cause("late_host", RANKS, 6, 3, several=True, knob="late"),
     Cause("host_barrier", RANKS, 1.4, 1.6, several=True, knob="late"),
     Cause("late_buckets", ("COM101", "COM105"), 6, 3, several=True, cure="slow_link"),

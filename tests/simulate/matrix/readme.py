@@ -47,4 +47,4 @@ def store(found: Mapping[str, Figures]) -> None:
         text = path.read_text(encoding="utf-8")
         before, _, rest = text.partition(OPEN)
         after = rest.partition(CLOSE)[2]
-        path.write_text(f"{before}{OPEN}\n{told(path, found)}\n{CLOSE}{after}", encoding="utf-8")
+        path.write_text(f"{before}{OPEN}\n{told(path, stored())}\n{CLOSE}{after}", encoding="utf-8")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import traceanalyze
-from tests.simulate.cost import step_of
+from tests.simulate.cost import marked_steps, times_of
 from tests.simulate.matrix.causes import LAUNCHING, Cause, mended
 from tests.simulate.simulate import simulate
 from tests.simulate.workload import Fault, Recording
@@ -110,8 +110,19 @@ class Verdict:
     """Findings that may name causes without a saving."""
 
 
-def findings(workload: Workload) -> tuple[list[Finding], list[Finding]]:
-    """What the tool says of the run and of each rank, and of the run and the first rank that was recorded."""
+class Told(NamedTuple):
+    """What the tool says."""
+
+    run: list[Finding]
+    """Of the run, and of the first rank that was recorded."""
+    others: list[Finding]
+    """Of the other ranks."""
+    unexplained: tuple[str, ...]
+    """Parts of the step of which it says that nobody can tell what they are."""
+
+
+def told(workload: Workload) -> Told:
+    """What it says of a program."""
     missing = workload.faults and any(fault.name == "dead_rank" for fault in workload.faults)
     schedules = simulate(workload)[: -1 if missing else None]
     with tempfile.TemporaryDirectory() as folder:
@@ -124,25 +135,26 @@ def findings(workload: Workload) -> tuple[list[Finding], list[Finding]]:
     options, rules = Options(), plan()
     found = side_by_side([analysed_rank(trace, options, rules) for trace in run.traces], rules)
     across = [] if found.across is None else list(found.across.findings)
-    ranks = [list(one.findings) for one in found.outcomes]
-    return across + [one for rank in ranks for one in rank], across + ranks[0]
+    first, *others = found.outcomes
+    rest = [one for outcome in others for one in outcome.findings]
+    return Told([*across, *first.findings], rest, tuple(one.part for one in first.unexplained))
 
 
 def judge(case: Case) -> Verdict:
     """Run it, mend each cause, and all of them."""
-    every, seen = findings(case.workload)
-    step = step_of(case.workload)
+    said = told(case.workload)
+    every = said.run + said.others
+    step = step_of(case)
     loud = tuple(_text(one, step) for one in _loud(every) if _unfit(one, case))
-    seen = sorted((one for one in seen if one.saving), key=lambda one: -(one.saving or 0))
-    rows = tuple(_row(case, cause, seen, step) for cause in case.causes)
-    promised, gain = sum(row.saving or 0 for row in rows), 0
-    if case.causes:
-        gain = step - step_of(mended(case.workload, *case.causes))
+    seen = sorted((one for one in said.run if one.saving), key=lambda one: -(one.saving or 0))
+    rows = tuple(_row(case, cause, seen, said.others, step) for cause in case.causes)
+    promised = sum(row.saving or 0 for row in rows)
+    gain = gain_of(case, mended(case.workload, *case.causes))
     named = [one for one in every if any(one.rule in cause.rules for cause in case.causes)]
     if not case.causes:
         expected, right = (), True
     elif case.group in CHECKS:
-        expected, right = tuple(cause.fault for cause in case.causes), CHECKS[case.group](case, every, named)
+        expected, right = tuple(cause.fault for cause in case.causes), CHECKS[case.group](case, said, named)
     else:
         expected, right = _first(case, seen, rows, step)
     return Verdict(
@@ -174,14 +186,29 @@ def _text(one: Finding, step: int) -> str:
     return f"{one.rule} {100 * (one.saving or 0) / step:.0f}%"
 
 
-def _row(case: Case, cause: Cause, seen: list[Finding], step: int) -> Row:
-    true = 0 if cause.special else step - step_of(mended(case.workload, cause))
+def _row(case: Case, cause: Cause, seen: list[Finding], others: list[Finding], step: int) -> Row:
     mine = [one for one in seen if one.rule in cause.rules]
+    if not mine:
+        # Another rank may have it, which says what the run gains, too.
+        found = [one for one in others if one.rule in cause.rules and one.saving]
+        mine = list({one.key[:3]: one for one in found}.values())
     saving = sum(one.saving or 0 for one in mine) if mine else None
     low = sum((one.saving or 0) if one.low is None else one.low for one in mine) if mine else None
     bound = sum((one.saving or 0) if one.bound is None else one.bound for one in mine) if mine else None
     named = tuple(dict.fromkeys(one.rule for one in mine))
-    return Row(case.name, case.group, cause.fault, named, step, true, low, saving, bound)
+    return Row(case.name, case.group, cause.fault, named, step, _true(case, cause), low, saving, bound)
+
+
+def _true(case: Case, cause: Cause) -> int:
+    """What the program gains without a cause; of a host that is too slow as a whole, once the others are mended.
+
+    Rules about the whole host promise what those about a part of its work leave.
+    """
+    if cause.special:
+        return 0
+    others = [each for each in case.causes if each is not cause] if cause.free_host else []
+    before = mended(case.workload, *others)
+    return gain_of(case, mended(before, cause)) - (gain_of(case, before) if others else 0)
 
 
 def _first(case: Case, seen: list[Finding], rows: tuple[Row, ...], step: int) -> tuple[tuple[str, ...], bool]:
@@ -199,26 +226,51 @@ def _first(case: Case, seen: list[Finding], rows: tuple[Row, ...], step: int) ->
     if any(first.rule in cause.rules for cause in worth):
         return names, True
     # Nobody put it in, but the host of this program may be too slow as a whole.
-    return names, first.rule in LAUNCHING and _of_host(case.workload, worth) >= TIE * most - LEAST * step
+    return names, first.rule in LAUNCHING and _of_host(case, worth) >= TIE * most - LEAST * step
 
 
-def _once(case: Case, every: list[Finding], named: list[Finding]) -> bool:
+def _once(case: Case, said: Told, named: list[Finding]) -> bool:
     """Whether what is done once is told as such, and nothing else, unless the host is too slow anyway."""
+    every = said.run + said.others
     return any(one.once for one in named) and not any(_unfit(one, case) for one in _loud(every))
 
 
-def _unpriced(_: Case, every: list[Finding], named: list[Finding]) -> bool:
-    """Whether the cost comes first, with no saving beside it."""
+def _unpriced(_: Case, said: Told, named: list[Finding]) -> bool:
+    """Whether the cost comes first, with no saving beside it, or is said to be beyond what one rank's recording tells.
+
+    Where collectives tell nothing of their tasks, a rank that makes all of them late looks like a slow link.
+    """
+    every = said.run + said.others
+    if "communication" in said.unexplained:
+        return not any(one.saving for one in every)
     largest = max(every, key=lambda one: one.cost or one.saving or 0, default=None)
     found = [one for one in named if one.cost and one.saving is None and (one.severity or 0) >= Severity.MEDIUM]
     return largest in found
 
 
-CHECKS: dict[str, Callable[[Case, list[Finding], list[Finding]], bool]] = {"once": _once, "unpriced": _unpriced}
+CHECKS: dict[str, Callable[[Case, Told, list[Finding]], bool]] = {"once": _once, "unpriced": _unpriced}
 
 
-def _of_host(workload: Workload, mended_first: list[Cause]) -> int:
+def _of_host(case: Case, mended_first: list[Cause]) -> int:
     """What a host that needs no time would gain once the causes are mended."""
-    plain = mended(workload, *mended_first)
-    free = Fault("free_host", 1)
-    return step_of(plain) - step_of(replace(plain, faults=(*plain.faults, free)))
+    plain = mended(case.workload, *mended_first)
+    free = replace(plain, faults=(*plain.faults, Fault("free_host", 1)))
+    return gain_of(case, free) - gain_of(case, plain)
+
+
+def step_of(case: Case) -> int:
+    """The mean of the recorded steps."""
+    steps, times = marked_steps(case.workload), times_of(case.workload)
+    return sum(times[step] for step in steps) // len(steps)
+
+
+def gain_of(case: Case, other: Workload) -> int:
+    """By how much the recorded steps are shorter in another program, in the mean.
+
+    Recording begins when the device has nothing left to do, so that the host is not ahead of it in the first step. What
+    costs time in that step alone costs none in a long run: that is done once, and no saving per step.
+    """
+    before, after = times_of(case.workload), times_of(other)
+    first, *later = (before[step] - after[step] for step in marked_steps(case.workload))
+    gain = sum(later) // len(later)
+    return gain if gain < LEAST * step_of(case) else (first + sum(later)) // (1 + len(later))

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
 
@@ -35,7 +38,7 @@ def find(facts: Facts, options: Options) -> Findings:
         Only the sum is needed: of N reductions, N - 1 are for nothing.
     How it is measured
         Forward passes between two optimizer steps; all-reduces asked for after each of them and before the next. The
-        saving is the exposed time of the all-reduces of all but the last; at most, all their time.
+        saving is what the step gains without the all-reduces of all but the last, and without asking for them.
     What to do
         `with ddp.no_sync():` around the first N - 1 micro-steps (FSDP2: `set_requires_gradient_sync(False)`). Gradients
         that are not reduced yet take memory with sharded strategies.
@@ -66,4 +69,5 @@ def find(facts: Facts, options: Options) -> Findings:
         *measured(count=int(wasted.sum())),
     )
     bound = facts.per_step(work.time[wasted])
-    yield comm_finding(facts, wasted, evidence, saving=exposed, bound=bound, about="DistributedDataParallel.forward")
+    found = comm_finding(facts, wasted, evidence, saving=exposed, bound=bound, about="DistributedDataParallel.forward")
+    yield replace(found, change=without(facts, work.event[wasted]), between=())

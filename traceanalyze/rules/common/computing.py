@@ -19,6 +19,8 @@ from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.parts import shorter
+from traceanalyze.replay.replay import Change
+from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured
 
 _LISTS = json.JSONDecoder(strict=False)
@@ -98,6 +100,14 @@ def part_of_compute(facts: Facts, chosen: NDArray[np.bool_] | NDArray[np.int64])
     work = facts.once(computing)
     total = int(work.time.sum())
     return int(work.time[chosen].sum()) / total if total else 0.0
+
+
+def matters(facts: Facts, chosen: NDArray[np.bool_] | NDArray[np.int64], change: Change, share: float) -> bool:
+    """Whether some kernels take such a part of compute, or the step loses it to launching them."""
+    if part_of_compute(facts, chosen) >= share:
+        return True
+    idle = facts.share(facts.amount_of("idle") or 0)
+    return idle >= share and facts.share(saved(facts, change)) >= share
 
 
 def fits(facts: Facts, codes: NDArray[np.int32], pattern: str) -> NDArray[np.bool_]:

@@ -71,17 +71,20 @@ def sync_calls(facts: Facts) -> SyncCalls:
 
 
 def _direction(facts: Facts, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Direction of the copy that each call started, or that was started in the same run of an operator."""
+    """Direction of the copy that each call started, or else of the last one in the same run of an operator."""
     context = facts.context
     copies = np.flatnonzero((context.device.kind == EventKind.MEMCPY) & (context.link >= 0))
-    way, call = directions(context, copies), context.link[copies]
+    way = directions(context, copies)
     by_call = np.full(len(context.calls), -1, np.int64)
-    by_call[call] = way
-    by_op = np.full(len(context.op_nest) + 1, -1, np.int64)
-    by_op[context.call_op[call]] = way
-    by_op[-1] = -1
-    own = by_call[chosen]
-    return np.where(own >= 0, own, by_op[context.call_op[chosen]])
+    by_call[context.link[copies]] = way
+    asked = context.issued_by[copies]
+    inside = np.where(asked >= 0, context.call_op[asked], -1)
+    order = np.argsort(inside, kind="stable")
+    own, op = by_call[chosen], context.call_op[chosen]
+    if not len(copies) or not len(context.op_nest):
+        return own
+    last = order[np.maximum(np.searchsorted(inside[order], context.op_nest.stop[op], "left") - 1, 0)]
+    return np.where((own < 0) & (op >= 0) & (inside[last] >= op), way[last], own)
 
 
 class SyncUse(IntEnum):

@@ -24,7 +24,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
         "share": (0.10, "own: dispatch and host operators from 10 % of the step on"),
         "late": (0.20, "HTA: a fifth ends with work that was launched too late"),
     },
-    order=1,
+    order=2,
 )
 def find(facts: Facts, options: Options) -> Findings:
     """The device is idle because the host launches too slowly.

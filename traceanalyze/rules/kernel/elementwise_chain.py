@@ -2,7 +2,7 @@ import numpy as np
 
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.rules.common.computing import compute_finding, computing, largest, op_text, part_of_compute
+from traceanalyze.rules.common.computing import compute_finding, computing, largest, matters, op_text
 from traceanalyze.rules.common.op_chains import fused_away
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
@@ -62,14 +62,17 @@ def find(facts: Facts, options: Options) -> Findings:
     length = np.diff(first, append=len(order))
     long = (length >= options.number("length")) & fit[first]
     chosen = order[np.repeat(long, length)]
-    if part_of_compute(facts, chosen) < options.number("share"):
+    if not len(chosen):
         return
     fused, chains = fused_away(work.time, chosen, length[long]), int(long.sum())
+    change = without(facts, work.event[fused])
+    if not matters(facts, chosen, change, options.number("share")):
+        return
     yield compute_finding(
         facts,
         chosen,
         saving=facts.per_step(work.time[fused]),
-        change=without(facts, work.event[fused]),
+        change=change,
         evidence=(Evidence("chains", chains, "COUNT"),),
         count=chains,
     )

@@ -1,6 +1,7 @@
 import numpy as np
 
-from traceanalyze.rules.common.computing import compute_finding, computing, fits, part_of_compute
+from traceanalyze.replay.replay import together
+from traceanalyze.rules.common.computing import compute_finding, computing, fits, matters
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
@@ -45,9 +46,9 @@ def find(facts: Facts, options: Options) -> Findings:
         They read and write whole tensors and compute nothing; convolutions on tensor cores want channels last and get
         it by such kernels each time.
     How it is measured
-        Device time of kernels with such names, and of copy kernels under `aten::contiguous` and `aten::clone`, from 5 %
-        of compute on. Changes of format go altogether where one format is kept; half of the rest is taken as saving,
-        all as the most.
+        Kernels with such names, and copy kernels under `aten::contiguous` and `aten::clone`, from 5 % of compute on or
+        where the step would be 5 % shorter. Changes of format go altogether where one format is kept; of the rest at
+        least half, at most all; the saving is that of three quarters.
     What to do
         `channels_last` for model and input together with mixed precision; drop `.contiguous()` where a view will do; on
         Ascend keep one format (`allow_internal_format`).
@@ -60,14 +61,14 @@ def find(facts: Facts, options: Options) -> Findings:
     copies = np.flatnonzero(fits(facts, work.name, _COPY) & (work.op >= 0))
     chosen = by_name.copy()
     chosen[copies] |= names_under(facts, work.op[copies], _OPS)
-    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
+    formats = chosen & by_name & fits(facts, work.name, _FORMATS)
+    others = chosen & ~formats
+    half, most, every = (
+        together(without(facts, work.event[formats]), without(facts, work.event[others], part))
+        for part in (0.5, 0.75, 1.0)
+    )
+    if not chosen.any() or not matters(facts, chosen, most, options.number("share")):
         return
-    formats = by_name & fits(facts, work.name, _FORMATS)
-    saving = (facts.per_step(work.time[chosen]) + facts.per_step(work.time[formats])) // 2
-    part = np.where(formats, 1.0, 0.5)[chosen]
-    change = without(facts, work.event[chosen], 0.5)._replace(
-        shorter=np.round(work.time[chosen] * part).astype(np.int64)
-    )
-    yield compute_finding(
-        facts, chosen, saving=saving, codes=work.name, change=change, between=(without(facts, work.event[chosen]),)
-    )
+    saving = facts.per_step(work.time[formats]) + 3 * facts.per_step(work.time[others]) // 4
+    between = (half, every) if others.any() else ()
+    yield compute_finding(facts, chosen, saving=saving, codes=work.name, change=most, between=between)

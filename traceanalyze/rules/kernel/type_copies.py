@@ -7,7 +7,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.replay.replay import Change
-from traceanalyze.rules.common.computing import compute_finding, computing, fits, names_of, part_of_compute
+from traceanalyze.rules.common.computing import compute_finding, computing, fits, matters, names_of
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, intervals_of, measured, rule
@@ -47,9 +47,9 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         A conversion reads and writes the whole tensor and computes nothing.
     How it is measured
-        Device time of compute kernels under such operators from 5 % of compute on. Some conversions belong to mixed
-        precision, so half of the time is taken as saving, all as the most. Of tensors made on the host the time in
-        which nothing but their copies runs.
+        Compute kernels under such operators, from 5 % of compute on or where the step would be 5 % shorter. Some
+        conversions belong to mixed precision: at least half of them can go, at most all; the saving is that of three
+        quarters. Of tensors made on the host the time in which nothing but their copies runs.
     What to do
         Create tensors with the right `dtype=` and `device=`; keep parameters that are cast in every step in the type
         they are used in; let `torch.compile` fuse what remains.
@@ -61,9 +61,9 @@ def find(facts: Facts, options: Options) -> Findings:
     work = facts.once(computing)
     known = np.flatnonzero(work.op >= 0)
     chosen = known[names_under(facts, work.op[known], _OPS)]
-    if len(chosen) and part_of_compute(facts, chosen) >= options.number("share"):
-        half, every = (without(facts, work.event[chosen], part) for part in (0.5, 1.0))
-        yield compute_finding(facts, chosen, about="aten::_to_copy", change=half, between=(every,))
+    half, most, every = (without(facts, work.event[chosen], part) for part in (0.5, 0.75, 1.0))
+    if len(chosen) and matters(facts, chosen, most, options.number("share")):
+        yield compute_finding(facts, chosen, about="aten::_to_copy", change=most, between=(half, every))
 
 
 def _moved(facts: Facts) -> Iterator[Finding]:

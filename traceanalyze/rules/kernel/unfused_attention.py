@@ -9,7 +9,7 @@ from traceanalyze.replay.replay import together
 from traceanalyze.rules.common.computing import computing, part_of_compute
 from traceanalyze.rules.common.host_ops import RECORDING_NS, host_chains
 from traceanalyze.rules.common.op_chains import chains
-from traceanalyze.rules.common.replay import without
+from traceanalyze.rules.common.replay import launching, without
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 SCORES = r"[mqaktu.]{0,5}S[dmtkq]{0,4}"
@@ -51,10 +51,10 @@ PRODUCTS_BACK = r"B{1,2}[dmtk]{0,4}Z[mqakt]{0,4}B{1,2}"
     },
     options={
         "products": (
-            0.35,
+            0.5,
             (
                 "own: part of the products that goes: their matrix of scores is limited by memory, a fused kernel by "
-                "arithmetic; FlashAttention-2 tells 5 to 9 times for the whole"
+                "arithmetic; FlashAttention-2 tells 5 to 9 times for the whole, which this makes 5"
             ),
         ),
         "between": (0.8, "own measurement, torch 2.13 on the host: 0.6 to 1.0 of the time between the products goes"),
@@ -71,7 +71,7 @@ def find(facts: Facts, options: Options) -> Findings:
         them. Fused attention keeps it on the chip.
     How it is measured
         Sequences of operators by launch. The saving is the device time of everything in them but the products, in the
-        backward pass around that of the softmax, and a third of the products; at most the time of the whole sequences.
+        backward pass around that of the softmax, and half of the products; at most the time of the whole sequences.
         Where the host computes: 0.8 of the time between the products, less 0.6 µs an operator for the profiler; a fused
         attention takes longer than the products by the rest.
     What to do
@@ -89,14 +89,20 @@ def find(facts: Facts, options: Options) -> Findings:
     if not forward:
         return
     rows = np.concatenate([_pointwise(work.op, run) for run in forward] + list(found.find(BACKWARD)))
-    whole = distinct(np.concatenate((*forward, rows, *found.find(PRODUCTS_BACK))))
+    back = list(found.find(PRODUCTS_BACK))
+    whole = distinct(np.concatenate((*forward, rows, *back)))
     time = facts.per_step(work.time[rows])
-    products = facts.per_step(work.time[whole]) - time
+    product = np.setdiff1d(whole, rows)
+    # Fused attention takes the host as long as the products of the forward pass and one of the backward pass.
+    others = np.setdiff1d(product, np.concatenate((*forward, *(run[:1] for run in back))))
+    products = facts.per_step(work.time[product])
     yield Finding(
         saving=time + round(products * options.number("products")),
         change=together(
             without(facts, work.event[rows]),
-            shorter(facts.context, work.event[np.setdiff1d(whole, rows)], options.number("products")),
+            shorter(facts.context, work.event[product], options.number("products"))._replace(
+                host=launching(facts, work.event[others])
+            ),
         ),
         bound=facts.length(work.spans(whole)),
         draws="compute",

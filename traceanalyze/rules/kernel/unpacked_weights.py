@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
+from traceanalyze.replay.parts import shorter
+from traceanalyze.replay.replay import together
 from traceanalyze.rules.common.computing import (
     PRODUCTS,
     Computing,
@@ -20,9 +22,10 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Optio
 _DEQUANTISE = r"(?i)(de|anti)_?quant|unpack_?(u?int)?[2348]"
 _PRODUCT = r"(?i)gemm|gemv|matmul|(^|_)mm(_|$)"
 """Kernels that unpack inside the product."""
+_FILL = r"(?i)fill|zeros"
 _PASSES = KernelGroup.ELEMENTWISE, KernelGroup.LAYOUT, KernelGroup.OTHER
-_CHAIN = regex(r"D[De]*P")
-"""Dequantisation with elementwise work up to the product that uses it."""
+_CHAIN = regex(r"f?D[Def]*P")
+"""Dequantisation into a tensor that may be filled before, with elementwise work up to the product that uses it."""
 
 
 @rule(
@@ -74,16 +77,20 @@ def find(facts: Facts, options: Options) -> Findings:
         QLoRA (arXiv:2305.14314); torchao; bitsandbytes.
     """
     work = facts.once(computing)
-    chosen, casts = _chains(facts, work)
+    chosen, casts, kept = _chains(facts, work)
     if not len(chosen) or part_of_compute(facts, chosen) < options.number("share"):
         return
     time, cast = facts.per_step(work.time[chosen]), facts.per_step(work.time[casts])
     saving = time - round(options.number("fused") * cast) if len(casts) else time // 2
+    left = (time - saving) / max(facts.per_step(work.time[kept]), 1)
+    others = np.setdiff1d(chosen, kept)
     yield compute_finding(
         facts,
         chosen,
         saving=saving,
-        change=without(facts, work.event[chosen], saving / max(time, 1)),
+        change=together(
+            without(facts, work.event[others]), shorter(facts.context, work.event[kept], max(0.0, 1 - left))
+        ),
         bound=time,
         sentence="cast" if len(casts) else "",
         codes=work.name,
@@ -91,13 +98,17 @@ def find(facts: Facts, options: Options) -> Findings:
     )
 
 
-def _chains(facts: Facts, work: Computing) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of all chains; and of the longest elementwise kernel of each that has any: the conversion."""
+def _chains(facts: Facts, work: Computing) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of all chains, of the conversion of each that has one, and of the kernel of each that stays.
+
+    The longest element-wise kernel is the conversion, the longest that unpacks stays.
+    """
     unpacks = fits(facts, work.name, _DEQUANTISE) & ~fits(facts, work.name, _PRODUCT)
     stream = facts.context.device.stream[work.event]
     order = np.lexsort((work.start, stream))
     letter = np.full(len(order), ord("."), np.uint8)
     letter[occurs(work.group[order], _PASSES)] = ord("e")
+    letter[fits(facts, work.name, _FILL)[order]] = ord("f")
     letter[occurs(work.group[order], PRODUCTS)] = ord("P")
     # Of the operator of a product, too, the name of the kernel tells what it does.
     letter[unpacks[order]] = ord("D")
@@ -105,7 +116,14 @@ def _chains(facts: Facts, work: Computing) -> tuple[NDArray[np.int64], NDArray[n
     text = np.insert(letter, opens, ord(";")).tobytes().decode("latin-1")
     place = np.insert(order, opens, -1)
     found = [place[match.start() : match.end() - 1] for match in re.finditer(_CHAIN.pattern, text)]
-    passes = [run[~unpacks[run]] for run in found]
-    longest = [run[np.argmax(work.time[run])] for run in passes if len(run)]
-    none = np.zeros(0, np.int64)
-    return np.concatenate(found) if found else none, np.array(longest, np.int64) if longest else none
+    return _every(found), _longest(work, found, ~unpacks), _longest(work, found, unpacks)
+
+
+def _every(runs: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(0, np.int64), *runs])
+
+
+def _longest(work: Computing, runs: list[NDArray[np.int64]], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The longest of the chosen kernels of each run that has any."""
+    rows = (run[chosen[run]] for run in runs)
+    return np.array([row[np.argmax(work.time[row])] for row in rows if len(row)], np.int64)

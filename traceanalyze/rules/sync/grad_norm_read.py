@@ -29,4 +29,4 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         PyTorch Performance Tuning Guide.
     """
-    yield from sync_findings(facts, used_for(facts, SyncUse.GRAD_NORM))
+    yield from sync_findings(facts, used_for(facts, SyncUse.GRAD_NORM), with_use=True)
