@@ -95,7 +95,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if len(told.start):
         spans = intervals_of(*intervals.subtract(merged(spans), told))
     saving = facts.length(spans)
-    if facts.share(saving) < options.number("share"):
+    if not saving or facts.share(saving) < options.number("share"):
         return
     longest = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
     lines = [one for one in facts.analysis.records("source_lines") if one.device_idle_ns]
