@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tests.simulate.truth.summary import truth
 from tests.simulate.truth.tables import unlinked
 from tests.simulate.writers.kineto import write
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.options import Options
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.readers.kineto import read_text
@@ -32,12 +35,14 @@ CAUSES = {
     "device_side.dependency": Cause.DEVICE_DEPENDENCY,
     "untraced": Cause.UNTRACED,
 }
+EVERY_STEP = Options(steps=lambda steps: np.ones(len(steps), np.bool_))
+"""The truth is told of all steps, also of those that are the start of a run by their length."""
 PARTS = ("compute", "comm_exposed", "mem_exposed", "idle", "comm_total", "mem_total")
 
 
 def analysis(schedule: Schedule, layout: Layout) -> RankAnalysis:
     """What the product makes of the file."""
-    return analyze_trace(read_text(write(schedule, layout)))
+    return analyze_trace(read_text(write(schedule, layout)), EVERY_STEP)
 
 
 def idle_by_step(found: RankAnalysis) -> list[dict[str, int]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import traceanalyze
-from tests.simulate.compare import expected, measured
+from tests.simulate.compare import EVERY_STEP, expected, measured
 from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.analyses.analyze import analyze_trace
@@ -30,7 +30,7 @@ def npu_trace(schedule: Schedule, layout: AscendLayout, form: str = "text") -> T
 
 def npu_analysis(schedule: Schedule, layout: AscendLayout, form: str = "text") -> RankAnalysis:
     """What the product makes of it."""
-    return analyze_trace(npu_trace(schedule, layout, form))
+    return analyze_trace(npu_trace(schedule, layout, form), EVERY_STEP)
 
 
 def npu_expected(schedule: Schedule) -> dict[str, Any]:
