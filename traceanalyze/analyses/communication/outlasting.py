@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.columns import distinct
 
 TIMES = 10
 """So many times the median of its siblings (own: network and algorithm make collectives of one size differ by less)."""
