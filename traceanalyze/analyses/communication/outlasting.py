@@ -37,7 +37,7 @@ def outlasting(
     judged = (size >= 0) & (count[rows.of] >= SIBLINGS) & (middle > 0)
     found = np.where(judged & (time >= TIMES * middle), time - middle, 0)
     even = np.flatnonzero(judged & (size > 0) & (of >= 0) & np.isin(kind, _EVEN))
-    for place in rows.first[np.unique(rows.of[even])]:
+    for place in rows.first[distinct(rows.of[even])]:
         alike = even[(kind[even] == kind[place]) & (of[even] == of[place])]
         needed = (middle[place] * np.maximum(size[alike] / size[place], 1)).astype(np.int64)
         longer = np.where(time[alike] >= TIMES_SCALED * needed, time[alike] - needed, 0)
