@@ -86,3 +86,19 @@ def test_remarks_on_lost_data_are_warnings_and_others_notes(tmp_path):
     assert isinstance(analysis, RankAnalysis)
     assert [(one.id, one.level.name) for one in analysis.checks if one.message == "note"] == [("Q01", "WARN")]
     assert "lost_data" in told(report)
+
+
+def test_work_that_is_done_once_is_told_in_the_verdict_and_is_no_health(tmp_path):
+    """In 100 ms, 80 ms pass in the first launch of a kernel, whose code it loads."""
+    trace = TraceBuilder()
+    trace.op("aten::mm", 0, 100 * MS)
+    trace.launch(0, 5, 10, 990, name="other")
+    trace.launch(1_000, 80 * MS, 81 * MS + 10, 990, name="new")
+    for at in range(82 * MS, 100 * MS, MS):
+        trace.launch(at - 900, 5, at, MS - 50, name="other")
+    trace.write(tmp_path / "trace.json")
+    found = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    assert found["done_once"]["share"] == pytest.approx(0.8, abs=0.01)
+    found = told(traceanalyze.postmortem(tmp_path / "trace.json"))
+    assert {"done_once", "healthy_trace_yet"} <= found.keys()
+    assert "healthy_trace" not in found

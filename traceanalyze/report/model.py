@@ -85,7 +85,7 @@ class RankReport:
     hints: tuple[str, ...]
     """Keys of reasons and checks, of an Ascend profile with `.ascend`; what `Texts.hints` knows of them is advice."""
     open_parts: tuple[Message, ...] = field(default=(), repr=False)
-    """What `verdict` says of large parts of the step that no finding explains."""
+    """What `verdict` says of large parts of the step that are done once, or that no finding explains."""
     findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
     """What the rules found, with keys in place of words, for programs; renderers do not use them."""
     said: tuple[Said, ...] = field(default=(), repr=False)

@@ -11,7 +11,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Detail, Mode
-from traceanalyze.report.contents.unexplained import not_explained
+from traceanalyze.report.contents.unexplained import done_once, not_explained
 from traceanalyze.report.contents.verdict import verdict
 from traceanalyze.report.model import RankReport, Report, Said, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
@@ -93,8 +93,8 @@ def _rank_report(
     *,
     verdict_only: bool,
 ) -> RankReport:
-    open_parts = not_explained(outcome, across)
     window = window_of(analysis.steps)
+    open_parts = (*done_once(outcome, window.mean(window.total)), *not_explained(outcome, across))
     report = RankReport(
         rank=analysis.trace.origin.rank,
         path=analysis.trace.origin.path,

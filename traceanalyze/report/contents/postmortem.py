@@ -63,6 +63,8 @@ _SAY = sentences(
     will_run_out_rank="The run is about to run out of memory on rank {rank}.",
     healthy="No problem was found that costs 1 % of the step ({step}) or more.",
     healthy_trace="No problem was found that costs 1 % of the time ({step}) or more.",
+    healthy_yet="No rule found a cause that comes back and costs 1 % of the step ({step}) or more.",
+    healthy_trace_yet="No rule found a cause that comes back and costs 1 % of the time ({step}) or more.",
     healthy_open=(
         "No rule found a cause that costs 1 % of the step ({step}) or more, but {share} of it could not be judged: "
         "{part}."
@@ -347,7 +349,7 @@ def _healthy(found: Postmortem, deciding: RankReport, doubt: tuple[str, float] |
         time = (("step", Kind.DURATION, recording.step_time),)
         key = "healthy" if recording.marked else "healthy_trace"
         if doubt is None:
-            yield Message(_SAY[key], time)
+            yield Message(_SAY[f"{key}_yet" if deciding.open_parts else key], time)
         else:
             part, share = doubt
             yield Message(_SAY[f"{key}_open"], (*time, ("part", Kind.TERM, part), ("share", Kind.SHARE, share)))

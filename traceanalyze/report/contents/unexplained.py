@@ -1,4 +1,4 @@
-"""What a verdict says of large parts of the step that no finding explains, and of files that lost data."""
+"""What a verdict says of large parts of the step that nothing can save, and of files that lost data."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.errors import Lost
 from traceanalyze.model.table import Kind, Message, sentences
 from traceanalyze.rules.finding import Outcome, Severity, Unexplained
+from traceanalyze.rules.owners import LARGE
 
 _SAY = sentences(
     not_explained_communication=(
@@ -62,6 +63,7 @@ _SAY = sentences(
         "The recording is an excerpt: it shows so few launches that nothing tells why the device is idle for {share} "
         "of the time."
     ),
+    done_once="{share} of the time goes into work that is done once, such as first use: later steps do without it.",
     lost_events="Numbers may be too small: {count} event(s) of the file could not be read.",
     lost_data="Data of the recording was lost, so numbers may be too small: {text}.",
 )
@@ -84,6 +86,16 @@ def not_explained(outcome: Outcome | None, across: Outcome | None = None) -> tup
         for one in parts
         if not (ranks and one.part in _BY_OTHERS)
     )
+
+
+def done_once(outcome: Outcome | None, step: int) -> tuple[Message, ...]:
+    """A sentence where work that is done once takes a large part of the mean step, ns."""
+    found = () if outcome is None else outcome.findings
+    # Those without intervals are of first steps that no mean contains.
+    cost = sum(one.cost or 0 for one in found if one.once and one.intervals is not None)
+    if not cost or cost < LARGE * step:
+        return ()
+    return (Message(_SAY["done_once"], (("share", Kind.SHARE, min(cost / step, 1.0)),)),)
 
 
 def unjudged(analysis: RankAnalysis, *, waits_known: bool) -> tuple[str, float] | None:
