@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import traceanalyze
 from tests.rules.host.cases import copied, optimized, stopped
 from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, program, waited
 from traceanalyze.rules.finding import Severity
@@ -41,19 +42,33 @@ def test_a_call_that_is_long_only_once_is_a_note_without_saving():
     assert values(one)["longest"] == pytest.approx(40_020 * US, rel=0.01)
 
 
-@pytest.mark.parametrize(("steps", "rule"), [(2, "CGR106"), (3, "HST101"), (4, "HST101")])
-def test_a_long_call_in_every_step_is_not_for_the_first_time(steps, rule):
-    """Three steps are a pattern."""
+def allocating(slow):
+    """Steps of 40 ms, which are kernels but for an allocation of 20 ms at the start of some."""
 
     def body(b, at, number):
-        b.op("aten::empty", at, 20_020)
-        b.api("cudaMalloc", at + 5, 20_000)
-        for part in range(40):
-            kernel(b, at + 20_030 + part * 450, 428)
+        time = 20_000 if number in slow else 20
+        b.op("aten::empty", at, time + 20)
+        b.api("cudaMalloc", at + 5, time)
+        period = (40_000 - time - 50) // 44
+        for part in range(44):
+            kernel(b, at + time + 30 + part * period, period - 22)
 
-    (one,) = judged(program(body, steps=steps, length=40_000), "HST101", "CGR106").findings
+    return body
+
+
+@pytest.mark.parametrize(
+    ("steps", "slow", "rule"), [(2, {1}, "CGR106"), (2, {0, 1}, "HST101"), (4, {0, 1, 2, 3}, "HST101")]
+)
+def test_a_long_call_in_every_step_is_not_for_the_first_time(steps, slow, rule):
+    (one,) = judged(program(allocating(slow), steps=steps, length=40_000), "HST101", "CGR106").findings
     assert (one.rule, one.once) == (rule, rule == "CGR106")
     assert one.severity == (Severity.INFO if one.once else Severity.HIGH)
+
+
+def test_what_comes_back_in_steps_that_were_not_chosen_is_not_done_once(tmp_path):
+    program(allocating(range(4)), length=40_000).write(tmp_path / "trace.json")
+    found = traceanalyze.analyze(tmp_path / "trace.json", steps="1", select=["HST101", "CGR106"]).findings
+    assert [one.rule for one in found] == ["HST101"]
 
 
 @pytest.mark.parametrize(("length", "first"), [(1999, True), (2001, True), (2001, False)])

@@ -15,7 +15,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import DISPATCH, EventKind
+from traceanalyze.model.vocabulary import DISPATCH, ApiClass, EventKind
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Facts, intervals_of, merged
 
@@ -119,8 +119,10 @@ def _long_gaps(facts: Facts) -> Intervals:
     length, counted = gaps.end - gaps.start, distinct(pieces.gap)
     usual = float(np.median(length[counted])) if len(counted) else 0.0
     long = (length >= max(LONG_NS, LONG_TIMES * usual)) & (2 * launching_in >= length)
-    if _recurs(facts, intervals_of(gaps.start[long], gaps.end[long])):
+    spans = intervals_of(gaps.start[long], gaps.end[long])
+    if _recurs(facts, spans):
         return intervals.EMPTY
+    long[long] = [not _again(facts, start, end) for start, end in spans.tolist()]
     chosen = dispatch & long[pieces.gap]
     return intervals.merge(pieces.start[chosen], pieces.end[chosen])
 
@@ -131,3 +133,20 @@ def _recurs(facts: Facts, spans: NDArray[np.int64]) -> bool:
         return True
     by_step = facts.by_step(spans)
     return len(by_step) >= PATTERN and facts.recurs(by_step, max(1.0, float(by_step.mean()) / 2))
+
+
+def _again(facts: Facts, start: int, end: int) -> bool:
+    """Whether the operator or call that takes most of a gap takes as long again in another recorded step."""
+    context, events = facts.context, facts.context.trace.events
+    # A launch loads the code of its kernel: another one that takes as long loads that of another.
+    calls = context.calls.row[context.calls.klass != ApiClass.LAUNCH]
+    rows = np.concatenate((context.op_nest.row, calls))
+    begin, length = events.ts[rows], events.dur[rows]
+    within = np.minimum(begin + length, end) - np.maximum(begin, start)
+    around = np.flatnonzero(2 * within >= end - start)
+    if not len(around):
+        return False
+    most = around[np.argmin(length[around])]
+    step = np.searchsorted(context.all_steps.start, begin, "right")
+    alike = (events.name[rows] == events.name[rows[most]]) & (2 * length >= length[most])
+    return bool((alike & (step != step[most])).any())
