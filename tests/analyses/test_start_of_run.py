@@ -8,7 +8,7 @@ import pytest
 import traceanalyze
 from tests.builder import TraceBuilder
 from tests.report.make import steps_of
-from traceanalyze.analyses.steps.steady import counted_steps, settled
+from traceanalyze.analyses.steps.steady import counted_steps, cycle_of, settled, whole_cycles
 
 MS = 1_000
 
@@ -38,6 +38,29 @@ MS = 1_000
 )
 def test_leading_steps_over_twice_the_median_of_those_after_them_are_left_out(times, left_out):
     assert counted_steps(steps_of(*times)).tolist() == [False] * left_out + [True] * (len(times) - left_out)
+
+
+@pytest.mark.parametrize(
+    ("times", "cycle", "left_out"),
+    [
+        ((58.6, 61.7, 58.6, 61.9, 58.5), 2, 1),
+        ((300, 100, 300, 100), 2, 0),
+        ((100, 100, 300, 101, 99, 300, 100, 100), 3, 2),
+        # The start is left out first.
+        ((900, 60, 50, 60, 50, 60), 2, 2),
+        ((100, 101, 100, 101), 1, 0),
+        ((100, 120, 90, 130, 80), 1, 0),
+        ((100, 110, 120, 130), 1, 0),
+        ((300, 100, 300), 1, 0),
+        ((100,), 1, 0),
+        ((100, 100, 100, 100), 1, 0),
+    ],
+)
+def test_of_long_and_short_steps_whole_cycles_are_compared(times, cycle, left_out):
+    """What is left out at the beginning; places of a cycle that differ by 1 % of the step are none."""
+    steps = steps_of(*times)
+    assert whole_cycles(steps).tolist() == [False] * left_out + [True] * (len(times) - left_out)
+    assert cycle_of(steps.time[counted_steps(steps)]) == cycle
 
 
 def test_only_complete_steps_are_looked_at():

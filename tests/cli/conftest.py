@@ -13,12 +13,12 @@ from tests.builder import TraceBuilder
 from traceanalyze.cli.main import main
 
 
-def training_loop(*, slow=0.0):
-    """Three steps of 100 µs that wait 60 µs for data; the third may be slower."""
+def training_loop(*, slow=0.0, where=(2,)):
+    """Three steps of 100 µs that wait 60 µs for data; the third, or others, may be slower."""
     trace = TraceBuilder()
     for number in range(3):
         at = 1000.0 + 200 * number
-        trace.step(number + 5, at, 100 + slow * (number == 2))
+        trace.step(number + 5, at, 100 + slow * (number in where))
         trace.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 60)
         trace.op("aten::mm", at + 61, 10)
         trace.launch(at + 62, 4, at + 70, 25)

@@ -18,10 +18,20 @@ WORKBOOK = re.compile(r"performance_comparison_result_\d{14}\.xlsx")
 @pytest.fixture
 def pair(tmp_path):
     """Three steps of 100 µs, and the same with a third step of 130 µs."""
-    base, candidate = tmp_path / "base.json", tmp_path / "candidate.json"
+    return written(tmp_path, slow=30)
+
+
+@pytest.fixture
+def slower(tmp_path):
+    """Three steps of 100 µs, and of 110 µs."""
+    return written(tmp_path, slow=10, where=range(3))
+
+
+def written(folder, **candidate):
+    base, other = folder / "base.json", folder / "candidate.json"
     training_loop().write(base)
-    training_loop(slow=30).write(candidate)
-    return base, candidate
+    training_loop(**candidate).write(other)
+    return base, other
 
 
 def opened(path):
@@ -32,8 +42,8 @@ def opened(path):
         return openpyxl.load_workbook(path)
 
 
-def test_two_paths_are_base_and_candidate(run, pair):
-    result = run("compare", *pair)
+def test_two_paths_are_base_and_candidate(run, slower):
+    result = run("compare", *slower)
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith("The candidate is 10 µs (10 %) slower per step, 110 µs instead of 100 µs:\n")
     assert "\nbase       base.json · " in result.out
@@ -75,9 +85,9 @@ def test_swapping_negates(run, pair):
     assert diffs[0] == {part: value if value is None else -value for part, value in diffs[1].items()}
 
 
-def test_a_folder_gets_the_workbook_of_msprof_name(run, pair, tmp_path):
+def test_a_folder_gets_the_workbook_of_msprof_name(run, slower, tmp_path):
     folder = tmp_path / "new" / "results"
-    result = run("compare", "-d", pair[1], "-bp", pair[0], "--output_path", folder)
+    result = run("compare", "-d", slower[1], "-bp", slower[0], "--output_path", folder)
     assert result.code == 0
     assert result.out.startswith("The candidate is 10 µs")
     (name,) = [path.name for path in folder.iterdir()]
@@ -93,24 +103,24 @@ def test_a_file_name_is_exactly_that(run, pair, tmp_path, option):
     assert "xl/workbook.xml" in zipfile.ZipFile(tmp_path / "mine.xlsx").namelist()
 
 
-def test_json_and_text_files(run, pair, tmp_path):
-    run("compare", *pair, "-o", tmp_path / "mine.json")
+def test_json_and_text_files(run, slower, tmp_path):
+    run("compare", *slower, "-o", tmp_path / "mine.json")
     assert json.loads((tmp_path / "mine.json").read_text())["schema"] == "traceanalyze.report/2"
-    run("compare", *pair, "-o", tmp_path / "mine.txt")
+    run("compare", *slower, "-o", tmp_path / "mine.txt")
     assert (tmp_path / "mine.txt").read_text().startswith("The candidate is 10 µs")
 
 
-def test_a_page_and_markdown_by_the_ending(run, pair, tmp_path):
+def test_a_page_and_markdown_by_the_ending(run, slower, tmp_path):
     for name, start in (("mine.html", "<!DOCTYPE html>"), ("mine.md", "**The candidate is 10 µs (10 %) slower")):
-        result = run("compare", *pair, "-o", tmp_path / name, "-q")
+        result = run("compare", *slower, "-o", tmp_path / name, "-q")
         assert (result.code, result.err) == (0, f"Wrote {tmp_path / name}\n")
         assert result.out.startswith("The candidate is 10 µs")
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
 
 
 @pytest.mark.parametrize(("format_", "start"), [("html", "<!DOCTYPE html>"), ("markdown", "**比对侧每步慢 10 µs")])
-def test_a_page_and_markdown_on_the_console_stand_alone(run, pair, format_, start):
-    result = run("compare", *pair, "--format", format_, "--lang", "zh")
+def test_a_page_and_markdown_on_the_console_stand_alone(run, slower, format_, start):
+    result = run("compare", *slower, "--format", format_, "--lang", "zh")
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith(start)
 
@@ -287,3 +297,10 @@ def test_help_tells_what_is_obsolete(run):
         assert words in text
     assert "--debug" not in text
     assert "[default: on]" not in text
+
+
+def test_what_one_step_of_three_takes_longer_may_be_chance(run, pair):
+    """30 µs in one step of three: by Student's t with 2 degrees of freedom 4.303 · 10 µs = 43 µs may be chance."""
+    result = run("compare", *pair)
+    assert result.out.startswith("No difference beyond noise: 110 µs instead of 100 µs per step (+10 µs; as the")
+    assert "±43 µs" in result.out

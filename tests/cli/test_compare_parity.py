@@ -186,7 +186,7 @@ def test_m20_compressed_files_and_folders_of_several_gpu_ranks(compared, tmp_pat
     plain.mkdir()
     packed.mkdir()
     for rank in range(2):
-        trace = training_loop(slow=30 * rank)
+        trace = training_loop(slow=10 * rank, where=range(3))
         trace.header["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "nccl"}
         file = trace.write(plain / f"rank{rank}.pt.trace.json")
         (packed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))

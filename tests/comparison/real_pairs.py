@@ -22,6 +22,10 @@ PAIRS = {
         "resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz",
     ),
     "hta": ("trace_diff/control/control.json.gz", "trace_diff/test/test.json.gz"),
+    "nanogpt": (
+        "2025-10-31_AdamSyncGradientHook/962d8f_modded-nanogpt-current-gpu-rank-00-chrome-trace.json.gz",
+        "2025-10-31_AdamSyncGradientHook/3f01a7_modded-nanogpt-hook-gpu-rank-00-chrome-trace.json.gz",
+    ),
     "torchrec": (
         f"{LADDER}6.1698107929560561434.pt.trace.json.gz",
         f"{LADDER}7.1698107929568240321.pt.trace.json.gz",

@@ -30,6 +30,7 @@ def test_every_caveat_has_a_sentence_for_its_values():
     keys = set(re.findall(r'Caveat\("(\w+)"', source))
     keys |= {f"{what}_on_one" for what in recorded(side_from(training()).context)}
     assert len(keys) > 15
+    keys |= {f"side{why}_left_out" for why in ("", "_start", "_cycle")}
     assert keys | {"levels_differ", "levels_differ_in_calls"} == set(caveats_module.CAVEATS)
 
 
@@ -161,6 +162,20 @@ def test_steps_chosen_otherwise_and_steps_left_out():
     bare = TraceBuilder()
     bare.launch(0, 1, 5, 10)
     assert keyed(side_from(bare), side_from(bare)) == {"whole_traces": {}}
+
+
+@pytest.mark.parametrize(
+    ("lengths", "key"),
+    [((300, 100, 100, 100), "side_start_left_out"), ((120, 90, 120, 90, 120), "side_cycle_left_out")],
+)
+def test_steps_left_out_at_the_start(lengths, key):
+    b, at = TraceBuilder(), 0
+    for number, length in enumerate(lengths):
+        b.step(number, at, length)
+        b.launch(at + 5, 2, at + 10, length - 20)
+        at += length
+    found = side_from(b)
+    assert keyed(found, found)[key] == {"side": "candidate", "steps": 1}
 
 
 def test_levels_of_the_profiler():

@@ -12,6 +12,7 @@ from traceanalyze.comparison.attribution import headline
 from traceanalyze.comparison.side import side
 from traceanalyze.model.vocabulary import DISPATCH_CALLS
 from traceanalyze.pipeline import load
+from traceanalyze.report.contents.compare import build_compare
 
 PAIRS = ("resnet50", "hta", "qwen")
 
@@ -164,3 +165,13 @@ def test_two_ascend_ranks_that_wait_for_others(shared_traces, form, wait):
         times = [round(rows[key].base / 1e6, 3) for key in ("compute", "communication")]
         times += [round(rows[key].candidate / 1e6, 3) for key in ("compute", "communication")]
         assert times == [8.874, 101.963, 8.878, 96.359]
+
+
+def test_of_steps_that_alternate_whole_cycles_are_compared_and_their_difference_is_noise():
+    """Both sides alternate between 58.6 and 61.8 ms; of five steps the first is left out (diagnosis §6)."""
+    found = comparison("nanogpt")
+    assert [(each.count, each.cycle) for each in (found.base, found.candidate)] == [(4, 2), (4, 2)]
+    report = build_compare(found, version="")
+    assert [message.key for message in report.verdict] == ["compare_noise"]
+    assert report.advice == ()
+    assert "compare_noise" not in {message.key for message in build_compare(comparison("resnet50"), version="").verdict}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.steps.steady import settled
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
@@ -69,6 +70,8 @@ CAVEATS = sentences(
     side_truncated="The file of the {side} is cut short: later work is missing.",
     side_salvaged="Broken in the file of the {side} and left out: {count} event(s) or place(s).",
     side_left_out="Incomplete in the {side} and left out: {steps} step(s).",
+    side_start_left_out="Of the start of the {side} and left out: {steps} step(s), over twice as long as usual.",
+    side_cycle_left_out="Left out in the {side}: {steps} step(s), so that long and short ones are whole cycles.",
 )
 
 COVERAGE_POINTS = 5
@@ -223,7 +226,12 @@ def _damage(base: Side, candidate: Side) -> Iterator[Caveat]:
         if lost:
             yield Caveat("side_salvaged", (("side", name), ("count", lost)))
         if side.info.left_out and side.info.step_choice == "complete":
-            yield Caveat("side_left_out", (("side", name), ("steps", side.info.left_out)))
+            every = settled(side.context.all_steps)
+            incomplete, start = (int((~every.counted & (every.complete == start)).sum()) for start in (False, True))
+            why = {"": incomplete, "_start": start, "_cycle": side.info.left_out - incomplete - start}
+            for key, steps in why.items():
+                if steps:
+                    yield Caveat(f"side{key}_left_out", (("side", name), ("steps", steps)))
 
 
 _NO_OPERATOR = frozenset({UNLINKED, OUTSIDE_OPS})

@@ -45,6 +45,10 @@ class SideInfo:
     resolution_ns: int
     level: str | None
     """Ascend profiler level."""
+    times: tuple[int, ...] = ()
+    """Of each step that counts."""
+    cycle: int = 1
+    """In how many steps long and short ones alternate, 1 where they do not."""
 
     @property
     def count(self) -> int:

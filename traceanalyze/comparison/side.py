@@ -19,7 +19,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import Partition, exclusive_time, partition
 from traceanalyze.analyses.steps.phases import event_phases
-from traceanalyze.analyses.steps.steady import counted_steps
+from traceanalyze.analyses.steps.steady import counted_steps, cycle_of, whole_cycles
 from traceanalyze.analyses.steps.window import Steps, median
 from traceanalyze.comparison.results import SideInfo
 from traceanalyze.model import intervals
@@ -96,7 +96,7 @@ def restricted(options: Options) -> Options:
     """The options with the steps that count: of those the user chose the complete ones, all where none is."""
     choose = options.steps
     if choose is None:
-        return options._replace(steps=counted_steps)
+        return options._replace(steps=whole_cycles)
 
     def whole(steps: Steps) -> NDArray[np.bool_]:
         chosen = choose(steps)
@@ -115,7 +115,8 @@ def mean_step(trace: Trace, options: Options) -> Fraction:
 def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_choice: str = "only") -> Side:
     """Analyse one rank of a run as a side of a comparison.
 
-    The steps that count are those of the options, where none are chosen there the complete ones after the start.
+    The steps that count are those of the options, where none are chosen there the complete ones after the start, of
+    steps that alternate whole cycles.
     """
     chosen = options or Options()
     context = Context(trace, restricted(chosen))
@@ -163,6 +164,8 @@ def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> S
         linked_time=int(work.time[known].sum()),
         resolution_ns=trace.resolution_ns,
         level=trace.origin.level or None,
+        times=tuple(steps.time.tolist()),
+        cycle=cycle_of(steps.time),
     )
 
 

@@ -17,6 +17,9 @@ STARTING = 2
 """A first step longer than so many medians of those after it belongs to the start of the run (definitions §18)."""
 _FEWEST = 2
 """Where fewer would be left, all count (definitions §18)."""
+_LONGEST_CYCLE, _OWN, _APART = 16, 0.05, 0.02
+"""Steps alternate where their place in a cycle of at most so many explains all but such a part of their variance, and
+the means of the places differ by such a part of the step."""
 _AS_LONG = 0.8
 """Part of a step's length from which another is as long: what returns is the program's rhythm, not its start."""
 
@@ -48,6 +51,26 @@ def settled(steps: Steps, agreed: Collection[StepKey] | None = None) -> Steps:
 def counted_steps(steps: Steps) -> NDArray[np.bool_]:
     """The steps that count where the user chose none."""
     return settled(steps).counted
+
+
+def whole_cycles(steps: Steps) -> NDArray[np.bool_]:
+    """Of the steps that count the last ones that are whole cycles, where long and short steps alternate."""
+    counted = counted_steps(steps)
+    rows = np.flatnonzero(counted)
+    counted[rows[: len(rows) % cycle_of(steps.time[rows])]] = False
+    return counted
+
+
+def cycle_of(times: NDArray[np.int64]) -> int:
+    """In how many steps their times (n,), ns, come back: 1 where long and short steps do not alternate."""
+    mean = float(times.mean()) if len(times) else 0.0
+    spread = float(((times - mean) ** 2).sum())
+    for cycle in range(2, min(len(times) // 2, _LONGEST_CYCLE) + 1):
+        places = [times[place::cycle].astype(float) for place in range(cycle)]
+        own = sum(float(((each - each.mean()) ** 2).sum()) for each in places)
+        if own <= _OWN * spread and np.ptp([each.mean() for each in places]) >= _APART * mean:
+            return cycle
+    return 1
 
 
 def _first_steady(times: NDArray[np.int64]) -> int:

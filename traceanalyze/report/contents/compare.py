@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import variance
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, STEP, headline, headline_keys
@@ -12,6 +14,7 @@ from traceanalyze.comparison.reasons import WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import Cause
+from traceanalyze.regression.statistics import quantile
 from traceanalyze.report.contents.quality import typed
 from traceanalyze.report.model import CompareReport, Side
 from traceanalyze.report.view import distinct_names
@@ -19,6 +22,10 @@ from traceanalyze.report.view import distinct_names
 _SAY = sentences(
     compare_same="No difference: both sides take {time} per step, part by part.",
     compare_even="No difference that matters: {candidate} instead of {base} per step ({diff}).",
+    compare_noise=(
+        "No difference beyond noise: {candidate} instead of {base} per step ({diff}; as the steps vary, ±{noise} may "
+        "be chance)."
+    ),
     compare_unexplained="What it is made of cannot be told from these profiles.",
     compare_explained_all="All of the difference is explained.",
     compare_explained="{share} of the difference is explained; {rest} is time of unknown cause.",
@@ -43,6 +50,7 @@ _SAY = sentences(
     side_step_median="{time}, median step {step}",
     side_steps="{time}, mean of {steps} steps (median {median})",
     side_steps_complete="{time}, mean of {steps} complete steps (median {median})",
+    side_steps_cycles="{time}, mean of {steps} complete steps, whole cycles of {cycle} (median {median})",
     compare_advice="{part} {diff}: {check}.",
     compare_advice_cause="{part} {diff} (largest: {cause} {cause_diff}): {check}.",
 )
@@ -143,7 +151,9 @@ def _about_side(side: SideInfo) -> Iterator[Message]:
         yield Message(_SAY[key], (time, ("step", Kind.TEXT, "".join(step_labels(side.steps)))))
     else:
         counts = (("steps", Kind.COUNT, side.count), ("median", Kind.DURATION, side.median_step))
-        yield Message(_SAY["side_steps" if side.step_choice == "asked" else "side_steps_complete"], (time, *counts))
+        cycle = (("cycle", Kind.COUNT, side.cycle),) if side.cycle > 1 else ()
+        key = "side_steps" if side.step_choice == "asked" else f"side_steps_{'cycles' if cycle else 'complete'}"
+        yield Message(_SAY[key], (time, *counts, *cycle))
 
 
 def mean_step(side: SideInfo) -> int:
@@ -194,6 +204,39 @@ def _exact(parts: Iterable[Part], per: PerStep) -> dict[str, int]:
     }
 
 
+SURE, NOISY, FEWEST = 0.95, 0.01, 3
+"""How safely a difference is no noise, the part of the step that single parts of equal programs may differ by: the
+gate's prior for two runs of one program, and from how many steps a side on."""
+
+
+def _noise(base: SideInfo, candidate: SideInfo) -> int | None:
+    """Half the width of the interval of the difference of both mean steps, ns (Welch's, over whole cycles of steps).
+
+    None with fewer than three steps or two cycles a side.
+    """
+    spread, freedom = 0.0, 0.0
+    for side in (base, candidate):
+        cycles = len(side.times) // side.cycle
+        if len(side.times) < FEWEST or cycles < 2:
+            return None
+        means = [sum(side.times[at * side.cycle : (at + 1) * side.cycle]) / side.cycle for at in range(cycles)]
+        error = variance(means) / cycles
+        spread, freedom = spread + error, freedom + error**2 / (cycles - 1)
+    if not freedom:
+        return 0
+    return int(quantile(1 - (1 - SURE) / 2, spread**2 / freedom) * math.sqrt(spread))
+
+
+def _by_chance(comparison: Comparison, per: PerStep) -> int | None:
+    """Half the width of that interval where neither the step nor a part of it differs by more than noise."""
+    noise = _noise(comparison.base, comparison.candidate)
+    parts = [per.mean(each) for key, each in _exact(headline(comparison.parts), per).items() if key != STEP]
+    alike = max(noise or 0, NOISY * max(mean_step(comparison.base), mean_step(comparison.candidate)))
+    if noise is None or abs(per.mean(per.change)) > noise or max(map(abs, parts), default=0) > alike:
+        return None
+    return noise
+
+
 def _verdict(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
     """What there is to say, most important first."""
     every = [(key, per.mean(exact)) for key, exact in _exact(headline(comparison.parts), per).items() if key != STEP]
@@ -206,6 +249,9 @@ def _verdict(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
         return (Message(_SAY["compare_same"], (("time", Kind.DURATION, base),)),)
     if per.even and whole <= EVEN * max(base, candidate):
         return (Message(_SAY["compare_even"], (*values, change)),)
+    noise = _by_chance(comparison, per)
+    if noise is not None:
+        return (Message(_SAY["compare_noise"], (*values, change, ("noise", Kind.DURATION, noise))),)
     named = [item for item in changes[:NAMED] if abs(item[1]) >= WORTH_NAMING * whole]
     for number, (key, diff) in enumerate(named, start=1):
         values += [(f"part{number}", Kind.TERM, key), (f"diff{number}", Kind.CHANGE, diff)]
@@ -250,14 +296,14 @@ WORTH_ADVICE = 0.05
 
 
 def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
-    """The parts that take longer in the candidate, most first; nothing where both steps are made up alike.
+    """The parts that take longer in the candidate, most first; nothing where both steps are alike but for noise.
 
     Each comes with what makes most of it, if that is known.
     """
     changes = _exact(headline(comparison.parts), per)
     whole = sum(map(abs, changes.values()))
     longest = max(comparison.base.step_time * per.candidate_steps, comparison.candidate.step_time * per.base_steps)
-    if whole <= EVEN * longest:
+    if whole <= EVEN * longest or _by_chance(comparison, per) is not None:
         return
     keys, causes = headline_keys(comparison.parts), list(comparison.tables["causes"].records())
     worth = [key for key, change in changes.items() if change > 0 and change >= WORTH_ADVICE * whole]
