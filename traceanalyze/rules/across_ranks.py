@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -16,15 +17,13 @@ from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
-from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Outcome, Severity
+from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
 from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP, beside_waits
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, PRESENT, by_its_rule
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
 
 RANKS = "R"
-FindingKind = tuple[str, str, str]
-"""Rule, slug and sentence."""
 WAITING = "comm_exposed"
 """What ranks lose by waiting is part of this class."""
 
@@ -218,13 +217,20 @@ def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wa
         wanted: the rules that were run.
     """
     step = RunStep(round(float(cluster.step_time.mean())))
-    changes: dict[FindingKind, dict[int, list[Change]]] = {}
-    pieces: dict[FindingKind, list[Finding]] = {}
+    changes: dict[FindingKey, dict[int, list[Change]]] = {}
+    pieces: dict[FindingKey, list[Finding]] = {}
+    several = {
+        kind
+        for each in outcomes
+        for kind, count in Counter(one.key[:3] for one in each.findings if one.saving).items()
+        if count > 1
+    }
     for rank, outcome in enumerate(outcomes):
         for one in outcome.findings:
             if one.saving and one.change is not None:
-                pieces.setdefault(one.key[:3], []).append(one)
-                changes.setdefault(one.key[:3], {}).setdefault(rank, []).append(one.change)
+                key = _kind(one, several)
+                pieces.setdefault(key, []).append(one)
+                changes.setdefault(key, {}).setdefault(rank, []).append(one.change)
     merged = {kind: {rank: together(*each) for rank, each in ranks.items()} for kind, ranks in changes.items()}
     gains = {kind: run_range(pieces[kind], gain_of(run, ranks), step.time) for kind, ranks in merged.items()}
     every = {
@@ -232,7 +238,16 @@ def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wa
     }
     most = gain_of(run, every) if merged else 0
     thresholds = {rule.id for rule, _ in wanted.rules if rule.threshold}
-    return [_of_run(outcome, gains, most, step, thresholds) for outcome in outcomes]
+    gained = [
+        [(one, gains[_kind(one, several)] if one.saving and one.change is not None else None) for one in each.findings]
+        for each in outcomes
+    ]
+    return [_of_run(*each, most, step, thresholds) for each in zip(outcomes, gained, strict=True)]
+
+
+def _kind(one: Finding, several: Collection[tuple[str, str, str]]) -> FindingKey:
+    """What ranks share of a finding: its rule and sentence, and its place where one rank has several of them."""
+    return (*one.key[:3], one.scope.ops if one.key[:3] in several else ())
 
 
 def beside_absent(outcomes: Sequence[Outcome], across: Outcome) -> list[Outcome]:
@@ -263,14 +278,13 @@ def run_range(pieces: Sequence[Finding], gain: int, step: int) -> tuple[int, int
 
 def _of_run(
     outcome: Outcome,
-    gains: Mapping[FindingKind, tuple[int, int, int]],
+    gained: Sequence[tuple[Finding, tuple[int, int, int] | None]],
     most: int,
     step: RunStep,
     thresholds: Collection[str],
 ) -> Outcome:
     kept = []
-    for one in outcome.findings:
-        known = gains.get(one.key[:3]) if one.saving and one.change is not None else None
+    for one, known in gained:
         if known is None:
             kept.append(one)
             continue

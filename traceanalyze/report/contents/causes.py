@@ -25,6 +25,7 @@ from traceanalyze.rules.finding import Confidence, Severity
 _SAY = sentences(
     cause_because="Behind it: {finding} ({saving} {per} on that rank).",
     cause_because_known="Behind it: {finding}.",
+    cause_because_also="Besides: {finding} at {where} ({saving} {per} on that rank).",
     cause_appears="{finding}: appears with recording {recording}, {after} {per}.",
     cause_grows="{finding}: grows from {before} to {after} {per} with recording {recording}.",
     action_for="{number}. {finding}:",
@@ -104,6 +105,12 @@ def because(one: Cause, found: Postmortem) -> Iterator[Message]:
         yield Message(_SAY["cause_because_known"], (finding,))
     else:
         yield Message(_SAY["cause_because"], (finding, ("saving", Kind.DURATION, reason.largest)))
+    at = next(number for number, each in enumerate(found.causes) if each is one)
+    for number, each in enumerate(found.causes):
+        own = each.part_of == at and number != one.because and not each.about_ranks
+        if own and worth_telling(each) and where(each):
+            values = ("where", Kind.NAME, where(each)), ("saving", Kind.DURATION, each.largest)
+            yield Message(_SAY["cause_because_also"], (("finding", Kind.TERM, title(each)), *values))
 
 
 def amounts(one: Growth) -> tuple[tuple[str, Kind, Value], ...]:
