@@ -41,9 +41,9 @@ def test_a_call_that_is_long_only_once_is_a_note_without_saving():
     assert values(one)["longest"] == pytest.approx(40_020 * US, rel=0.01)
 
 
-@pytest.mark.parametrize(("steps", "rule"), [(2, "CGR106"), (3, "HST101"), (4, "HST101")])
+@pytest.mark.parametrize(("steps", "rule"), [(1, "CGR106"), (2, "HST101"), (3, "HST101"), (4, "HST101")])
 def test_a_long_call_in_every_step_is_not_for_the_first_time(steps, rule):
-    """Three steps are a pattern."""
+    """At the same place; as in a public trace that of 10.7 ms in one step was 9.6 ms long in the other."""
 
     def body(b, at, number):
         b.op("aten::empty", at, 20_020)

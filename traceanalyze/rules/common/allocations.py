@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals, contains, merge
@@ -44,9 +45,52 @@ def allocator_calls(facts: Facts) -> AllocatorCalls:
 
 
 def steady(facts: Facts, chosen: NDArray[np.bool_]) -> int:
-    """Windows after the first one with such calls: memory is taken once at the beginning of every program."""
+    """Windows after the first recorded one with such calls: memory is taken once at the beginning of every program."""
     step = facts.once(allocator_calls).step[chosen]
-    return len(set(step[step > 0].tolist()))
+    begun = facts.marked and int(facts.edges[0].min()) > int(facts.context.all_steps.start.min())
+    return len(set(step[step >= int(not begun)].tolist()))
+
+
+class Flushes(NamedTuple):
+    """Operators of the whole recording in which the allocator gave its cache back for lack of memory; by start."""
+
+    op: NDArray[np.int64]
+    """Place in `Context.op_nest`."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """From the first call of the allocator in it to the last."""
+    frees: NDArray[np.int64]
+    time: NDArray[np.int64]
+    """In its calls, ns."""
+
+
+FREES = 2
+"""An operator asks for one block: it gives several back only to make room for it."""
+
+
+def flushes(facts: Facts) -> Flushes:
+    """Operators that give blocks back to the device and take memory after that; use with `Facts.once`.
+
+    So does the allocator where a request does not fit: it waits for the device, frees what it has cached, tries again.
+    """
+    context, strings = facts.context, facts.context.trace.strings
+    calls = context.calls
+    rows = np.flatnonzero((calls.klass == ApiClass.ALLOC) & calls.outermost & (context.call_op >= 0))
+    rows = rows[~strings.matches(calls.name[rows], _PINNED.search)]
+    frees = strings.matches(calls.name[rows], _FREES.search)
+    each = group(context.call_op[rows])
+    last, taken = np.full((2, len(each)), -1, np.int64)
+    first, freed = np.full((2, len(each)), np.iinfo(np.int64).max)
+    np.maximum.at(last, each.of, calls.end[rows])
+    np.maximum.at(taken, each.of[~frees], calls.start[rows][~frees])
+    np.minimum.at(first, each.of, calls.start[rows])
+    np.minimum.at(freed, each.of[frees], calls.start[rows][frees])
+    count = each.sum(frees.astype(np.int64))
+    found = np.flatnonzero((count >= FREES) & (taken > freed))
+    found = found[np.argsort(first[found], kind="stable")]
+    time = each.sum(calls.end[rows] - calls.start[rows])
+    op = context.call_op[rows][each.first[found]]
+    return Flushes(op, first[found], last[found], count[found], time[found])
 
 
 def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:

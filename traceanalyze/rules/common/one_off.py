@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.idle.idle import Gaps, idle_gaps
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, EventKind
+from traceanalyze.rules.common.allocations import flushes
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Facts, intervals_of, merged
 
@@ -86,7 +87,9 @@ def one_off(facts: Facts) -> OneOff:
     capture = none if comes_back(facts, intervals_of(*captures)) else facts.overlap(captures)
     compile_ = none if comes_back(facts, compiled) else facts.overlap(merged(compiled))
     compile_ = intervals_of(*intervals.subtract(merged(compile_), merged(capture)))
-    known = intervals.union(merged(capture), merged(compile_))
+    # Memory that runs short does so again.
+    short = facts.once(flushes)
+    known = intervals.union(merged(capture), merged(compile_), intervals.merge(short.start, short.end))
     return OneOff(compile_, capture, intervals_of(*intervals.subtract(_first_use(facts), known)))
 
 
@@ -119,10 +122,28 @@ def _long_gaps(facts: Facts) -> Intervals:
     length, counted = gaps.end - gaps.start, distinct(pieces.gap)
     usual = float(np.median(length[counted])) if len(counted) else 0.0
     long = (length >= max(LONG_NS, LONG_TIMES * usual)) & (2 * launching_in >= length)
+    long[long] = ~_elsewhere(facts, gaps, np.flatnonzero(long))
     if _recurs(facts, intervals_of(gaps.start[long], gaps.end[long])):
         return intervals.EMPTY
     chosen = dispatch & long[pieces.gap]
     return intervals.merge(pieces.start[chosen], pieces.end[chosen])
+
+
+def _elsewhere(facts: Facts, gaps: Gaps, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some gaps come back in half of the steps: at least half as long, between events of the same names."""
+    device, found = facts.context.device, np.zeros(len(chosen), np.bool_)
+    if not 0 < len(chosen) <= MOST:
+        return found
+    known = (gaps.event >= 0) & facts.inside(gaps.end - 1)
+    after = np.where(known, device.name[gaps.event], -1)
+    ends = np.argsort(device.end, kind="stable")
+    last = ends[np.maximum(np.searchsorted(device.end[ends], gaps.start, "right") - 1, 0)]
+    before, step = device.name[last], np.searchsorted(facts.edges[0], gaps.end - 1, "right")
+    for place, at in enumerate(chosen.tolist()):
+        same = known & (after == after[at]) & (before == before[at])
+        same &= 2 * (gaps.end - gaps.start) >= gaps.end[at] - gaps.start[at]
+        found[place] = len(distinct(step[same])) >= max(2, facts.window.count / 2)
+    return found
 
 
 def _recurs(facts: Facts, spans: NDArray[np.int64]) -> bool:
