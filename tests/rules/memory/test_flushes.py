@@ -22,7 +22,11 @@ def short(calls=RETRY, *, first=200, number=0, op="aten::cat", steps=4):
             if op:
                 b.op(op, at + 500, more + 500)
             for place, call in enumerate(calls):
-                b.api(call, at + 600 + place * more / len(calls), more / len(calls))
+                begin = at + 600 + place * more / len(calls)
+                if call == "cudaLaunchKernel":
+                    b.launch(begin, 10, begin + 20, 100, name="trial")
+                else:
+                    b.api(call, begin, more / len(calls))
         b.launch(at + more + 2 * MS, 10, at + more + 3 * MS, 60 * MS, name="work")
         b.launch(at + more + 63 * MS, 10, at + more + 64 * MS, 30 * MS, name="more_work")
         at += 100 * MS + more
@@ -56,6 +60,8 @@ def test_in_a_step_that_counts_it_has_a_price():
         short(("cudaMalloc", "cudaFree", "cudaFree")),  # Nothing is taken after that.
         short(("cudaMalloc",) * 5),
         short(op=""),  # As empty_cache does.
+        short(("cudaMalloc", "cudaFree", "cudaMalloc", "cudaFree", "cudaMalloc")),  # Blocks are exchanged.
+        short(("cudaLaunchKernel", *RETRY)),  # An algorithm was tried out before.
     ],
 )
 def test_other_calls_of_the_allocator_are_no_lack_of_memory(program):

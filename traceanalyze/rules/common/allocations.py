@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
@@ -64,33 +64,31 @@ class Flushes(NamedTuple):
     """In its calls, ns."""
 
 
-FREES = 2
-"""An operator asks for one block: it gives several back only to make room for it."""
-
-
 def flushes(facts: Facts) -> Flushes:
-    """Operators that give blocks back to the device and take memory after that; use with `Facts.once`.
+    """Operators that give several blocks back to the device and take one right after; use with `Facts.once`.
 
     So does the allocator where a request does not fit: it waits for the device, frees what it has cached, tries again.
+    Libraries that try algorithms out in an operator free what they took for that, after kernels of their own.
     """
     context, strings = facts.context, facts.context.trace.strings
     calls = context.calls
     rows = np.flatnonzero((calls.klass == ApiClass.ALLOC) & calls.outermost & (context.call_op >= 0))
     rows = rows[~strings.matches(calls.name[rows], _PINNED.search)]
-    frees = strings.matches(calls.name[rows], _FREES.search)
-    each = group(context.call_op[rows])
-    last, taken = np.full((2, len(each)), -1, np.int64)
-    first, freed = np.full((2, len(each)), np.iinfo(np.int64).max)
-    np.maximum.at(last, each.of, calls.end[rows])
-    np.maximum.at(taken, each.of[~frees], calls.start[rows][~frees])
-    np.minimum.at(first, each.of, calls.start[rows])
-    np.minimum.at(freed, each.of[frees], calls.start[rows][frees])
-    count = each.sum(frees.astype(np.int64))
-    found = np.flatnonzero((count >= FREES) & (taken > freed))
-    found = found[np.argsort(first[found], kind="stable")]
-    time = each.sum(calls.end[rows] - calls.start[rows])
-    op = context.call_op[rows][each.first[found]]
-    return Flushes(op, first[found], last[found], count[found], time[found])
+    rows = rows[np.lexsort((calls.start[rows], context.call_op[rows]))]
+    op, frees = context.call_op[rows], strings.matches(calls.name[rows], _FREES.search)
+    again = np.flatnonzero(frees[:-2] & frees[1:-1] & ~frees[2:] & (op[:-2] == op[2:]))
+    launched = np.flatnonzero(context.link >= 0)
+    found: list[tuple[int, ...]] = []
+    for one in distinct(op[again]).tolist():
+        own = op == one
+        first = int(calls.start[rows[own & frees]].min())
+        mine = launched[context.event_op[launched] == one]
+        if not (calls.start[context.link[mine]] < first).any():
+            each = rows[own]
+            time = int((calls.end[each] - calls.start[each]).sum())
+            found.append((one, int(calls.start[each].min()), int(calls.end[each].max()), int(frees[own].sum()), time))
+    table = np.array(sorted(found, key=itemgetter(1)), np.int64).reshape(-1, len(Flushes._fields))
+    return Flushes(*table.T)
 
 
 def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:
