@@ -64,6 +64,10 @@ class Flushes(NamedTuple):
     """In its calls, ns."""
 
 
+FREES = 4
+"""In a row (own): libraries that start inside an operator free up to two."""
+
+
 def flushes(facts: Facts) -> Flushes:
     """Operators that give several blocks back to the device and take one right after; use with `Facts.once`.
 
@@ -76,7 +80,9 @@ def flushes(facts: Facts) -> Flushes:
     rows = rows[~strings.matches(calls.name[rows], _PINNED.search)]
     rows = rows[np.lexsort((calls.start[rows], context.call_op[rows]))]
     op, frees = context.call_op[rows], strings.matches(calls.name[rows], _FREES.search)
-    again = np.flatnonzero(frees[:-2] & frees[1:-1] & ~frees[2:] & (op[:-2] == op[2:]))
+    count = len(rows) - FREES
+    row = np.logical_and.reduce([frees[at : at + count] for at in range(FREES)]) if count > 0 else np.zeros(0, np.bool_)
+    again = np.flatnonzero(row & ~frees[FREES:] & (op[: len(row)] == op[FREES:])) + FREES
     launched = np.flatnonzero(context.link >= 0)
     found: list[tuple[int, ...]] = []
     for one in distinct(op[again]).tolist():

@@ -66,8 +66,8 @@ def find(facts: Facts, options: Options) -> Findings:
 
     What it finds
         Memory given back to the device in steps after the first while nearly all of it is reserved; an operator in any
-        recorded step that gives two blocks back or more and takes memory after that; or requests of the snapshot's
-        history that found the device full.
+        recorded step that gives four blocks back in a row or more and takes one after that; or requests of the
+        snapshot's history that found the device full.
     Why it costs time
         A request that does not fit makes the allocator wait for the device, give back its cache and try again.
     How it is measured
