@@ -3,6 +3,8 @@ from traceanalyze.rules.common.host_ops import SlowViews, slow_views
 from traceanalyze.rules.common.launching import launching
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
+VIEWS = 0.05
+"""Of the step, as in HST114: from here on slow views of tensors are named."""
 _ADVICE = "fewer_kernels", "graphs", "larger_batch", "host_light_run"
 
 
@@ -43,7 +45,6 @@ _ADVICE = "fewer_kernels", "graphs", "larger_batch", "host_light_run"
     options={
         "share": (0.10, "own: dispatch and host operators from 10 % of the step on"),
         "late": (0.20, "HTA: a fifth ends with work that was launched too late"),
-        "views": (0.05, "as HST114: of the step"),
     },
     order=2,
 )
@@ -72,7 +73,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if not host.bound(options.number("share"), options.number("late")):
         return
     saving, views = facts.length(host.spans), facts.once(slow_views)
-    if views is not None and facts.share(views.time) < options.number("views"):
+    if views is not None and facts.share(views.time) < VIEWS:
         views = None
     yield Finding(
         saving=saving,
