@@ -27,8 +27,8 @@ PHRASES = texts("zh").phrases
 
 
 def test_a_phrase_is_its_english():
-    said = Phrase("{missing:,} of {all:,} ranks are missing: {which}", 1024, 2048, "0–1023")
-    assert said == "1,024 of 2,048 ranks are missing: 0–1023"
+    said = Phrase("no recording of {missing:,} of {all:,} ranks: {which}", 1024, 2048, "0–1023")
+    assert said == "no recording of 1,024 of 2,048 ranks: 0–1023"
     assert said.said(PHRASES) == "共 2,048 个 Rank，缺少 1,024 个：Rank 0–1023"
     assert said.said({}) == said
     assert pickle.loads(pickle.dumps(said)).said(PHRASES) == said.said(PHRASES)

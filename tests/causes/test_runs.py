@@ -293,8 +293,8 @@ def test_remarks_on_one_of_several_recordings_name_it(whole):
     (late, other) = write_run(whole, [[0] * 4] * 2, first=500, at=100_000, name="late_")
     Path(other).unlink()
     report = traceanalyze.postmortem(whole)
-    (remark,) = (each for each in report.notes if "missing" in str(each.values))
-    assert Formatter(texts("en")).message(remark) == f"{Path(late).stem}: 1 of 2 ranks are missing: 1"
+    (remark,) = (each for each in report.notes if "no recording" in str(each.values))
+    assert Formatter(texts("en")).message(remark) == f"{Path(late).stem}: no recording of 1 of 2 ranks: 1"
     assert Formatter(texts("zh")).message(remark) == f"{Path(late).stem}：共 2 个 Rank，缺少 1 个：Rank 1"
 
 

@@ -318,7 +318,7 @@ def test_remarks_on_a_side_are_in_the_language_of_the_report(run, tmp_path):
     trace = training_loop()
     trace.header["distributedInfo"] = {"rank": 1, "world_size": 2, "backend": "nccl"}
     file = trace.write(tmp_path / "trace.json")
-    assert "base: 1 of 2 ranks are missing: 0\n" in run("compare", file, file).out
+    assert "base: no recording of 1 of 2 ranks: 0\n" in run("compare", file, file).out
     chinese = run("compare", file, file, "--lang", "zh").out
     assert "基准：共 2 个 Rank，缺少 1 个：Rank 0\n" in chinese
     assert "missing" not in chinese

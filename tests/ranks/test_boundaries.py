@@ -14,7 +14,7 @@ from traceanalyze.ranks.compare import compare_ranks, imbalance, leading, longes
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import missing_ranks, presence, role_of
 from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup
-from traceanalyze.ranks.stragglers import _delayed_by, _waited_before, straggler_sentences
+from traceanalyze.ranks.stragglers import _delayed_by, _waited_before, absent_sentences, straggler_sentences
 from traceanalyze.ranks.waits import collective_waits, rank_waits
 
 
@@ -118,17 +118,23 @@ def recorded(number, waiting, *, peers=(3, 3, 3)):
 @pytest.mark.parametrize(("waiting", "sentences"), [(10, 1), (9, 0)])
 def test_a_rank_that_was_not_recorded_is_named_from_a_hundredth_of_the_step(waiting, sentences):
     cluster = compare_ranks([recorded(0, waiting), recorded(1, waiting)])
-    found = straggler_sentences(cluster)
+    found, first = absent_sentences(cluster)
     assert len(found) == sentences
     if found:
-        assert [value for _, _, value in found[0].values] == [3, 10, 0.01]
+        assert {name: value for name, _, value in found[0].values if name != "ranks"} == {
+            "rank": 3,
+            "wait": 10,
+            "share": 0.01,
+        }
+    assert not first
     assert rank_waits(cluster).column("recorded_wait_ns") == (waiting, waiting)
     assert rank_waits(cluster).column("waited_for") == (3, 3)
 
 
 def test_ranks_that_wait_for_different_ranks_name_nobody():
     cluster = compare_ranks([recorded(0, 50), recorded(1, 50, peers=(2, 2, 3))])
-    assert straggler_sentences(cluster) == ()
+    (one,), _ = absent_sentences(cluster)
+    assert one.key == "waits_for_absent"
     assert rank_waits(cluster).column("waited_for") == (3, 2)
 
 

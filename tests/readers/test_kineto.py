@@ -256,7 +256,7 @@ def test_ranks_of_one_run_are_put_in_order(tmp_path):
 def test_missing_ranks_are_told(tmp_path):
     for number in (0, 2, 3, 7):
         (tmp_path / f"rank{number}.json").write_bytes(trace(header=rank(number, 8)))
-    assert runs(tmp_path) == [([0, 2, 3, 7], ("4 of 8 ranks are missing: 1, 4–6",))]
+    assert runs(tmp_path) == [([0, 2, 3, 7], ("no recording of 4 of 8 ranks: 1, 4–6",))]
 
 
 def test_two_runs_in_one_folder_are_told_apart(tmp_path):

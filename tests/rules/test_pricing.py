@@ -12,7 +12,7 @@ from tests.rules.sequences import Run, mm, steps
 from traceanalyze.model.intervals import EMPTY, merge
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.computing import compute_finding, computing
-from traceanalyze.rules.finding import Confidence, Finding
+from traceanalyze.rules.finding import Confidence, Finding, Severity
 from traceanalyze.rules.pricing import all_together, beside_waits, priced
 
 US = 1000
@@ -136,12 +136,19 @@ def test_findings_together_are_one_replay():
 def test_what_a_waiting_rank_saves_may_be_waited_for_longer():
     waits = Finding(rule="COM120", cost=80, confidence=Confidence.HIGH)
     mine = Finding(rule="HST101", saving=100, low=90, bound=110, confidence=Confidence.HIGH)
-    less, overlap = replace(mine, saving=50, low=40), replace(mine, rule="COM101")
-    found = beside_waits([waits, mine, less, overlap])
-    assert [(one.saving, one.low, one.confidence) for one in found] == [
-        (None, None, Confidence.HIGH),
-        (100, 10, Confidence.MEDIUM),
-        (50, 0, Confidence.MEDIUM),
-        (100, 90, Confidence.HIGH),
+    less = replace(mine, saving=50, low=40, severity=Severity.HIGH)
+    within, overlap = replace(less, bound=80), replace(mine, rule="COM101")
+    found = beside_waits([waits, mine, less, within, overlap])
+    assert [(one.saving, one.low, one.severity, one.confidence) for one in found] == [
+        (None, None, None, Confidence.HIGH),
+        (100, 10, None, Confidence.MEDIUM),
+        (50, 0, Severity.HIGH, Confidence.MEDIUM),
+        # All of it may turn into waiting.
+        (50, 0, Severity.LOW, Confidence.LOW),
+        (100, 90, None, Confidence.HIGH),
     ]
     assert beside_waits([mine, overlap]) == [mine, overlap]
+    # As rules about all ranks say what these wait for others.
+    (one,) = beside_waits([within], 79)
+    assert (one.low, one.severity) == (0, Severity.HIGH)
+    assert beside_waits([within], 0) == [within]

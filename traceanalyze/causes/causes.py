@@ -6,7 +6,7 @@ The order is that of what the run gains. A request for memory that failed, or so
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -112,6 +112,7 @@ def _cause(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Ca
     here = [one for one in instances if one.recording == worst]
     shown = max(here, key=lambda one: one.finding.of_rank or one.finding.worth)
     gain, part = gains[worst], recordings[worst]
+    low, high = (None, None) if gain is None else _range(instances, worst, part, gain)
     cost = shown.finding.worth or None if gain is None else None
     evaluated = [rank for rank in part.ranks if _evaluated(rank, shown.finding.rule)]
     savings = [saving for one in here if (saving := one.finding.of_rank) is not None]
@@ -133,7 +134,8 @@ def _cause(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Ca
         cost=cost,
         largest=max(savings, default=None),
         mean=sum(savings) // count if savings else None,
-        bound=max((one.finding.bound for one in here if one.finding.bound is not None), default=None),
+        low=low,
+        bound=max((one.finding.bound for one in here if one.finding.bound), default=None) if gain is None else high,
         total=_total(instances, recordings),
         share=share,
         onset=_onset(instances, recordings),
@@ -150,7 +152,20 @@ def _severity(instances: list[Instance], share: float | None) -> Severity:
     return min(largest, Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW)
 
 
-def _gain(instances: list[Instance], index: int, recording: RecordingPart) -> int | None:
+def _range(instances: list[Instance], index: int, recording: RecordingPart, gain: int) -> tuple[int | None, int]:
+    """Least and most of what the run gains in one recording; no least where its findings give none."""
+    low = _gain(instances, index, recording, lambda one: one.least)
+    high = _gain(instances, index, recording, lambda one: max(one.saving or 0, one.bound or 0))
+    ranged = any(one.finding.low is not None for one in instances if one.recording == index)
+    return min(low or 0, gain) if ranged else None, max(high or 0, gain)
+
+
+def _gain(
+    instances: list[Instance],
+    index: int,
+    recording: RecordingPart,
+    saved: Callable[[Finding], int | None] = lambda one: one.saving,
+) -> int | None:
     """What the run gains in one recording; None where it could not be judged there, or saves nothing that is known."""
     here = [one for one in instances if one.recording == index]
     if not here:
@@ -160,15 +175,14 @@ def _gain(instances: list[Instance], index: int, recording: RecordingPart) -> in
         else:
             known = any(_evaluated(rank, rule) for rank in recording.ranks)
         return 0 if known else None
-    savings = [one.finding.saving for one in here]
-    if all(saving is None for saving in savings):
+    if all(one.finding.saving is None for one in here):
         return None
     if here[0].rank is None:
-        return sum(saving or 0 for saving in savings)
+        return sum(saved(one.finding) or 0 for one in here)
     if all(one.finding.alone is not None for one in here):
         # Sentences of one rule are changes of their own.
-        return sum({one.finding.sentence: one.finding.saving or 0 for one in here}.values())
-    by_rank = {one.rank.label: one.finding.saving or 0 for one in here if one.rank is not None}
+        return sum({one.finding.sentence: saved(one.finding) or 0 for one in here}.values())
+    by_rank = {one.rank.label: saved(one.finding) or 0 for one in here if one.rank is not None}
     return run_gain(recording.ranks, by_rank)
 
 

@@ -193,7 +193,10 @@ class Cause:
     """Largest saving of a rank."""
     mean: int | None = None
     """Mean saving over all ranks it was looked for on."""
+    low: int | None = None
+    """Least of the gain; None where its findings have no range."""
     bound: int | None = None
+    """Most of the gain; the largest of a rank where no saving was measured."""
     total: int | None = None
     """Sum of the savings over all ranks, windows and recordings, ns."""
     share: float | None = None

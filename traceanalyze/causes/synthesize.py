@@ -112,6 +112,8 @@ _LATE: dict[str, tuple[str, ...]] = {
     "late_compute": ("KRN", "CGR"),
 }
 """What makes a rank late → how the ids of rules begin that find such things on a single rank."""
+_EXACT = frozenset({"late_pause", "late_gc"})
+"""Reasons that are the findings themselves, several perhaps, however much of their time the device has other work."""
 _EXPLAINS = 0.5
 """Part of a rank's excess that a finding on it must save, more than on the others, to be what makes it late."""
 _MOSTLY = 0.8
@@ -151,7 +153,7 @@ def _reason(found: Sequence[Cause], late: Cause) -> int | None:
     """Position of the finding that saves most on the straggler, among those about what it takes longer for."""
     known = {} if late.finding is None else {each.label: each.value for each in late.finding.evidence}
     prefixes = _LATE.get(str(known.get("phase", "")), ())
-    excess = known.get("excess", 0)
+    excess = 0 if known.get("phase") in _EXACT else known.get("excess", 0)
     least = max(_EXPLAINS * (excess if isinstance(excess, int) else 0), 1)
     reasons = [
         index

@@ -40,6 +40,10 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
     """Compare the ranks of a run, and judge the comparison by the rules, if there are any."""
     outcomes = [one.outcome for one in ranks]
     if len(ranks) < 2:
+        if rules is not None:
+            from traceanalyze.rules.across_ranks import alone
+
+            outcomes = list(map(alone, outcomes))
         return SideBySide(tuple(ranks), tuple(outcomes), None, None)
     # Imported here: many runs have one rank.
     from traceanalyze.ranks.compare import compare_ranks
@@ -47,13 +51,20 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
     cluster = compare_ranks([one.summary for one in ranks])
     if rules is None:
         return SideBySide(tuple(ranks), tuple(outcomes), cluster, None)
-    from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtract_waiting, with_run_gains
+    from traceanalyze.rules.across_ranks import (
+        beside_absent,
+        drop_rank_rules,
+        evaluate_run,
+        subtract_waiting,
+        with_run_gains,
+    )
 
     beside = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
     run = _joint(ranks, cluster)
     if run is not None:
         beside = with_run_gains(beside, cluster, run, rules)
-    return SideBySide(tuple(ranks), tuple(beside), cluster, evaluate_run(cluster, rules, run))
+    across = evaluate_run(cluster, rules, run)
+    return SideBySide(tuple(ranks), tuple(beside_absent(beside, across)), cluster, across)
 
 
 def _joint(ranks: Sequence[AnalysedRank], cluster: Cluster) -> Joint | None:

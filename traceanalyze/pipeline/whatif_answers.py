@@ -31,7 +31,14 @@ from traceanalyze.replay.replay import Again, Change, run_again, together
 from traceanalyze.report.contents.ranks import rank_label
 from traceanalyze.report.contents.whatif import Asked, Gain, State
 from traceanalyze.report.contents.words import name_of
-from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtract_waiting
+from traceanalyze.rules.across_ranks import (
+    alone,
+    drop_rank_rules,
+    evaluate_run,
+    run_range,
+    subtract_waiting,
+    waits_for_certain,
+)
 from traceanalyze.rules.config import RuleConfig, options_of
 from traceanalyze.rules.evaluate import evaluate
 from traceanalyze.rules.facts import Facts
@@ -128,7 +135,7 @@ def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
     outcomes = [evaluate(one, rules) for one in ranks] if judged else [Outcome()] * len(ranks)
     reason = next((reason for one in ranks if (reason := _irreplayable(one)) is not None), None)
     if len(ranks) < 2:
-        return _Run(tuple(ranks), tuple(outcomes), Outcome(), None, reason)
+        return _Run(tuple(ranks), tuple(map(alone, outcomes)), Outcome(), None, reason)
     cluster = compare_ranks([summarize(one.context, one.analysis) for one in ranks])
     across = Outcome()
     if judged:
@@ -294,6 +301,10 @@ def _range(run: _Run, one: _Supposed, saving: int) -> tuple[int, int]:
     if not every:
         room = round(max(WITHIN * saving, WITHIN_STEP * run.step))
         return max(0, saving - room), min(run.step, saving + room)
+    if run.joint is not None:
+        low, _, high = run_range([each for _, each in one.pieces], saving, run.step)
+        apart = all(each.rule.startswith("COM") for _, each in one.pieces)
+        return low if apart else max(0, low - waits_for_certain(run.across)), high
     least = sum(each.least or 0 for _, each in one.pieces)
     most = sum(each.bound or each.saving or 0 for _, each in one.pieces)
     return saving * least // every, min(run.step, saving * most // every)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import listed
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
-from traceanalyze.ranks.absent import absent_rank
+from traceanalyze.ranks.absent import absent_rank, waits_for_absent
 from traceanalyze.ranks.results import PHASES, Cluster, MatchedGroup, RankSummary, Straggler
 from traceanalyze.ranks.waits import by_durations, of_group
 
@@ -19,6 +20,14 @@ _SAY = sentences(
     waited_for_absent=(
         "In collectives the recorded ranks wait {wait} a step ({share}), most of it for rank {rank} of the group, which"
         " was not recorded."
+    ),
+    waits_for_absent=(
+        "In collectives the recorded ranks wait {wait} a step ({share}), perhaps for ranks that were not recorded "
+        "({ranks})."
+    ),
+    may_wait_for_absent=(
+        "For {wait} a step ({share}) the recorded ranks do nothing but communicate with ranks that were not recorded "
+        "({ranks}): up to all of it may be waiting for these."
     ),
 )
 
@@ -235,15 +244,15 @@ def late_because(
     return most, excess[most]
 
 
-WORTH_NAMING = 0.01
-"""Share of the step that the others must wait."""
+WORTH_NAMING, PERHAPS = 0.01, 0.1
+"""Share of the step that the others must wait, or may wait."""
+WAITS_FOR_ABSENT = frozenset({"waited_for_absent", "waits_for_absent", "may_wait_for_absent"})
+"""Keys of `absent_sentences`."""
 
 
 def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
     """The rank that makes the others wait most, if it does so again and again."""
-    if isinstance(cluster.stragglers, NotMeasured):
-        return _absent(cluster)
-    if not cluster.stragglers:
+    if isinstance(cluster.stragglers, NotMeasured) or not cluster.stragglers:
         return ()
     one = cluster.stragglers[0]
     if one.share < WORTH_NAMING:
@@ -254,17 +263,21 @@ def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
     return (Message(_SAY["straggler_because"], (*values, ("phase", Kind.TERM, f"late_{one.phase}"))),)
 
 
-def _absent(cluster: Cluster) -> tuple[Message, ...]:
-    """A rank that was not recorded, but that all recorded ones say they wait for most (Ascend)."""
-    peer, waited, time = absent_rank(cluster), cluster.exposed_waits, int(cluster.step_time.sum())
-    if isinstance(waited, NotMeasured) or peer is None or not time:
-        return ()
-    total = int(waited.by_step.sum())
-    if total < WORTH_NAMING * time:
-        return ()
+def absent_sentences(cluster: Cluster) -> tuple[tuple[Message, ...], bool]:
+    """That ranks wait, or may wait, for some that were not recorded; and whether most but compute is that."""
+    waited, time = cluster.exposed_waits, int(cluster.step_time.sum())
+    if isinstance(waited, NotMeasured) or not cluster.missing_ranks or not time:
+        return (), False
+    peer = absent_rank(cluster) if waited.by_tasks else None
+    total = int((waits_for_absent(cluster)[0] if peer is None else waited.by_step).sum())
+    if total < (WORTH_NAMING if waited.by_tasks else PERHAPS) * time:
+        return (), False
     values = (
         ("rank", Kind.COUNT, peer),
-        ("wait", Kind.DURATION, total // waited.by_step.size),
+        ("ranks", Kind.TEXT, listed(cluster.missing_ranks)),
+        ("wait", Kind.DURATION, total // cluster.step_time.size),
         ("share", Kind.SHARE, total / time),
     )
-    return (Message(_SAY["waited_for_absent"], values),)
+    key = "waited_for_absent" if peer is not None else "waits_for_absent" if waited.by_tasks else "may_wait_for_absent"
+    compute = cluster.part("compute")
+    return (Message(_SAY[key], values),), compute is not None and 2 * total >= time - int(compute.sum())

@@ -19,7 +19,7 @@ from traceanalyze.ranks.match import POINT_TO_POINT
 from traceanalyze.ranks.results import Cluster, ExposedWaits, MatchedGroup, RankCollectives, RankSummary
 
 _SAY = sentences(
-    waits_bounded="Ranks {ranks} were not recorded: transfers are upper, waits lower bounds, nobody is blamed.",
+    waits_bounded=("Transfers are upper, waits lower bounds, and nobody is blamed: ranks were not recorded ({ranks})."),
     waits_perhaps_bounded=(
         "Nothing tells whether all ranks are here: transfers are upper bounds, waits lower bounds, nobody is blamed."
     ),

@@ -244,7 +244,7 @@ def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, li
     world = traces[0].origin.world_size
     missing = [] if world is None or ranks == {None} else sorted(set(range(world)) - ranks)
     if missing:
-        yield Phrase("{missing:,} of {all:,} ranks are missing: {which}", len(missing), world, _ranges(missing))
+        yield Phrase("no recording of {missing:,} of {all:,} ranks: {which}", len(missing), world, _ranges(missing))
     if traces[0].origin.rank_source == "order":
         yield Phrase("the files do not tell their ranks: they are numbered in the order of host and process")
     if recording.apart:

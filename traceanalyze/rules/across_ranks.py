@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -13,18 +14,16 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster, RankSummary
 from traceanalyze.replay.ranks import Joint, gain_of, mean_gain, steps_with
 from traceanalyze.replay.replay import Change, together
-from traceanalyze.rules.common.communication import LAST_BUCKET
+from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
-from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Outcome, Severity
-from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP
+from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
+from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP, beside_waits
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, PRESENT, by_its_rule
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
 
 RANKS = "R"
-FindingKind = tuple[str, str, str]
-"""Rule, slug and sentence."""
 WAITING = "comm_exposed"
 """What ranks lose by waiting is part of this class."""
 
@@ -92,7 +91,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
     told, late = {one.rule for one in kept}, {one.scope.ops for one in kept if one.rule == _ABOUT_RANKS}
     kept = [one for one in kept if rules[one.rule].unless not in told]
     kept = [one for one in kept if one.rule != _IMBALANCE or one.scope.ops not in late]
-    return Outcome(tuple(sorted(kept, key=attrgetter("order"))), tuple(not_applicable))
+    return Outcome(tuple(sorted(kept, key=_ORDER)), tuple(not_applicable))
 
 
 def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding | None:
@@ -116,7 +115,9 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding | No
     saving = min(saving, one.saving) if even else saving
     step = round(float(cluster.step_time.mean()))
     room = max(round(WITHIN * saving), round(WITHIN_STEP * step))
-    return replace(one, saving=saving, cost=one.explains, low=max(0, saving - room), bound=min(saving + room, step))
+    # Waiting that work hides costs as well, as far as that work comes later for it.
+    cost = max(one.explains or 0, min(saving, one.bound or 0))
+    return replace(one, saving=saving, cost=cost, low=max(0, saving - room), bound=min(saving + room, step))
 
 
 def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[Finding]:
@@ -137,6 +138,8 @@ def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[F
 _GENERAL = "COM101"
 """It has a limit of its own, the share of the step in exposed communication."""
 _ABOUT_RANKS, _IMBALANCE = "RNK101", "RNK102"
+_ABSENT = "RNK105"
+_ORDER = attrgetter("order")
 _OF_ONE = "COM120"
 """What one rank's recording alone tells about waiting: the rules about ranks know better."""
 
@@ -145,8 +148,8 @@ def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan
     """What is said about each rank, without savings of communication that are waiting for other ranks.
 
     No overlap and no larger message removes the wait for a late rank: the findings about ranks say what it costs.
-    Where ranks are missing nothing tells how much is waiting, and so nothing what these would save. What is left below
-    the limit of its rule goes.
+    Where ranks are missing nothing tells how much is waiting, and so nothing what these would save, or only at most.
+    What is left below the limit of its rule goes.
 
     Args:
         outcomes: of the ranks, in the order of `cluster.ranks`.
@@ -166,8 +169,8 @@ def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan
 
 def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure: bool) -> Outcome:
     outcome = outcome._replace(findings=tuple(one for one in outcome.findings if one.rule != _OF_ONE))
-    if unsure:
-        outcome = outcome._replace(findings=tuple(map(_perhaps, outcome.findings)))
+    told = map(_perhaps if unsure else _known, outcome.findings)
+    outcome = outcome._replace(findings=tuple(told))
     if not wait:
         return outcome
     limit = next((options.number("share") for rule, options in wanted.rules if rule.id == _GENERAL), 0.0)
@@ -189,7 +192,7 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
             low, bound = (None if end is None else round(end * left / one.saving) for end in (one.low, one.bound))
             severity = one.severity if quiet else step.severity(left)
             kept.append(replace(one, saving=left, low=low, bound=bound, severity=severity))
-    kept.sort(key=attrgetter("order"))
+    kept.sort(key=_ORDER)
     return outcome._replace(findings=tuple(kept), together=_left(outcome, kept))
 
 
@@ -213,59 +216,136 @@ def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wa
         run: the ranks in one replay.
         wanted: the rules that were run.
     """
-    changes: dict[FindingKind, dict[int, list[Change]]] = {}
+    step = RunStep(round(float(cluster.step_time.mean())))
+    changes: dict[FindingKey, dict[int, list[Change]]] = {}
+    pieces: dict[FindingKey, list[Finding]] = {}
+    several = {
+        kind
+        for each in outcomes
+        for kind, count in Counter(one.key[:3] for one in each.findings if one.saving).items()
+        if count > 1
+    }
     for rank, outcome in enumerate(outcomes):
         for one in outcome.findings:
             if one.saving and one.change is not None:
-                changes.setdefault(one.key[:3], {}).setdefault(rank, []).append(one.change)
+                key = _kind(one, several)
+                pieces.setdefault(key, []).append(one)
+                changes.setdefault(key, {}).setdefault(rank, []).append(one.change)
     merged = {kind: {rank: together(*each) for rank, each in ranks.items()} for kind, ranks in changes.items()}
-    gains = {kind: gain_of(run, ranks) for kind, ranks in merged.items()}
+    gains = {kind: run_range(pieces[kind], gain_of(run, ranks), step.time) for kind, ranks in merged.items()}
     every = {
         rank: together(*(ranks[rank] for ranks in merged.values() if rank in ranks)) for rank in range(len(outcomes))
     }
     most = gain_of(run, every) if merged else 0
-    step = RunStep(round(float(cluster.step_time.mean())))
     thresholds = {rule.id for rule, _ in wanted.rules if rule.threshold}
-    return [_of_run(outcome, gains, most, step, thresholds) for outcome in outcomes]
+    gained = [
+        [(one, gains[_kind(one, several)] if one.saving and one.change is not None else None) for one in each.findings]
+        for each in outcomes
+    ]
+    return [_of_run(*each, most, step, thresholds) for each in zip(outcomes, gained, strict=True)]
+
+
+def _kind(one: Finding, several: Collection[tuple[str, str, str]]) -> FindingKey:
+    """What ranks share of a finding: its rule and sentence, and its place where one rank has several of them."""
+    return (*one.key[:3], one.scope.ops if one.key[:3] in several else ())
+
+
+def beside_absent(outcomes: Sequence[Outcome], across: Outcome) -> list[Outcome]:
+    """What is said about each rank, as sure as the waiting for ranks that were not recorded lets it be."""
+    waits = waits_for_certain(across)
+    return [
+        one._replace(findings=tuple(sorted(beside_waits(one.findings, waits), key=_ORDER))) if waits else one
+        for one in outcomes
+    ]
+
+
+def waits_for_certain(across: Outcome) -> int:
+    """How long the ranks wait for some that were not recorded, ns a step; at least, where that is not known."""
+    for one in across.findings:
+        if one.rule == _ABSENT:
+            known = {each.label: each.value for each in one.evidence}
+            return int(known.get("waiting", known.get("least", 0)))
+    return 0
+
+
+def run_range(pieces: Sequence[Finding], gain: int, step: int) -> tuple[int, int, int]:
+    """Least, mean and most of what a run gains without findings on its ranks: in proportion to what these save."""
+    every, room = sum(one.saving or 0 for one in pieces), round(WITHIN_STEP * step)
+    least = gain * sum(one.least or 0 for one in pieces) // every
+    most = gain * sum(one.bound or one.saving or 0 for one in pieces) // every
+    return min(least, max(0, gain - room)), gain, min(max(most, gain + room), step)
 
 
 def _of_run(
-    outcome: Outcome, gains: Mapping[FindingKind, int], most: int, step: RunStep, thresholds: Collection[str]
+    outcome: Outcome,
+    gained: Sequence[tuple[Finding, tuple[int, int, int] | None]],
+    most: int,
+    step: RunStep,
+    thresholds: Collection[str],
 ) -> Outcome:
     kept = []
-    for one in outcome.findings:
-        gain = gains.get(one.key[:3]) if one.saving and one.change is not None else None
-        if gain is None or not one.saving:
+    for one, known in gained:
+        if known is None:
             kept.append(one)
             continue
-        part, room = gain / one.saving, round(WITHIN_STEP * step.time)
+        low, gain, high = known
         if one.rule in thresholds and step.small(gain):
             continue
-        low = min(round((one.least or 0) * part), max(0, gain - room))
-        high = max(round((one.bound or one.saving) * part), gain + room)
         grade = one.severity if one.severity == Severity.INFO else step.severity(gain)
-        found = replace(one, saving=gain, alone=one.saving, low=low, bound=min(high, step.time), severity=grade)
+        if WAIT_POSSIBLE in _evidence(one):
+            grade = min(grade or Severity.INFO, Severity.MEDIUM)
+        found = replace(one, saving=gain, alone=one.saving, low=low, bound=high, severity=grade)
         # What it costs its own rank, where the run does not gain as much.
-        cost = one.explains if (one.explains or 0) > min(high, step.time) else None
+        cost = one.explains if (one.explains or 0) > high else None
         kept.append(replace(found, cost=cost))
-    kept.sort(key=attrgetter("order"))
+    kept.sort(key=_ORDER)
     every = sum(one.saving or 0 for one in kept)
     least, highest = sum(one.least or 0 for one in kept), sum(one.bound or one.saving or 0 for one in kept)
     both = (most * least // every, most, min(step.time, most * highest // every)) if every else None
     return outcome._replace(findings=tuple(kept), together=both)
 
 
+def alone(outcome: Outcome) -> Outcome:
+    """What is said about one rank of several whose others were not recorded: part of what it saves may be waiting."""
+    found = tuple(_perhaps(one) if one.rule == _GENERAL else one for one in outcome.findings)
+    less = sum((before.least or 0) - (after.least or 0) for before, after in zip(outcome.findings, found, strict=True))
+    if outcome.together is None or not less:
+        return outcome._replace(findings=found)
+    low, saving, high = outcome.together
+    return outcome._replace(findings=found, together=(max(0, low - less), saving, high))
+
+
 def _perhaps(one: Finding) -> Finding:
-    """The finding with a cost alone: it saves nothing where all of the communication is waiting."""
-    if one.draws != "comm_exposed" or one.saving is None:
+    """The finding at the price it has where communication may be waiting: as little as all that can be leaves.
+
+    Of other rules than that about all communication nothing tells how little that is: they have a cost alone.
+    """
+    known = _evidence(one)
+    if one.draws != "comm_exposed" or one.saving is None or (one.rule == _GENERAL and WAIT_POSSIBLE not in known):
         return one
     severity = min(one.severity or Severity.INFO, Severity.MEDIUM)
     confidence = min(one.confidence or Confidence.LOW, Confidence.MEDIUM)
-    return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
+    if one.rule != _GENERAL:
+        return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
+    exposed = max(1, known["exposed"] - known.get("wait_exposed", 0))
+    low = round((one.least or 0) * max(0.0, 1 - known[WAIT_POSSIBLE] / exposed))
+    return replace(one, low=low, severity=severity, confidence=confidence)
+
+
+def _known(one: Finding) -> Finding:
+    """The finding without what may be waiting, where it is known what is."""
+    if one.rule != _GENERAL or WAIT_POSSIBLE not in _evidence(one):
+        return one
+    return replace(one, evidence=tuple(each for each in one.evidence if each.label != WAIT_POSSIBLE))
+
+
+def _evidence(one: Finding) -> dict[str, int]:
+    """Durations that it was measured by."""
+    return {each.label: int(each.value) for each in one.evidence if each.kind == "DURATION"}
 
 
 def _last_bucket(one: Finding, wait: int) -> int:
     """What stays exposed of gradients in any case, without the part of it that is waiting."""
-    known = {each.label: each.value for each in one.evidence}
-    last, exposed = (int(known.get(label, 0)) for label in (LAST_BUCKET, "exposed"))
+    known = _evidence(one)
+    last, exposed = (known.get(label, 0) for label in (LAST_BUCKET, "exposed"))
     return round(last * max(0.0, 1 - wait / exposed)) if exposed else last

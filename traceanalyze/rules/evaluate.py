@@ -93,11 +93,11 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug))
             else:
                 found.append(replace(by_its_rule(each, rule), scope=_scope(each, facts)))
-    kept = beside_waits(ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules}))
+    kept = ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules})
     # Of a few chosen rules nobody expects that they explain everything.
     asked = len(wanted.rules) >= MOST_RULES * len(own_rules())
     open_parts = unexplained(facts, kept) if asked else ()
-    findings = tuple(located(one, facts) for one in kept)
+    findings = tuple(located(one, facts) for one in beside_waits(kept))
     return Outcome(findings, tuple(not_applicable), all_together(findings, facts), open_parts)
 
 

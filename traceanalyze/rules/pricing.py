@@ -21,7 +21,7 @@ from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.replay import gained, saved
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Confidence, Finding, intervals_of
+from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
 
 WITHIN, WITHIN_STEP = 0.12, 0.004
 """By so much of itself, and at least of the step, a saving may be off where its inputs are certain: caches, clocks and
@@ -134,19 +134,26 @@ def proven(facts: Facts) -> bool:
     return facts.context.doubt is None and bool(len(linked)) and float(linked.mean()) >= LINKED
 
 
-def beside_waits(found: Sequence[Finding]) -> list[Finding]:
+def beside_waits(found: Sequence[Finding], waits: int | None = None) -> list[Finding]:
     """The findings; what a rank that waits for others saves before it meets them may turn into longer waiting.
 
     It is saved for certain only as far as it is more than the waiting, and wholly where the others save as much, which
-    one rank's recording does not show.
+    their recordings would show. What is less than the waiting is no more than low, however much it is.
+
+    Args:
+        found: of a rank.
+        waits: for ranks that were not recorded, ns a step; as the findings say where it is not given.
     """
-    waits = max((one.cost or 0 for one in found if one.rule == UNRECORDED), default=0)
+    if waits is None:
+        waits = max((one.cost or 0 for one in found if one.rule == UNRECORDED), default=0)
     return [_unsure(one, waits) if waits and not one.rule.startswith("COM") and one.saving else one for one in found]
 
 
 def _unsure(one: Finding, waits: int) -> Finding:
-    low = max(0, (one.least or 0) - waits)
-    return replace(one, low=low, confidence=min(one.confidence or Confidence.LOW, Confidence.MEDIUM))
+    low, within = max(0, (one.least or 0) - waits), waits >= max(one.saving or 0, one.bound or 0)
+    severity = Severity.LOW if within and one.severity is not None and one.severity > Severity.LOW else one.severity
+    sure = min(one.confidence or Confidence.LOW, Confidence.LOW if within else Confidence.MEDIUM)
+    return replace(one, low=low, severity=severity, confidence=sure)
 
 
 def all_together(found: Iterable[Finding], facts: Facts) -> tuple[int, int, int] | None:

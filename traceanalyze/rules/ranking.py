@@ -126,6 +126,8 @@ def _worth(price: Price, facts: Facts, rule: Rule) -> bool:
     if rule.rare or one.intervals is None:
         return True
     by_step = facts.by_step(price.time(gaps_of(facts)))
+    if price.steps is not None and price.steps.any() and not by_step.any():
+        by_step = price.steps  # What it delays is no idle time.
     return all(
         facts.recurs(each, max(1.0, PRESENT * float(each.mean())))
         for each in (by_step, price.steps)

@@ -11,6 +11,7 @@ from tests.rules.comm.cases import (
     MB,
     beside,
     buckets,
+    compute,
     exposed,
     gathered,
     gathering,
@@ -18,6 +19,7 @@ from tests.rules.comm.cases import (
     micro_steps,
     normalised,
     pipeline,
+    reduce,
     searching,
     steps,
     waiting,
@@ -51,6 +53,41 @@ CASES = [
     ("COM115", pipeline(1500), 750, 1500),
     ("COM118", normalised(30), 1200, 1200),
 ]
+
+
+def of_kind(kind, *, count=1):
+    """Compute of 2760 µs, then so many collectives of 1200 µs in all, each twice as long as the one before it."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 2760)
+        begin, dur = at + 2790, 1200 / (2**count - 1)
+        for part in range(count):
+            reduce(b, at + 10 + 12 * part, begin, dur * 2**part, kind=kind, tid=2)
+            begin += dur * 2**part
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("kind", "advice"),
+    [
+        ("all_to_allv", "overlap_all_to_all"),
+        ("_allgather_base", "overlap_gathers"),
+        ("_reduce_scatter_base", "overlap_gathers"),
+        ("allreduce", "overlap_reductions"),
+        ("send", "overlap_transfers"),
+        ("barrier", "overlap_others"),
+    ],
+)
+def test_what_hides_communication_depends_on_its_type(kind, advice):
+    assert finding(steps(of_kind(kind)), "COM101").advice == (advice, "compare_ranks_first")
+
+
+@pytest.mark.parametrize(("count", "possible"), [(1, 1200), (3, 1200), (4, 1200 - 4 * 80)])
+def test_what_the_shortest_of_four_collectives_needs_is_no_waiting(count, possible):
+    """Four take 80, 160, 320 and 640 µs for as many bytes; fewer than four have no usual time."""
+    known = {each.label: each.value for each in finding(steps(of_kind("allreduce", count=count)), "COM101").evidence}
+    assert known["wait_possible"] == pytest.approx(possible * US, rel=0.01)
 
 
 @pytest.mark.parametrize(("rule", "body", "saving", "bound"), CASES)

@@ -16,10 +16,10 @@ from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Fault, Model, Ranks
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group, LinkTraffic
-from traceanalyze.rules.across_ranks import evaluate_run, subtract_waiting
+from traceanalyze.rules.across_ranks import alone, evaluate_run, subtract_waiting
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import plan
-from traceanalyze.rules.finding import Finding, Outcome, Severity
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity
 
 MS = 1_000_000
 
@@ -190,10 +190,31 @@ def test_of_ranks_that_were_not_all_recorded_communication_has_a_cost_and_no_sav
     group = Group("0-3", (0, 1, 2, 3), 4)
     cluster = compare_ranks(pair(2 * MS, 0, group=group, world=4, communication=(3 * MS, MS)))
     assert cluster.exposed_waits.bound
-    one = Finding(saving=3 * MS, draws="comm_exposed", rule="COM101", severity=Severity.HIGH)
+    one = Finding(saving=3 * MS, draws="comm_exposed", rule="COM105", severity=Severity.HIGH)
     first, second = subtract_waiting([Outcome((one,)), Outcome((replace(one, saving=MS),))], cluster, plan())
     assert [(each.saving, each.cost) for each in (*first.findings, *second.findings)] == [(None, 3 * MS), (None, MS)]
     assert [each.severity for each in first.findings] == [Severity.MEDIUM]
+
+
+@pytest.mark.parametrize(("possible", "low"), [(4, 0), (3, 0.75), (1, 2.25)])
+def test_of_all_communication_it_is_told_what_it_saves_without_what_may_be_waiting(possible, low):
+    """Of 4 ms so much may be waiting, for one rank alone as for three of four; the rest is transfer."""
+    group = Group("0-3", (0, 1, 2, 3), 4)
+    evidence = [Evidence(label, each * MS, "DURATION") for label, each in (("exposed", 4), ("wait_possible", possible))]
+    one = Finding(saving=3 * MS, draws="comm_exposed", rule="COM101", severity=Severity.HIGH, evidence=tuple(evidence))
+    before = Outcome((replace(one, confidence=Confidence.HIGH),), together=(2 * MS, 3 * MS, 3 * MS))
+    cluster = compare_ranks(pair(0, 0, group=group, world=4, communication=(4 * MS, 4 * MS)))
+    by_itself = alone(before)
+    for outcome in (by_itself, *subtract_waiting([before] * 2, cluster, plan())):
+        (found,) = outcome.findings
+        assert (found.saving, found.low) == (3 * MS, low * MS)
+        assert (found.severity, found.confidence) == (Severity.MEDIUM, Confidence.MEDIUM)
+    assert by_itself.together == (max(0, (low - 1) * MS), 3 * MS, 3 * MS)
+    # Beside all others it is known what is waiting.
+    whole = compare_ranks(pair(0, 0, communication=(4 * MS, 4 * MS)))
+    for outcome in subtract_waiting([before] * 2, whole, plan()):
+        (found,) = outcome.findings
+        assert (found.low, found.confidence, len(found.evidence)) == (None, Confidence.HIGH, 1)
 
 
 def test_of_a_straggler_the_imbalance_is_not_told_again():

@@ -1,12 +1,14 @@
 """Stretches in which the whole host stands still, and which of them come back alike: pauses that the program makes.
 
-What sleeps, polls or computes outside of torch stops at the same place in every step for the same time. A collector of
+What sleeps, polls or computes outside of torch stops at the same place in every step for the same time, between
+operators or inside a function that calls some (one of autograd in Python, a range of the program). A collector of
 garbage does not: it comes when a counter is full, wherever the program is by then, and takes the longer the more
 objects there are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +17,12 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate, user_frames
-from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.host_state import data_loading, host_states
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 LEAST_NS = 2_000_000
@@ -32,6 +35,11 @@ SHRINKS = 0.8
 """A stretch shorter than this part of one before it is none of a growing number of objects."""
 SPREAD = 4.0
 """The longest of a collector's pauses over the shortest: what scatters more has more than one reason."""
+AFTER_NS, BUSY = 50_000, 0.8
+"""A stretch that ends so soon after the device, which works for this part of it, is a wait for the device."""
+_SHOWN = EventKind.HOST_OP, EventKind.API, EventKind.ANNOTATION, EventKind.PYTHON
+_COMPUTES = regex(r"::")
+"""Operators of libraries: between the calls inside of them they compute."""
 BETWEEN = " … "
 """Between the names of the operators around a pause."""
 
@@ -58,8 +66,23 @@ def pauses(context: Context) -> Pauses:
     """Pauses from the first step to the last, whichever steps were chosen.
 
     A stretch in which no launching thread is in an operator or call, nor begins or ends anything at all; and for which
-    the device, where there is one, waits.
+    the device, where there is one, waits. Of those inside a function that calls operators only the constant ones, which
+    hold back what is launched after them even where the device has other work.
     """
+    between, inside = _between(context), _inside(context)
+    if not len(inside):
+        return between
+    order = np.argsort(np.concatenate((between.start, inside.start)), kind="stable")
+    place = (*between.place, *inside.place)
+    found = {
+        key: np.concatenate((getattr(between, key), getattr(inside, key)))[order]
+        for key in ("start", "end", "recurs", "constant", "irregular")
+    }
+    return Pauses(place=tuple(place[at] for at in order.tolist()), **found)
+
+
+def _between(context: Context) -> Pauses:
+    """Those between operators."""
     silent = _silence(context)
     if len(context.device):
         pieces = context.once(idle_pieces)
@@ -67,7 +90,67 @@ def pauses(context: Context) -> Pauses:
         quiet = intervals.merge(pieces.start[unknown], pieces.end[unknown])
         waits = intervals.coverage(quiet, silent.start, silent.end) >= LEAST_NS
         silent = Intervals(silent.start[waits], silent.end[waits])
-    places = _places(context, silent)
+    places = _places(context, silent, context.step_track)
+    recurs, constant, step = _habits(context, silent, places)
+    irregular = _irregular(context, silent, recurs, step)
+    return Pauses(silent.start, silent.end, tuple(places), recurs, constant, irregular)
+
+
+def _inside(context: Context) -> Pauses:
+    """Constant ones inside a function, between what it calls, unless it waits for the device there."""
+    nest, events, kind = context.op_nest, context.trace.events, context.kind
+    tracks = list(dict.fromkeys([context.step_track, *context.threads]))
+    calls = intervals.merge(context.calls.start, context.calls.end) if len(context.calls) else intervals.EMPTY
+    known = intervals.union(calls, data_loading(context, context.step_track))
+    edges: NDArray[np.int64] | None = None
+    found, places = [np.zeros((0, 2), np.int64)], list[str]()
+    for track in tracks:
+        own = nest.of(track)
+        place = own.start + np.flatnonzero(nest.own[own] >= LEAST_NS)
+        place = place[nest.stop[place] > place + 1]
+        place = place[~context.trace.strings.matches(events.name[nest.row[place]], _COMPUTES.search)]
+        child = np.flatnonzero(np.isin(nest.parent[own], place)) + own.start
+        active = intervals.union(known, intervals.merge(nest.start[child], nest.end[child]))
+        silent = intervals.subtract(intervals.merge(nest.start[place], nest.end[place]), active)
+        long = silent.end - silent.start >= LEAST_NS
+        if not long.any():
+            continue
+        if edges is None:
+            rows = np.flatnonzero(np.isin(events.track, tracks) & occurs(kind, _SHOWN))
+            edges = np.sort(np.concatenate((events.ts[rows], events.ts[rows] + events.dur[rows])))
+        awake = np.searchsorted(edges, silent.end, "left") > np.searchsorted(edges, silent.start, "right")
+        still = long & ~awake & ~_wait_for_device(context, silent)
+        silent = Intervals(silent.start[still], silent.end[still])
+        places += _places(context, silent, track)
+        found.append(np.stack(silent, axis=1))
+    start, end = np.concatenate(found).T
+    recurs, constant, _ = _habits(context, Intervals(start, end), places)
+    chosen = tuple(place for place, keep in zip(places, constant.tolist(), strict=True) if keep)
+    none = np.zeros(len(chosen), np.bool_)
+    return Pauses(start[constant], end[constant], chosen, recurs[constant], ~none, none)
+
+
+def _wait_for_device(context: Context, silent: Intervals) -> NDArray[np.bool_]:
+    """Which stretches end with the device running dry, or with one long event: calls that wait are not all recorded."""
+    device = context.device
+    if not len(device):
+        return np.zeros(len(silent.start), np.bool_)
+    by_end = np.argsort(device.end, kind="stable")
+    at = np.searchsorted(device.end[by_end], silent.end, "right") - 1
+    event = by_end[np.maximum(at, 0)]
+    done, busy = device.end[event], intervals.merge(device.start, device.end)
+    least = BUSY * (done - silent.start)
+    dry = intervals.coverage(busy, done, np.maximum(done, silent.end)) == 0
+    full = dry & (intervals.coverage(busy, silent.start, np.maximum(done, silent.start)) >= least)
+    alone = done - np.maximum(device.start[event], silent.start) >= least
+    waits: NDArray[np.bool_] = (at >= 0) & (least > 0) & (silent.end - done <= AFTER_NS) & (full | alone)
+    return waits
+
+
+def _habits(
+    context: Context, silent: Intervals, places: Sequence[str]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
+    """Whether each stretch comes back in every step, and for the same time; and the step it is in."""
     codes = {place: code for code, place in enumerate(dict.fromkeys(places))}
     each = group(np.array([codes[place] for place in places], np.int64))
     length, steps = silent.end - silent.start, context.all_steps
@@ -79,8 +162,7 @@ def pauses(context: Context) -> Pauses:
         recurs[member] = True
         usual = float(np.median(length[member]))
         constant[member] = bool((np.abs(length[member] - usual) <= ALIKE * usual).all())
-    irregular = _irregular(context, silent, recurs, step)
-    return Pauses(silent.start, silent.end, tuple(places), recurs, constant, irregular)
+    return recurs, constant, step
 
 
 def _irregular(
@@ -141,11 +223,11 @@ def _silence(context: Context) -> Intervals:
     return Intervals(start[long], end_[long])
 
 
-def _places(context: Context, silent: Intervals) -> list[str]:
-    """Where each stretch is: the user's line, else the operators around it on the thread of the steps."""
-    frames = locate(context, context.step_track, (silent.start + silent.end) // 2)[2]
+def _places(context: Context, silent: Intervals, track: int) -> list[str]:
+    """Where each stretch of a thread is: the user's line, else the operators around it, or the one it is in."""
+    frames = locate(context, track, (silent.start + silent.end) // 2)[2]
     nest, text = context.op_nest, context.trace.strings.text
-    own = nest.of(context.step_track)
+    own = nest.of(track)
     names, start = context.trace.events.name[nest.row[own]], nest.start[own]
     # No operator begins in a stretch, so that the last one begun before it and the next one are neighbours.
     after = np.searchsorted(start, silent.end, "left").tolist()

@@ -40,7 +40,7 @@ TERMS = {
     "late_device_gap": "its device is idle longer between launched work",
     "late_untraced": "its device is idle longer while nothing is recorded on the host",
     "late_gc": "its garbage collector pauses it",
-    "late_pause": "its program stands still at the same place of every step",
+    "late_pause": "its program stands still at the same places of every step",
 }
 
 MESSAGES = {

@@ -41,7 +41,7 @@ TERMS = {
     "device_gap": "device: between kernels",
     "device_dependency": "device: dependency",
     "because_data_loading": "waiting for the data loader",
-    "start_allocation": "first device allocations",
+    "start_allocation": "taking and giving back device memory",
     "because_sync": "waiting for new work after sync points",
     "because_peer_wait": "waiting for other processes",
     "because_allocation": "waiting for the host to allocate device memory",

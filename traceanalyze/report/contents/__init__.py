@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, window_of
-from traceanalyze.model.table import Kind, Message, Table
+from traceanalyze.model.table import Kind, Message, Table, sentences
 from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.report.contents.unexplained import done_once, not_explained
 from traceanalyze.report.contents.verdict import verdict
@@ -101,7 +101,7 @@ def _rank_report(
         mode=analysis.mode,
         resolution_ns=analysis.trace.resolution_ns,
         headline=_headline(analysis, window),
-        verdict=(*verdict(analysis), *open_parts),
+        verdict=(*_waits(outcome, analysis), *verdict(analysis), *open_parts),
         tables=(),
         checks=(),
         hints=(),
@@ -113,6 +113,28 @@ def _rank_report(
     from traceanalyze.report.contents.rank_tables import with_tables
 
     return with_tables(report, analysis, window, outcome, places, name)
+
+
+_SAY = sentences(
+    waits_alone="This rank waits {waiting} {per} ({share}) in collectives for other ranks, which were not recorded.",
+    waits_alone_rank=(
+        "This rank waits {waiting} {per} ({share}) in collectives for other ranks, longest for rank {rank}, which was "
+        "not recorded."
+    ),
+)
+_OF_ONE = "COM120"
+
+
+def _waits(outcome: Outcome | None, analysis: RankAnalysis) -> tuple[Message, ...]:
+    """That a rank waits for others of which nothing was recorded, where most of its step but compute is that."""
+    window = window_of(analysis.steps)
+    for one in () if outcome is None else outcome.findings:
+        if one.rule == _OF_ONE and analysis.partitions:
+            rest = window.total - window.sum(analysis.partitions[0].compute)
+            if 2 * window.count * (one.cost or 0) >= rest:
+                values = tuple((each.label, Kind[each.kind], each.value) for each in one.evidence)
+                return (Message(_SAY["waits_alone_rank" if one.sentence == "rank" else "waits_alone"], values),)
+    return ()
 
 
 def _headline(analysis: RankAnalysis, window: Window) -> Message:

@@ -14,16 +14,18 @@ from traceanalyze.report.contents.findings import (
     COST,
     EVIDENCE,
     GRADE,
+    LOW,
     RULE_ID,
     UNPRICED,
     evidence_rows,
 )
-from traceanalyze.report.contents.words import Said, Setting, grade_of, name_of, of_memory, sentence_of
+from traceanalyze.report.contents.words import Said, Setting, between, grade_of, name_of, of_memory, sentence_of
 from traceanalyze.rules.finding import Confidence, Severity
 
 _SAY = sentences(
     cause_because="Behind it: {finding} ({saving} {per} on that rank).",
     cause_because_known="Behind it: {finding}.",
+    cause_because_also="Besides: {finding} at {where} ({saving} {per} on that rank).",
     cause_appears="{finding}: appears with recording {recording}, {after} {per}.",
     cause_grows="{finding}: grows from {before} to {after} {per} with recording {recording}.",
     action_for="{number}. {finding}:",
@@ -55,9 +57,8 @@ def as_finding(one: Cause, setting: Setting) -> Said:
         return of_memory(one.trouble.finding, setting, ranks)
     if one.finding is None:
         raise ValueError("a cause rests on a finding or on a snapshot")
-    low = None if one.finding.low is None or one.gain is None else min(one.finding.low, one.gain)
     scope = one.finding.scope._replace(ranks=ranks)
-    priced = replace(one.finding, saving=one.gain, low=low, severity=one.severity, bound=one.bound, scope=scope)
+    priced = replace(one.finding, saving=one.gain, low=one.low, severity=one.severity, bound=one.bound, scope=scope)
     return Said(priced, title(one), sentence(one), setting)
 
 
@@ -71,6 +72,11 @@ def where(one: Cause) -> str | None:
     if one.trouble is not None:
         return one.trouble.finding.line or None
     return None if one.finding is None else next(iter(one.finding.scope.ops), None)
+
+
+def gained(one: Cause) -> int | None:
+    """What the run gains, with the range where that is known to be one."""
+    return one.gain if one.gain is None or one.low is None else between(one.low, one.gain, one.bound or one.gain)
 
 
 def amount(one: Cause) -> int | None:
@@ -99,6 +105,12 @@ def because(one: Cause, found: Postmortem) -> Iterator[Message]:
         yield Message(_SAY["cause_because_known"], (finding,))
     else:
         yield Message(_SAY["cause_because"], (finding, ("saving", Kind.DURATION, reason.largest)))
+    at = next(number for number, each in enumerate(found.causes) if each is one)
+    for number, each in enumerate(found.causes):
+        own = each.part_of == at and number != one.because and not each.about_ranks
+        if own and worth_telling(each) and where(each):
+            values = ("where", Kind.NAME, where(each)), ("saving", Kind.DURATION, each.largest)
+            yield Message(_SAY["cause_because_also"], (("finding", Kind.TERM, title(each)), *values))
 
 
 def amounts(one: Growth) -> tuple[tuple[str, Kind, Value], ...]:
@@ -122,9 +134,9 @@ _CAUSES = declare(
     Column("share", Kind.SHARE, "Gain over the mean step; the cost over it where no saving was measured"),
     Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
     Column("on_ranks", Kind.TEXT, "Ranks that have it", heading="ranks"),
+    Column("part_of", Kind.COUNT, "Number of the cause that is about the same time: the two must not be added"),
     Column("since", Kind.TERM, "In which of the analysed steps it takes 1 % of the step or more"),
     Column("since_step", Kind.TEXT, "The first of them, or the last; else how many of how many", heading="step"),
-    Column("part_of", Kind.COUNT, "Number of the cause that is about the same time: the two must not be added"),
     GRADE,
     Column(
         "severity",
@@ -139,6 +151,7 @@ _CAUSES = declare(
     Column(
         "mean_saving_ns", Kind.DURATION, "Mean saving over all ranks, per step", heading="mean of ranks", minor=True
     ),
+    LOW,
     BOUND,
     Column("total_ns", Kind.DURATION, "Savings summed over all ranks and analysed steps", scale="total", minor=True),
     CONFIDENCE,
@@ -188,7 +201,7 @@ def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Valu
         yield {
             "position": number,
             "finding": title(one),
-            "gain_ns": one.gain if one.cost is None else UNPRICED,
+            "gain_ns": gained(one) if one.cost is None else UNPRICED,
             "cost_ns": one.cost,
             "share": one.share,
             "amount_bytes": amount(one),
@@ -203,6 +216,7 @@ def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Valu
             "affected": f"{onset.affected}/{onset.steps}" if onset.steps else None,
             "largest_ns": one.largest,
             "mean_saving_ns": one.mean,
+            "low_ns": one.low,
             "bound_ns": one.bound,
             "total_ns": one.total,
             "confidence": None if finding is None else f"confidence_{Confidence(finding.confidence or 0).name.lower()}",
@@ -294,7 +308,7 @@ def actions_table(found: Postmortem, platform: str) -> Table:
         {
             "position": number,
             "finding": title(one),
-            "gain_ns": one.gain,
+            "gain_ns": gained(one),
             "share": one.share,
             "bound_ns": one.bound,
             "amount_bytes": amount(one),
@@ -309,7 +323,7 @@ def actions_table(found: Postmortem, platform: str) -> Table:
         values = (
             ("number", Kind.COUNT, number),
             ("finding", Kind.TERM, title(one)),
-            *(((priced, Kind.DURATION, one.worth),) if priced else ()),
+            *(((priced, Kind.DURATION, gained(one) if one.gain else one.worth),) if priced else ()),
         )
         notes.append(Message(_SAY[f"action_for_{priced}" if priced else "action_for"], values))
         notes += in_words(one, found)

@@ -25,7 +25,7 @@ GRADE = Column(
     "High from 20 % of the step, medium from 5 %, of those without a saving by the rule; and whether it is certain",
     heading="severity",
 )
-_LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", machine=True)
+LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", machine=True)
 _ONCE = Column("once", Kind.FLAG, "Done once in a run: later steps do without it", machine=True)
 _WHERE = Column("where", Kind.NAME, "Operator, call, kernel or source line")
 
@@ -46,7 +46,7 @@ _FINDINGS = declare(
     ),
     COST,
     Column("share", Kind.SHARE, "Saving over the mean step; the cost over it where no saving was measured"),
-    _LOW,
+    LOW,
     BOUND,
     CONFIDENCE,
     _WHERE,
@@ -63,7 +63,7 @@ _ON_RECORDING = declare(
     Column("saving_ns", Kind.DURATION, "None: the recording costs the program nothing"),
     COST,
     Column("share", Kind.SHARE, "None"),
-    _LOW,
+    LOW,
     BOUND,
     CONFIDENCE,
     _WHERE,
@@ -82,7 +82,7 @@ _OF_RANKS = declare(
     Column("saving_ns", Kind.DURATION, "Estimate of the time per step without it; findings may overlap"),
     COST,
     Column("share", Kind.SHARE, "Saving over the mean step of all ranks; the cost where no saving was measured"),
-    _LOW,
+    LOW,
     BOUND,
     CONFIDENCE,
     _WHERE,

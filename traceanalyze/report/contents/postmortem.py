@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from traceanalyze.causes.results import Cause, Onset, Postmortem
-from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, worth_telling
+from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, UNRECORDED, worth_telling
 from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
 from traceanalyze.model.vocabulary import Mode
+from traceanalyze.ranks.stragglers import WAITS_FOR_ABSENT
 from traceanalyze.report.contents.causes import (
     actions,
     actions_table,
@@ -19,6 +20,7 @@ from traceanalyze.report.contents.causes import (
     capture_table,
     causes_table,
     evidence_table,
+    gained,
     on_ranks,
     sentence,
     title,
@@ -28,7 +30,7 @@ from traceanalyze.report.contents.recordings import change, recordings_table, un
 from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.contents.starting import start_left_out
 from traceanalyze.report.contents.unexplained import lost_data, unjudged
-from traceanalyze.report.contents.words import Said, Setting
+from traceanalyze.report.contents.words import Said, Setting, cost_of
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import Confidence, Severity
 
@@ -43,6 +45,7 @@ _SAY = sentences(
     limited_by_rank="Rank {ranks} limited this run.",
     costs_trace="It costs {gain} of {step} ({share}).",
     costs_others_trace="It costs the others {gain} of {step} ({share}).",
+    in_time_trace="Without what makes it late, the run would save {gain} of {step} ({share}).",
     told_since_every="It is there in all {steps} analysed steps.",
     told_since_from="It is there from step {step} on, in {affected} of {steps} analysed steps.",
     told_since_from_recording=(
@@ -59,6 +62,8 @@ _SAY = sentences(
     do_next="What to do about it: {text}",
     limits_next="Next: {finding}, {gain} ({share}).",
     limits_then="Then: {finding}, {gain} ({share}).",
+    limits_next_cost="Next: {finding}, which costs {cost} ({share}).",
+    limits_then_cost="Then: {finding}, which costs {cost} ({share}).",
     ran_out_rank="The run ran out of memory on rank {rank}.",
     will_run_out_rank="The run is about to run out of memory on rank {rank}.",
     healthy="No problem was found that costs 1 % of the step ({step}) or more.",
@@ -86,6 +91,7 @@ _SAY = sentences(
     saves_trace="Removing it saves {gain} of {step} ({share}).",
     costs="It costs {gain} of each {step} step ({share}).",
     costs_others="It costs the others {gain} of each {step} step ({share}).",
+    in_time="Without what makes it late, the run would save {gain} of each {step} step ({share}).",
     ran_out="The run ran out of memory.",
     will_run_out="The run is about to run out of memory.",
 )
@@ -254,13 +260,20 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
         return (*memory, *_healthy(found, deciding, doubt), *report.about_ranks, *change(found))
     others = [
         Message(
-            _SAY["limits_then" if place else "limits_next"],
-            (("finding", Kind.TERM, title(one)), ("gain", Kind.DURATION, one.worth), ("share", Kind.SHARE, one.share)),
+            _SAY[f"limits_{'then' if place else 'next'}{'' if one.gain else '_cost'}"],
+            (
+                ("finding", Kind.TERM, title(one)),
+                ("gain", Kind.DURATION, gained(one)) if one.gain else ("cost", Kind.DURATION, one.worth),
+                ("share", Kind.SHARE, one.share),
+            ),
         )
         for place, one in enumerate(limits[1 : NAMED + 1])
     ]
     analysis = report.analyses[rank]
-    about = *report.about_ranks, *deciding.open_parts, *start_left_out(analysis), *lost_data(analysis)
+    # Where that limits the run it has been said.
+    known = WAITS_FOR_ABSENT if limits[0].finding is not None and limits[0].finding.rule == UNRECORDED else frozenset()
+    about_ranks = [one for one in report.about_ranks if one.key not in known]
+    about = *about_ranks, *deciding.open_parts, *start_left_out(analysis), *lost_data(analysis)
     return (*memory, *_limited(limits[0], found, job, first=not memory), *others, *about, *change(found))
 
 
@@ -282,13 +295,10 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
     ranks = ("ranks", Kind.TEXT, on_ranks(one.ranks) or ""), ("count", Kind.COUNT, len(recording.ranks))
     yield Message(_SAY[f"limited_{extent}"], (("finding", Kind.TERM, title(one)), *ranks))
     yield from _sure(one)
-    costs = (
-        ("gain", Kind.DURATION, one.worth),
-        ("step", Kind.DURATION, recording.step_time),
-        ("share", Kind.SHARE, one.share),
-    )
-    whom = "costs_others" if extent == "by_rank" else "costs" if one.gain is None else "saves"
-    yield Message(_SAY[whom if recording.marked else f"{whom}_trace"], costs)
+    for price, amount in _prices(one, extent):
+        share = amount / recording.step_time if recording.step_time else 0.0
+        costs = ("gain", Kind.DURATION, amount), ("step", Kind.DURATION, recording.step_time)
+        yield Message(_SAY[price if recording.marked else f"{price}_trace"], (*costs, ("share", Kind.SHARE, share)))
     known = {} if one.finding is None else {each.label: each.value for each in one.finding.evidence}
     if one.because is not None:
         yield from because(one, found)
@@ -306,6 +316,22 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
     todo = next((keys[0] for each, keys in actions(found) if each is one and keys), None)
     if todo is not None:
         yield Message(_SAY["do_first" if first else "do_next"], (("text", Kind.TERM, f"do_{todo}.{job.platform}"),))
+
+
+def _prices(one: Cause, extent: str) -> Iterator[tuple[str, int]]:
+    """What it costs and what the run saves without it, each as what it is."""
+    saving = gained(one)
+    if saving is None:
+        yield "costs", one.worth
+    elif extent != "by_rank":
+        yield "saves", saving
+    else:
+        cost = None if one.finding is None else cost_of(one.finding)
+        if cost is not None or one.low is None:
+            # What was not replayed is what the others wait.
+            yield "costs_others", saving if cost is None else cost
+        if one.low is not None:
+            yield "in_time", saving
 
 
 def _sure(one: Cause) -> Iterator[Message]:
@@ -356,7 +382,7 @@ def _healthy(found: Postmortem, deciding: RankReport, doubt: tuple[str, float] |
     yield from deciding.verdict
     hint = next((one for one in found.causes if one.gain and one.part_of is None), None)
     if hint is not None:
-        values = ("finding", Kind.TERM, title(hint)), ("gain", Kind.DURATION, hint.gain)
+        values = ("finding", Kind.TERM, title(hint)), ("gain", Kind.DURATION, gained(hint))
         yield Message(_SAY["healthy_hint"], values)
     missing = len({rule for one in found.not_evaluated for rule in one.rules})
     if missing:

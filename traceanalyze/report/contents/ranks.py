@@ -14,7 +14,7 @@ from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.ranks.stragglers import straggler_sentences
+from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences
 from traceanalyze.rules.finding import Outcome
 
 if TYPE_CHECKING:
@@ -217,7 +217,9 @@ def across_ranks(
     whole = whole_recordings(analyses)
     lead = leading(means, own, whole)
     late = () if cluster is None else straggler_sentences(cluster)
-    sentences = (*ranks_sentences(labels, means, own, _beside(cluster, across, late, whole)), *late)
+    absent, first = ((), False) if cluster is None else absent_sentences(cluster)
+    sentences = (*ranks_sentences(labels, means, own, _beside(cluster, across, (*late, *absent), whole)), *late)
+    sentences = (*absent, *sentences) if first else (*sentences, *absent)
     told: tuple[Said, ...] = ()
     tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses)]
     if cluster is not None and not verdict_only:

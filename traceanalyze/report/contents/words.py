@@ -160,10 +160,11 @@ def saving_of(one: Finding) -> int | None:
     """What it saves, with the range where that is known to be one; None where it was not measured."""
     if one.saving is None or one.low is None:
         return one.saving
-    return _between(one.low, one.saving, max(one.saving, one.bound or 0))
+    return between(one.low, one.saving, max(one.saving, one.bound or 0))
 
 
-def _between(low: int, saving: int, high: int) -> int:
+def between(low: int, saving: int, high: int) -> int:
+    """A saving with its range, where that is wide enough to be worth a word."""
     return Between.of(saving, low, high) if high - low > ALIKE * high else saving
 
 
@@ -218,7 +219,7 @@ def _together(found: Sequence[Said], replayed: tuple[int, int, int] | None) -> I
     if at_once is not None:
         step = found[0].setting.step
         less = at_once.ns < (1 - ALIKE) * sum(one.found.saving or 0 for one in found)
-        saving = _between(at_once.low_ns, at_once.ns, at_once.high_ns)
+        saving = between(at_once.low_ns, at_once.ns, at_once.high_ns)
         share = ("share", Kind.SHARE, at_once.ns / step if step else 0.0)
         yield Message(_SAY["together" if less else "together_alone"], (("saving", Kind.DURATION, saving), share))
 

@@ -1,5 +1,16 @@
+import numpy as np
+
 from traceanalyze.model import intervals
-from traceanalyze.rules.common.communication import LAST_BUCKET, Communicating, communicating, gradients, hideable
+from traceanalyze.model.collectives import TYPES
+from traceanalyze.rules.common.communication import (
+    LAST_BUCKET,
+    WAIT_POSSIBLE,
+    Communicating,
+    communicating,
+    gradients,
+    hideable,
+    perhaps_waiting,
+)
 from traceanalyze.rules.common.computing import names_of
 from traceanalyze.rules.rule import (
     Confidence,
@@ -29,14 +40,34 @@ from traceanalyze.rules.rule import (
             "communication is hidden. {wait_exposed} of it is waiting for other ranks, which overlap does not remove."
         ),
     },
-    evidence={"overlap": "communication hidden", "wait_exposed": "of it waiting"},
+    evidence={
+        "overlap": "communication hidden",
+        "wait_exposed": "of it waiting",
+        WAIT_POSSIBLE: "of it perhaps waiting",
+        "most_exposed": "type with most of it",
+    },
     confidence=Confidence.HIGH,
     needs="D",
     advice_texts={
-        "overlap_communication": (
-            "First compare the ranks: waiting for a late one is no matter of overlap. Then tune DDP (bucket_cap_mb, "
-            "static_graph=True, gradient_as_bucket_view=True) or prefetching in FSDP, or raise the batch."
-        )
+        "overlap_all_to_all": (
+            "Start each all-to-all (embeddings, experts) before compute that does not need its result, and wait for it "
+            "after that; balance what ranks send (sharding of tables, routing); send a smaller type (float16, FP8)."
+        ),
+        "overlap_gathers": (
+            "Let FSDP prefetch (forward_prefetch=True, backward_prefetch=BACKWARD_PRE; in FSDP2 "
+            "set_modules_to_forward_prefetch), wrap larger blocks, keep parameters gathered where memory allows it "
+            "(reshard_after_forward=False), or shard within a node only."
+        ),
+        "overlap_reductions": (
+            "Tune DDP (bucket_cap_mb, static_graph=True, gradient_as_bucket_view=True), reduce gradients in bfloat16, "
+            "accumulate them over several batches, or raise the batch."
+        ),
+        "overlap_transfers": (
+            "Change the schedule of the pipeline: more microbatches, interleaved stages, send and receive before "
+            "compute that does not need the result; give its stages equal work."
+        ),
+        "overlap_others": "Start collectives before compute that does not need their result, and wait after that.",
+        "compare_ranks_first": "Compare the ranks: waiting for a late one is no matter of overlap.",
     },
     options={"share": (0.10, "TensorBoard plugin: exposed communication from a tenth of the step on")},
     order=1,
@@ -54,10 +85,14 @@ def find(facts: Facts, options: Options) -> Findings:
         communication now, so the saving is the lesser of the two; at most, all of it. Gradients are hidden by their
         backward pass only, but for the last bucket of 25 MB, which is ready when that is over. The time includes
         waiting for ranks that come later, which no overlap removes: compare the ranks first. What this recording alone
-        shows to be waiting (COM120) does not count.
+        shows to be waiting (COM120) does not count. Where other ranks were not recorded, all but what the shortest of
+        four collectives of one type and size needs in the same step may be waiting, and at least nothing of that is
+        saved.
     What to do
-        Data parallel: the defaults of DDP (`bucket_cap_mb`, `static_graph`, `gradient_as_bucket_view`), prefetching in
-        FSDP, larger batches. Tensor parallel all-reduces lie on the critical path and can hardly be hidden.
+        By the type with most exposed time: all-to-all of embeddings and experts before compute that does not need them;
+        prefetching in FSDP for gathers and scatters; the defaults of DDP (`bucket_cap_mb`, `static_graph`,
+        `gradient_as_bucket_view`) for all-reduces; the schedule of the pipeline for send and receive. Tensor parallel
+        all-reduces lie on the critical path and can hardly be hidden.
 
     References
         DistributedDataParallel; FSDP; TensorBoard profiler plugin.
@@ -72,6 +107,7 @@ def find(facts: Facts, options: Options) -> Findings:
     hidden = max(0, total - whole)
     room = max(0, (facts.amount_of("compute") or 0) - hidden)
     saving, last = _saving(facts, work, exposed, room)
+    possible, kind = perhaps_waiting(facts), _most_exposed(work)
     yield Finding(
         saving=min(exposed, saving),
         bound=exposed,
@@ -83,11 +119,29 @@ def find(facts: Facts, options: Options) -> Findings:
             Evidence("count", len(work), "COUNT"),
             *((Evidence(LAST_BUCKET, last, "DURATION"),) if last else ()),
             *((Evidence("wait_exposed", waiting, "DURATION"),) if work.waits.how else ()),
+            *((Evidence(WAIT_POSSIBLE, possible, "DURATION"),) if possible else ()),
+            Evidence("most_exposed", kind, "TEXT"),
         ),
+        advice=(_ADVICE.get(kind, "overlap_others"), "compare_ranks_first"),
         sentence="waiting" if work.waits.how else "",
         scope=Scope(ops=names_of(facts, facts.context.device.name[work.event], work.exposed)),
         count=len(work),
     )
+
+
+_ADVICE = {
+    "all_to_all": "overlap_all_to_all",
+    **dict.fromkeys(("all_gather", "reduce_scatter"), "overlap_gathers"),
+    **dict.fromkeys(("all_reduce", "reduce", "broadcast"), "overlap_reductions"),
+    **dict.fromkeys(("send", "recv", "send_recv"), "overlap_transfers"),
+}
+"""Type of collectives → what hides them."""
+
+
+def _most_exposed(work: Communicating) -> str:
+    """Type of the collectives with most exposed time."""
+    time = np.bincount(np.maximum(work.kind, 0), weights=work.exposed, minlength=len(TYPES))
+    return TYPES[int(time.argmax())]
 
 
 def _saving(facts: Facts, work: Communicating, exposed: int, room: int) -> tuple[int, int]:

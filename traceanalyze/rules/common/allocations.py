@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
@@ -44,9 +45,56 @@ def allocator_calls(facts: Facts) -> AllocatorCalls:
 
 
 def steady(facts: Facts, chosen: NDArray[np.bool_]) -> int:
-    """Windows after the first one with such calls: memory is taken once at the beginning of every program."""
+    """Windows after the first recorded one with such calls: memory is taken once at the beginning of every program."""
     step = facts.once(allocator_calls).step[chosen]
-    return len(set(step[step > 0].tolist()))
+    begun = facts.marked and int(facts.edges[0].min()) > int(facts.context.all_steps.start.min())
+    return len(set(step[step >= int(not begun)].tolist()))
+
+
+class Flushes(NamedTuple):
+    """Operators of the whole recording in which the allocator gave its cache back for lack of memory; by start."""
+
+    op: NDArray[np.int64]
+    """Place in `Context.op_nest`."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """From the first call of the allocator in it to the last."""
+    frees: NDArray[np.int64]
+    time: NDArray[np.int64]
+    """In its calls, ns."""
+
+
+FREES = 4
+"""In a row (own): libraries that start inside an operator free up to two."""
+
+
+def flushes(facts: Facts) -> Flushes:
+    """Operators that give several blocks back to the device and take one right after; use with `Facts.once`.
+
+    So does the allocator where a request does not fit: it waits for the device, frees what it has cached, tries again.
+    Libraries that try algorithms out in an operator free what they took for that, after kernels of their own.
+    """
+    context, strings = facts.context, facts.context.trace.strings
+    calls = context.calls
+    rows = np.flatnonzero((calls.klass == ApiClass.ALLOC) & calls.outermost & (context.call_op >= 0))
+    rows = rows[~strings.matches(calls.name[rows], _PINNED.search)]
+    rows = rows[np.lexsort((calls.start[rows], context.call_op[rows]))]
+    op, frees = context.call_op[rows], strings.matches(calls.name[rows], _FREES.search)
+    count = len(rows) - FREES
+    row = np.logical_and.reduce([frees[at : at + count] for at in range(FREES)]) if count > 0 else np.zeros(0, np.bool_)
+    again = np.flatnonzero(row & ~frees[FREES:] & (op[: len(row)] == op[FREES:])) + FREES
+    launched = np.flatnonzero(context.link >= 0)
+    found: list[tuple[int, ...]] = []
+    for one in distinct(op[again]).tolist():
+        own = op == one
+        first = int(calls.start[rows[own & frees]].min())
+        mine = launched[context.event_op[launched] == one]
+        if not (calls.start[context.link[mine]] < first).any():
+            each = rows[own]
+            time = int((calls.end[each] - calls.start[each]).sum())
+            found.append((one, int(calls.start[each].min()), int(calls.end[each].max()), int(frees[own].sum()), time))
+    table = np.array(sorted(found, key=itemgetter(1)), np.int64).reshape(-1, len(Flushes._fields))
+    return Flushes(*table.T)
 
 
 def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.outlasting import outlasting
+from traceanalyze.analyses.communication.outlasting import SIBLINGS, outlasting
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, collective_parts, went_over
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
@@ -137,6 +138,28 @@ def _waits(
         return Waits("", intervals.EMPTY, time)
     # The transfer is what comes last: it begins when all are there.
     return Waits("siblings", intervals.intersect(exposed, intervals.merge(start, start + time)), time)
+
+
+WAIT_POSSIBLE = "wait_possible"
+"""Evidence: exposed communication that may be waiting for ranks beside whose recordings this one was not judged."""
+
+
+def perhaps_waiting(facts: Facts) -> int:
+    """Exposed communication that may be waiting, for all that one rank's recording tells, ns a step.
+
+    For certain moves data only what the shortest of some collectives of one type and size needs, within a step: the
+    others have waited before it for whoever is late.
+    """
+    work = facts.once(communicating)
+    if work.waits.how == "tasks" or not len(work):
+        return 0
+    rows = group(np.searchsorted(facts.edges[0], work.start, "right"), work.kind, work.size, work.ranks)
+    shortest = np.full(len(rows), np.iinfo(np.int64).max)
+    np.minimum.at(shortest, rows.of, work.time)
+    judged = (work.size >= 0) & (rows.count()[rows.of] >= SIBLINGS)
+    moving = np.where(work.ranks == 1, work.time, np.where(judged, shortest[rows.of], 0))
+    certain = work.exposed * (np.minimum(moving, work.time) / np.maximum(work.time, 1))
+    return max(0, facts.length(intervals_of(*work.free)) - facts.per_step(np.round(certain).astype(np.int64)))
 
 
 def exposed_communication(facts: Facts) -> Intervals:

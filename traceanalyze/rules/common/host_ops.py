@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
@@ -89,6 +90,13 @@ NO_WORK = regex(
 """Operators that give memory or another view of it, and steps of autograd: they compute nothing themselves."""
 
 
+VIEW = regex(
+    r"^aten::(_unsafe_view|_reshape_alias|alias|as_strided|chunk|detach|diagonal|expand\w*|flatten|narrow|permute|reshape"
+    r"|select|slice|split\w*|squeeze|t|transpose|unbind|unflatten|unsqueeze|view\w*)$"
+)
+"""Those of them that only view a tensor."""
+
+
 class HostChains(NamedTuple):
     """Operators that compute, in order; what runs inside an operator with a letter of its own belongs to that."""
 
@@ -119,3 +127,73 @@ def host_chains(facts: Facts) -> HostChains:
     hidden[1:] = reach[:-1] > ops.start[1:]
     at = np.flatnonzero((named | works) & ~hidden)
     return HostChains(letter[at].tobytes().decode("latin-1"), ops, at)
+
+
+def alone(facts: Facts) -> NDArray[np.int64]:
+    """Time of each operator outside of those that it calls and of runtime calls; use with `Facts.once`."""
+    context, calls = facts.context, facts.context.calls
+    own = context.op_nest.own.copy()
+    under = np.flatnonzero(calls.outermost & (context.call_op >= 0)) if len(calls) else np.zeros(0, np.int64)
+    np.subtract.at(own, context.call_op[under], (calls.end - calls.start)[under])
+    return np.maximum(own, 0)
+
+
+def usual_launch(facts: Facts) -> float | None:
+    """What operators that launch work usually take themselves, with their runtime calls; use with `Facts.once`."""
+    nest, context = facts.context.op_nest, facts.context
+    launching = np.zeros(len(nest), np.bool_)
+    launching[context.event_op[context.event_op >= 0]] = True
+    # Or one that it calls: on NPUs only the innermost operator, of CANN, asks for work.
+    until = np.concatenate(([0], np.cumsum(launching)))
+    chosen = (until[nest.stop] > until[:-1]) & facts.inside(nest.start)
+    return float(np.median(nest.own[chosen])) if chosen.any() else None
+
+
+SLOW, SLOW_NS, TIMES = 5.0, 100_000, 10
+"""An operator that only views a tensor is slow as HST114 has it, and at so many times what other such ones take."""
+
+
+class SlowViews(NamedTuple):
+    """Operators that only view tensors and yet take the host long, as where Python takes part in each."""
+
+    time: int
+    """ns a step."""
+    times: float
+    """As long as other such operators."""
+    what: str
+    """The outermost operator around most of them."""
+    start: int
+    end: int
+    """Of the longest of these."""
+
+
+def slow_views(facts: Facts) -> SlowViews | None:
+    """Those of the windows, where there are some; use with `Facts.once`."""
+    nest, context = facts.context.op_nest, facts.context
+    usual = facts.once(usual_launch)
+    if usual is None:
+        return None
+    own, name = facts.once(alone), context.trace.events.name[nest.row]
+    views = context.trace.strings.matches(name, VIEW.match) & facts.inside(nest.start)
+    slow = views & (own >= max(SLOW * usual, SLOW_NS))
+    others = views & ~slow
+    if not slow.any() or not others.any():
+        return None
+    times = float(np.median(own[slow]) / max(float(np.median(own[others])), 1.0))
+    if times < TIMES:
+        return None
+    root = np.flatnonzero(slow)
+    above = nest.parent[root]
+    while (above >= 0).any():
+        root = np.where(above >= 0, above, root)
+        above = nest.parent[root]
+    each = group(name[root])
+    most = root[each.of == int(each.sum(own[slow]).argmax())]
+    longest = int(most[np.argmax((nest.end - nest.start)[most])])
+    return SlowViews(
+        facts.mean(int(own[slow].sum())),
+        times,
+        facts.name(int(nest.row[longest])),
+        int(nest.start[longest]),
+        int(nest.end[longest]),
+    )

@@ -16,6 +16,7 @@ from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, EventKind
+from traceanalyze.rules.common.allocations import flushes
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Facts, intervals_of, merged
 
@@ -86,7 +87,9 @@ def one_off(facts: Facts) -> OneOff:
     capture = none if comes_back(facts, intervals_of(*captures)) else facts.overlap(captures)
     compile_ = none if comes_back(facts, compiled) else facts.overlap(merged(compiled))
     compile_ = intervals_of(*intervals.subtract(merged(compile_), merged(capture)))
-    known = intervals.union(merged(capture), merged(compile_))
+    # Memory that runs short does so again.
+    short = facts.once(flushes)
+    known = intervals.union(merged(capture), merged(compile_), intervals.merge(short.start, short.end))
     return OneOff(compile_, capture, intervals_of(*intervals.subtract(_first_use(facts), known)))
 
 

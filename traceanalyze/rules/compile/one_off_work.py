@@ -22,16 +22,16 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
             "does not come back, as when libraries are loaded, memory is taken or kernels compiled for the first time."
         ),
         "start_compile": (
-            "Compilation keeps the device waiting for {idle} in each of the first {count} step(s), which no mean "
-            "contains; compiled code is kept."
+            "In the {count} step(s) at the start, which no mean contains, compilation keeps the device waiting for "
+            "{idle} a step; compiled code is kept."
         ),
         "start_capture": (
-            "The capture of graphs keeps the device waiting for {idle} in each of the first {count} step(s), which no "
-            "mean contains; captured graphs are kept."
+            "In the {count} step(s) at the start, which no mean contains, the capture of graphs keeps the device "
+            "waiting for {idle} a step; captured graphs are kept."
         ),
         "start_first_use": (
-            "The device waits {idle} in each of the first {count} step(s), which no mean contains, for work of the "
-            "host that does not come back, as when libraries are loaded."
+            "In the {count} step(s) at the start, which no mean contains, the device waits {idle} a step for work of "
+            "the host that does not come back, as when libraries are loaded."
         ),
     },
     confidence=Confidence.MEDIUM,

@@ -17,6 +17,10 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
             "The program stands still for {typical} at the same place of every step ({what}); the device is idle for "
             "{idle} {per} meanwhile."
         ),
+        "busy": (
+            "The program stands still for {typical} at the same place of every step ({what}); the device is idle for "
+            "{idle} {per} meanwhile, and what is launched after it comes later."
+        ),
         "host": "The program stands still for {typical} at the same place of every step ({what}): {time} {per}.",
     },
     evidence={"typical": "typical length"},
@@ -29,21 +33,22 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
             "in every step."
         )
     },
-    options={"share": (0.01, "own: idle time behind it, of the step; in less the program waits for nothing")},
+    options={"share": (0.01, "own: of the step; in less the program waits for nothing")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """The program stands still for the same time at the same place of every step.
 
     What it finds
         Stretches of 2 ms or more in which every launching thread stands still, at the same place of every step and for
-        the same time.
+        the same time, between operators or inside a function that calls some.
     Why it costs time
         Nothing is launched meanwhile, and with several ranks all others wait in the next collective.
     How it is measured
         The place is the line of the program where Python functions are recorded, else the operators before and after.
         In every recorded step there is one, three at least, and their lengths lie within 2 % of their median. Its cost
-        is the idle time of the device meanwhile; the saving is what a replay without the pause gains. A collection of
-        garbage is no such pause: it comes when a counter is full, wherever the program is by then.
+        is the idle time of the device meanwhile; the saving is what a replay without the pause gains, also where the
+        device has other work until then: a collective that begins later is waited for. A collection of garbage is no
+        such pause: it comes when a counter is full, wherever the program is by then.
     What to do
         Look for what waits there: a sleep, a poll, a lock, a file or a network; record Python functions
         (`with_stack=True`) to see the line.
@@ -60,12 +65,12 @@ def find(facts: Facts, options: Options) -> Findings:
         pause = intervals.merge(found.start[member], found.end[member])
         spans = intervals_of(*facts.clip(intervals_of(*pause)))
         if not host:
-            quiet = facts.clip(facts.idle(Cause.UNTRACED))
+            quiet = facts.clip(facts.idle(Cause.UNTRACED, Cause.HOST_OP))
             spans = intervals_of(*intervals.intersect(quiet, pause))
-        time = facts.length(spans)
-        if facts.share(time) < options.number("share"):
+        time, length = facts.length(spans), found.end[member] - found.start[member]
+        hidden = facts.share(time) < options.number("share")
+        if hidden and (host or facts.share(facts.mean(int(length.sum()))) < options.number("share")):
             continue
-        length = found.end[member] - found.start[member]
         first = int(member[0])
         look = (int(found.start[first]), int(found.end[first]))
         yield Finding(
@@ -75,7 +80,7 @@ def find(facts: Facts, options: Options) -> Findings:
             bound=facts.mean(int(length.sum())),
             draws="host.untraced" if host else "idle",
             intervals=spans,
-            sentence="host" if host else "",
+            sentence="host" if host else "busy" if hidden else "",
             evidence=(
                 Evidence("typical", int(np.median(length)), "DURATION", *look),
                 Evidence("what", place, "NAME"),

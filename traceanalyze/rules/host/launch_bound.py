@@ -1,21 +1,43 @@
 from traceanalyze.model.vocabulary import DISPATCH, Cause
+from traceanalyze.rules.common.host_ops import SlowViews, slow_views
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+
+VIEWS = 0.05
+"""Of the step, as in HST114: from here on slow views of tensors are named."""
+_ADVICE = "fewer_kernels", "graphs", "larger_batch", "host_light_run"
 
 
 @rule(
     "HST101",
     "launch-bound",
     title="the host launches too slowly",
-    sentence=(
-        "The device waits {idle} {per} for the host to prepare and launch work; {late} of its idle time ends with "
-        "work that was launched too late."
-    ),
-    evidence={"late": "idle time ended by late launches", "depth": "median queue depth"},
+    sentence={
+        "": (
+            "The device waits {idle} {per} for the host to prepare and launch work; {late} of its idle time ends with "
+            "work that was launched too late."
+        ),
+        "views": (
+            "The device waits {idle} {per} for the host to prepare and launch work; {late} of its idle time ends with "
+            "work that was launched too late. For {views} {per} the host is in operators that only view tensors, most "
+            "of it in {what}: {times} times as long as such operators take elsewhere, as where Python takes part in "
+            "each (a tensor subclass)."
+        ),
+    },
+    evidence={
+        "late": "idle time ended by late launches",
+        "depth": "median queue depth",
+        "views": "slow views of tensors",
+        "times": "times the usual duration",
+    },
     confidence=Confidence.HIGH,
     needs="DLO",
-    advice=("fewer_kernels", "graphs", "larger_batch", "host_light_run"),
+    advice=_ADVICE,
     advice_texts={
+        "plain_tensors": (
+            "Give that operator plain tensors: wait for an asynchronous collective before its result is split or "
+            "viewed, unwrap tensor subclasses (__torch_dispatch__, __torch_function__) once before many small ones."
+        ),
         "host_light_run": (
             "Stacks and shapes slow the host down while recording: confirm with a recording without them."
         ),
@@ -38,7 +60,8 @@ def find(facts: Facts, options: Options) -> Findings:
         Idle time of the device in dispatch and host operators (definitions §5) from 10 % of the step on, while a fifth
         of the idle time ends with work launched meanwhile, or the median queue depth is 1 or less. The saving is that
         idle time with the Python between operators (stretches below 1 ms), less what other findings explain, and
-        without work that is done once (CGR106).
+        without work that is done once (CGR106). Operators that only view a tensor take some microseconds; where some
+        take ten times as long as others, and 5 % of the step, the outermost operator around most of them is named.
     What to do
         Fewer and larger kernels: fusion, `torch.compile`, a fused optimizer; CUDA graphs; a larger batch; less Python
         in the loop. Python stacks and shapes make the host slower while recording: confirm with a light recording.
@@ -49,7 +72,9 @@ def find(facts: Facts, options: Options) -> Findings:
     host = facts.once(launching)
     if not host.bound(options.number("share"), options.number("late")):
         return
-    saving = facts.length(host.spans)
+    saving, views = facts.length(host.spans), facts.once(slow_views)
+    if views is not None and facts.share(views.time) < VIEWS:
+        views = None
     yield Finding(
         saving=saving,
         bound=facts.idle_mean(*DISPATCH, Cause.UNTRACED),
@@ -59,6 +84,18 @@ def find(facts: Facts, options: Options) -> Findings:
             Evidence("idle", saving, "DURATION"),
             Evidence("late", host.late, "SHARE"),
             *(() if host.depth is None else (Evidence("depth", host.depth, "NUMBER"),)),
+            *(() if views is None else _of_views(views)),
         ),
+        sentence="" if views is None else "views",
+        advice=() if views is None else ("plain_tensors", *_ADVICE),
+        scope=Scope(ops=() if views is None else (views.what,)),
         count=len(host.spans),
+    )
+
+
+def _of_views(views: SlowViews) -> tuple[Evidence, ...]:
+    return (
+        Evidence("views", views.time, "DURATION", views.start, views.end),
+        Evidence("what", views.what, "NAME"),
+        Evidence("times", views.times, "NUMBER"),
     )

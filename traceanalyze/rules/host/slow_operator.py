@@ -7,7 +7,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
-from traceanalyze.rules.common.host_ops import NO_WORK
+from traceanalyze.rules.common.host_ops import NO_WORK, alone, usual_launch
 from traceanalyze.rules.common.launching import excerpt
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.rule import (
@@ -74,17 +74,10 @@ def find(facts: Facts, options: Options) -> Findings:
     nest, context = facts.context.op_nest, facts.context
     if not len(nest) or facts.once(excerpt):
         return
-    own = _alone(facts)
-    counted = facts.inside(nest.start)
-    launching = np.zeros(len(nest), np.bool_)
-    launching[context.event_op[context.event_op >= 0]] = True
-    # Or one that it calls: on NPUs only the innermost operator, of CANN, asks for work.
-    until = np.concatenate(([0], np.cumsum(launching)))
-    launching = until[nest.stop] > until[:-1]
-    if not (launching & counted).any():
+    own, usual = facts.once(alone), facts.once(usual_launch)
+    if usual is None:
         return
-    # With their runtime calls: what launches nothing should take no longer.
-    usual = float(np.median(nest.own[launching & counted]))
+    counted = facts.inside(nest.start)
     name = context.trace.events.name[nest.row]
     views = context.trace.strings.matches(name, NO_WORK.match)
     slow = counted & (own >= options.number("ratio") * usual) & (own >= options.number("least_us") * 1e3)
@@ -124,15 +117,6 @@ def find(facts: Facts, options: Options) -> Findings:
             scope=Scope(ops=(about,) if line is None else (about, line)),
             count=len(member),
         )
-
-
-def _alone(facts: Facts) -> NDArray[np.int64]:
-    """Time of each operator outside of those that it calls and of runtime calls."""
-    context, calls = facts.context, facts.context.calls
-    own = context.op_nest.own.copy()
-    under = np.flatnonzero(calls.outermost & (context.call_op >= 0)) if len(calls) else np.zeros(0, np.int64)
-    np.subtract.at(own, context.call_op[under], (calls.end - calls.start)[under])
-    return np.maximum(own, 0)
 
 
 def _inner(facts: Facts, member: NDArray[np.int64]) -> intervals.Intervals:

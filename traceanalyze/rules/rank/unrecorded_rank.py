@@ -29,8 +29,8 @@ from traceanalyze.rules.rule import (
             "({missing}) and do not wait for each other: up to all of it may be waiting for these."
         ),
         "tasks": (
-            "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, and "
-            "ranks {missing}, which were not recorded, may be the late ones."
+            "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, perhaps "
+            "for ranks that were not recorded ({missing})."
         ),
         "rank": (
             "For {waiting} {per} ({share}) the recorded ranks are in collectives that move no data: they wait, longest "
