@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 
 from traceanalyze.errors import UsageError, listed
@@ -16,6 +17,9 @@ from traceanalyze.pipeline.whatif_answers import Wanted, answers
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.replay.parts import PARTS, WAITS
 from traceanalyze.report.contents import Scope, build_report
+from traceanalyze.report.contents.quality import doubts
+from traceanalyze.report.contents.starting import start_left_out
+from traceanalyze.report.contents.verdict import damage
 from traceanalyze.report.contents.whatif import build_whatif
 from traceanalyze.report.model import Report
 from traceanalyze.rules.registry import every_rule
@@ -146,6 +150,8 @@ def _faster(text: str, factor: float) -> tuple[str, float]:
 
 
 def _report(run: Run, wanted: Wanted, choices: Choices) -> Report:
-    asked, shown = answers(run.traces, wanted, choices)
-    base = build_report(run.name, (shown,), version=__version__, notes=run.notes, scope=Scope(detail=Detail.QUIET))
-    return build_whatif(run.name, base.ranks[0], asked, base.notes, version=__version__)
+    asked, ranks = answers(run.traces, wanted, choices)
+    base = build_report(run.name, ranks[:1], version=__version__, notes=run.notes, scope=Scope(detail=Detail.QUIET))
+    lost = dict.fromkeys(message for one in ranks for message in damage(one))
+    rank = replace(base.ranks[0], verdict=(*start_left_out(ranks[0]), *lost), checks=doubts(ranks[0].checks))
+    return build_whatif(run.name, rank, asked, base.notes, version=__version__)

@@ -100,8 +100,8 @@ class _Supposed(NamedTuple):
     """Positions of ranks that would never be the last."""
 
 
-def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[Asked, RankAnalysis]:
-    """The answers for the ranks of a run, and the analysis of the rank whose step they show.
+def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[Asked, tuple[RankAnalysis, ...]]:
+    """The answers for the ranks of a run, and their analyses, first that of the rank whose step is shown.
 
     Raises:
         UsageError: Something that is asked for has a name that nothing has.
@@ -119,7 +119,8 @@ def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[
         proven=all(one.once(proven) for one in run.ranks),
         shown="" if len(traces) < 2 else rank_label(traces[lead].origin, lead),
     )
-    return asked, run.ranks[lead].analysis
+    others = (one.analysis for at, one in enumerate(run.ranks) if at != lead)
+    return asked, (run.ranks[lead].analysis, *others)
 
 
 def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
@@ -290,7 +291,8 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
     saving = min(run.step, saving)
     low, high = _range(run, one, saving)
     # The rank that waits least for others is the one that they wait for.
-    states = [_state(run, rank, again, changes) for rank in range(len(run.ranks)) if rank not in one.like_others]
+    others = [rank for rank in range(len(run.ranks)) if rank not in one.like_others] or range(len(run.ranks))
+    states = [_state(run, rank, again, changes) for rank in others]
     then = min(states, key=lambda state: state.waiting) if beside == 0 else None
     return one._replace(gain=one.gain._replace(saving=saving, low=low, high=high, then=then))
 

@@ -64,7 +64,7 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
             _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window),
             *_sync_cost(analysis.tables["sync_points"], analysis.steps),
         )
-    return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *_cut(analysis), *lost_data(analysis))
+    return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *damage(analysis))
 
 
 def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window: Window) -> Message:
@@ -136,10 +136,11 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
     )
 
 
-def _cut(analysis: RankAnalysis) -> tuple[Message, ...]:
-    """A sentence when part of the file is missing: device events often come last in it."""
+def damage(analysis: RankAnalysis) -> tuple[Message, ...]:
+    """Sentences when part of the file is missing, as device events often come last in it, or was lost."""
     read = analysis.trace.read
-    return (Message(_SAY["cut_short"]),) if read.truncated or read.stream_fault is not None else ()
+    cut = (Message(_SAY["cut_short"]),) if read.truncated or read.stream_fault is not None else ()
+    return (*cut, *lost_data(analysis))
 
 
 def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:

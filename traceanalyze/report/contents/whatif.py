@@ -21,6 +21,11 @@ _SAY = sentences(
     whatif_faster='With "{what}" {factor} times as fast it would be {then}: {gain} ({share}) less.',
     whatif_overlap='With "{what}" beside compute that does not need it, it would be {then}: {gain} ({share}) less.',
     whatif_rank='With rank "{what}" never the last it would be {then}: {gain} ({share}) less.',
+    whatif_together_unknown="All together: not measured.",
+    whatif_together_more=(
+        "With all of that it would be {then}: {gain} ({share}) less, more than the sum of {sum}: alone, each is hidden "
+        "by another."
+    ),
     whatif_together="With all of that it would be {then}: {gain} ({share}) less.",
     whatif_together_less=(
         "With all of that it would be {then}: {gain} ({share}) less, not {sum}, as one hides behind another."
@@ -162,11 +167,11 @@ class Asked(NamedTuple):
 
 
 def build_whatif(name: str, rank: RankReport, asked: Asked, notes: Sequence[Message], *, version: str) -> Report:
-    """The report on one recording, as replayed for a rank of it."""
+    """The report on one recording, as replayed for a rank of it, whose verdict says what its numbers lack."""
     every = (*asked.each, *(() if asked.together is None else (asked.together,)))
     table = WHATIF.fill_records(_row(each, asked.step) for each in every)
     state = () if asked.now is None or asked.last.then is None else _states(asked.now, asked.last.then)
-    verdict = tuple(_verdict(asked))
+    verdict = (*_verdict(asked), *rank.verdict)
     return Report(
         name=name,
         version=version,
@@ -212,9 +217,11 @@ def _sentence(one: Gain, step: int) -> Message:
 
 
 def _of_all(one: Gain, asked: Asked) -> Message:
+    if isinstance(one.saving, NotMeasured):
+        return Message(_SAY["whatif_together_unknown"])
     every = sum(each.saving for each in asked.each if isinstance(each.saving, int))
-    less = isinstance(one.saving, int) and one.saving < (1 - ALIKE) * every
-    key = "whatif_together_less" if less else "whatif_together"
+    more, less = one.saving > (1 + ALIKE) * every, one.saving < (1 - ALIKE) * every
+    key = "whatif_together_more" if more else "whatif_together_less" if less else "whatif_together"
     return Message(_SAY[key], (*_amounts(one, asked.step), ("sum", Kind.DURATION, every)))
 
 

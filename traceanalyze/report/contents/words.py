@@ -32,6 +32,7 @@ _SAY = sentences(
     price_unknown="What removing it saves was not measured.",
     price_range="Removing it saves {saving} {per}.",
     together="Together they save {saving} {per} ({share}): less than one by one, as one hides behind another.",
+    together_more="Together they save {saving} {per} ({share}): more than one by one, as each is hidden by another.",
     together_alone="Together they save {saving} {per} ({share}).",
     cause_host_loading="The training thread waits for its data {wait} {per} ({share}).",
 )
@@ -206,11 +207,10 @@ def price(one: Finding, setting: Setting) -> Iterator[Message]:
 
 
 def together(found: Iterable[Finding], replayed: tuple[int, int, int] | None) -> told.Saving | None:
-    """What several findings save at once, never more than their sum; None where that was not replayed."""
-    savings = [one.saving for one in found if one.saving]
-    if replayed is None or len(savings) < 2:
+    """What several findings save at once; None where that was not replayed."""
+    if replayed is None or sum(1 for one in found if one.saving) < 2:
         return None
-    low, saving, high = (min(each, sum(savings)) for each in replayed)
+    low, saving, high = replayed
     return told.Saving(saving, low, high)
 
 
@@ -218,10 +218,12 @@ def _together(found: Sequence[Said], replayed: tuple[int, int, int] | None) -> I
     at_once = together((one.found for one in found), replayed)
     if at_once is not None:
         step = found[0].setting.step
-        less = at_once.ns < (1 - ALIKE) * sum(one.found.saving or 0 for one in found)
+        every = sum(one.found.saving or 0 for one in found)
+        more, less = at_once.ns > (1 + ALIKE) * every, at_once.ns < (1 - ALIKE) * every
+        key = "together_more" if more else "together" if less else "together_alone"
         saving = between(at_once.low_ns, at_once.ns, at_once.high_ns)
         share = ("share", Kind.SHARE, at_once.ns / step if step else 0.0)
-        yield Message(_SAY["together" if less else "together_alone"], (("saving", Kind.DURATION, saving), share))
+        yield Message(_SAY[key], (("saving", Kind.DURATION, saving), share))
 
 
 def notes(found: Sequence[Said], replayed: tuple[int, int, int] | None = None) -> Iterator[Message]:
