@@ -238,3 +238,41 @@ def test_a_step_waits_for_the_batch_of_its_own_host(tmp_path, steps):
     assert row.gain_ns == (1_600_000 if steps == "0" else 970_000)
     found = traceanalyze.analyze(path, steps=steps).tables["findings"]
     assert [one.count for one in found.records() if one.rule_id == "DAT101"] == [1]
+
+
+def keys(report):
+    return [message.key for message in report.verdict]
+
+
+def test_findings_are_worth_the_same_together_in_both_commands(tmp_path):
+    """A slow loader and a pause: what both cost is one number, with one range."""
+    faulty = replace(LIGHT, loader=Loader(cost=40 * MS, workers=0), script=Script(pause=15 * MS, items=4))
+    folder = files(tmp_path / "run", faulty)
+    report = traceanalyze.analyze(folder)
+    together = report.ranks[0].together
+    ids = [one.rule for one in report.findings if one.saving]
+    assert len(ids) > 1
+    *_, both = rows(traceanalyze.whatif(folder, without=dict.fromkeys(ids)))
+    assert (both.gain_ns, both.low_ns, both.high_ns) == (together.ns, together.low_ns, together.high_ns)
+
+
+def test_all_ranks_at_once_have_an_answer(tmp_path):
+    folder = files(tmp_path / "run", workload())
+    asked = {rank: "median" for rank in range(len(list(folder.iterdir())))}
+    *_, both = rows(traceanalyze.whatif(folder, ranks=asked))
+    assert both.gain_ns >= 0
+
+
+def test_where_nothing_can_be_measured_no_number_is_said(tmp_path):
+    unlinked().write(tmp_path / "trace.json")
+    report = traceanalyze.whatif(tmp_path / "trace.json", without=["dispatch", "sync"])
+    assert keys(report) == ["whatif_now", "whatif_unknown", "whatif_unknown", "whatif_together_unknown"]
+    assert all(isinstance(row.share, NotMeasured) for row in rows(report))
+
+
+def test_what_the_file_lacks_stands_beside_the_answer(tmp_path):
+    text = (files(tmp_path / "run", LIGHT) / "rank0.json").read_bytes()
+    (tmp_path / "cut.json").write_bytes(text[: len(text) * 9 // 10])
+    report = traceanalyze.whatif(tmp_path / "cut.json", without=["sync"])
+    assert "cut_short" in keys(report)
+    assert {check.id for check in report.ranks[0].checks} >= {"Q01"}
