@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from traceanalyze.model.kernel_names.text import Call, read
 from traceanalyze.model.kernel_names.words import Meaning, dtype_of, first_dtype, plain
 from traceanalyze.model.patterns import regex
@@ -135,7 +137,7 @@ _CTA = regex(r"Cta_tile<[^,<>]*, ?(\d+), ?(\d+), ?(\d+)")
 _CONFIG = regex(r"(?:::|<|\s)(\w+?)_config_selector(<[^<>]*)?")
 _VAGUE = frozenset({"kernel", "Kernel", "Kernel2", "type", "run", "launch", "main", "operator", "execute"})
 _BARE_TRITON = regex(r"triton_(?:_0\w*)?$")
-_WORD = regex(r"[A-Za-z_]\w*$")
+_WORD = regex(r"_*[A-Za-z]\w*$", re.ASCII)
 
 
 def read_cpp(name: str) -> Meaning | None:
@@ -152,10 +154,9 @@ def read_cpp(name: str) -> Meaning | None:
         return meant
     if call.name in _VAGUE:
         call = call._replace(name=read(call.space.removesuffix("::")).name)
-    if call.name in _VAGUE or not any(map(str.isalpha, call.name)) or _BARE_TRITON.match(call.name):
+    if call.name in _VAGUE or not _WORD.match(call.name) or _BARE_TRITON.match(call.name):
         return None
-    in_cpp = name.startswith("void ") or bool(call.args) or ("::" in name and "(" in name)
-    return _by_words(call, wrapped, sure=in_cpp and _WORD.match(call.name) is not None)
+    return _by_words(call, wrapped, sure=name.startswith("void ") or bool(call.args) or ("::" in name and "(" in name))
 
 
 def _by_words(call: Call, wrapped: str, *, sure: bool) -> Meaning | None:

@@ -93,8 +93,8 @@ def read(text: str) -> Call:
             if depth <= 0:
                 cuts.append(at)
     end = end or len(text)
-    whole = len(cuts) > 1 and cuts[-1] + 1 == end and text[cuts[0]] == "<"
-    begin, stop = (last, cuts[0]) if whole else (cuts[-1] + (len(cuts) > 1), end)
+    whole = depth == 0 and len(cuts) > 1 and cuts[-1] + 1 == end and text[cuts[0]] == "<"
+    begin, stop = (last, cuts[0]) if whole or depth > 0 else (cuts[-1] + (len(cuts) > 1), end)
     own = max(text.rfind(":", begin, stop), text.rfind(" ", begin, stop), begin - 1) + 1
     args = [text[left + 1 : right].strip() for left, right in pairwise(cuts)] if whole else []
     call = Call(text[:own], text[own:stop], args, text[end:])

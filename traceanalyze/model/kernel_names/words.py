@@ -79,8 +79,8 @@ _HEADS = regex(r"^(?:triton__|CUDAFunctor(?:OnSelf|OnOther)?_|cunn_|_+|k(?=[A-Z]
 _TAILS = regex(r"(?<=.)(?:(?:_tensor)?_scalar|_and_transform)$|(?<=cat)_array_batched_copy\w*")
 _SPECIALISED = regex(r"_0[cde]*1\w*$")
 _SAME = (
-    "direct_copy copy, copy_to copy, compare_scalar compare, norm_two norm, welford var, arg_max argmax, "
-    "arg_min argmin, index_select_large_index index_select, index_select_small_index index_select, max_nan max, min_nan min, "
+    "direct_copy copy, copy_to copy, compare_scalar compare, norm_two norm, welford var, arg_max argmax, arg_min "
+    "argmin, index_select_large_index index_select, index_select_small_index index_select, max_nan max, min_nan min, "
     "soft_max softmax, rowwise_moments layer_norm moments, class_nll_criterion_update nll_loss, "
     "class_nll_criterion_update_output nll_loss, compare_eq eq, compare_ne ne, compare_ge ge, compare_gt gt, "
     "compare_le le, compare_lt lt"

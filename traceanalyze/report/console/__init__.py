@@ -163,7 +163,7 @@ class _Page(NamedTuple):
 
     def text(self) -> str:
         report = self.report
-        printer = Printer(formatter_over(report, self.texts, self._parts), self.style, self.view)
+        printer = self._printer(formatter_over(report, self.texts, self._parts))
         blocks = [printer.verdict(report.verdict, _ANSWER_COLOURS.get(report.answer, "bold"))]
         if self.view.detail == Detail.QUIET:
             return blocks[0] + "\n"
@@ -180,8 +180,9 @@ class _Page(NamedTuple):
     def _parts(self) -> int:
         return 2 if self.style.width >= WIDE else 1
 
-    def _printer(self, rank: RankReport) -> Printer:
-        return Printer(formatter_of(rank, self.texts, self._parts), self.style, self.view)
+    def _printer(self, formatter: Formatter) -> Printer:
+        whole = formatter._replace(full_names=self.view.detail == Detail.VERBOSE)
+        return Printer(whole, self.style, self.view)
 
     def _sides(self, printer: Printer) -> Iterator[str]:
         """What was compared, a line each."""
@@ -216,11 +217,11 @@ class _Page(NamedTuple):
     def _about(self, rank: RankReport) -> str:
         """File, rank, device and windows in one line."""
         path = self.style.shorten(printable(PurePath(rank.path).name), self.style.width // 2)
-        printer = self._printer(rank)
+        printer = self._printer(formatter_of(rank, self.texts, self._parts))
         return printer.painted(printer.formatter.about(rank, path), "dim")
 
     def _rank(self, rank: RankReport, *, with_verdict: bool) -> Iterator[str]:
-        printer = self._printer(rank)
+        printer = self._printer(formatter_of(rank, self.texts, self._parts))
         formatter = printer.formatter
         if with_verdict:
             yield self._about(rank)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from traceanalyze.model.table import NUMBERS, Column, Kind, Layout, NotMeasured, Row, Table, Value
+from traceanalyze.model.table import LABELLED, NUMBERS, Column, Kind, Layout, NotMeasured, Row, Table, Value
 from traceanalyze.report.console.style import Style, display_width, padded
 from traceanalyze.report.format import Formatter, printable, shown_columns
 from traceanalyze.report.view import below_side, common_folder, side_runs
@@ -215,14 +215,15 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
         if apart and column.side is not None:
             name = " ".join(filter(None, (below_side(table, column, formatter.texts), unit_name)))
             heading = formatter.texts.messages[column.side]
+        natural = max(display_width(text) for text in (heading, name, *cells))
         fields.append(
             Field(
                 heading,
                 name,
                 cells,
-                natural=max(display_width(text) for text in (heading, name, *cells)),
+                natural=natural,
                 right=column.kind in NUMBERS,
-                flexible=column.kind == Kind.NAME,
+                flexible=column.kind in {Kind.NAME, *LABELLED} and (column.kind != Kind.KERNEL or natural > EASY),
                 idle=all(value == 0 or value is None for value in values),
                 minor=column.minor,
                 colours=tuple(_colour(column, value) for value in values),
@@ -281,7 +282,7 @@ def _record(table: Table, row: Row, formatter: Formatter, style: Style) -> list[
     width = max(map(display_width, names), default=0)
     lines = []
     for name, (column, value) in zip(names, named, strict=True):
-        text = printable(formatter.value(column.kind, value))
+        text = printable(formatter.label(column, value) or formatter.value(column.kind, value))
         if isinstance(value, NotMeasured) and display_width(text) > style.width - width - 2:
             text = formatter.cell(column, value, None)
         lines.append(f"{padded(name, width)}  {style.shorten(text, style.width - width - 2)}")
