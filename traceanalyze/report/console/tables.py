@@ -36,6 +36,8 @@ class Field(NamedTuple):
     """Of each cell; nothing for those without."""
     cut_start: bool = False
     """Its cells are shortened at their beginning."""
+    least: int = 0
+    """Width below which cells that differ would look alike."""
 
     def colour(self, index: int) -> str:
         """Of one cell."""
@@ -83,7 +85,7 @@ def _widths(fields: tuple[Field, ...], room: int) -> tuple[int, ...] | None:
     for position, (natural, index) in enumerate(pending):
         fair = left // (len(pending) - position)
         widths[index] = min(natural, fair)
-        if widths[index] < min(natural, max(least, display_width(fields[index].heading))):
+        if widths[index] < min(natural, max(least, fields[index].least, display_width(fields[index].heading))):
             return None
         left -= widths[index]
     return tuple(widths) if left >= 0 else None
@@ -223,11 +225,12 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 cells,
                 natural=natural,
                 right=column.kind in NUMBERS,
-                flexible=column.kind in {Kind.NAME, *LABELLED} and (column.kind != Kind.KERNEL or natural > EASY),
+                flexible=column.kind in {Kind.NAME, *LABELLED},
                 idle=all(value == 0 or value is None for value in values),
                 minor=column.minor,
                 colours=tuple(_colour(column, value) for value in values),
                 cut_start=column.cut_start,
+                least=_told_apart(cells, natural, style) if column.kind in LABELLED else 0,
             )
         )
     meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in rows]
@@ -237,6 +240,15 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
             Field(heading, "", tuple(meanings), natural=max(map(display_width, (heading, *meanings))), flexible=True)
         )
     return fields
+
+
+def _told_apart(cells: Sequence[str], natural: int, style: Style) -> int:
+    """The smallest width at which names of kernels are as different as they are whole."""
+    names = set(cells)
+    widths = range(MIN_FLEXIBLE, natural)
+    return next(
+        (width for width in widths if len({style.shorten(cell, width) for cell in names}) == len(names)), natural
+    )
 
 
 def _colour(column: Column, value: Value) -> str:
