@@ -91,4 +91,6 @@ def analyze(
         select=options.listed(select),
         ignore=options.listed(ignore),
     )
-    report_on(paths, choices, format_=format_, output=output, top=top, lang=lang, quiet=quiet, verbose=verbose, whole=whole)
+    report_on(
+        paths, choices, format_=format_, output=output, top=top, lang=lang, quiet=quiet, verbose=verbose, whole=whole
+    )

@@ -69,7 +69,7 @@ def main() -> None:
     short = plain(arguments)
     if short is not None:
         paths, flags = short
-        guarded(report_on)(paths, **dict.fromkeys(flags, True))
+        guarded(report_on)(paths, quiet="quiet" in flags, verbose="verbose" in flags, whole="whole" in flags)
         sys.exit()
     # Imported here: with typer come 80 ms (pydantic, email, …) that the most common command does without.
     from traceanalyze.cli.app import app

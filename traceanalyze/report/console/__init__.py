@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceanalyze.locales import Texts
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console.full import Printer, curve_lines, render
 from traceanalyze.report.console.screen import on_screen, one_line
 from traceanalyze.report.console.style import Style, file_style, style_for
 from traceanalyze.report.model import Report
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 __all__ = ["Printer", "Style", "curve_lines", "file_style", "render", "render_all", "style_for"]
 

@@ -182,10 +182,12 @@ class _Page(NamedTuple):
         report = self.report
         printer = Printer(formatter_over(report, self.texts, self._parts), self.style, self.view)
         blocks = [printer.verdict(report.verdict, ANSWER_COLOURS.get(report.answer, "bold"))]
-        if self.view.detail == Detail.QUIET:
-            return blocks[0] + "\n"
         several = len(report.focus) > 1
-        intro = [*printer.sides(report.sides)] if report.sides or several else [printer.about(report.ranks[report.focus[0]])]
+        intro = (
+            [*printer.sides(report.sides)]
+            if report.sides or several
+            else [printer.about(report.ranks[report.focus[0]])]
+        )
         intro += [self.style.wrap(printable(printer.formatter.message(note))) for note in report.notes]
         blocks += ["\n".join(intro)] if intro else []
         blocks += self._compared(printer) if report.sides else self._tables(report.summary, printer)

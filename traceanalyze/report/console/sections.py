@@ -1,22 +1,21 @@
-"""What stands on a screen: sections of a report whose items are in the order in which they are told."""
+"""What stands on a screen: the parts of a report whose items are in the order in which they are told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from statistics import median
 from typing import NamedTuple
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import NUMBERS, Between, Kind, Message, NotMeasured, Quantity, Table, sentences
+from traceanalyze.model.table import NUMBERS, Between, Kind, Message, NotMeasured, Table, Value, sentences
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.full import ANSWER_COLOURS, Printer
 from traceanalyze.report.console.style import Style, display_width
-from traceanalyze.report.console.tables import compact, pick
+from traceanalyze.report.console.tables import compact, large, pick, telling
 from traceanalyze.report.finding import Finding
 from traceanalyze.report.format import formatter_over, printable
-from traceanalyze.report.model import Doubt, RankReport, Report
+from traceanalyze.report.model import Report
 from traceanalyze.report.view import View, compared
 
 _SAY = sentences(
@@ -26,11 +25,13 @@ _SAY = sentences(
     screen_saves="saves {saving} {per} ({share})",
     screen_costs="costs {saving} {per} ({share})",
     screen_unknown="saving not measured",
-    screen_once="done once, so nothing {per}",
+    screen_once="done once, no saving {per}",
     screen_nothing="The rules found nothing.",
     screen_sum="{title}: {sum}",
+    screen_cells="{title} ({names})",
     screen_more="and {count} more",
-    screen_more_findings="and {count} more: {rules}",
+    screen_rules="and {count} more: {rules}",
+    screen_lesser="{count} lesser finding(s)",
     screen_notes="{count} note(s)",
     screen_trust="Not certain, or not measured",
     screen_warnings="{count} more warning(s)",
@@ -42,8 +43,8 @@ _SAY = sentences(
 _BESIDE = ("ranks", "whatif", "gate_metrics")
 """Tables of what is put side by side."""
 _PARTS = ("split", "overall_metrics", "step_difference", "gate_parts", "whatif_split", "memory_categories")
-"""What the step or the peak consists of; the first there is."""
-_WORK = ("slower", "faster", "gate_reasons", "memory_change", "memory_at_peak", "kernels", "operators")
+"""What the step, the difference or the peak consists of; the first there is."""
+_WORK = ("slower", "faster", "gate_reasons", "memory_at_peak", "kernels", "operators")
 """What takes most of it; the first there is, of a comparison both."""
 _FOUND = ("findings", "rank_findings", "memory_findings", "run_causes", "actions", "not_judged")
 """What is told as a list of what to do, or of what is missing."""
@@ -55,9 +56,9 @@ _DOUBTS = frozenset({"run_note", "recording_note"})
 """Notes on the input that are doubts; others say what is shown."""
 _CAPTURE = "CAP"
 """Rules about the recording itself, whose findings are among the checks."""
-_SMALL = 0.005
-"""Share of the whole below which a part is not worth a row."""
-_SEVERITIES = {"high": "red", "medium": "yellow", "low": "cyan"}
+_COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
+_PLACE = 12
+"""A place in the program that is cut shorter tells nothing."""
 
 
 class Section(NamedTuple):
@@ -89,9 +90,8 @@ class Section(NamedTuple):
         if len(self.whole) <= room:
             return self.whole
         heads = self.heads if room > len(self.heads) + 1 else ()
-        left = room - len(heads) - 1 - len(self.foot)
-        chosen: dict[int, tuple[str, ...]] = {}
-        order, short = list(self.order or range(len(self.items))), False
+        left = room - len(heads) - len(self.foot) - 1
+        order, chosen, short = list(self.order or range(len(self.items))), dict[int, tuple[str, ...]](), False
         for place, index in enumerate(order):
             # Those that follow are at least to be named.
             follow = min(len(order) - place - 1, 2) if self.brief else 0
@@ -106,97 +106,89 @@ class Section(NamedTuple):
 
 
 class Sections:
-    """The parts of a report in one language, for a place of some width."""
+    """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
 
     def __init__(self, report: Report, texts: Texts, style: Style, *, alone: bool = True) -> None:
         self.report, self.texts, self.style, self.alone = report, texts, style, alone
         self.formatter = formatter_over(report, texts, 1)
         self.printer = Printer(self.formatter, style, View())
-
-    @cached_property
-    def _ranks(self) -> list[RankReport]:
-        return [self.report.ranks[index] for index in self.report.focus]
+        self.ranks = [report.ranks[index] for index in report.focus]
 
     @cached_property
     def _findings(self) -> list[Finding]:
-        """Of the ranks in detail and of all of them together, what is worth most first."""
-        shown = {id(one) for rank in self._ranks for one in rank.said}
+        """Of the ranks in detail and of all of them together, what is worth most first; none about the recording."""
+        shown = {id(one) for rank in self.ranks for one in rank.said}
         hidden = {id(one) for rank in self.report.ranks for one in rank.said} - shown
-        return [one.in_words(self.texts) for one in self.report.said if id(one) not in hidden]
+        found = [one.in_words(self.texts) for one in self.report.said if id(one) not in hidden]
+        return [one for one in found if not one.rule.startswith(_CAPTURE)]
 
     @cached_property
     def _told(self) -> list[Finding]:
         """Those that say what to do."""
-        return [one for one in self._findings if one.severity != "note" and not one.rule.startswith(_CAPTURE)]
+        return [one for one in self._findings if one.severity != "note"]
 
     @cached_property
     def _tables(self) -> dict[str, Table]:
         """Those of the whole report, by name; the two halves of a comparison's causes apart."""
-        if self.report.sides:
-            shown = compared(self.report, everything=False)
-            return {each.key: each if isinstance(each, Table) else each.table.take(range(each.weighty)) for each in shown}
-        own = self._ranks[0].tables if self._ranks else ()
-        return {each.key: each for each in (*self.report.summary, *own)}
+        if not self.report.sides:
+            return {
+                each.key: each for each in (*self.report.summary, *chain(*(rank.tables for rank in self.ranks[:1])))
+            }
+        shown = compared(self.report, everything=False)
+        halves = (each if isinstance(each, Table) else each.table.take(range(each.weighty)) for each in shown)
+        return {each.key: each for each in halves}
 
-    def _say(self, key: str, *values: tuple[str, Kind, object]) -> str:
-        return self.formatter.message(Message(_SAY[key], values))  # type: ignore[arg-type]
+    def _say(self, key: str, **values: tuple[Kind, Value]) -> str:
+        return self.formatter.message(Message(_SAY[f"screen_{key}"], tuple((n, *each) for n, each in values.items())))
 
-    def _counts(self, **counts: int) -> str:
+    def _counts(self, *before: str, **counts: int) -> str:
         """`3 more warnings; 2 notes`; nothing of what there is none of."""
-        found = [self._say(f"screen_{key}", ("count", Kind.COUNT, count)) for key, count in counts.items() if count]
-        return self._dim(self.texts.messages["group_mark"].join(found))
+        found = [*before, *(self._say(key, count=(Kind.COUNT, count)) for key, count in counts.items() if count)]
+        return self._line(self.texts.messages["group_mark"].join(filter(None, found)), "dim")
 
-    def _dim(self, text: str) -> str:
-        return self.style.paint("".join(self.style.clip(text, 1)), "dim")
-
-    def _title(self, text: str) -> str:
-        return self.style.paint("".join(self.style.clip(printable(text), 1)), "bold")
-
-    # ---------------------------------------------------------------------------------------- what stands at the top
+    def _line(self, text: str, colour: str = "bold") -> str:
+        return self.style.paint("".join(self.style.clip(printable(text), 1)), colour)
 
     def top(self, most: int, about: int) -> list[str]:
         """The verdict in so many lines, what was lost, and in so many what was recorded."""
         told, fill = {one.sentence for one in self._told}, self.formatter.message
         verdict = [each for each in self.report.verdict if each.key not in _LOST | _TOLD and fill(each) not in told]
-        colour = ANSWER_COLOURS.get(self.report.answer, "bold")
         lost = [each for each in (*self.report.verdict, *self.report.notes) if each.key in _LOST]
-        text = printable(self.formatter.sentences(lost))
-        warned = self.style.clip(text, 3, "  ", first="! ") if lost else ()
-        lines = [self.style.paint(line, colour) for line in self._paragraph(verdict, max(most - len(warned), 2))]
-        return [*lines, *(self.style.paint(line, "yellow") for line in warned), *self._recorded()[:about]]
+        warned = self._marked("!", "yellow", self.formatter.sentences(lost), 3, all_of_it=True) if lost else ()
+        colour = ANSWER_COLOURS.get(self.report.answer, "bold")
+        said = [self.style.paint(line, colour) for line in self._paragraph(verdict, max(most - len(warned), 2))]
+        return [*said, *warned, *self._recorded()[:about]]
 
     def _paragraph(self, verdict: Sequence[Message], most: int) -> tuple[str, ...]:
         """As many sentences as there is room for; one that is longer than all of it is cut."""
         for kept in range(len(verdict), 0, -1):
             text = printable(self.formatter.sentences(verdict[:kept]))
             if kept < len(verdict):
-                left = ("count", Kind.COUNT, len(verdict) - kept)
-                text = self._say("screen_sentences", ("text", Kind.TEXT, text), left)
+                text = self._say("sentences", text=(Kind.TEXT, text), count=(Kind.COUNT, len(verdict) - kept))
             if kept == 1 or len(self.style.wrap(text).splitlines()) <= most:
                 return self.style.clip(text, most)
         return ()
 
     def _recorded(self) -> list[str]:
         """Sides, or the rank in detail; what else the notes say of it."""
-        about = [self.printer.about(each, self.style.width // 3) for each in self._ranks[:1]]
-        lines = [*chain(*(each.splitlines()[:2] for each in about)), *self.printer.sides(self.report.sides, 1)]
-        for note in self.report.notes:
-            if note.key not in _LOST | _DOUBTS and not note.key.startswith("details_of_"):
-                lines.append(self._dim(printable(self.formatter.message(note))))
-        more = len(self._ranks) - 1
-        return [*lines, *([self._say("screen_devices", ("count", Kind.COUNT, more))] if more > 0 else [])]
-
-    # ----------------------------------------------------------------------------------------------------- sections
+        about = [self.printer.about(each, self.style.width // 3).splitlines()[:2] for each in self.ranks[:1]]
+        notes = [each for each in self.report.notes if each.key not in _LOST | _DOUBTS]
+        return [
+            *(line for lines in about for line in lines),
+            *self.printer.sides(self.report.sides, 1),
+            *([self._counts(devices=len(self.ranks) - 1)] if len(self.ranks) > 1 else []),
+            *(self._line(self.formatter.message(each), "dim") for each in notes if "details_of" not in each.key),
+        ]
 
     def sections(self) -> Iterator[Section]:
         """All of them, in the order in which they are read."""
-        yield from self._first(_BESIDE, "beside", fair=6, most=11)
-        yield from self._first(_PARTS, "parts", fair=0, most=11)
+        yield from self._first(_BESIDE, "beside", least=5, fair=6, most=11)
+        yield from self._first(_PARTS, "parts", most=11)
         yield from self._todo()
         known = {*_BESIDE, *_PARTS, *_FOUND}
-        others = [key for key, table in self._tables.items() if key not in known and not table.detail and not table.plot]
+        others = [key for key, each in self._tables.items() if not (key in known or each.detail or each.plot)]
         works = [key for key in (*_WORK, *others) if len(self._tables.get(key, ()))]
-        for key in works[: 2 if {"slower", "faster"} <= {*works} else 1]:
+        for key in works[: 2 if works[1:2] == ["faster"] else 1]:
             yield from self._first((key,), "work", fair=6, most=8)
         yield from self._trust()
 
@@ -204,205 +196,165 @@ class Sections:
         """Those that no report goes without."""
         yield from (each._replace(least=1) for each in (*self._todo(), *self._trust()))
 
-    def _first(self, keys: Iterable[str], name: str, fair: int, most: int) -> Iterator[Section]:
+    def _first(self, keys: Iterable[str], name: str, *, least: int = 4, fair: int = 0, most: int) -> Iterator[Section]:
         """The first of some tables that has rows."""
-        table = next((self._tables[key] for key in keys if len(self._tables.get(key, ()))), None)
-        if table is None:
-            return
-        telling = _telling(table)
-        rows = [table.known_rows[at] for at in sorted(telling)]
-        place = {at: place for place, at in enumerate(sorted(telling))}
-        order = [place[at] for at in telling]
-        title = self.formatter.title(table)
-        if table.total is not None and table.bar is None:
-            rows.append(table.total)
-        elif table.total is not None:
-            column = next(each for each in table.columns if each.kind in NUMBERS)
-            amount = self.formatter.value(column.kind, (table.totals or {})[column.key])
-            title = self._say("screen_sum", ("title", Kind.TEXT, title), ("sum", Kind.TEXT, amount))
-        head, lines = compact(table, rows, self.formatter, self.style)
-
-        def more(omitted: Sequence[int]) -> str:
-            return self._counts(more=len(omitted))
-
-        heads = (self._title(title), *([head] if head.strip() else []))
-        fair = fair or len(heads) + 1 + _large(table)
-        least = 5 if name == "beside" else 4
-        items, foot = [(line,) for line in lines[: len(order)]], tuple(lines[len(order) :])
-        yield Section(name, heads, items, more, order=order, foot=foot, least=least, fair=fair, most=most)
+        for table in [self._tables[key] for key in keys if len(self._tables.get(key, ()))][:1]:
+            first = telling(table, str(self.ranks[0].rank) if self.ranks else "")
+            places = sorted(first)
+            rows, title, total = [table.known_rows[at] for at in places], self.formatter.title(table), table.total
+            if total is not None and table.bar is not None:
+                amount = next(at for at, column in enumerate(table.columns) if column.kind in NUMBERS)
+                summed = self.formatter.value(table.columns[amount].kind, total[amount])
+                title, total = self._say("sum", title=(Kind.TEXT, title), sum=(Kind.TEXT, summed)), None
+            head, lines = compact(table, [*rows, *([total] if total else [])], self.formatter, self.style)
+            yield Section(
+                name,
+                tuple(filter(str.strip, (self._line(title), head))),
+                [(line,) for line in lines[: len(rows)]],
+                lambda omitted: self._counts(more=len(omitted)),
+                order=[places.index(at) for at in first],
+                foot=tuple(lines[len(rows) :]),
+                least=least,
+                fair=fair or large(table) + 3,
+                most=most,
+            )
 
     def _todo(self) -> Iterator[Section]:
         """Findings; of a comparison where to look."""
-        advice = [printable(self.formatter.message(each)) for each in self.report.remarks.get("advice", ())]
-        notes = self.alone and sum(one.severity == "note" and not one.rule.startswith(_CAPTURE) for one in self._findings)
+        lesser = len(self._findings) - len(self._told) if self.alone else 0
 
         def more(omitted: Sequence[int]) -> str:
-            rules = ", ".join(dict.fromkeys(self._told[at].rule for at in omitted if self._told)) if self._told else ""
-            named = self._say("screen_more_findings", ("count", Kind.COUNT, len(omitted)), ("rules", Kind.TEXT, rules))
-            counted = self._counts(**({} if rules else {"more": len(omitted)}), notes=notes)
-            return self._dim(self.texts.messages["group_mark"].join(filter(None, [named if rules else "", counted])))
+            rules = ", ".join(dict.fromkeys(self._told[at].rule for at in omitted if self._told))
+            if not rules:
+                return self._counts(more=len(omitted), lesser=lesser)
+            count = (Kind.COUNT, len(omitted))
+            return self._counts(self._say("rules", count=count, rules=(Kind.TEXT, rules)), lesser=lesser)
 
+        advice = [self._advice(self.formatter.message(each)) for each in self.report.remarks.get("advice", ())]
         if advice:
-            items = [self._marked(text, 2) for text in advice]
-            yield Section("todo", (self._title(self.texts.messages["advice"]),), items, more, fair=7)
+            yield Section("todo", (self._line(self.texts.messages["advice"]),), advice, more, fair=7)
         elif self._told:
             items = [tuple(self._full(one)) for one in self._told]
             brief = [self._short(one) for one in self._told]
             yield Section("todo", (self._heading(),), items, more, brief, least=2 + len(items[0]), fair=14)
-        elif self._ranks and not self.report.sides and self._ranks[0].tables and self._ranks[0].said:
-            yield Section("todo", (self._title(self._say("screen_nothing")),), [], more)
+        elif self.alone and any(rank.said for rank in self.ranks):
+            yield Section("todo", (self._line(self._say("nothing")),), (), more)
 
     def _heading(self) -> str:
         """With what they save together, where that was replayed."""
-        priced = any(one.saving for one in self._told)
-        title = self._title(self._say("screen_todo" if priced else "screen_todo_unpriced"))
+        title = self._line(self._say("todo" if any(one.saving for one in self._told) else "todo_unpriced"))
         tables = [self._tables[key] for key in ("rank_findings", "findings") if key in self._tables]
-        saving = [each for each in tables if any(each.column("saving_ns"))]
-        said = [note for each in saving for note in each.notes if note.key in {"together", "together_alone"}]
-        if len(saving) != 1 or not said:
+        priced = [each for each in tables if any(each.column("saving_ns"))]
+        said = [note for each in priced for note in each.notes if note.key in {"together", "together_alone"}]
+        if len(priced) != 1 or not said:
             return title
-        return f"{title} · {self._dim(self.formatter.message(Message(_SAY['screen_together'], said[0].values)))}"
+        return f"{title} · {self.formatter.message(Message(_SAY['screen_together'], said[0].values))}"
 
-    def _mark(self, sign: str, colour: str) -> str:
-        return self.style.paint(sign if self.style.unicode or sign.isascii() else "*", colour)
+    def _marked(self, mark: str, colour: str, text: str, most: int, *, all_of_it: bool = False) -> tuple[str, ...]:
+        """Lines of an item with its mark in a colour; or all of it in that."""
+        first, *others = self.style.clip(printable(text), most, "  ", first="  ")
+        mark = mark if self.style.unicode or mark.isascii() else "*"
+        if all_of_it:
+            return tuple(self.style.paint(line, colour) for line in (mark + first[1:], *others))
+        return self.style.paint(mark, colour) + first[1:], *others
 
-    def _check(self, check: Doubt) -> str:
-        return self.formatter.fill(self.texts.checks[check.message.key], check.message)
-
-    def _doubt(self, text: str, most: int, warns: bool) -> tuple[str, ...]:
-        first, *others = self.style.clip(printable(text), most, "  ", first="! " if warns else "- ")
-        return self._mark(first[0], "yellow" if warns else "") + first[1:], *others
-
-    def _marked(self, text: str, most: int) -> tuple[str, ...]:
-        """What to do, in the colour of advice."""
+    def _advice(self, text: str) -> tuple[str, ...]:
         first = "  → " if self.style.unicode else "  > "
-        return tuple(self.style.paint(line, "green") for line in self.style.clip(printable(text), most, "    ", first))
+        return tuple(self.style.paint(line, "green") for line in self.style.clip(printable(text), 2, "    ", first))
 
     def _full(self, one: Finding) -> Iterator[str]:
         """A finding with its saving, its place and its advice."""
-        first, *others = self.style.clip(printable(one.sentence), 3, "  ", first="  ")
-        yield from (self._mark("●", _SEVERITIES[one.severity]) + first[1:], *others)
-        where = (*one.scope.source_lines, *one.scope.operators)
+        yield from self._marked("●", _COLOURS[one.severity], one.sentence, 3)
         unknown = one.saving is None and one.cost_ns is not None and not one.once
-        said = [one.grade, self._worth(one), one.rule, self._say("screen_unknown") if unknown else ""]
-        room = self.style.width - 4 - sum(map(display_width, said)) - 3 * len(said)
-        if where and room > 12:
-            said.insert(2, self.style.shorten(printable(where[0]), min(room, 48)))
-        yield self._dim("  " + " · ".join(filter(None, said)))
-        if one.advice:
-            yield from self._marked(one.advice[0], 2)
+        said = [one.grade, self._worth(one), self._say("unknown") if unknown else ""]
+        yield self.style.paint("  " + self._placed(one, said, self.style.width - 2), "dim")
+        yield from chain(*map(self._advice, one.advice[:1]))
 
     def _short(self, one: Finding) -> str:
-        said = " · ".join(filter(None, (self._worth(one), one.rule)))
-        text = self.formatter.said_of([printable(one.title)], said)
-        return f"{self._mark('●', _SEVERITIES[one.severity])} {''.join(self.style.clip(text, 1, first='  '))[2:]}"
+        """Its title, saving and place."""
+        text = self.formatter.said_of([printable(one.title)], self._worth(one)).rstrip(" :：")
+        return self._marked("●", _COLOURS[one.severity], self._placed(one, [text], self.style.width - 2), 1)[0]
+
+    def _placed(self, one: Finding, said: list[str], room: int) -> str:
+        """Pieces of a line, with where it is if there is room for that, and its rule."""
+        pieces = [*filter(None, said), *filter(None, [one.rule])]
+        where = printable(next(iter((*one.scope.source_lines, *one.scope.operators)), ""))
+        left = room - display_width(" · ".join(pieces)) - 3
+        if where and left >= min(_PLACE, display_width(where)):
+            pieces.insert(-1 if one.rule else len(pieces), self.style.shorten(where, left))
+        return " · ".join(pieces)
 
     def _worth(self, one: Finding) -> str:
         """Saving with its range and share, else the cost, else how much memory."""
         if one.once:
-            return self._say("screen_once")
-        amount: int | None = one.cost_ns
-        if one.saving is not None:
-            amount, low, high = one.saving
-            amount = Between.of(amount, low, high) if high - low > 0.01 * high else amount
-        if amount is not None and one.share is not None:
-            key = "screen_costs" if one.saving is None else "screen_saves"
-            return self._say(key, ("saving", Kind.DURATION, amount), ("share", Kind.SHARE, one.share))
-        return next((each.text for each in one.evidence if each.unit == "bytes"), "")
+            return self._say("once")
+        saving, share = one.saving, (Kind.SHARE, one.share)
+        if one.share is None or (saving is None and one.cost_ns is None):
+            return next((each.text for each in one.evidence if each.unit == "bytes"), "")
+        if saving is None:
+            return self._say("costs", saving=(Kind.DURATION, one.cost_ns), share=share)
+        sure = saving.high_ns - saving.low_ns <= 0.01 * saving.high_ns
+        amount = saving.ns if sure else Between.of(saving.ns, saving.low_ns, saving.high_ns)
+        return self._say("saves", saving=(Kind.DURATION, amount), share=share)
 
     def _trust(self) -> Iterator[Section]:
-        """Doubts first, then what was not measured, by the reason."""
-        fill, remarks = self.formatter.message, self.report.remarks
-        checks = [each for rank in self._ranks for each in rank.checks]
-        texts = [f"{each.id}: {self._check(each)}" for each in checks if each.level > Level.INFO]
-        notes = len(checks) - len(texts) + len(remarks.get("quality", ())) if self.alone else 0
-        said = [each for each in self.report.notes if each.key in _DOUBTS]
-        said += chain(*(each for key, each in remarks.items() if key not in {"advice", "quality"}))
-        texts += map(fill, said)
-        count = len(texts)
-        texts += self._missing()
-        items, brief = ([self._doubt(text, most, at < count) for at, text in enumerate(texts)] for most in (2, 1))
-        hints = len({hint for rank in self._ranks for hint in self.formatter.hints(rank)}) if self.alone else 0
+        """Doubts first, then remarks, then what was not measured, by the reason."""
+        fill, remarks, checks = self.formatter.message, self.report.remarks, [*chain(*(r.checks for r in self.ranks))]
+        doubts = [each for each in checks if each.level > Level.INFO]
+        texts = [
+            f"{each.id}: {self.formatter.fill(self.texts.checks[each.message.key], each.message)}" for each in doubts
+        ]
+        texts += [fill(each) for each in self.report.notes if each.key in _DOUBTS]
+        texts += map(fill, remarks.get("caveats", ()))
+        warnings = len(texts)
+        texts += [fill(each) for key, said in remarks.items() if key.startswith("gate") for each in said]
+        known, texts = len(texts), [*texts, *self._missing()]
+        notes = len(checks) - len(doubts) + len(remarks.get("quality", ()))
+        hints = len({hint for rank in self.ranks for hint in self.formatter.hints(rank)})
 
         def more(omitted: Sequence[int]) -> str:
-            left = sum(at < count for at in omitted)
-            return self._counts(warnings=left, missing=len(omitted) - left, notes=notes, hints=hints)
+            left = sum(at < warnings for at in omitted)
+            remarked = sum(warnings <= at < known for at in omitted) + notes * self.alone
+            missing = sum(at >= known for at in omitted)
+            return self._counts(warnings=left, missing=missing, notes=remarked, hints=hints * self.alone)
 
-        heads = (self._title(self._say("screen_trust")),) if items else ()
-        if items or more(()):
-            yield Section("trust", heads, items, more, [each[0] for each in brief], least=3, fair=5)
+        def lines(most: int) -> list[tuple[str, ...]]:
+            marks = [("!", "yellow") if at < warnings else ("-", "") for at in range(len(texts))]
+            return [self._marked(*mark, text, most) for mark, text in zip(marks, texts, strict=True)]
+
+        if texts or more(()):
+            heads = (self._line(self._say("trust")),) if texts else ()
+            yield Section("trust", heads, lines(2), more, [each[0] for each in lines(1)], least=3, fair=5)
 
     def _missing(self) -> list[str]:
-        """What was not measured: whole tables, then cells, each reason once."""
-        shown = [each for key, each in self._tables.items() if not each.detail and key not in _FOUND]
+        """What was not measured: whole tables, or cells of rows that a page shows, each reason once."""
+        if self.report.sides:
+            shown = [*self._tables.values(), *(each for each in self.report.summary if each.absent)]
+        else:
+            shown = [each for key, each in self._tables.items() if not each.detail and key not in _FOUND]
         about: dict[str, dict[str, dict[str, None]]] = {}
         for table in shown:
+            # What it was taken over is no part of what it is about.
+            title = self.formatter.topic(table).partition(" (")[0].partition("（")[0]
             if table.absent is not None:
-                about.setdefault(table.absent.reason, {})[_plain(self.formatter.topic(table))] = {}
-        for table in shown:
+                about.setdefault(table.absent.reason, {})[title] = {}
             for row in pick(table, View().top, everything=False).rows:
                 for column, value in zip(table.columns, row, strict=True):
                     if isinstance(value, NotMeasured) and not column.machine:
-                        named = about.setdefault(value.reason, {}).setdefault(_plain(self.formatter.topic(table)), {})
-                        named[self.texts.heading(table, column)] = None
+                        of_table = about.setdefault(value.reason, {}).setdefault(title, {})
+                        of_table[self.texts.heading(table, column)] = None
+        found = []
+        for reason, titles in about.items():
+            named = [self._cells(title, cells) if cells else title for title, cells in titles.items()]
+            found.append(self.formatter.said_of([self._some(named)], self.texts.reasons.get(reason, reason)))
         notes = self._tables["not_judged"].notes if "not_judged" in self._tables else ()
-        return [*(self._reason(*each) for each in about.items()), *map(self.formatter.message, notes)]
+        return [*found, *map(self.formatter.message, notes)]
 
-    def _reason(self, key: str, about: dict[str, dict[str, None]]) -> str:
-        """Tables, of some only the columns, and why they were not measured."""
-        comma = self.texts.messages["list_mark"]
-        named = [f"{title} ({comma.join(_some([*columns], 2))})" if columns else title for title, columns in about.items()]
-        return self.formatter.said_of(_some(named), self.texts.reasons.get(key, key))
+    def _cells(self, title: str, names: Iterable[str]) -> str:
+        return self._say("cells", title=(Kind.TEXT, title), names=(Kind.TEXT, self._some(names)))
 
-
-def _plain(title: str) -> str:
-    """Without what it was taken over."""
-    return title.partition(" (")[0].partition("（")[0]
-
-
-def _large(table: Table) -> int:
-    """How many parts of a picture with bars are worth a row."""
-    shares = table.column(table.bar) if table.bar else ()
-    return sum(_amount(share) >= _SMALL for share in shares) if shares else 6
-
-
-def _some(titles: list[str], most: int = 2) -> list[str]:
-    """The first of them, and how many there are."""
-    return titles if len(titles) <= most else [*titles[:most], f"+ {len(titles) - most}"]
-
-
-def _telling(table: Table) -> list[int]:
-    """Places of the rows that say something, the most telling first."""
-    rows = table.known_rows
-    numbers = [at for at, column in enumerate(table.columns) if column.kind in NUMBERS and not column.machine]
-    places = [at for at, row in enumerate(rows) if any(_says(row[index]) for index in numbers)] or list(range(len(rows)))
-    if table.level is not None:
-        by = table.keys.index(next(key for key in ("diff_ns", *table.keys) if key in table.keys))
-        upper = [at for at in places if not table.depth(rows[at])]
-        lower = [at for at in places if table.depth(rows[at]) == 1]
-        return [*upper, *sorted(lower, key=lambda at: -_amount(rows[at][by]))]
-    if table.bar is not None:
-        by = table.keys.index(table.bar)
-        largest = sorted(places, key=lambda at: -_amount(rows[at][by]))
-        return [at for at in largest if isinstance(rows[at][by], NotMeasured) or _amount(rows[at][by]) >= _SMALL] or places
-    if table.worst is not None:
-        middle = [median(_amount(row[index]) for row in rows) for index in numbers]
-        scale = [max(abs(_amount(row[index])) for row in rows) or 1 for index in numbers]
-
-        def odd(at: int) -> float:
-            cells = zip(numbers, middle, scale, strict=True)
-            return -max((abs(_amount(rows[at][index]) - usual) / most for index, usual, most in cells), default=0.0)
-
-        return sorted(places, key=odd)
-    return places
-
-
-def _amount(value: object) -> float:
-    if isinstance(value, Quantity):
-        return abs(value.number)
-    return abs(float(value)) if isinstance(value, int | float) else 0.0
-
-
-def _says(value: object) -> bool:
-    """Whether it is worth a row: what is not known may be."""
-    return isinstance(value, NotMeasured) or _amount(value) > 0
+    def _some(self, names: Iterable[str]) -> str:
+        """Two of them, and how many there are."""
+        first = list(names)
+        named = first if len(first) <= 2 else [*first[:2], f"+ {len(first) - 2}"]
+        return self.texts.messages["list_mark"].join(named)
