@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import sentences
-from traceanalyze.report.console.sections import Section, Sections
+from traceanalyze.report.console.section import fitted
+from traceanalyze.report.console.sections import Sections
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.format import formatter_over, printable
 from traceanalyze.report.model import Report
@@ -24,8 +25,6 @@ _RUNS = 8
 """That share a screen at most."""
 _ROOMY = 20
 """Lines from which a report has blank lines, and room for tables."""
-_WEIGHT = ("todo", "beside", "parts", "trust", "work")
-"""Sections by how much is lost without them."""
 
 
 def one_line(report: Report, texts: Texts, *, named: bool = False) -> str:
@@ -55,24 +54,6 @@ def _page(made: Sections, height: int) -> list[str]:
     roomy = height >= _ROOMY
     lines = made.top(*((5, 3) if roomy else (min(height - 2, 3), 1)))
     sections = list(made.sections() if roomy else made.few())
-    for each in _fitted(sections, height - len(lines), gap=int(roomy)):
+    for each in fitted(sections, height - len(lines), gap=int(roomy)):
         lines += [*([""] * roomy), *each]
     return lines
-
-
-def _fitted(sections: Sequence[Section], height: int, *, gap: int) -> list[list[str]]:
-    """Sections in so many lines: each what it needs at least, then what is fair, then what is left."""
-    weights = sorted(range(len(sections)), key=lambda at: _WEIGHT.index(sections[at].name))
-    needs = [min(len(each.whole), each.most) for each in sections]
-    placed: dict[int, list[str]] = {}
-    left = height
-    for most in ("least", "fair", "most"):
-        for at in weights:
-            used = len(placed.get(at, ()))
-            room = min(getattr(sections[at], most), needs[at], used + left - (0 if used else gap))
-            lines = sections[at].within(room) if room > used else []
-            # What its items cannot use is for others; one that does not get what it needs at least is left out.
-            if len(lines) > used and (used or room >= min(sections[at].least, needs[at])):
-                left -= len(lines) - used + (0 if used else gap)
-                placed[at] = lines
-    return [placed[at] for at in sorted(placed)]

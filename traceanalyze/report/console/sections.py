@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import NUMBERS, Between, Kind, Message, NotMeasured, Table, Value, sentences
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.full import ANSWER_COLOURS, Printer
+from traceanalyze.report.console.rows import large, pick, telling
+from traceanalyze.report.console.section import Section
 from traceanalyze.report.console.style import Style, display_width
-from traceanalyze.report.console.tables import compact, large, pick, telling
+from traceanalyze.report.console.tables import compact
 from traceanalyze.report.finding import Finding
 from traceanalyze.report.format import formatter_over, printable
 from traceanalyze.report.model import Report
@@ -61,50 +62,6 @@ _PLACE = 12
 """A place in the program that is cut shorter tells nothing."""
 
 
-class Section(NamedTuple):
-    """A part of the screen."""
-
-    name: str
-    heads: tuple[str, ...]
-    items: Sequence[tuple[str, ...]]
-    """Lines of each, in the order in which they are read."""
-    more: Callable[[Sequence[int]], str]
-    """What is said of items that have no room; of none of them, what is always counted."""
-    brief: Sequence[str] = ()
-    """One line for each where there is no room for all of its lines."""
-    order: Sequence[int] = ()
-    """Places of items, the most telling first; as they stand where it is empty."""
-    foot: tuple[str, ...] = ()
-    """A total."""
-    least: int = 4
-    fair: int = 8
-    most: int = 99
-
-    @property
-    def whole(self) -> list[str]:
-        """All of its lines."""
-        return [*self.heads, *chain(*self.items), *filter(None, [self.more(())]), *self.foot]
-
-    def within(self, room: int) -> list[str]:
-        """At most so many lines of it."""
-        if len(self.whole) <= room:
-            return self.whole
-        heads = self.heads if room > len(self.heads) + 1 else ()
-        left = room - len(heads) - len(self.foot) - 1
-        order, chosen, short = list(self.order or range(len(self.items))), dict[int, tuple[str, ...]](), False
-        for place, index in enumerate(order):
-            # Those that follow are at least to be named.
-            follow = min(len(order) - place - 1, 2) if self.brief else 0
-            short = short or len(self.items[index]) + follow > left
-            lines = (self.brief[index],) if short and self.brief else self.items[index]
-            if len(lines) > left:
-                break
-            chosen[index] = lines
-            left -= len(lines)
-        rest = self.more([index for index in order if index not in chosen])
-        return [*heads, *chain(*(chosen[index] for index in sorted(chosen))), *filter(None, [rest]), *self.foot]
-
-
 class Sections:
     """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
 
@@ -151,13 +108,14 @@ class Sections:
 
     def top(self, most: int, about: int) -> list[str]:
         """The verdict in so many lines, what was lost, and in so many what was recorded."""
-        told, fill = {one.sentence for one in self._told}, self.formatter.message
-        verdict = [each for each in self.report.verdict if each.key not in _LOST | _TOLD and fill(each) not in told]
+        told = tuple(one.sentence for one in self._told if one.sentence)
+        said = [each for each in self.report.verdict if each.key not in _LOST | _TOLD]
+        verdict = [each for each in said if not self.formatter.message(each).endswith(told)]
         lost = [each for each in (*self.report.verdict, *self.report.notes) if each.key in _LOST]
         warned = self._marked("!", "yellow", self.formatter.sentences(lost), 3, all_of_it=True) if lost else ()
         colour = ANSWER_COLOURS.get(self.report.answer, "bold")
-        said = [self.style.paint(line, colour) for line in self._paragraph(verdict, max(most - len(warned), 2))]
-        return [*said, *warned, *self._recorded()[:about]]
+        first = self._paragraph(verdict or said, max(most - len(warned), 2))
+        return [*(self.style.paint(line, colour) for line in first), *warned, *self._recorded()[:about]]
 
     def _paragraph(self, verdict: Sequence[Message], most: int) -> tuple[str, ...]:
         """As many sentences as there is room for; one that is longer than all of it is cut."""
