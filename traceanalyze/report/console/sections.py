@@ -36,7 +36,7 @@ _SAY = sentences(
     screen_notes="{count} note(s)",
     screen_trust="Not certain, or not measured",
     screen_warnings="{count} more warning(s)",
-    screen_missing="{count} more reason(s) why something was not measured",
+    screen_missing="{count} more not measured",
     screen_hints="{count} hint(s) on what to record",
     screen_sentences="{text} (and {count} more sentence(s))",
     screen_devices="and {count} more in detail",
@@ -182,7 +182,7 @@ class Sections:
         lesser = len(self._findings) - len(self._told) if self.alone else 0
 
         def more(omitted: Sequence[int]) -> str:
-            rules = ", ".join(dict.fromkeys(self._told[at].rule for at in omitted if self._told))
+            rules = self._some(dict.fromkeys(self._told[at].rule for at in omitted if self._told), 4)
             if not rules:
                 return self._counts(more=len(omitted), lesser=lesser)
             count = (Kind.COUNT, len(omitted))
@@ -229,9 +229,13 @@ class Sections:
         yield from chain(*map(self._advice, one.advice[:1]))
 
     def _short(self, one: Finding) -> str:
-        """Its title, saving and place."""
-        text = self.formatter.said_of([printable(one.title)], self._worth(one)).rstrip(" :：")
-        return self._marked("●", _COLOURS[one.severity], self._placed(one, [text], self.style.width - 2), 1)[0]
+        """Its title, saving and place; of these the title is cut where there is no room."""
+        title, room = printable(one.title), self.style.width - 2
+        for _ in range(2):
+            text = self.formatter.said_of([title], self._worth(one)).rstrip(" :：")
+            line = self._placed(one, [text], room)
+            title = self.style.shorten(title, max(display_width(title) - max(display_width(line) - room, 0), _PLACE))
+        return self._marked("●", _COLOURS[one.severity], line, 1)[0]
 
     def _placed(self, one: Finding, said: list[str], room: int) -> str:
         """Pieces of a line, with where it is if there is room for that, and its rule."""
@@ -311,8 +315,8 @@ class Sections:
     def _cells(self, title: str, names: Iterable[str]) -> str:
         return self._say("cells", title=(Kind.TEXT, title), names=(Kind.TEXT, self._some(names)))
 
-    def _some(self, names: Iterable[str]) -> str:
-        """Two of them, and how many there are."""
+    def _some(self, names: Iterable[str], most: int = 2) -> str:
+        """The first of them, and how many more there are."""
         first = list(names)
-        named = first if len(first) <= 2 else [*first[:2], f"+ {len(first) - 2}"]
+        named = first if len(first) <= most else [*first[:most], f"+ {len(first) - most}"]
         return self.texts.messages["list_mark"].join(named)
