@@ -225,7 +225,7 @@ class Sections:
         yield from self._marked("●", _COLOURS[one.severity], one.sentence, 3)
         unknown = one.saving is None and one.cost_ns is not None and not one.once
         said = [one.grade, self._worth(one), self._say("unknown") if unknown else ""]
-        yield self.style.paint("  " + self._placed(one, said, self.style.width - 2), "dim")
+        yield "  " + self._placed(one, said, self.style.width - 2)
         yield from chain(*map(self._advice, one.advice[:1]))
 
     def _short(self, one: Finding) -> str:
