@@ -12,7 +12,7 @@ from traceanalyze.model.table import SIZES, TIMES, Column, Kind, Table
 from traceanalyze.report.json import SCHEMA
 
 FILE = Path(traceanalyze.report.__file__).parent / "schema.json"
-_TEXTS = (Kind.TEXT, Kind.NAME, Kind.TERM)
+_TEXTS = (Kind.TEXT, Kind.NAME, Kind.KERNEL, Kind.PLACE, Kind.TERM)
 _UNITS = dict.fromkeys(TIMES, "nanoseconds") | dict.fromkeys(SIZES, "bytes") | {Kind.SHARE: "a fraction of 1"}
 
 Json = dict[str, Any]

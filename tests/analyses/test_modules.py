@@ -185,3 +185,43 @@ def test_without_python_functions_there_are_no_lines():
     b.events = [event for event in b.events if event["cat"] != "python_function"]
     assert b.analyze().tables["source_lines"].absent == NotMeasured("no_python")
     assert b.analyze().tables["modules"].absent == NotMeasured("no_modules")
+
+
+def classes(b):
+    return {row.modules_of: row for row in b.analyze().tables["module_classes"].records()}
+
+
+def test_modules_of_a_class_are_one_row():
+    b = model()
+    backward(b, 1, 300, 400, 40)
+    backward(b, 2, 350, 450, 30)
+    found = classes(b)
+    assert {name: device(row) for name, row in found.items()} == {
+        "Linear ×2": (30_000, 30_000, 70_000, 70_000),
+        "Net": (3_000, 33_000, 0, 70_000),
+    }
+    assert [(row.module_class, row.modules, row.calls) for row in found.values()] == [("Linear", 2, 2), ("Net", 1, 1)]
+    assert {name: row.host_self_ns for name, row in found.items()} == {"Linear ×2": 40_000, "Net": 40_000}
+
+
+def test_what_is_inside_a_module_of_the_same_class_counts_once():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.python("nn.Module: Sequential_0", 0, 50)
+    b.python("nn.Module: Sequential_1", 10, 20)
+    b.op("aten::relu", 12, 5)
+    b.launch(13, 1, 60, 8)
+    (row,) = classes(b).values()
+    assert row.modules_of == "Sequential ×2"
+    assert device(row) == (8_000, 8_000, 0, 0)
+    assert (row.host_self_ns, row.host_total_ns) == (50_000, 50_000)
+
+
+def test_unknown_backward_work_and_what_lacks_modules_say_so_by_class_too():
+    b = model()
+    backward(b, 77, 300, 400, 40)
+    assert device(classes(b)["<backward, module unknown>"]) == (0, 0, 40_000, 40_000)
+    without = TraceBuilder()
+    without.step(1, 0, 100)
+    without.device(10, 5)
+    assert without.analyze().tables["module_classes"].absent == NotMeasured("no_modules")

@@ -12,8 +12,9 @@ SAMPLES = Path(__file__).parents[2] / "sample_traces"
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["gpu_sync"], "设备为什么空闲"),
-        (["gpu_two_ranks"], "谁在等谁"),
+        (["gpu_sync", "--all"], "设备为什么空闲"),
+        (["gpu_two_ranks", "--all"], "谁在等谁"),
+        (["gpu_sync"], "该做什么"),
         (["npu_training"], "单步时间花在哪里"),
         (["cpu_training"], "仅 Host"),
         (["compare", "gpu_healthy", "gpu_data_loading"], "比对侧每步慢 18.34 ms"),
@@ -22,7 +23,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_traces"
     ],
 )
 def test_reports_are_chinese(run, arguments, said):
-    known = {"compare", "memory", "gate", "--baseline"}
+    known = {"compare", "memory", "gate", "--baseline", "--all"}
     result = run(*(each if each in known else str(SAMPLES / each) for each in arguments), "--lang", "zh")
     assert said in result.out
 

@@ -99,7 +99,9 @@ def test_wrong_usage_is_told(arguments, capsys):
 
 def found(*arguments):
     return [
-        line.split()[1] for line in run("analyze", SAMPLE, *arguments).stdout.splitlines() if line.startswith("high ")
+        line.split()[1]
+        for line in run("analyze", SAMPLE, "--all", *arguments).stdout.splitlines()
+        if line.startswith("high ")
     ]
 
 

@@ -33,8 +33,8 @@ def test_it_says_the_step_now_and_then_and_what_limits_it(run, slow):
 
 def test_quiet_is_the_verdict_only(run, slow):
     whole, short = (run("whatif", slow, "--without", "data_loading", *more) for more in ((), ("-q",)))
-    assert whole.out.startswith(short.out)
-    assert len(short.out.splitlines()) < 6
+    assert short.out.count("\n") == 1
+    assert " ".join(whole.out.split()).startswith(short.out.strip())
 
 
 def test_each_and_all_together(run, slow):

@@ -27,11 +27,14 @@ def formats(report: Any, before: str = "") -> Parts:
     from traceanalyze.report import csv as csv_report
     from traceanalyze.report import html, markdown, xlsx
     from traceanalyze.report import json as json_report
-    from traceanalyze.report.console import Style, render
+    from traceanalyze.report.console import Style, render, render_all
     from traceanalyze.report.view import View
 
     words = texts()
-    for width, detail in ((60, Detail.VERBOSE), (100, Detail.NORMAL), (160, Detail.VERBOSE), (80, Detail.QUIET)):
+    yield f"{before}console 80 QUIET", render_all([report], words, Style(), View(Detail.QUIET))
+    for width in (80, 140):
+        yield f"{before}screen {width}", render_all([report], words, Style(width), View())
+    for width, detail in ((60, Detail.VERBOSE), (100, Detail.NORMAL), (160, Detail.VERBOSE)):
         yield f"{before}console {width} {detail.name}", render(report, words, Style(width), View(detail))
     yield f"{before}console top", render(report, words, Style(100), View(Detail.NORMAL, 2))
     yield f"{before}markdown", markdown.render([report], words, View())

@@ -49,7 +49,7 @@ def page(report: Report, width: int = 100, detail: Detail = Detail.NORMAL) -> st
 
 def test_the_verdict_says_peak_and_leak_with_their_amounts(leaking: Report) -> None:
     peak = max(state.requested for state in train(Loop(leak=40 * MIB), Allocator()).truth)
-    text = page(leaking, detail=Detail.QUIET)
+    text = console.render_all([leaking], texts(), Style(), View(Detail.QUIET))
     assert f"Peak {peak / MIB:.0f} MiB" in text
     assert f"leaves 40.0 MiB behind at train.py:{LEAK_LINE}" in " ".join(text.split())
 

@@ -116,10 +116,13 @@ class Terminal(io.StringIO):
 
 
 def test_colour_is_for_terminals_and_not_with_no_color(monkeypatch):
-    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert style_for(Terminal()).colour
     assert not style_for(io.StringIO()).colour
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert style_for(io.StringIO()).colour
     monkeypatch.setenv("NO_COLOR", "1")
     assert not style_for(Terminal()).colour
 
@@ -188,8 +191,8 @@ def test_notes_are_counted_and_shown_on_request():
 
 def test_several_runs_have_titles():
     report = build_report("first", [analysis()], version="0")
-    text = render_all([report, report], texts(), Style(), View())
-    assert text.count("══ first") == 2
+    for view in (View(), View(whole=True)):
+        assert render_all([report, report], texts(), Style(), view).count("══ first") == 2
 
 
 @given(

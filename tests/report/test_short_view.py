@@ -20,21 +20,23 @@ NAMES = sorted(
 SHARED = ("kineto/tracelens/inference", "kineto/hta/critical_path", "kineto/param", "ascend/msinsight_2rank_torch")
 
 
-def pages(path: Path, detail: Detail) -> tuple[str, str]:
-    """The short page of what was analysed in this detail, and the tables behind it."""
+def pages(path: Path, detail: Detail, *, whole: bool = False) -> tuple[str, str]:
+    """The short page, or one screen, of what was analysed in this detail, and the tables behind it."""
     found = reports([str(path)], Choices(detail=detail))
     shown = {table.key for report in found for rank in report.ranks for table in rank.tables}
-    return render_all(found, texts(), Style(width=100), View()), " ".join(sorted(shown))
+    return render_all(found, texts(), Style(width=100), View(whole=whole)), " ".join(sorted(shown))
 
 
+@pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("name", NAMES)
-def test_of_samples(name):
-    short, few = pages(SAMPLES / name, Detail.NORMAL)
-    full, many = pages(SAMPLES / name, Detail.VERBOSE)
+def test_of_samples(name, whole):
+    short, few = pages(SAMPLES / name, Detail.NORMAL, whole=whole)
+    full, many = pages(SAMPLES / name, Detail.VERBOSE, whole=whole)
     assert short == full
     assert len(few) < len(many)
 
 
 @pytest.mark.parametrize("name", SHARED)
 def test_of_real_traces(shared_traces, name):
-    assert pages(shared_traces / name, Detail.NORMAL)[0] == pages(shared_traces / name, Detail.VERBOSE)[0]
+    short, full = (pages(shared_traces / name, each, whole=True)[0] for each in (Detail.NORMAL, Detail.VERBOSE))
+    assert short == full

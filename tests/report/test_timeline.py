@@ -28,7 +28,7 @@ from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import render
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.ranks import MAX_CELLS, MAX_RANKS, heat_map, rank_chart, shade
-from traceanalyze.report.html.timeline import fitted, label, short_name, timeline_html
+from traceanalyze.report.html.timeline import fitted, label, timeline_html
 from traceanalyze.report.model import FindingExcerpt
 from traceanalyze.rules.finding import Evidence, Finding, Outcome, intervals_of
 
@@ -241,11 +241,13 @@ def test_pictures_of_real_traces_are_small(shared_traces):
 
 
 def test_names_are_shortened_to_what_tells_them_apart():
-    kernel = "void at::native::(anonymous namespace)::vectorized_kernel<4, at::Add<float>>(int, char*)"
-    assert short_name(kernel) == "vectorized_kernel"
-    assert short_name("ncclDevKernel_AllReduce_Sum(args)") == "ncclDevKernel_AllReduce_Sum(args)"
-    assert short_name("enumerate(DataLoader)#x") == "enumerate(DataLoader)#x"
-    assert short_name("autograd::engine::evaluate_function: MulBackward0") == "MulBackward0"
+    def shown(kind: LaneKind, name: str) -> str:
+        return label(Lane(kind, name, ()), Box(0, 10, name, "compute"), 1_000, formatter())
+
+    kernel = "void at::native::(anonymous namespace)::softmax_forward_kernel<4, at::Add<float>>(int, char*)"
+    assert shown(LaneKind.STREAM, kernel) == "softmax fwd"
+    assert shown(LaneKind.OPS, "enumerate(DataLoader)#x") == "enumerate(DataLoader)#x"
+    assert shown(LaneKind.OPS, "autograd::engine::evaluate_function: MulBackward0") == "MulBackward0"
     assert fitted("aten::linear", 1_000) == "aten::linear"
     assert fitted("aten::linear", 60).endswith("…")
     assert fitted("aten::linear", 15) == ""

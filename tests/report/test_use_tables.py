@@ -53,7 +53,7 @@ def test_sequences_show_plain_names_first():
             b.device(at + 10 * place, 5, name=name)
         b.device(at + 20, 5, name=f"<{at}>")
     assert record(tables(b)["kernel_sequences"]) == {
-        "sequence": "softmax → triton_poi_fused_add_and",
+        "sequence": "softmax f32 → triton_poi_fused_add_and_a_long…",
         "kernel_names": " → ".join(names),
         "kernels_each": 2,
         "count": 2,

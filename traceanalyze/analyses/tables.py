@@ -13,7 +13,7 @@ from traceanalyze.analyses.communication.vendor import vendor_tables
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
 from traceanalyze.analyses.host.call_paths import call_paths
-from traceanalyze.analyses.host.modules import modules
+from traceanalyze.analyses.host.modules import module_classes, modules
 from traceanalyze.analyses.host.op_kernels import op_kernels
 from traceanalyze.analyses.host.operators import operator_steps, operators, operators_by_shape, shapes_recorded
 from traceanalyze.analyses.host.source_lines import source_lines
@@ -101,7 +101,9 @@ def host_tables(context: Context, *, full: bool = True) -> Iterator[Table]:
         by_phase, by_step = phases(context)
         yield operators(context)
         yield by_phase
-        yield modules(context)
+        yield module_classes(context)
+        if full:
+            yield context.once(modules)
         if full or not shapes_recorded(context):
             yield operators_by_shape(context)
         if full:

@@ -30,6 +30,7 @@ def report_on(
     lang: str = LANG,
     quiet: bool = False,
     verbose: bool = False,
+    whole: bool = False,
 ) -> None:
     """Analyse the recordings under the paths and write the report."""
     # Imported here, so that usage errors answer at once.
@@ -42,7 +43,7 @@ def report_on(
 
     target = Target.of(output, format_, inputs=paths)
     words = texts(lang)
-    view = View.of(top, quiet=quiet, verbose=verbose)
+    view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     if not quiet:
         tell_slow_scanner()
     choices = choices or Choices()

@@ -50,6 +50,7 @@ def analyze(
     lang: options.Lang = LANG,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
+    whole: options.All = False,
     streams: Annotated[
         str | None,
         typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded."),
@@ -90,4 +91,6 @@ def analyze(
         select=options.listed(select),
         ignore=options.listed(ignore),
     )
-    report_on(paths, choices, format_=format_, output=output, top=top, lang=lang, quiet=quiet, verbose=verbose)
+    report_on(
+        paths, choices, format_=format_, output=output, top=top, lang=lang, quiet=quiet, verbose=verbose, whole=whole
+    )

@@ -164,6 +164,7 @@ def compare(
     lang: options.Lang = "en",
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
+    whole: options.All = False,
     step_marker: options.StepMarker = None,
     data_regex: options.DataRegex = None,
     comm_regex: options.CommRegex = None,
@@ -203,7 +204,7 @@ def compare(
     )
     target = compare_target(output, format_, inputs=(base_path, candidate_path))
     words = texts(lang)
-    view = View.of(top, quiet=quiet, verbose=verbose)
+    view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:

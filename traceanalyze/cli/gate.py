@@ -131,7 +131,9 @@ def gate(
     ] = None,
     top: options.Top = 5,
     lang: options.Lang = "en",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    whole: options.All = False,
     step_marker: options.StepMarker = None,
     data_regex: options.DataRegex = None,
     comm_regex: options.CommRegex = None,
@@ -169,7 +171,7 @@ def gate(
             waived=no_match or (),
             progress=progress,
         )
-    failed = write_gate(found, targets, words, View(top=top))
+    failed = write_gate(found, targets, words, View.of(top, quiet=quiet, verbose=verbose, whole=whole))
     if write_baseline is not None:
         write_refreshed(write_baseline, baseline or (), found.result)
         tell_written(Phrase("Wrote {path}", write_baseline), lang)

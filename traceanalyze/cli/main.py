@@ -18,7 +18,7 @@ COMMANDS = frozenset(
     | {"tensorboard", "whatif"}
 )
 """Those of `app`, which takes long to import."""
-_FLAGS = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose"}
+_FLAGS = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose", "--all": "whole"}
 
 
 def with_default_command(arguments: list[str]) -> list[str]:
@@ -40,7 +40,7 @@ def meant_command(arguments: list[str]) -> str | None:
 
 
 def plain(arguments: list[str]) -> tuple[list[str], set[str]] | None:
-    """Paths and flags of `PATH…` with nothing but -q and -v; None for all that typer has to make out."""
+    """Paths and flags of `PATH…` with nothing but -q, -v and --all; None for all that typer has to make out."""
     paths = [each for each in arguments if each not in _FLAGS]
     if not paths or arguments[0] in COMMANDS or any(each.startswith("-") for each in paths):
         return None
@@ -69,7 +69,7 @@ def main() -> None:
     short = plain(arguments)
     if short is not None:
         paths, flags = short
-        guarded(report_on)(paths, quiet="quiet" in flags, verbose="verbose" in flags)
+        guarded(report_on)(paths, quiet="quiet" in flags, verbose="verbose" in flags, whole="whole" in flags)
         sys.exit()
     # Imported here: with typer come 80 ms (pydantic, email, …) that the most common command does without.
     from traceanalyze.cli.app import app

@@ -31,6 +31,7 @@ def memory(
     lang: options.Lang = "en",
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
+    whole: options.All = False,
 ) -> None:
     """Say what used the device's memory: peak, leaks, churn, fragmentation, failed requests."""
     # Imported here, so that --help and usage errors answer at once.
@@ -46,7 +47,7 @@ def memory(
     pair = (base, paths[0]) if base is not None else tuple(paths) if len(paths) == 2 and are_snapshots(paths) else None
     target = Target.of(output, format_, inputs=[*paths, *([base] if base else [])])
     words = texts(lang)
-    view = View.of(top, quiet=quiet, verbose=verbose)
+    view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     with Progress(wanted=not quiet) as progress:
         if pair is None:
             found = memory_reports(paths, capacity=capacity, progress=progress)

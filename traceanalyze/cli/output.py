@@ -191,6 +191,8 @@ def rendered(reports: Sequence[Report], target: Target, texts: Texts, view: View
         from traceanalyze.report.console import file_style, style_for
 
         given["style"] = style_for(sys.stdout) if target.path is None else file_style()
+        # A file has no end of the screen.
+        given["view"] = view if target.path is None else view._replace(whole=True)
     content: str | bytes = render(reports, texts, **{name: given[name] for name in takes})
     return content
 

@@ -22,6 +22,8 @@ class FailOn(StrEnum):
     MEDIUM = "medium"
 
 
+TOP = 10
+"""Rows of ranked tables: a post-mortem has few."""
 FOUND = 1
 """Exit code when `--fail-on` was broken."""
 
@@ -45,10 +47,11 @@ def postmortem(
     fail_on: Annotated[
         FailOn | None, typer.Option("--fail-on", help="Exit with 1 if a cause is of this severity or above.")
     ] = None,
-    top: options.Top = 10,
+    top: options.Top = TOP,
     lang: options.Lang = "en",
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
+    whole: options.All = False,
     select: options.Select = None,
     ignore: options.Ignore = None,
 ) -> None:
@@ -70,7 +73,7 @@ def postmortem(
     )
     target = Target.of(output, format_, inputs=paths)
     words = texts(lang)
-    view = View.of(top, quiet=quiet, verbose=verbose)
+    view = View.of(top, quiet=quiet, verbose=verbose, whole=whole, usual=TOP)
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:

@@ -45,6 +45,7 @@ def whatif(
     lang: options.Lang = "en",
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
+    whole: options.All = False,
 ) -> None:
     """Say how long a step would take if something were different, and what would limit it then."""
     # Imported here, so that --help and usage errors answer at once.
@@ -64,7 +65,7 @@ def whatif(
     )
     with Progress(wanted=not quiet) as progress:
         found = whatif_reports(paths, wanted, Choices(steps=steps, step_marker=step_marker), progress=progress)
-    write(found, target, words, View.of(View().top, quiet=quiet, verbose=verbose))
+    write(found, target, words, View.of(View().top, quiet=quiet, verbose=verbose, whole=whole))
 
 
 def _halves(

@@ -47,7 +47,7 @@ KERNELS = section(
     "kernel_compare",
     "Kernels (per step)",
     replace(columns.PLACE, alias="Order Id"),
-    Column("kernel", Kind.NAME, "kernel, copy or fill that the operator launched", alias="Kernel"),
+    Column("kernel", Kind.KERNEL, "kernel, copy or fill that the operator launched", alias="Kernel"),
     replace(columns.SHAPES, alias="Input Shape"),
     *_NUMBERS,
     replace(_CORE, minor=True),

@@ -198,7 +198,7 @@ _CAUSES = declare(
     replace(columns.PLACE, minor=True),
     Column(
         "contribution",
-        Kind.NAME,
+        Kind.PLACE,
         "operator, collective, copy; of idle time the operator whose work ended it",
         heading="cause",
     ),

@@ -88,7 +88,11 @@ class Kind(StrEnum):
     """Difference of sizes, shown with its sign."""
     TEXT = "text"
     NAME = "name"
-    """Text of any length (kernels, paths), may be shortened in the middle."""
+    """Text of any length (operators, paths), may be shortened in the middle."""
+    KERNEL = "kernel"
+    """Name of device work: people read its label (`model.kernel_names`), programs all of it."""
+    PLACE = "place"
+    """Name of an operator, call, source line or of device work, which alone has a label."""
     TERM = "term"
     """Key of a word of the tool, translated by `Texts.terms`."""
     FLAG = "flag"
@@ -104,7 +108,8 @@ TIMES = frozenset({Kind.DURATION, Kind.CHANGE})
 """What is counted in nanoseconds."""
 SIZES = frozenset({Kind.BYTES, Kind.BYTES_CHANGE, Kind.MEMORY, Kind.MEMORY_CHANGE})
 NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER, Kind.QUANTITY})
-_WORDS = frozenset({Kind.TEXT, Kind.NAME, Kind.TERM})
+LABELLED = frozenset({Kind.KERNEL, Kind.PLACE})
+_WORDS = frozenset({Kind.TEXT, Kind.NAME, *LABELLED, Kind.TERM})
 _DTYPES = {
     **dict.fromkeys((*TIMES, *SIZES, Kind.COUNT), "Int64"),
     **dict.fromkeys((Kind.SHARE, Kind.RATIO, Kind.NUMBER, Kind.QUANTITY), "Float64"),
@@ -152,7 +157,14 @@ class Column:
         # As `replace` does it, which takes ten times as long: hundreds of columns are filled for each trace.
         made = object.__new__(Column)
         made.__dict__.update(self.__dict__, values=values)
+        made.__dict__.pop("labels", None)
         return made
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """What people read of names of device work: different for all that are different in the column."""
+        names = () if isinstance(self.values, NotMeasured) else self.values
+        return labels_of(self.kind, (name for name in names if isinstance(name, str) and not isinstance(name, Word)))
 
     def cells(self, count: int) -> list[Value]:
         """Values as plain Python, for a table of so many rows."""
@@ -369,6 +381,14 @@ def _taken(column: Column, at: NDArray[np.int64]) -> Column:
         return column
     picked = [values[row] for row in at.tolist()] if isinstance(values, Sequence) else values[at]
     return column.of(picked)
+
+
+def labels_of(kind: Kind, names: Iterable[str]) -> Mapping[str, str]:
+    """Labels of names of a kind that has them; all must be different."""
+    # Imported here: commands that show no kernels read no grammar.
+    from traceanalyze.model.kernel_names import labels
+
+    return labels(names, mixed=kind == Kind.PLACE) if kind in LABELLED else {}
 
 
 def plain(kind: Kind, value: Value) -> object:

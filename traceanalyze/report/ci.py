@@ -69,7 +69,7 @@ def junit(reports: Sequence[GateReport], texts: Texts) -> str:
     counts = f'tests="{len(kinds)}" failures="{failures}" errors="0" skipped="{skipped}" time="0"'
     told = (numbers.get(each.name, "") for each in result.metrics)
     body = "".join(map(partial(_case, formatter), result.metrics, kinds, told))
-    page = _text(render_all(reports, texts, Style(width=100), View()))
+    page = _text(render_all(reports, texts, Style(width=100), View(whole=True)))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<testsuites name="traceanalyze" {counts}>\n'

@@ -10,6 +10,7 @@ from traceanalyze.locales import Texts
 from traceanalyze.model import units
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import (
+    LABELLED,
     TIMES,
     Between,
     Breakdown,
@@ -22,6 +23,7 @@ from traceanalyze.model.table import (
     Table,
     Value,
     Word,
+    labels_of,
 )
 from traceanalyze.model.vocabulary import Mode
 
@@ -66,6 +68,8 @@ class Formatter(NamedTuple):
     """How many parts of a breakdown are named."""
     whole: bool = False
     """Amounts are of the whole trace, as it has no steps."""
+    full_names: bool = False
+    """Kernels are called by their names, not by their labels."""
 
     def value(self, kind: Kind, value: Value) -> str:
         """A value on its own, with its unit."""
@@ -82,6 +86,13 @@ class Formatter(NamedTuple):
                 return self.texts.terms.get(value, value)
         return self._of_kind(kind, value)
 
+    def label(self, column: Column, value: Value) -> str | None:
+        """What a column shows in place of a name; None where it shows all of it."""
+        if self.full_names or column.kind not in LABELLED or not isinstance(value, str) or isinstance(value, Word):
+            return None
+        label = column.labels.get(value)
+        return None if label == value else label
+
     def _of_kind(self, kind: Kind, value: Value) -> str:
         match kind:
             case Kind.TERM:
@@ -92,6 +103,8 @@ class Formatter(NamedTuple):
                 text = signed(units.duration(abs(cast("int", value)), self.resolution_ns), cast("int", value))
             case Kind.FLAG:
                 text = self.texts.messages["yes" if value else "no"]
+            case Kind.KERNEL | Kind.PLACE if not self.full_names:
+                text = labels_of(kind, [cast("str", value)])[cast("str", value)]
             case Kind.LIST:
                 text = self._listed(cast("tuple[Message, ...]", value))
             case Kind.BREAKDOWN:
@@ -120,7 +133,7 @@ class Formatter(NamedTuple):
             return signed(units.in_unit(abs(ns), unit), ns) if kind == Kind.CHANGE else units.in_unit(ns, unit)
         if kind == Kind.SHARE and value is not None:
             return units.percent_cell(cast("float", value))
-        return self.value(kind, value)
+        return self.label(column, value) or self.value(kind, value)
 
     def message(self, message: Message) -> str:
         """A sentence with its values filled in."""

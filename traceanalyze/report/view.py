@@ -22,11 +22,14 @@ class View(NamedTuple):
     detail: Detail = Detail.NORMAL
     top: int = 5
     """Rows of ranked tables."""
+    whole: bool = False
+    """All of the console's report, not one screen of it."""
 
     @classmethod
-    def of(cls, top: int, *, quiet: bool, verbose: bool) -> Self:
-        """As the options of a command say."""
-        return cls(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    def of(cls, top: int, *, quiet: bool, verbose: bool, whole: bool = False, usual: int = 5) -> Self:
+        """As the options of a command say; who asks for more rows than usual wants more than a screen of them."""
+        detail = Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL
+        return cls(detail, top, whole or top != usual)
 
 
 OVERVIEW = ("overall_metrics", "memory_peak", "link_rates")

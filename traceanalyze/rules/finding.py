@@ -44,8 +44,8 @@ class Evidence(NamedTuple):
     """Key; also the name of the value in the finding's sentence."""
     value: int | float | str
     kind: str
-    """Name of a `report.model.Kind`: DURATION (ns), SHARE (fraction), COUNT, NUMBER, RATIO, BYTES, MEMORY, NAME, TEXT
-    or TERM."""
+    """Name of a `report.model.Kind`: DURATION (ns), SHARE (fraction), COUNT, NUMBER, RATIO, BYTES, MEMORY, NAME,
+    KERNEL, PLACE, TEXT or TERM."""
     start: int | None = None
     """Where to look in the trace, ns; with `end`."""
     end: int | None = None

@@ -44,7 +44,7 @@ EVIDENCE = {
     "variation": ("variation", "NUMBER"),
     "share": ("share of the step", "SHARE"),
     "longest": ("longest", "DURATION"),
-    "what": ("what", "NAME"),
+    "what": ("what", "PLACE"),
     "line": ("line", "NAME"),
     "median": ("median launch call", "DURATION"),
     "busy": ("busy", "SHARE"),

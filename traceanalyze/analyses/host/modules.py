@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +18,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases, launch_places
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
-from traceanalyze.model.table import Column, Kind, Table, declare
+from traceanalyze.model.table import Column, Kind, Table, Value, declare
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind, Phase
 
@@ -42,6 +44,18 @@ _MODULES = declare(
     Column("backward_total_ns", Kind.DURATION, "with modules inside", heading="bwd with inner"),
     Column("host_self_ns", Kind.DURATION, "host time without modules inside", heading="host", minor=True),
     Column("host_total_ns", Kind.DURATION, "host time with all that is inside", heading="host with inner", minor=True),
+    ranked=True,
+    # The classes are what a short view shows.
+    detail=True,
+)
+_SUMS = _MODULES.drop("module", "module_class").columns
+_CLASSES = declare(
+    "module_classes",
+    "Modules of each class by {by} (sum over the analysed steps)",
+    Column("modules_of", Kind.NAME, "class of the modules, and how many of them there are", heading="modules"),
+    replace(_MODULES["module_class"], machine=True),
+    Column("modules", Kind.COUNT, "how many modules of the class have any time", machine=True),
+    *_SUMS,
     ranked=True,
 )
 
@@ -181,6 +195,55 @@ def modules(context: Context) -> Table:
         host_total_ns=on_host(total),
     )
     return for_recording(table, device=len(context.device) > 0)
+
+
+def module_classes(context: Context) -> Table:
+    """Modules of one class in one row, in the order of `modules`; one inside another counts once in what is inside."""
+    every = context.once(modules)
+    device = len(context.device) > 0
+    if every.absent is not None:
+        return for_recording(_CLASSES.missing(every.absent.reason), device=device)
+    rows = list(every.records())
+    members: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        members.setdefault(row.module_class or row.module, []).append(at)
+    outermost = {at for own in members.values() for at in _outermost([rows[at].module for at in own], own)}
+
+    def summed(key: str, own: list[int]) -> Value:
+        values = [getattr(rows[at], key) for at in own if at in outermost or not key.endswith("_total_ns")]
+        known = [value for value in values if isinstance(value, int)]
+        return sum(known) if known else values[0]
+
+    cells: list[dict[str, Value]] = [
+        {
+            "modules_of": f"{name} ×{len(own)}" if len(own) > 1 else name,
+            "module_class": rows[own[0]].module_class,
+            "modules": len(own),
+            **{column.key: summed(column.key, own) for column in _SUMS},
+        }
+        for name, own in members.items()
+    ]
+    return for_recording(_CLASSES.fill_records(sorted(cells, key=_own_time, reverse=True)), device=device)
+
+
+def _own_time(cells: Mapping[str, Value]) -> tuple[int, int]:
+    """On the device, then on the host."""
+    forward, backward, host = (
+        value if isinstance(value := cells[key], int) else 0
+        for key in ("forward_self_ns", "backward_self_ns", "host_self_ns")
+    )
+    return forward + backward, host
+
+
+def _outermost(paths_of: list[str], own: list[int]) -> list[int]:
+    """Those that lie in no other of them."""
+    known = set(paths_of)
+    return [at for path, at in zip(paths_of, own, strict=True) if known.isdisjoint(_above(path))]
+
+
+def _above(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def _device_time(

@@ -13,7 +13,7 @@ _OP_KERNELS = declare(
     "op_kernels",
     "Kernels by operator",
     Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
-    Column("kernel", Kind.NAME, "kernel, copy or fill that the operator launched"),
+    Column("kernel", Kind.KERNEL, "kernel, copy or fill that the operator launched"),
     COUNT,
     DEVICE_TIME,
     Column(

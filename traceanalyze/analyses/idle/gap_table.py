@@ -30,7 +30,7 @@ GAPS = declare(
     Column("causes", Kind.BREAKDOWN, "causes of the idle interval, largest first"),
     Column("host_op", Kind.NAME, "operator or call that the host was in for most of it", heading="host was in"),
     Column("trigger", Kind.TERM, "whether the next device event was launched late or already queued", minor=True),
-    Column("next_event", Kind.NAME, "device event that ends the idle interval", heading="next on device"),
+    Column("next_event", Kind.KERNEL, "device event that ends the idle interval", heading="next on device"),
     Column("next_op", Kind.NAME, "operator that launched it", heading="launched by", minor=True),
     Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True),
     ranked=True,

@@ -34,7 +34,7 @@ _SAY = sentences(
 BUCKETS_NS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000)
 """Lower ends of the duration classes. Below 10 µs a kernel is shorter than its launch costs the host (definitions, τ;
 TraceLens counts the same)."""
-_NAME = Column("name", Kind.NAME, "name of the kernel, copy or fill")
+_NAME = Column("name", Kind.KERNEL, "name of the kernel, copy or fill")
 _KERNELS = declare(
     "kernels",
     "Kernels, copies and fills (sum over the analysed steps)",
@@ -313,7 +313,7 @@ def _share(
 CLASSIFICATION = declare(
     "classification",
     "What counted as what",
-    Column("name", Kind.NAME, "name of the kernel, copy or fill"),
+    _NAME,
     Column("class", Kind.TERM, "which part of the step it counts as", heading="counts as"),
     Column("rule", Kind.TEXT, "what decided that", heading="by rule"),
     COUNT,

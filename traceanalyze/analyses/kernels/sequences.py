@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -11,22 +12,18 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.use import SHORT_KERNEL_NS
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Table, declare
+from traceanalyze.model.table import Column, Kind, Table, declare, labels_of
 from traceanalyze.model.vocabulary import DeviceClass
 
 LONGEST = 5
 KEPT = 50
-_BASE = regex(r"(?:void )?(?:(?:\w+|\(anonymous namespace\))::)*(\w+)")
-_WIDTH = 24
-"""Letters of each name that are shown."""
 _SEQUENCES = declare(
     "kernel_sequences",
     "Kernels that often follow each other",
     Column(
         "sequence",
         Kind.NAME,
-        "compute kernels in a row on one stream, by the beginnings of their plain names",
+        "compute kernels in a row on one stream, by their labels",
         heading="kernels in a row",
     ),
     Column("kernel_names", Kind.NAME, "the same kernels by their whole names", heading="whole names", minor=True),
@@ -90,9 +87,10 @@ def kernel_sequences(context: Context) -> Table:
         [text(code) for code in kernels.name[first : first + size].tolist()]
         for first, size in zip(at.tolist(), length.tolist(), strict=True)
     ]
+    label = labels_of(Kind.KERNEL, chain.from_iterable(names))
     mean = time // (count * length)
     return _SEQUENCES.fill(
-        sequence=[" → ".join(map(_plain_name, each)) for each in names],
+        sequence=[" → ".join(map(label.__getitem__, each)) for each in names],
         kernel_names=[" → ".join(each) for each in names],
         kernels_each=length,
         count=count,
@@ -103,12 +101,6 @@ def kernel_sequences(context: Context) -> Table:
         mean_kernel_ns=mean,
         all_short=mean < SHORT_KERNEL_NS,
     )
-
-
-def _plain_name(name: str) -> str:
-    """Name of a kernel without its return type, namespaces, template and call arguments, cut."""
-    found = _BASE.match(name)
-    return (found.group(1) if found else name)[:_WIDTH]
 
 
 def _kernels(context: Context) -> _Kernels:

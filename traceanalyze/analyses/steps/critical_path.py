@@ -107,7 +107,7 @@ _WORK = declare(
     "critical_path_work",
     "What is on the critical path (sum over the analysed steps)",
     _PART,
-    Column("name", Kind.NAME, "kernel, copy, runtime call or innermost operator"),
+    Column("name", Kind.PLACE, "kernel, copy, runtime call or innermost operator"),
     Column("time_ns", Kind.DURATION, "time on the path"),
     Column("share", Kind.SHARE, "part of the whole path"),
     Column("count", Kind.COUNT, "separate segments of the path"),

@@ -24,6 +24,7 @@ MESSAGES = {
     "rank": " · rank {rank}",
     "device": " · device {device}",
     "device_named": " · device {device} ({device_name})",
+    "whole_name": "{heading}, whole name",
     "more_rows": "and {count} more; --top {all} shows them",
     "more_notes": "Notes that change no number: {count} (-v shows them)",
     "legend": "n/m: not measured ({reasons})",

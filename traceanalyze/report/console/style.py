@@ -133,6 +133,17 @@ class Style(NamedTuple):
                 return short
             room -= 1
 
+    def clip(self, text: str, lines: int, indent: str = "", first: str | None = None) -> tuple[str, ...]:
+        """So many lines of a text at most; what is missing then ends in a mark."""
+        found = self.wrap(text, indent, first).splitlines()
+        if len(found) <= lines:
+            return tuple(found)
+        mark = "…" if self.unicode else "..."
+        last = found[lines - 1]
+        while display_width(last) + len(mark) > self.width:
+            last = last[:-1]
+        return (*found[: lines - 1], last.rstrip(" ,;:.，；：、。") + mark)
+
     def wrap(self, text: str, indent: str = "", first: str | None = None) -> str:
         """Text broken at the width, never between a number and its unit."""
         joined = _NUMBER_AND_UNIT.sub(HARD_SPACE, text)
@@ -141,13 +152,16 @@ class Style(NamedTuple):
 
 
 def style_for(stream: TextIO) -> Style:
-    """Style of an output stream: `COLUMNS` or the terminal's width, colour on terminals unless `NO_COLOR` is set."""
-    terminal = stream.isatty()
+    """Style of an output stream: `COLUMNS` or the terminal's width, colour on terminals.
+
+    `FORCE_COLOR` has colour in a pipe, too, and `NO_COLOR` nowhere, whatever they are set to.
+    """
+    wanted = os.environ.get("FORCE_COLOR") or (stream.isatty() and os.environ.get("TERM") != "dumb")
     width = shutil.get_terminal_size(fallback=(80, 24)).columns
     encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
     return Style(
         width=min(max(width, MIN_WIDTH), MAX_WIDTH),
-        colour=terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        colour=bool(wanted) and not os.environ.get("NO_COLOR"),
         unicode=encoding.startswith("utf"),
     )
 

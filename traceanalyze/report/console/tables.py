@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
-from traceanalyze.model.table import NUMBERS, Column, Kind, Layout, NotMeasured, Row, Table, Value
+from traceanalyze.model.table import LABELLED, NUMBERS, Column, Kind, Layout, NotMeasured, Row, Table, Value
+from traceanalyze.report.console.rows import Picked
 from traceanalyze.report.console.style import Style, display_width, padded
 from traceanalyze.report.format import Formatter, printable, shown_columns
-from traceanalyze.report.view import below_side, common_folder, side_runs
+from traceanalyze.report.view import below_side, common_folder, side_runs, with_columns
 
 MIN_FLEXIBLE = 12
 """A shortened name narrower than this tells nothing."""
@@ -36,6 +38,8 @@ class Field(NamedTuple):
     """Of each cell; nothing for those without."""
     cut_start: bool = False
     """Its cells are shortened at their beginning."""
+    least: int = 0
+    """Width below which cells that differ would look alike."""
 
     def colour(self, index: int) -> str:
         """Of one cell."""
@@ -50,15 +54,15 @@ class Fit(NamedTuple):
     gap: int
 
 
-def fit(fields: tuple[Field, ...], width: int) -> Fit:
-    """Keep every column if possible.
+def fit(fields: tuple[Field, ...], width: int, least: int = 0) -> Fit:
+    """Keep every column if possible, and names that are not shorter than `least`.
 
     First narrower gaps, then without columns that are all zero, then without minor ones, then without the last ones.
     """
     chosen = fields
     while True:
         for gap in (2, 1):
-            widths = _widths(chosen, width - gap * (len(chosen) - 1))
+            widths = _widths(chosen, width - gap * (len(chosen) - 1), least)
             if widths is not None:
                 return Fit(chosen, widths, gap)
         if len(chosen) <= 2:
@@ -74,16 +78,16 @@ def _least(fields: tuple[Field, ...]) -> int:
     return (silent or minor or [len(fields) - 1])[-1]
 
 
-def _widths(fields: tuple[Field, ...], room: int) -> tuple[int, ...] | None:
+def _widths(fields: tuple[Field, ...], room: int, least: int) -> tuple[int, ...] | None:
     """Width of each column, the flexible ones sharing what the others leave; None if there is too little room."""
     left = room - sum(field.natural for field in fields if not field.flexible)
     pending = sorted((field.natural, index) for index, field in enumerate(fields) if field.flexible)
     widths = [field.natural for field in fields]
-    least = EASY if any(field.minor for field in fields) else MIN_FLEXIBLE
+    least = max(least, EASY if any(field.minor for field in fields) else MIN_FLEXIBLE)
     for position, (natural, index) in enumerate(pending):
         fair = left // (len(pending) - position)
         widths[index] = min(natural, fair)
-        if widths[index] < min(natural, max(least, display_width(fields[index].heading))):
+        if widths[index] < min(natural, max(least, fields[index].least, display_width(fields[index].heading))):
             return None
         left -= widths[index]
     return tuple(widths) if left >= 0 else None
@@ -91,34 +95,9 @@ def _widths(fields: tuple[Field, ...], room: int) -> tuple[int, ...] | None:
 
 WIDE = 110
 """Terminal width from which explanations and secondary columns are shown."""
-MANY_ROWS = 12
 _PATH = "path"
 """Key of the columns that name files."""
 _BAR_CELLS = (10, 40)
-
-
-class Picked(NamedTuple):
-    """Rows of a table that a view shows, and how many it left out."""
-
-    rows: tuple[Row, ...]
-    left_out: int
-    worst_first: bool = False
-
-
-def pick(table: Table, top: int, *, everything: bool) -> Picked:
-    """Rows worth their place: the first of ranked ones, the worst of many, those that say something."""
-    rows = table.known_rows
-    if table.ranked:
-        return Picked(rows[:top], max(len(rows) - top, 0))
-    if everything:
-        return Picked(rows, 0)
-    if table.skip_zero is not None:
-        rows = tuple(row for row in rows if row[table.keys.index(table.skip_zero)] != 0)
-    if table.worst is not None and len(rows) > max(MANY_ROWS, top):
-        by = table.keys.index(table.worst)
-        ordered = sorted(rows, key=lambda row: -cast("int", row[by]))
-        return Picked(tuple(ordered[:top]), len(rows) - top, worst_first=True)
-    return Picked(rows, 0)
 
 
 def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style) -> list[str]:
@@ -143,6 +122,41 @@ def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style
     below = style.wrap(formatter.texts.messages["files_below"].format(folder=folder)).splitlines() if folder else ()
     printed = _printed(fitted, lines, style, total=table.total is not None)
     return [*printed, *(style.paint(line, "dim") for line in below)]
+
+
+def compact(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style) -> tuple[str, list[str]]:
+    """Headings on one line, and a line a row; where there are bars, names and amounts with their units need none."""
+    if table.bar is not None:
+        kept = range(table.keys.index(table.bar) + 1)
+        table, rows = replace(with_columns(table, kept), totals=None), [row[: len(kept)] for row in rows]
+    # Room is for long names and for what parts mean, not for more columns.
+    narrow = style if table.bar else style._replace(width=min(style.width, WIDE - 1))
+    fields = [_on_one_line(field, headed=table.bar is None) for field in _fields(table, rows, formatter, narrow)]
+    # A word on what kind of thing the first column names is missed less than an amount.
+    fields[1:2] = [field._replace(minor=field.minor or not field.right) for field in fields[1:2]]
+    fitted = fit(tuple(fields), style.width, EASY)
+    bars = _bars(table, rows, formatter, style, sum(fitted.widths) + fitted.gap * len(fitted.widths))
+    lines = []
+    for index in range(-1, len(rows)):
+        line = []
+        for field, width in zip(fitted.fields, fitted.widths, strict=True):
+            text = field.heading if index < 0 else field.cells[index]
+            text = style.shorten(text, width, start=field.cut_start and index >= 0)
+            blank = " " * (width - display_width(text))
+            text = style.paint(text, "dim" if index < 0 else field.colour(index))
+            line.append(blank + text if field.right else text + blank)
+        lines.append((" " * fitted.gap).join([*line, *bars[index : index + 1]] if index >= 0 else line).rstrip())
+    return lines[0], lines[1:]
+
+
+def _on_one_line(field: Field, *, headed: bool) -> Field:
+    """The unit beside the heading, or beside each amount."""
+    if headed:
+        heading, cells = " ".join(filter(None, (field.heading, field.unit))), field.cells
+    else:
+        said = f" {field.unit}" if field.right and field.unit else ""
+        heading, cells = "", tuple(f"{cell}{said}" if cell[-1:].isdigit() else cell for cell in field.cells)
+    return field._replace(heading=heading, cells=cells, natural=max(map(display_width, (heading, *cells))))
 
 
 def _folder_of(table: Table, rows: Sequence[Row]) -> str:
@@ -215,18 +229,20 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
         if apart and column.side is not None:
             name = " ".join(filter(None, (below_side(table, column, formatter.texts), unit_name)))
             heading = formatter.texts.messages[column.side]
+        natural = max(display_width(text) for text in (heading, name, *cells))
         fields.append(
             Field(
                 heading,
                 name,
                 cells,
-                natural=max(display_width(text) for text in (heading, name, *cells)),
+                natural=natural,
                 right=column.kind in NUMBERS,
-                flexible=column.kind == Kind.NAME,
+                flexible=column.kind in {Kind.NAME, *LABELLED},
                 idle=all(value == 0 or value is None for value in values),
                 minor=column.minor,
                 colours=tuple(_colour(column, value) for value in values),
                 cut_start=column.cut_start,
+                least=_told_apart(cells, natural, style) if column.kind in LABELLED else 0,
             )
         )
     meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in rows]
@@ -236,6 +252,15 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
             Field(heading, "", tuple(meanings), natural=max(map(display_width, (heading, *meanings))), flexible=True)
         )
     return fields
+
+
+def _told_apart(cells: Sequence[str], natural: int, style: Style) -> int:
+    """The smallest width at which names of kernels are as different as they are whole."""
+    names = set(cells)
+    widths = range(MIN_FLEXIBLE, natural)
+    return next(
+        (width for width in widths if len({style.shorten(cell, width) for cell in names}) == len(names)), natural
+    )
 
 
 def _colour(column: Column, value: Value) -> str:
@@ -281,7 +306,7 @@ def _record(table: Table, row: Row, formatter: Formatter, style: Style) -> list[
     width = max(map(display_width, names), default=0)
     lines = []
     for name, (column, value) in zip(names, named, strict=True):
-        text = printable(formatter.value(column.kind, value))
+        text = printable(formatter.label(column, value) or formatter.value(column.kind, value))
         if isinstance(value, NotMeasured) and display_width(text) > style.width - width - 2:
             text = formatter.cell(column, value, None)
         lines.append(f"{padded(name, width)}  {style.shorten(text, style.width - width - 2)}")

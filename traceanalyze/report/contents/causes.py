@@ -145,7 +145,7 @@ _CAUSES = declare(
         machine=True,
     ),
     RULE_ID,
-    Column("where", Kind.NAME, "Operator, call, kernel or source line"),
+    Column("where", Kind.PLACE, "Operator, call, kernel or source line"),
     Column("affected", Kind.TEXT, "Steps in which it is there, of how many", heading="steps", minor=True),
     Column("largest_ns", Kind.DURATION, "Largest saving of a single rank, per step", minor=True),
     Column(

@@ -285,7 +285,7 @@ def _largest(causes: Table, named: Sequence[tuple[str, int]]) -> Iterator[Messag
     """The largest single reason, if it says more than its part does."""
     top = next((row for row in causes.records() if row.what != "rest"), None)
     if top is not None and top.diff_ns and (top.part, top.diff_ns) not in named:
-        name, diff = ("name", Kind.NAME, top.contribution), ("diff", Kind.CHANGE, top.diff_ns)
+        name, diff = ("name", Kind.PLACE, top.contribution), ("diff", Kind.CHANGE, top.diff_ns)
         yield Message(_SAY["compare_largest"], (name, ("part", Kind.TERM, top.part), diff))
 
 
@@ -318,7 +318,7 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         longer = (row for row in named if per.exact(row.base_sum_ns, row.candidate_sum_ns) > 0)
         top = next(longer, None)
         if top is not None:
-            values += [("cause", Kind.NAME, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
+            values += [("cause", Kind.PLACE, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
         yield Message(_SAY["compare_advice" if top is None else "compare_advice_cause"], tuple(values))
 
 

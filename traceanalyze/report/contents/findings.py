@@ -27,7 +27,7 @@ GRADE = Column(
 )
 LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", machine=True)
 _ONCE = Column("once", Kind.FLAG, "Done once in a run: later steps do without it", machine=True)
-_WHERE = Column("where", Kind.NAME, "Operator, call, kernel or source line")
+_WHERE = Column("where", Kind.PLACE, "Operator, call, kernel or source line")
 
 _FINDINGS = declare(
     "findings",
@@ -98,7 +98,7 @@ EVIDENCE = declare(
     Column("share", Kind.SHARE, "Its value, where it is a share"),
     Column("figure", Kind.NUMBER, "Its value, where it is a number", heading="number"),
     Column("bytes", Kind.MEMORY, "Its value, where it is a size"),
-    Column("text", Kind.NAME, "Its value, where it is a name"),
+    Column("text", Kind.PLACE, "Its value, where it is a name"),
     Column("start_ns", Kind.DURATION, "Where to look in the trace: begin", scale="start"),
     Column("end_ns", Kind.DURATION, "Where to look in the trace: end", scale="start"),
     Column("source_line", Kind.NAME, "Line of the program", heading="line"),

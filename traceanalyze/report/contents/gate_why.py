@@ -33,7 +33,7 @@ _REASONS = declare(
     "Most changed work and waiting (per step)",
     Column(
         "changed_work",
-        Kind.NAME,
+        Kind.PLACE,
         "operator, collective, copy; of idle time the operator whose work ended it",
         heading="work",
     ),
@@ -48,7 +48,7 @@ _REASONS = declare(
 _KERNELS = declare(
     "gate_kernels",
     "Most changed kernels (device time per step)",
-    Column("kernel", Kind.NAME, "name of the kernel"),
+    Column("kernel", Kind.KERNEL, "name of the kernel"),
     *_TIMES,
     _ONLY,
     *_NUMBERS,

@@ -107,7 +107,7 @@ def _in_words(place: Place, analysis: RankAnalysis) -> Iterator[Message]:
         whole = "excerpt_idle_throughout" if place.idle == place.length else "excerpt_idle"
         yield Message(_SAY[whole], (("idle", Kind.DURATION, place.idle), ("cause", Kind.TERM, place.cause)))
     if place.doing is not None:
-        yield Message(_SAY["excerpt_doing"], (("name", Kind.NAME, place.doing),))
+        yield Message(_SAY["excerpt_doing"], (("name", Kind.PLACE, place.doing),))
 
 
 def files_table(traces: Sequence[Trace]) -> Table:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from traceanalyze.model.table import Kind, Message, Table, Value
+from traceanalyze.model.table import LABELLED, Kind, Message, Table, Value
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe, sentence
@@ -215,9 +215,10 @@ def _differences_first(table: Table) -> Table:
 
 
 def _cut(table: Table) -> Table:
-    """Without the rest of very long names, which is said."""
+    """Without the rest of very long names, which is said; those of kernels have labels."""
     cells = [table.column(column.key) for column in table.columns]
-    short = [tuple(map(_short, column)) for column in cells]
+    kept = [column.kind in LABELLED for column in table.columns]
+    short = [values if keep else tuple(map(_short, values)) for values, keep in zip(cells, kept, strict=True)]
     if table.absent is not None or short == cells:
         return table
     columns = tuple(column.of(values) for column, values in zip(table.columns, short, strict=True))

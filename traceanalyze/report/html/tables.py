@@ -111,8 +111,9 @@ def _cell(column: Column, value: Value, unit: Unit | None, formatter: Formatter,
         sorted_by = f' data-value="{float(value.number)!r}"' if isinstance(value, Quantity) else ""
         return f'<td class="n"{sorted_by}>{safe(formatter.cell(column, value, unit))}</td>'
     if column.kind not in NUMBERS or not isinstance(value, int | float):
-        text = safe(formatter.cell(column, value, unit))
-        return element("td", text, class_="long" if len(text) > _LONG else None)
+        text, label = safe(formatter.cell(column, value, unit)), formatter.label(column, value)
+        whole_name = None if label is None else str(value)
+        return element("td", text, class_="long" if len(text) > _LONG else None, title=whole_name)
     shown = safe(formatter.cell(column, value, unit))
     share = None if whole is None else abs(value) / whole if column.kind in TIMES else value
     style = "" if share is None else f' style="--share:{min(max(share, 0), 1):.4f}"'

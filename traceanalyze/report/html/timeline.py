@@ -9,8 +9,7 @@ from typing import NamedTuple
 from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
 from traceanalyze.analyses.excerpt.excerpt import Excerpt, Launch
 from traceanalyze.analyses.excerpt.window import Place
-from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Kind, Message, Table, sentences
+from traceanalyze.model.table import Kind, Message, Table, labels_of, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe, sentence
@@ -47,7 +46,6 @@ _BUDGET = 33_000
 _SOLID = 0.9
 """Share of its time from which on several events are as good as one."""
 _EVALUATES = "autograd::engine::evaluate_function: "
-_PLAIN = regex(r"^(?:void\s+)?(?P<path>(?:\(anonymous namespace\)::|[\w~]+::)*)(?P<name>\w+)\s*[<(]")
 
 
 class Scale(NamedTuple):
@@ -112,7 +110,8 @@ def _tooltip(lane: Lane, box: Box, formatter: Formatter) -> str:
     """What is shown under the pointer."""
     words = formatter.texts.messages
     kind = formatter.texts.terms.get(box.kind, box.kind)
-    name = middle_cut(box.name or kind, _LONGEST_NAME)
+    name = box.name or kind
+    name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     if box.count > 1:
         busy = formatter.value(Kind.DURATION, box.busy)
         template = words[_SAY["excerpt_several" if box.name else "excerpt_several_unnamed"]]
@@ -125,7 +124,7 @@ def _tooltip(lane: Lane, box: Box, formatter: Formatter) -> str:
 
 def label(lane: Lane, box: Box, room: float, formatter: Formatter) -> str:
     """The name as far as there is room; of several events their number, of idle time nothing else."""
-    name = formatter.texts.terms[box.kind] if lane.kind == LaneKind.IDLE else short_name(box.name)
+    name = formatter.texts.terms[box.kind] if lane.kind == LaneKind.IDLE else _short(lane, box)
     if box.count == 1:
         return fitted(name, room)
     number = f"{box.count:,} ×"
@@ -137,11 +136,11 @@ def label(lane: Lane, box: Box, room: float, formatter: Formatter) -> str:
     return both if says_more and lane.kind != LaneKind.IDLE else number
 
 
-def short_name(name: str) -> str:
-    """What tells a name from others: the function of a kernel's signature, the node of an autograd evaluation."""
-    name = name.removeprefix(_EVALUATES)
-    found = _PLAIN.match(name)
-    return found["name"] if found and (found["path"] or name.startswith("void")) else name
+def _short(lane: Lane, box: Box) -> str:
+    """A kernel by its label, an autograd evaluation by its node."""
+    if lane.kind == LaneKind.STREAM:
+        return labels_of(Kind.KERNEL, [box.name])[box.name]
+    return box.name.removeprefix(_EVALUATES)
 
 
 def fitted(name: str, room: float) -> str:
@@ -162,12 +161,6 @@ def _width(char: str) -> float:
     if unicodedata.east_asian_width(char) in "WF":
         return 1.7 * _LETTER
     return _LETTER * (1.5 if char in _WIDER else 0.6 if char in _NARROWER else 1)
-
-
-def middle_cut(name: str, most: int) -> str:
-    """A long name without its middle."""
-    half = (most - 1) // 2
-    return name if len(name) <= most else f"{name[:half]}…{name[-half:]}"
 
 
 _TOP, _BOTTOM, _BETWEEN = 22, 20, 8

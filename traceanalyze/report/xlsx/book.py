@@ -111,7 +111,7 @@ def _columns(sheets: Iterable[tuple[Sheet, str]]) -> Iterator[tuple[Sheet, str, 
     listed = set()
     for sheet, where in sheets:
         for field in _fields(sheet):
-            what = (sheet.table.key, field.column.key, field.unit)
+            what = (sheet.table.key, field.column.key, field.unit, field.whole)
             if what not in listed:
                 listed.add(what)
                 yield sheet, where, field

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.model.table import Column, Kind, NotMeasured, Quantity, Row, Table, Value, Word
@@ -162,6 +162,8 @@ class Field:
     """What values are divided by."""
     digits: bool = False
     """Text that is all numbers, to be sorted as such."""
+    whole: bool = False
+    """Whole names beside a column of labels."""
 
     @property
     def header(self) -> str:
@@ -175,7 +177,7 @@ class Field:
         if isinstance(value, NotMeasured | Quantity):
             return InUnit.of(value) if isinstance(value, Quantity) else NOT_MEASURED
         if self.number_format is None or isinstance(value, bool | tuple | Word):
-            return clean(formatter.value(self.column.kind, value)) or None
+            return clean(formatter.label(self.column, value) or formatter.value(self.column.kind, value)) or None
         if isinstance(value, str):
             return int(value) if self.digits and _is_number(value) else clean(value) or None
         if not math.isfinite(value):
@@ -189,11 +191,16 @@ def fields_of(table: Table, rows: Sequence[Row], formatter: Formatter) -> tuple[
     every = rows if table.total is None else (*rows, table.total)
     units = column_units(table.columns, every, formatter.resolution_ns)
     alike = _alike(table.columns)
-    return tuple(
-        field_of(table, index, [row[at] for row in rows for at in alike[index]], units, formatter)
-        for index, column in enumerate(table.columns)
-        if not column.machine
-    )
+    fields, names = list[Field](), list[Field]()
+    for index, column in enumerate(table.columns):
+        if column.machine:
+            continue
+        fields.append(field_of(table, index, [row[at] for row in rows for at in alike[index]], units, formatter))
+        if any(formatter.label(column, row[index]) for row in rows):
+            heading = formatter.texts.messages["whole_name"].format(heading=fields[-1].heading)
+            named = replace(column, kind=Kind.NAME, minor=True, alias="")
+            names.append(Field(named, index, heading, whole=True))
+    return (*fields, *names)
 
 
 def _alike(columns: Sequence[Column]) -> list[list[int]]:

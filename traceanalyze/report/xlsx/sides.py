@@ -196,7 +196,8 @@ def _causes(page: Page, causes: Sheet) -> None:
     """The largest causes in each direction, in the units of all of them."""
     if causes.name is None:
         return
-    by_key = {field.column.key: field for field in fields_of(causes.table, causes.rows, causes.formatter)}
+    every = fields_of(causes.table, causes.rows, causes.formatter)
+    by_key = {field.column.key: field for field in every if not field.whole}
     fields = tuple(by_key[key] for key in _SHOWN_OF_CAUSES)
     diffs = causes.table.array("diff_ns")[:MAX_ROWS]
     for key, places in (("slower", (diffs > 0).nonzero()[0]), ("faster", (diffs < 0).nonzero()[0])):

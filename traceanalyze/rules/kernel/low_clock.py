@@ -87,7 +87,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             draws="compute",
             evidence=(
                 *measured(rank=rank.label, slower=slower, lost=lost, kernels=len(same)),
-                Evidence("kernel", costliest[0], "NAME"),
+                Evidence("kernel", costliest[0], "KERNEL"),
             ),
             scope=Scope(ranks=() if rank.rank is None else (rank.rank,), ops=(f"rank {rank.label}",)),
             count=len(same),

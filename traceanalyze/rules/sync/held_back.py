@@ -136,7 +136,7 @@ def _about(facts: Facts, sentence: str, source: int) -> Iterator[Evidence]:
     """What was waited for, and where that is; `source` is an event of a device, or a call."""
     context = facts.context
     if sentence == "device":
-        yield Evidence("what", context.trace.strings.text(int(context.device.name[source])), "NAME")
+        yield Evidence("what", context.trace.strings.text(int(context.device.name[source])), "KERNEL")
         yield Evidence("other", int(context.device.device[source]), "NUMBER")
     elif sentence == "event":
         yield Evidence("what", context.trace.strings.text(int(context.calls.name[source])), "NAME")

@@ -1,0 +1,305 @@
+"""The report on one screen: never more than 40 lines, in one order, and what has no room is counted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import traceanalyze
+from tests.declared import said
+from tests.pinned import workloads
+from tests.real import FILES
+from tests.report.make import LONG_KERNEL, analysis, host_only, whole_trace
+from tests.simulate.judge import _trace
+from tests.simulate.simulate import simulate
+from tests.simulate.writers.layouts import TODAY
+from traceanalyze.locales import LANGUAGES, texts
+from traceanalyze.model.table import Kind, Message
+from traceanalyze.model.vocabulary import Detail, Level
+from traceanalyze.pipeline import Choices, reports
+from traceanalyze.report.console import Style, render_all
+from traceanalyze.report.console.screen import HEIGHT
+from traceanalyze.report.console.style import display_width
+from traceanalyze.report.contents import build_report
+from traceanalyze.report.finding import Finding, Link, Saving, Scope
+from traceanalyze.report.model import Doubt, remark
+from traceanalyze.report.view import View
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "sample_traces"
+SHARED = ROOT.parent / "shared"
+TRACES = sorted(
+    {str(path.parent.relative_to(SAMPLES)) for path in SAMPLES.rglob("trace.json.gz")}
+    | {"gpu_two_ranks", "npu_training"}
+)
+MEMORY = sorted(path.name for path in (SAMPLES / "memory").iterdir())
+OTHERS = {
+    "compare": lambda: traceanalyze.compare(SAMPLES / "gpu_sync", SAMPLES / "gpu_healthy"),
+    "compare vendors": lambda: traceanalyze.compare(SAMPLES / "gpu_npu_pair/gpu", SAMPLES / "gpu_npu_pair/npu"),
+    "compare itself": lambda: traceanalyze.compare(SAMPLES / "gpu_sync", SAMPLES / "gpu_sync"),
+    "gate": lambda: traceanalyze.gate(SAMPLES / "gpu_launch_bound", SAMPLES / "gpu_healthy"),
+    "postmortem": lambda: traceanalyze.postmortem(SAMPLES / "gpu_two_ranks"),
+    "postmortem of memory": lambda: traceanalyze.postmortem(SAMPLES / "memory/out_of_memory"),
+    "whatif": lambda: traceanalyze.whatif(SAMPLES / "gpu_data_loading", without=["data_loading"]),
+}
+IN_ORDER = ("Ranks (", "What would change", "What was judged", "Where the ", "What to do", "Where to look", "Kernels, ")
+LAST = ("Not certain, or not measured", "--all: ")
+COLOUR = re.compile(r"\033\[[0-9;]*m")
+
+
+def screens(*found):
+    """In every language and two widths, after what all have in common was looked at; the first is plain English."""
+    shown = []
+    for language in LANGUAGES:
+        for width in (80, 140):
+            text = render_all(found, texts(language), Style(width), View())
+            assert len(text.splitlines()) <= HEIGHT, text
+            assert max(map(display_width, text.splitlines())) <= width, text
+            coloured = render_all(found, texts(language), Style(width, colour=True), View())
+            assert COLOUR.sub("", coloured) == text
+            shown.append(text)
+    return shown[0]
+
+
+class Fake(NamedTuple):
+    """A finding that is in words already."""
+
+    found: Finding
+    order: tuple[int, ...] = ()
+
+    def in_words(self, texts):
+        return self.found
+
+
+def finding(
+    rule="HST101", *, title="slow thing", sentence="It is slow.", saving=10, severity="high", advice=("Mend it.",)
+):
+    return Fake(
+        Finding(
+            id=rule,
+            rule=rule,
+            title=title,
+            sentence=sentence,
+            price="",
+            advice=advice,
+            saving=Saving(saving * 1_000_000, saving * 900_000, saving * 1_100_000) if saving else None,
+            cost_ns=saving * 1_000_000,
+            once=False,
+            share=saving / 100,
+            severity=severity,
+            confidence="high",
+            grade=severity,
+            scope=Scope(source_lines=("train.py(41): step",)),
+            evidence=(),
+            link=Link("", "", ""),
+            count=1,
+            intervals=np.empty((0, 2), np.int64),
+        )
+    )
+
+
+def report_of(*found, checks=None, notes=(), verdict=None, one=None):
+    """A report that has these findings, and nothing else of its own where that is given."""
+    made = build_report("run", [one or analysis()], version="0")
+    rank = replace(made.ranks[0], said=found)
+    rank = rank if checks is None else replace(rank, checks=tuple(checks))
+    return replace(
+        made,
+        ranks=(rank,),
+        said=found,
+        notes=tuple(map(remark, notes)),
+        verdict=made.verdict if verdict is None else verdict,
+    )
+
+
+def counted(text, what):
+    """What a line says of what is left out: `3 more warnings`."""
+    return sum(int(each.replace(",", "")) for each in re.findall(rf"([\d,]+) {what}", text))
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_sample_is_one_screen(name):
+    found = reports([str(SAMPLES / name)], Choices(detail=Detail.NORMAL))
+    text = screens(*found)
+    if len(found) == 1:
+        at = [text.index(title) for title in (*IN_ORDER, *LAST) if title in text]
+        assert at == sorted(at)
+        assert len(at) >= 3
+        assert text.startswith(" ".join(texts().messages[found[0].verdict[0].key].split()[:1]).partition("{")[0])
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_a_snapshot_is_one_screen(name):
+    text = screens(traceanalyze.memory(SAMPLES / "memory" / name))
+    assert "What the peak consists of" in text
+    assert "MEM" in text or name in {"healthy", "fragmentation"}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_so_is_every_command(name):
+    text = screens(OTHERS[name]())
+    at = [text.index(title) for title in (*IN_ORDER, *LAST) if title in text]
+    assert at == sorted(at)
+
+
+@pytest.mark.parametrize("name", sorted(workloads()))
+def test_so_is_a_simulated_program(name):
+    from traceanalyze.analyses.analyze import analyze_context
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.options import Options
+
+    found = [analyze_context(Context(_trace(each, TODAY.name), Options())) for each in simulate(workloads()[name])]
+    screens(build_report("run", found, version="0"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_so_is_a_real_trace(name):
+    try:
+        found = reports([str(SHARED / "traces" / name)], Choices(detail=Detail.NORMAL))
+    except traceanalyze.TraceAnalyzeError:
+        pytest.skip("no trace")
+    screens(*found)
+
+
+@pytest.mark.parametrize(
+    "name", ["kineto/param/dlrm_8rank", "pairs/torchrec_ladder/resnet18", "ascend/msinsight_2rank_torch/text"]
+)
+def test_so_are_real_ranks(shared_traces, name):
+    (found,) = reports([str(shared_traces / name)], Choices(detail=Detail.NORMAL))
+    text = screens(found)
+    assert re.search(rf"^{found.ranks[found.focus[0]].rank} ", text, re.MULTILINE), "the rank of the details is shown"
+
+
+def test_so_are_real_snapshots(shared_snapshots):
+    for path in sorted(shared_snapshots.glob("*.pickle")):
+        screens(traceanalyze.memory(path))
+
+
+def test_several_runs_share_it():
+    found = [traceanalyze.memory(SAMPLES / "memory" / name) for name in MEMORY]
+    text = screens(*found)
+    assert text.count("\n══ ") + text.startswith("══ ") == len(MEMORY)
+    assert "And 4 more runs." in screens(*found, *found[:6][: 12 - len(found)])
+
+
+LONG = {
+    "short": "short",
+    "words": "a name of some words",
+    "kernel": LONG_KERNEL,
+    "wide": "很长的名字" * 40,
+    "x": "x" * 300,
+}
+NAMES = st.sampled_from(sorted(LONG))
+MADE = {"device": analysis(), "host": host_only(100, 80), "whole": whole_trace()}
+
+
+@given(
+    st.lists(
+        st.tuples(NAMES, NAMES, st.integers(0, 40), st.sampled_from(["high", "medium", "low", "note"])), max_size=40
+    ),
+    st.lists(NAMES, max_size=30),
+    st.lists(NAMES, max_size=12),
+    st.sampled_from(sorted(MADE)),
+)
+def test_whatever_was_found_fits(told, notes, verdict, name):
+    found = [
+        finding(f"HST{at:03}", title=LONG[title], sentence=LONG[text], saving=saving, severity=severity)
+        for at, (title, text, saving, severity) in enumerate(told)
+    ]
+    sentences = tuple(Message("run_note", (("text", Kind.TEXT, LONG[each]),)) for each in verdict)
+    one = MADE[name]
+    text = screens(report_of(*found, notes=[LONG[each] for each in notes], verdict=sentences, one=one))
+    lines = text.splitlines()
+    costly = [each for each in found if each.found.severity != "note"]
+    assert sum(line.startswith("● ") for line in lines) + counted(text, "more: ") == len(costly)
+    assert counted(text, "lesser finding") == len(found) - len(costly)
+    warned = sum(line.startswith("! ") for line in lines) + counted(text, "more warning")
+    checks = report_of(one=one).ranks[0].checks
+    assert warned == len(notes) + sum(each.level > Level.INFO for each in checks)
+
+
+@given(st.integers(0, 40), st.sampled_from([Level.WARN, Level.ERROR, Level.INFO]))
+def test_no_warning_is_lost(count, level):
+    check = next(each for each in build_report("run", [analysis()], version="0").ranks[0].checks)
+    text = screens(report_of(checks=[Doubt(f"Q{at:02}", level, check.message) for at in range(count)]))
+    shown = len(re.findall(r"^! Q\d\d: ", text, re.MULTILINE))
+    if level == Level.INFO:
+        assert (shown, counted(text, "note")) == (0, count)
+    else:
+        assert shown + counted(text, "more warning") == count
+        assert shown or not count
+
+
+@pytest.mark.parametrize("name", ["gpu_data_loading", "gpu_2021_layout", "cpu_training", "npu_training"])
+def test_every_reason_of_the_whole_report_is_told_or_counted(name):
+    (found,) = reports([str(SAMPLES / name)], Choices(detail=Detail.NORMAL))
+    rank = found.ranks[found.focus[0]]
+    whole = {each.absent.reason for each in rank.tables if each.absent and not each.detail}
+    text = screens(found)
+    told = [line for line in text.splitlines() if line.startswith("- ")]
+    assert len(told) + counted(text, "more not measured") >= len(whole)
+
+
+def test_a_finding_is_told_once_with_all_that_belongs_to_it():
+    text = screens(report_of(finding(sentence="The host is slow."), finding("DAT101", saving=2, severity="low")))
+    assert (
+        "● The host is slow.\n  high · saves 9–11 ms a step (10 %) · train.py(41): step · HST101\n  → Mend it.\n"
+        in text
+    )
+    assert text.count("The host is slow") == 1
+    assert text.index("HST101") < text.index("DAT101")
+
+
+def test_where_there_is_no_room_a_finding_keeps_its_saving_and_its_rule():
+    many = [finding(f"HST{at:03}", title=LONG_KERNEL, sentence="It is slow. " * 20) for at in range(30)]
+    text = screens(report_of(*many))
+    assert re.search(r"^● void at.*…[^\n]*: saves 9–11 ms a step \(10 %\) · HST\d\d\d$", text, re.MULTILINE)
+    assert "more: HST" in text
+
+
+def test_lost_data_comes_with_the_verdict():
+    lost = Message(said("cut_short"))
+    verdict = (*build_report("run", [analysis()], version="0").verdict, lost)
+    lines = render_all([report_of(verdict=verdict)], texts(), Style(colour=True), View()).splitlines()
+    (place,) = [at for at, line in enumerate(lines) if "cut short" in line]
+    assert place < next(at for at, line in enumerate(lines) if "sample.pt.trace" in line)
+    assert lines[place].startswith("\033[33m! ")
+
+
+def test_colours_are_those_of_severity_and_advice():
+    text = render_all(
+        [report_of(*(finding(severity=each) for each in ("high", "medium", "low")))],
+        texts(),
+        Style(colour=True),
+        View(),
+    )
+    for colour in (31, 33, 36):
+        assert f"\033[{colour}m●\033[0m" in text
+    assert "\033[32m  → Mend it.\033[0m" in text
+
+
+def test_terminals_without_unicode_get_none():
+    text = render_all([report_of(finding())], texts(), Style(unicode=False), View())
+    assert "* It is slow." in text
+    assert text.replace("·", "").replace("–", "").replace("µ", "").isascii()
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_quiet_is_one_line(name):
+    text = render_all([OTHERS[name]()], texts(), Style(), View(Detail.QUIET))
+    assert text.index("\n") == len(text) - 1
+
+
+def test_who_wants_all_of_it_gets_it():
+    (found,) = reports([str(SAMPLES / "gpu_data_loading")], Choices(detail=Detail.NORMAL))
+    whole = render_all([found], texts(), Style(), View.of(5, quiet=False, verbose=False, whole=True))
+    assert len(whole.splitlines()) > 100
+    assert whole == render_all([found], texts(), Style(), View(whole=True))
+    assert View.of(20, quiet=False, verbose=False).whole, "more rows than usual have no room on a screen"

@@ -1,0 +1,322 @@
+"""What stands on a screen: the parts of a report whose items are in the order in which they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import NUMBERS, Between, Kind, Message, NotMeasured, Table, Value, sentences
+from traceanalyze.model.vocabulary import Level
+from traceanalyze.report.console.full import ANSWER_COLOURS, Printer
+from traceanalyze.report.console.rows import large, pick, telling
+from traceanalyze.report.console.section import Section
+from traceanalyze.report.console.style import Style, display_width
+from traceanalyze.report.console.tables import compact
+from traceanalyze.report.finding import Finding
+from traceanalyze.report.format import formatter_over, printable
+from traceanalyze.report.model import Report
+from traceanalyze.report.view import View, compared
+
+_SAY = sentences(
+    screen_todo="What to do, by what it saves",
+    screen_todo_unpriced="What to do",
+    screen_together="together they save {saving} {per} ({share})",
+    screen_saves="saves {saving} {per} ({share})",
+    screen_costs="costs {saving} {per} ({share})",
+    screen_unknown="saving not measured",
+    screen_once="done once, no saving {per}",
+    screen_nothing="The rules found nothing.",
+    screen_sum="{title}: {sum}",
+    screen_cells="{title} ({names})",
+    screen_more="and {count} more",
+    screen_rules="and {count} more: {rules}",
+    screen_lesser="{count} lesser finding(s)",
+    screen_notes="{count} note(s)",
+    screen_trust="Not certain, or not measured",
+    screen_warnings="{count} more warning(s)",
+    screen_missing="{count} more not measured",
+    screen_hints="{count} hint(s) on what to record",
+    screen_sentences="{text} (and {count} more sentence(s))",
+    screen_devices="and {count} more in detail",
+)
+_BESIDE = ("ranks", "whatif", "gate_metrics")
+"""Tables of what is put side by side."""
+_PARTS = ("split", "overall_metrics", "step_difference", "gate_parts", "whatif_split", "memory_categories")
+"""What the step, the difference or the peak consists of; the first there is."""
+_WORK = ("slower", "faster", "gate_reasons", "memory_at_peak", "kernels", "operators")
+"""What takes most of it; the first there is, of a comparison both."""
+_FOUND = ("findings", "rank_findings", "memory_findings", "run_causes", "actions", "not_judged")
+"""What is told as a list of what to do, or of what is missing."""
+_LOST = frozenset({"cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut"})
+"""Sentences that say that data was lost."""
+_TOLD = frozenset({"do_first", "do_next", "limits_next", "limits_then"})
+"""Sentences of a verdict that the list of what to do has, too."""
+_DOUBTS = frozenset({"run_note", "recording_note"})
+"""Notes on the input that are doubts; others say what is shown."""
+_CAPTURE = "CAP"
+"""Rules about the recording itself, whose findings are among the checks."""
+_COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
+_PLACE = 12
+"""A place in the program that is cut shorter tells nothing."""
+
+
+class Sections:
+    """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
+
+    def __init__(self, report: Report, texts: Texts, style: Style, *, alone: bool = True) -> None:
+        self.report, self.texts, self.style, self.alone = report, texts, style, alone
+        self.formatter = formatter_over(report, texts, 1)
+        self.printer = Printer(self.formatter, style, View())
+        self.ranks = [report.ranks[index] for index in report.focus]
+
+    @cached_property
+    def _findings(self) -> list[Finding]:
+        """Of the ranks in detail and of all of them together, what is worth most first; none about the recording."""
+        shown = {id(one) for rank in self.ranks for one in rank.said}
+        hidden = {id(one) for rank in self.report.ranks for one in rank.said} - shown
+        found = [one.in_words(self.texts) for one in self.report.said if id(one) not in hidden]
+        return [one for one in found if not one.rule.startswith(_CAPTURE)]
+
+    @cached_property
+    def _told(self) -> list[Finding]:
+        """Those that say what to do."""
+        return [one for one in self._findings if one.severity != "note"]
+
+    @cached_property
+    def _tables(self) -> dict[str, Table]:
+        """Those of the whole report, by name; the two halves of a comparison's causes apart."""
+        if not self.report.sides:
+            return {
+                each.key: each for each in (*self.report.summary, *chain(*(rank.tables for rank in self.ranks[:1])))
+            }
+        shown = compared(self.report, everything=False)
+        halves = (each if isinstance(each, Table) else each.table.take(range(each.weighty)) for each in shown)
+        return {each.key: each for each in halves}
+
+    def _say(self, key: str, **values: tuple[Kind, Value]) -> str:
+        return self.formatter.message(Message(_SAY[f"screen_{key}"], tuple((n, *each) for n, each in values.items())))
+
+    def _counts(self, *before: str, **counts: int) -> str:
+        """`3 more warnings; 2 notes`; nothing of what there is none of."""
+        found = [*before, *(self._say(key, count=(Kind.COUNT, count)) for key, count in counts.items() if count)]
+        return self._line(self.texts.messages["group_mark"].join(filter(None, found)), "dim")
+
+    def _line(self, text: str, colour: str = "bold") -> str:
+        return self.style.paint("".join(self.style.clip(printable(text), 1)), colour)
+
+    def top(self, most: int, about: int) -> list[str]:
+        """The verdict in so many lines, what was lost, and in so many what was recorded."""
+        told = tuple(one.sentence for one in self._told if one.sentence)
+        said = [each for each in self.report.verdict if each.key not in _LOST | _TOLD]
+        verdict = [each for each in said if not self.formatter.message(each).endswith(told)]
+        lost = [each for each in (*self.report.verdict, *self.report.notes) if each.key in _LOST]
+        warned = self._marked("!", "yellow", self.formatter.sentences(lost), 3, all_of_it=True) if lost else ()
+        colour = ANSWER_COLOURS.get(self.report.answer, "bold")
+        first = self._paragraph(verdict or said, max(most - len(warned), 2))
+        return [*(self.style.paint(line, colour) for line in first), *warned, *self._recorded()[:about]]
+
+    def _paragraph(self, verdict: Sequence[Message], most: int) -> tuple[str, ...]:
+        """As many sentences as there is room for; one that is longer than all of it is cut."""
+        for kept in range(len(verdict), 0, -1):
+            text = printable(self.formatter.sentences(verdict[:kept]))
+            if kept < len(verdict):
+                text = self._say("sentences", text=(Kind.TEXT, text), count=(Kind.COUNT, len(verdict) - kept))
+            if kept == 1 or len(self.style.wrap(text).splitlines()) <= most:
+                return self.style.clip(text, most)
+        return ()
+
+    def _recorded(self) -> list[str]:
+        """Sides, or the rank in detail; what else the notes say of it."""
+        about = [self.printer.about(each, self.style.width // 3).splitlines()[:2] for each in self.ranks[:1]]
+        notes = [each for each in self.report.notes if each.key not in _LOST | _DOUBTS]
+        return [
+            *(line for lines in about for line in lines),
+            *self.printer.sides(self.report.sides, 1),
+            *([self._counts(devices=len(self.ranks) - 1)] if len(self.ranks) > 1 else []),
+            *(self._line(self.formatter.message(each), "dim") for each in notes if "details_of" not in each.key),
+        ]
+
+    def sections(self) -> Iterator[Section]:
+        """All of them, in the order in which they are read."""
+        yield from self._first(_BESIDE, "beside", least=5, fair=6, most=11)
+        yield from self._first(_PARTS, "parts", most=11)
+        yield from self._todo()
+        known = {*_BESIDE, *_PARTS, *_FOUND}
+        others = [key for key, each in self._tables.items() if not (key in known or each.detail or each.plot)]
+        works = [key for key in (*_WORK, *others) if len(self._tables.get(key, ()))]
+        for key in works[: 2 if works[1:2] == ["faster"] else 1]:
+            yield from self._first((key,), "work", fair=6, most=8)
+        yield from self._trust()
+
+    def few(self) -> Iterator[Section]:
+        """Those that no report goes without."""
+        yield from (each._replace(least=1) for each in (*self._todo(), *self._trust()))
+
+    def _first(self, keys: Iterable[str], name: str, *, least: int = 4, fair: int = 0, most: int) -> Iterator[Section]:
+        """The first of some tables that has rows."""
+        for table in [self._tables[key] for key in keys if len(self._tables.get(key, ()))][:1]:
+            first = telling(table, str(self.ranks[0].rank) if self.ranks else "")
+            places = sorted(first)
+            rows, title, total = [table.known_rows[at] for at in places], self.formatter.title(table), table.total
+            if total is not None and table.bar is not None:
+                amount = next(at for at, column in enumerate(table.columns) if column.kind in NUMBERS)
+                summed = self.formatter.value(table.columns[amount].kind, total[amount])
+                title, total = self._say("sum", title=(Kind.TEXT, title), sum=(Kind.TEXT, summed)), None
+            head, lines = compact(table, [*rows, *([total] if total else [])], self.formatter, self.style)
+            yield Section(
+                name,
+                tuple(filter(str.strip, (self._line(title), head))),
+                [(line,) for line in lines[: len(rows)]],
+                lambda omitted: self._counts(more=len(omitted)),
+                order=[places.index(at) for at in first],
+                foot=tuple(lines[len(rows) :]),
+                least=least,
+                fair=fair or large(table) + 3,
+                most=most,
+            )
+
+    def _todo(self) -> Iterator[Section]:
+        """Findings; of a comparison where to look."""
+        lesser = len(self._findings) - len(self._told) if self.alone else 0
+
+        def more(omitted: Sequence[int]) -> str:
+            rules = self._some(dict.fromkeys(self._told[at].rule for at in omitted if self._told), 4)
+            if not rules:
+                return self._counts(more=len(omitted), lesser=lesser)
+            count = (Kind.COUNT, len(omitted))
+            return self._counts(self._say("rules", count=count, rules=(Kind.TEXT, rules)), lesser=lesser)
+
+        advice = [self._advice(self.formatter.message(each)) for each in self.report.remarks.get("advice", ())]
+        if advice:
+            yield Section("todo", (self._line(self.texts.messages["advice"]),), advice, more, fair=7)
+        elif self._told:
+            items = [tuple(self._full(one)) for one in self._told]
+            brief = [self._short(one) for one in self._told]
+            yield Section("todo", (self._heading(),), items, more, brief, least=2 + len(items[0]), fair=14)
+        elif self.alone and any(rank.said for rank in self.ranks):
+            yield Section("todo", (self._line(self._say("nothing")),), (), more)
+
+    def _heading(self) -> str:
+        """With what they save together, where that was replayed."""
+        title = self._line(self._say("todo" if any(one.saving for one in self._told) else "todo_unpriced"))
+        tables = [self._tables[key] for key in ("rank_findings", "findings") if key in self._tables]
+        priced = [each for each in tables if any(each.column("saving_ns"))]
+        said = [note for each in priced for note in each.notes if note.key in {"together", "together_alone"}]
+        if len(priced) != 1 or not said:
+            return title
+        return f"{title} · {self.formatter.message(Message(_SAY['screen_together'], said[0].values))}"
+
+    def _marked(self, mark: str, colour: str, text: str, most: int, *, all_of_it: bool = False) -> tuple[str, ...]:
+        """Lines of an item with its mark in a colour; or all of it in that."""
+        first, *others = self.style.clip(printable(text), most, "  ", first="  ")
+        mark = mark if self.style.unicode or mark.isascii() else "*"
+        if all_of_it:
+            return tuple(self.style.paint(line, colour) for line in (mark + first[1:], *others))
+        return self.style.paint(mark, colour) + first[1:], *others
+
+    def _advice(self, text: str) -> tuple[str, ...]:
+        first = "  → " if self.style.unicode else "  > "
+        return tuple(self.style.paint(line, "green") for line in self.style.clip(printable(text), 2, "    ", first))
+
+    def _full(self, one: Finding) -> Iterator[str]:
+        """A finding with its saving, its place and its advice."""
+        yield from self._marked("●", _COLOURS[one.severity], one.sentence, 3)
+        unknown = one.saving is None and one.cost_ns is not None and not one.once
+        said = [one.grade, self._worth(one), self._say("unknown") if unknown else ""]
+        yield "  " + self._placed(one, said, self.style.width - 2)
+        yield from chain(*map(self._advice, one.advice[:1]))
+
+    def _short(self, one: Finding) -> str:
+        """Its title, saving and place; of these the title is cut where there is no room."""
+        title, room = printable(one.title), self.style.width - 2
+        for _ in range(2):
+            text = self.formatter.said_of([title], self._worth(one)).rstrip(" :：")
+            line = self._placed(one, [text], room)
+            title = self.style.shorten(title, max(display_width(title) - max(display_width(line) - room, 0), _PLACE))
+        return self._marked("●", _COLOURS[one.severity], line, 1)[0]
+
+    def _placed(self, one: Finding, said: list[str], room: int) -> str:
+        """Pieces of a line, with where it is if there is room for that, and its rule."""
+        pieces = [*filter(None, said), *filter(None, [one.rule])]
+        where = printable(next(iter((*one.scope.source_lines, *one.scope.operators)), ""))
+        left = room - display_width(" · ".join(pieces)) - 3
+        if where and left >= min(_PLACE, display_width(where)):
+            pieces.insert(-1 if one.rule else len(pieces), self.style.shorten(where, left))
+        return " · ".join(pieces)
+
+    def _worth(self, one: Finding) -> str:
+        """Saving with its range and share, else the cost, else how much memory."""
+        if one.once:
+            return self._say("once")
+        saving, share = one.saving, (Kind.SHARE, one.share)
+        if one.share is None or (saving is None and one.cost_ns is None):
+            return next((each.text for each in one.evidence if each.unit == "bytes"), "")
+        if saving is None:
+            return self._say("costs", saving=(Kind.DURATION, one.cost_ns), share=share)
+        sure = saving.high_ns - saving.low_ns <= 0.01 * saving.high_ns
+        amount = saving.ns if sure else Between.of(saving.ns, saving.low_ns, saving.high_ns)
+        return self._say("saves", saving=(Kind.DURATION, amount), share=share)
+
+    def _trust(self) -> Iterator[Section]:
+        """Doubts first, then remarks, then what was not measured, by the reason."""
+        fill, remarks, checks = self.formatter.message, self.report.remarks, [*chain(*(r.checks for r in self.ranks))]
+        doubts = [each for each in checks if each.level > Level.INFO]
+        texts = [
+            f"{each.id}: {self.formatter.fill(self.texts.checks[each.message.key], each.message)}" for each in doubts
+        ]
+        texts += [fill(each) for each in self.report.notes if each.key in _DOUBTS]
+        texts += map(fill, remarks.get("caveats", ()))
+        warnings = len(texts)
+        texts += [fill(each) for key, said in remarks.items() if key.startswith("gate") for each in said]
+        known, texts = len(texts), [*texts, *self._missing()]
+        notes = len(checks) - len(doubts) + len(remarks.get("quality", ()))
+        hints = len({hint for rank in self.ranks for hint in self.formatter.hints(rank)})
+
+        def more(omitted: Sequence[int]) -> str:
+            left = sum(at < warnings for at in omitted)
+            remarked = sum(warnings <= at < known for at in omitted) + notes * self.alone
+            missing = sum(at >= known for at in omitted)
+            return self._counts(warnings=left, missing=missing, notes=remarked, hints=hints * self.alone)
+
+        def lines(most: int) -> list[tuple[str, ...]]:
+            marks = [("!", "yellow") if at < warnings else ("-", "") for at in range(len(texts))]
+            return [self._marked(*mark, text, most) for mark, text in zip(marks, texts, strict=True)]
+
+        if texts or more(()):
+            heads = (self._line(self._say("trust")),) if texts else ()
+            yield Section("trust", heads, lines(2), more, [each[0] for each in lines(1)], least=3, fair=5)
+
+    def _missing(self) -> list[str]:
+        """What was not measured: whole tables, or cells of rows that a page shows, each reason once."""
+        if self.report.sides:
+            shown = [*self._tables.values(), *(each for each in self.report.summary if each.absent)]
+        else:
+            shown = [each for key, each in self._tables.items() if not each.detail and key not in _FOUND]
+        about: dict[str, dict[str, dict[str, None]]] = {}
+        for table in shown:
+            # What it was taken over is no part of what it is about.
+            title = self.formatter.topic(table).partition(" (")[0].partition("（")[0]
+            if table.absent is not None:
+                about.setdefault(table.absent.reason, {})[title] = {}
+            for row in pick(table, View().top, everything=False).rows:
+                for column, value in zip(table.columns, row, strict=True):
+                    if isinstance(value, NotMeasured) and not column.machine:
+                        of_table = about.setdefault(value.reason, {}).setdefault(title, {})
+                        of_table[self.texts.heading(table, column)] = None
+        found = []
+        for reason, titles in about.items():
+            named = [self._cells(title, cells) if cells else title for title, cells in titles.items()]
+            found.append(self.formatter.said_of([self._some(named)], self.texts.reasons.get(reason, reason)))
+        notes = self._tables["not_judged"].notes if "not_judged" in self._tables else ()
+        return [*found, *map(self.formatter.message, notes)]
+
+    def _cells(self, title: str, names: Iterable[str]) -> str:
+        return self._say("cells", title=(Kind.TEXT, title), names=(Kind.TEXT, self._some(names)))
+
+    def _some(self, names: Iterable[str], most: int = 2) -> str:
+        """The first of them, and how many more there are."""
+        first = list(names)
+        named = first if len(first) <= most else [*first[:most], f"+ {len(first) - most}"]
+        return self.texts.messages["list_mark"].join(named)
