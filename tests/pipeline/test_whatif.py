@@ -258,7 +258,7 @@ def test_findings_are_worth_the_same_together_in_both_commands(tmp_path):
 
 def test_all_ranks_at_once_have_an_answer(tmp_path):
     folder = files(tmp_path / "run", workload())
-    asked = {rank: "median" for rank in range(len(list(folder.iterdir())))}
+    asked = dict.fromkeys(range(len(list(folder.iterdir()))), "median")
     *_, both = rows(traceanalyze.whatif(folder, ranks=asked))
     assert both.gain_ns >= 0
 
