@@ -91,3 +91,17 @@ def test_kernel(name, group, use):
 )
 def test_operator(op, group):
     assert group_of_op(op) == group
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("void kDequantizeBlockwise<__nv_bfloat16, 512, 64, 8, 2>(float*, unsigned char*)", KernelGroup.LAYOUT),
+        ("dequantize_weights(int*, __half*, int*)", KernelGroup.LAYOUT),
+        ("void unpack_int4_kernel<4>(int const*, signed char*)", KernelGroup.LAYOUT),
+        ("void dequant_gemm_kernel<float>(float*)", KernelGroup.MATMUL),
+        ("void at::native::packed_kernel<4>()", None),
+    ],
+)
+def test_to_quantise_or_unpack_weights_is_no_product_whatever_asks_for_it(name, group):
+    assert group_of_kernel(name) == group

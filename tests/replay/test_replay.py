@@ -120,6 +120,20 @@ def test_a_blocking_copy_returns_when_it_is_done():
     assert saved(b, without((20, 320))) == 340 - 311.5
 
 
+@pytest.mark.parametrize(("size", "work", "gain"), [(4 << 20, 2000, 0), (8, 2000, 300), (4 << 20, 900, 300)])
+def test_what_reads_a_copy_is_not_done_before_it(size, work, gain):
+    """The copy is done at 310, its call returns at 320; then the host computes and launches a kernel."""
+    b = TraceBuilder()
+    b.step(1, 0, 340 + work)
+    b.launch(0, 5, 10, 100)
+    b.copy(20, 300, 110, 200, name="Memcpy DtoH (Device -> Pageable)", api="cudaMemcpy", bytes=size)
+    b.launch(330 + work, 5, 340 + work, 400)
+    # Of a number nobody knows whether anything depends on it; short work is the Python between two operators.
+    assert saved(b, without((20, 320))) == gain
+    # Without the work as well the launch is at 30, and the kernel 1.5 µs after the copy.
+    assert saved(b, without((20, 320 + work))) == 340 + work - 311.5
+
+
 def test_kernels_in_the_queue_do_not_move():
     b = TraceBuilder()
     b.step(1, 0, 100)

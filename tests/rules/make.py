@@ -85,7 +85,8 @@ class Fires:
     low: float | None = None
     """Where it is less than any saving may be (`rules/pricing.py`)."""
     bound: float | None = None
-    """Where it is not the end of the range that any saving has; without a saving, what it is at most."""
+    """Where it is not the end of the range that any saving has, for idle time cut to that; without a saving, what it is
+    at most."""
     cost: float | None = None
     """What it explains, where that is not the saving."""
     once: bool = False
@@ -158,6 +159,9 @@ def answer(facts: Facts, found: Finding) -> dict[str, Any]:
     room = max(round(WITHIN * (found.saving or 0)), round(WITHIN_STEP * facts.step_time))
     low, high = (None, None) if found.saving is None else (max(0, found.saving - room), found.saving + room)
     spans = found.intervals
+    if high is not None and found.draws.startswith("idle") and spans is not None:
+        # Idle time that is gone saves no more than itself, unless the replay gains more.
+        high = min(high, max(found.saving or 0, facts.length(spans)))
     times = () if spans is None else tuple(us(time) for time in facts.by_step(spans).tolist())
     return {
         "saving": None if found.saving is None else us(found.saving),

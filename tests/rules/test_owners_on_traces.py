@@ -205,3 +205,21 @@ def test_a_v100_is_told_to_multiply_in_float16(shared_traces):
     found = _found(shared_traces, "pairs/torchrec_ladder/sst_long_a2a_optimizer_3/*_29220.*")
     (one,) = [each for each in found if each.rule == "KRN101"]
     assert (one.sentence, one.advice) == ("volta", ("autocast_float16",))
+
+
+@pytest.mark.parametrize(
+    ("trace", "least", "most"),
+    [("1c507e", 100.5, 109.0), ("ab0d4f", 79.8, 88.7), ("c84af2", 65.1, 77.0), ("f9f4c0", 56.4, 56.6)],
+)
+def test_what_numpy_computes_after_a_copy_is_no_gain_of_doing_without_the_copy(shared_traces, trace, least, most):
+    """Between these lies a replay by hand without the untraced stretches of more than 1 ms, all right after a copy."""
+    found = {one.rule: one.saving for one in _found(shared_traces, f"pairs/sam_fast_ladder/{trace}*")}
+    assert least <= found["HST107"] / MS <= most
+    assert found.get("SYN104", 0) < 10 * MS
+
+
+@pytest.mark.parametrize(("rule", "idle"), [("HST107", 742.9), ("HST101", 813.0)])
+def test_idle_time_promises_no_more_than_itself(shared_traces, rule, idle):
+    """Together these wait for so long; up to 832 and 844 ms were promised."""
+    found = {one.rule: one for one in _found(shared_traces, "pairs/sam_fast_ladder/10b61b*")}
+    assert found[rule].bound / MS <= max(idle, found[rule].saving / MS) + 0.1

@@ -27,7 +27,7 @@ class KernelGroup(IntEnum):
     POOLING = 9
     OPTIMIZER = 10
     LAYOUT = 11
-    """Copies by kernel: transpose, cast, concatenate, make contiguous."""
+    """Copies by kernel: transpose, cast, quantise, unpack, concatenate, make contiguous."""
     COMPILED = 12
     """Fused by a compiler (Triton and the like), so that the name covers several operators."""
     COMMUNICATION = 13
@@ -76,7 +76,7 @@ _BY_NAME = (
         KernelGroup.LAYOUT,
         _any_case(
             r"direct_copy_kernel|copy_kernel_cuda|CatArray|transpose|permute|_to_copy\b|copy_device_to_device"
-            r"|LoadWithCast|chunk_cat|recat_copy"
+            r"|LoadWithCast|chunk_cat|recat_copy|(?<!fake_)(?<!fake)quantiz|dequant|\bunpack"
         ),
     ),
     (

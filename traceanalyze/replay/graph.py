@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import DeviceOrder, device_order
-from traceanalyze.replay.host import READY_NS, Lines, Moments, device_waits, fetches, lines, moments, own_cost
+from traceanalyze.replay.host import READY_NS, Lines, Moments, device_waits, fetches, lines, moments, own_cost, reading
 from traceanalyze.replay.longest import NEVER, Edges
 from traceanalyze.replay.silences import silences
 
@@ -40,6 +41,8 @@ class Waiting(NamedTuple):
     edge: NDArray[np.int64]
     call: NDArray[np.int64]
     """Position in `Context.calls`."""
+    reading: Intervals
+    """Work of the host that reads what was copied, and is never done before it."""
 
 
 class Returns(NamedTuple):
@@ -158,7 +161,7 @@ def graph(context: Context) -> Graph:
         moments=instants,
         host=host,
         tracks=threads.tracks,
-        waiting=Waiting(until_done, waits.call),
+        waiting=Waiting(until_done, waits.call, reading(context, waits)),
         returns=_returns(points, threads, on_host),
         own_cost=own,
         batches=_batches(points, threads, rank),

@@ -11,13 +11,14 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.links import enqueuing_calls
 from traceanalyze.analyses.idle.host_state import host_states, is_sync_call, loading_ranges
 from traceanalyze.analyses.idle.launches import FULL_QUEUE_DEPTH, LONG_LAUNCH_NS
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.steps.critical_device import lanes, sync_records
 from traceanalyze.analyses.steps.critical_host import launched_before
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, occurs, quantile
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import ApiClass, Mode, SyncKind
+from traceanalyze.model.vocabulary import ApiClass, EventKind, Mode, SyncKind
 from traceanalyze.replay.device import Launches
 from traceanalyze.replay.silences import silences
 
@@ -34,6 +35,8 @@ ALONE = 10
 """Waits of more than so many times the median come by themselves, as in DAT102."""
 OWN_COST_NS, MOST_OWN_COST_NS = 5_000, 20_000
 """What a call costs that finds the device done, where the recording has none, and at most."""
+WORK_NS, NUMBER_BYTES = 1_000_000, 16
+"""Longer work of the host than Python between two operators reads the copy before it, if of more than a number."""
 TOGETHER = 0.05
 """Threads that are active at the same time for less than this part of their time take turns: one goes on where the
 other one stopped, as the thread of the backward pass does."""
@@ -173,6 +176,33 @@ def device_waits(context: Context, launches: Launches) -> Waits:
     call, event, lag = (np.concatenate(column) for column in zip(*parts, strict=True))
     valid = context.device.start[event] < context.calls.end[call]
     return Waits(call[valid], event[valid], lag[valid])
+
+
+def reading(context: Context, waits: Waits) -> Intervals:
+    """Of each wait for a copy to the host, the work of its thread that reads what was copied; empty where none does.
+
+    It is the first long stretch without anything recorded before the thread launches again. That a single number is
+    read says nothing of what follows: it may be logged only.
+    """
+    device, calls = context.device, context.calls
+    size = context.trace.events.numbers("bytes", device.row[waits.event])
+    copy = np.flatnonzero((device.kind[waits.event] == EventKind.MEMCPY) & (size > NUMBER_BYTES))
+    copy = copy[directions(context, waits.event[copy]) == DIRECTIONS.index("d2h")]
+    start, end = np.zeros((2, len(waits.call)), np.int64)
+    launching = np.zeros(len(calls), np.bool_)
+    launching[context.link[context.link >= 0]] = True
+    for track in distinct(calls.track[waits.call[copy]]).tolist():
+        own = copy[calls.track[waits.call[copy]] == track]
+        back = calls.end[waits.call[own]]
+        active = context.once(host_states, track, track == context.step_track).spans
+        quiet = intervals.gaps(active, int(back.min()), int(active.end.max(initial=back.max())))
+        quiet = Intervals(*(each[quiet.end - quiet.start >= WORK_NS] for each in quiet))
+        launch = np.append(np.sort(calls.start[launching & (calls.track == track)]), np.iinfo(np.int64).max)
+        at = np.searchsorted(quiet.start, back)
+        at, own, back = (each[at < len(quiet.start)] for each in (at, own, back))
+        here = quiet.start[at] < launch[np.searchsorted(launch, back)]
+        start[own[here]], end[own[here]] = quiet.start[at[here]], quiet.end[at[here]]
+    return Intervals(start, end)
 
 
 def _own_copy(context: Context) -> NDArray[np.int64]:

@@ -167,6 +167,8 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         weight[graph.busy] = np.maximum(weight[graph.busy] - gone, 0)
     ends = [change.calls]
     sooner = np.full(len(graph.batches.point), float(change.batches))
+    read = graph.waiting.reading
+    left = read.end - read.start
     for row, removed in enumerate(_removed(graph, change)):
         if len(removed.start) == 0:
             continue
@@ -179,6 +181,8 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         was = weight[edge]
         weight[edge] = np.maximum(was - gone[less], np.minimum(least, was))
         ends.append(_begun_in(known, removed, row))
+        waits = np.flatnonzero((left > 0) & occurs(known.call_track[graph.waiting.call], graph.tracks[row]))
+        left[waits] -= intervals.coverage(removed, read.start[waits], read.end[waits])
         sooner[(graph.batches.line == row) & intervals.contains(removed, graph.batches.begin)] = 1
     ready = np.maximum(earliest[graph.batches.point] - began, 0)
     earliest[graph.batches.point] -= np.round(ready * sooner).astype(np.int64)
@@ -187,7 +191,9 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         gone_calls = np.zeros(len(known.call_start), np.bool_)
         gone_calls[calls] = True
         gone_calls &= known.call_end > began
-        weight[graph.waiting.edge[gone_calls[graph.waiting.call]]] = NEVER
+        # What reads the result of a copy is not done before it, unless it is taken out, too.
+        reads = 2 * left > read.end - read.start
+        weight[graph.waiting.edge[gone_calls[graph.waiting.call] & ~reads]] = NEVER
         back = graph.returns.edge[gone_calls[graph.returns.call]]
         weight[back] = np.minimum(weight[back], graph.own_cost)
     return weight, earliest

@@ -116,6 +116,9 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     most = facts.step_time if busy else facts.amount_of(one.draws)
     if one.change is None and one.bound is not None and one.bound > (one.saving or 0):
         most = min(one.bound, one.bound if most is None else most)
+    if one.change is not None and not busy and one.draws.startswith("idle") and one.intervals is not None:
+        # Idle time that is gone saves no more than itself, or than the replay gains of gaps after it; only less.
+        most = min(facts.step_time if most is None else most, max(facts.length(one.intervals), saving))
     high = min(saving + room, facts.step_time if most is None else most)
     low = saving - room if one.low is None else min(one.low, saving - room)
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)

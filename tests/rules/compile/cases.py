@@ -139,7 +139,6 @@ FIRES = {
         Fires(
             program(compiled(graphs=False)),
             saving=1547.875,
-            bound=1700,
             severity="HIGH",
             count=4,
             evidence={"idle": 1659, "regions": 4},

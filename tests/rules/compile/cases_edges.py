@@ -99,7 +99,6 @@ FIRES = {
         Fires(
             compiled(1),
             saving=1259.775,
-            bound=1310,
             severity="HIGH",
             count=20,
             evidence={"idle": 1260, "regions": 20},

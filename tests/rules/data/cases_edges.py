@@ -92,7 +92,6 @@ FIRES = {
             saving=2700,
             confidence="MEDIUM",
             low=1194.999,
-            bound=3000,
             severity="HIGH",
             sentence="single",
             count=4,

@@ -123,7 +123,6 @@ FIRES = {
         Fires(
             program(crowded),
             saving=1547.875,
-            bound=1700,
             severity="HIGH",
             count=1600,
             evidence={"idle": 1700, "late": 0.999853, "depth": 1},
@@ -138,7 +137,6 @@ FIRES = {
         Fires(
             program(crowded),
             saving=1544.25,
-            bound=1700,
             severity="HIGH",
             count=400,
             evidence={"share": 1, "count": 400, "idle": 1695.75},
@@ -206,7 +204,6 @@ FIRES = {
         Fires(
             program(blocking(sync=True)),
             saving=753.375,
-            bound=800,
             severity="HIGH",
             count=120,
             evidence={"share": 1, "count": 120},
@@ -221,7 +218,6 @@ FIRES = {
         Fires(
             program(after_python(900)),
             saving=900,
-            bound=900,
             severity="HIGH",
             count=4,
             evidence={"idle": 900, "longest": 900},

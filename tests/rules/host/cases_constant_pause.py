@@ -42,7 +42,6 @@ FIRES = {
             slept(12_000, 12_000, 12_000),
             # Besides, the 0.9 ms before the next step's kernel, as the host is ahead by then.
             saving=12990.833,
-            bound=13_000,
             severity="HIGH",
             count=3,
             evidence={"typical": 13_080, "what": "aten::view … aten::mm", "idle": 12_080},
@@ -56,7 +55,6 @@ FIRES = {
         Fires(
             slept(5000, 5000, 5000, line="train.py(8): poll"),
             saving=5990.833,
-            bound=6_000,
             severity="HIGH",
             count=3,
             evidence={"typical": 6_060, "what": "train.py(8): poll", "idle": 5_070},

@@ -156,7 +156,6 @@ FIRES = {
         Fires(
             program(bursts),
             saving=1261.5,
-            bound=1310,
             severity="HIGH",
             count=496,
             evidence={"idle": 1310, "late": 0.971183, "depth": 11.5},
@@ -210,7 +209,6 @@ FIRES = {
         Fires(
             waited_lines(200, 500, 400, 300),
             saving=2720,
-            bound=2720,
             severity="HIGH",
             sentence="lines",
             count=20,

@@ -53,7 +53,6 @@ FIRES = {
         Fires(
             SCALAR,
             saving=692.375,
-            bound=700,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -69,7 +68,6 @@ FIRES = {
         Fires(
             NONZERO,
             saving=692.375,
-            bound=700,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -83,7 +81,6 @@ FIRES = {
         Fires(
             program(waits("aten::masked_select", "aten::item")),
             saving=692.375,
-            bound=700,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -99,7 +96,6 @@ FIRES = {
         Fires(
             PLAIN,
             saving=692.375,
-            bound=700,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -113,7 +109,6 @@ FIRES = {
         Fires(
             program(waits(call="cudaDeviceSynchronize")),
             saving=692.375,
-            bound=700,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -129,7 +124,6 @@ FIRES = {
         Fires(
             READ,
             saving=422.375,
-            bound=440,
             severity="HIGH",
             count=4,
             evidence={"idle": 340, "count": 4, "blocked": 1090, "place": 340},
@@ -145,6 +139,7 @@ FIRES = {
         Fires(
             WROTE,
             saving=569.042,
+            bound=637.327,  # Copies are faster, too: no idle time alone, and 12 % more.
             severity="HIGH",
             count=4,
             evidence={"idle": 340, "exposed": 160, "count": 4, "place": 340},
@@ -160,7 +155,6 @@ FIRES = {
         Fires(
             program(waits("aten::item", frame="torch/nn/utils/clip_grad.py(20): clip_grad_norm_")),
             saving=692.375,
-            bound=700,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -176,7 +170,6 @@ FIRES = {
         Fires(
             program(waits("aten::item", frame="torch/amp/grad_scaler.py(400): step")),
             saving=692.375,
-            bound=700,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -192,7 +185,6 @@ FIRES = {
         Fires(
             program(waits("c10d::wait_tensor")),
             saving=692.375,
-            bound=700,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
