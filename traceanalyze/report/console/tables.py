@@ -132,8 +132,9 @@ def compact(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
     # Room is for long names and for what parts mean, not for more columns.
     narrow = style if table.bar else style._replace(width=min(style.width, WIDE - 1))
     fields = [_on_one_line(field, headed=table.bar is None) for field in _fields(table, rows, formatter, narrow)]
-    # A word on what kind of thing the first column names is missed less than an amount.
-    fields[1:2] = [field._replace(minor=field.minor or not field.right) for field in fields[1:2]]
+    # A word on what kind of thing the first column names is missed less than an amount, where that tells rows apart.
+    if len(set(fields[0].cells)) == len(rows):
+        fields[1:2] = [field._replace(minor=field.minor or not field.right) for field in fields[1:2]]
     fitted = fit(tuple(fields), style.width, EASY)
     bars = _bars(table, rows, formatter, style, sum(fitted.widths) + fitted.gap * len(fitted.widths))
     lines = []
