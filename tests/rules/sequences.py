@@ -35,12 +35,22 @@ class Run:
     under: str | None = None
     """Operator around it."""
     device: dict[str, Any] = field(default_factory=dict)
+    strides: Any = None
 
 
-def mm(dur: float, *, dtype: str = "c10::BFloat16", m: int = 4096, n: int = 4096, tensor: bool = True) -> Run:
+def mm(
+    dur: float,
+    *,
+    dtype: str = "c10::BFloat16",
+    m: int = 4096,
+    n: int = 4096,
+    k: int = 1024,
+    tensor: bool = True,
+    strides: list[list[int]] | None = None,
+) -> Run:
     """A matrix product."""
     name = "ampere_bf16_s16816gemm_bf16_128x128" if tensor else "ampere_sgemm_128x64_tn"
-    return Run("aten::mm", dur, [[m, 1024], [1024, n]], [dtype, dtype], name)
+    return Run("aten::mm", dur, [[m, k], [k, n]], [dtype, dtype], name, strides=strides)
 
 
 def add_run(b: TraceBuilder, run: Run, at: float, begin: float, *, tid: int = 1) -> None:
@@ -48,6 +58,8 @@ def add_run(b: TraceBuilder, run: Run, at: float, begin: float, *, tid: int = 1)
     args = {} if run.shapes is None else {"Input Dims": run.shapes}
     if run.dtypes is not None:
         args["Input type"] = run.dtypes
+    if run.strides is not None:
+        args["Input Strides"] = run.strides
     if run.under:
         b.op(run.under, at, 8, tid=tid)
     b.op(run.op, at + 1, 6, tid=tid, **args)

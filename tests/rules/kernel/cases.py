@@ -180,11 +180,11 @@ FIRES = {
             prices={"gain": (0.3, 0.24, 360)},
         ),
         Fires(
-            steps([mm(1500, m=4097)]),
+            steps([mm(1500, k=1001)]),
             saving=450,
             severity="MEDIUM",
             count=4,
-            evidence={"time": 1500, "part": 1, "shape": "4097×1024 · 1024×4096", "count": 4},
+            evidence={"time": 1500, "part": 1, "shape": "4096×1001 · 1001×4096", "count": 4},
             ops=("aten::mm",),
             draws="compute",
             each=1500,
@@ -541,6 +541,10 @@ SILENT = {
         steps([mm(2000)]),
         steps([mm(15, n=50257)] * 20),
         steps([mm(2000, n=1)]),
+        # Packed tokens: rows of both operands and of the result are of 1024 and 4096 numbers.
+        steps([mm(2000, m=4097)]),
+        # Weights as they are stored: the gradient of 4097 tokens is a transposed view.
+        steps([mm(2000, m=1024, k=4097, strides=[[1, 1024], [4096, 1]])]),
         steps([mm(1000, dtype=FP, n=5001, tensor=False)]),
     ],
     "KRN103": [steps([grid(3.9)]), steps([grid(0.05)])],

@@ -9,8 +9,10 @@ outside of operators looks the same, hence the word.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +23,7 @@ from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.launches import step_of
-from traceanalyze.analyses.idle.pauses import LEAST_NS, SHRINKS, pauses
+from traceanalyze.analyses.idle.pauses import LEAST_NS, SHRINKS, Pauses, pauses
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
@@ -184,17 +186,25 @@ def _idle(context: Context) -> Intervals | None:
     return intervals.intersect(Intervals(gaps.start, gaps.end), context.once(analysed_time))
 
 
+def _habitual(every: Pauses) -> NDArray[np.bool_]:
+    """Stretches at a place that has more than a third of those that do not come back in every step, and several."""
+    count = Counter(compress(every.place, (~every.recurs).tolist()))
+    most = max(1.0, sum(count.values()) / 3)
+    return np.array([count[place] > most for place in every.place], np.bool_)
+
+
 def _suspected(context: Context) -> Iterator[_Pause]:
     """Untraced idle time in which no launching thread does or begins anything, neither at the same place in every step.
 
     Long ones, or shorter ones where the program mostly does not pause. None where long ones become shorter: the more
-    objects there are, the longer a collection takes.
+    objects there are, the longer a collection takes. None at a place of several: the program stops there every so many
+    steps, to log or to save.
     """
     pieces, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     unknown = pieces.cause == Cause.UNTRACED
     every = context.once(pauses)
     scattered = bool(every.irregular.any())
-    chosen = every.irregular if scattered else ~every.recurs
+    chosen = every.irregular if scattered else ~every.recurs & ~_habitual(every)
     start, end = every.start[chosen], every.end[chosen]
     hit = intervals.overlaps(Intervals(start, end), intervals.merge(pieces.start[unknown], pieces.end[unknown]))
     long = np.flatnonzero(hit.end - hit.start >= (LEAST_NS if scattered else SUSPECTED_NS))

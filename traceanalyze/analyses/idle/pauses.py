@@ -52,7 +52,7 @@ class Pauses(NamedTuple):
     place: tuple[str, ...]
     """The user's line where Python functions are recorded, else the operators before and after it."""
     recurs: NDArray[np.bool_]
-    """At the same place in every step."""
+    """At the same place in every step; of the first or the last one an operator around it may not be recorded."""
     constant: NDArray[np.bool_]
     """And for the same time."""
     irregular: NDArray[np.bool_]
@@ -157,7 +157,7 @@ def _habits(
     step = np.searchsorted(steps.host_start, silent.start, "right")
     recurs, constant = np.zeros((2, len(silent.start)), np.bool_)
     for member in (np.flatnonzero(each.of == code) for code in range(len(each))):
-        if len(member) < TIMES or len(distinct(step[member])) < len(steps):
+        if len(member) < TIMES or len(distinct(step[member])) < len(steps) - 1:
             continue
         recurs[member] = True
         usual = float(np.median(length[member]))

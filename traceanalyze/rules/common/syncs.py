@@ -196,6 +196,8 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     )
     yield Finding(
         cost=caused,
+        # Such a stretch may need what was read, or end at its own time: then the host is no earlier after it.
+        low=caused if facts.length(intervals_of(*own)) else None,
         bound=blocked + facts.length(intervals_of(*removed)),
         change=Change(removed),
         draws="idle.sync",

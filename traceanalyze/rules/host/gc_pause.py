@@ -11,7 +11,6 @@ from traceanalyze.rules.rule import (
     Finding,
     Findings,
     Options,
-    Severity,
     intervals_of,
     rule,
 )
@@ -42,7 +41,6 @@ from traceanalyze.rules.rule import (
         "collect_together": "Or gc.disable() and gc.collect() every N steps, in the same step on all ranks.",
     },
     options={
-        "high_ms": (200.0, "msprof-analyze advisor: a pause this long is severe"),
         "least": (2.0, "own: suspected pauses recur"),
         "busy": (0.05, "own: of the step; a device that is hardly used waits for the program as a whole"),
     },
@@ -102,7 +100,6 @@ def find(facts: Facts, options: Options) -> Findings:
         ),
         count=len(pauses),
         confidence=Confidence.HIGH if recorded else Confidence.MEDIUM,
-        severity=Severity.HIGH if longest.length_ns >= options.number("high_ms") * 1e6 else None,
     )
     yield found if host else _of_device(found, facts, pause, facts.per_step(stop - start))
 

@@ -40,14 +40,15 @@ def find(facts: Facts, options: Options) -> Findings:
     """Dimensions of matrix products do not fit the matrix units.
 
     What it finds
-        Matrix products with a dimension that is not a multiple of 8 (float16, bfloat16), 16 (int8), 4 (TF32) or 2
-        (float64); on Ascend an inner axis that is not a multiple of 256.
+        Matrix products of which a row in memory, of an operand or of the result, is no multiple of 8 numbers (float16,
+        bfloat16), 16 (int8), 4 (TF32) or 2 (float64); on Ascend an inner axis that is not a multiple of 256.
     Why it costs time
         Rows that do not begin at a multiple of 16 bytes are loaded in smaller pieces, or the product runs on slower
         units; the last tiles are filled up with nothing.
     How it is measured
-        Device time of `mm`, `addmm`, `bmm` and `baddbmm` with such a dimension whose kernels take 20 µs or more; shapes
-        as recorded. What is saved depends on the library: the estimate is 0.3 of it, at most 0.5.
+        Device time of `mm`, `addmm`, `bmm` and `baddbmm` with such rows whose kernels take 20 µs or more; shapes and
+        strides as recorded, without strides row by row. What is saved depends on the library: the estimate is 0.3 of
+        it, at most 0.5.
     What to do
         Pad vocabulary, hidden size or batch to the next multiple of 64 (of 8 at least).
 
@@ -73,7 +74,8 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _misaligned(facts: Facts, work: Computing, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], str]:
     """Kernels of products with a bad dimension, and the costliest shapes as text."""
-    codes = [facts.context.trace.events.numbers(field, work.op_row[rows]) for field in ("shapes", "dtypes")]
+    fields = ("shapes", "dtypes", "strides")
+    codes = [facts.context.trace.events.numbers(field, work.op_row[rows]) for field in fields]
     known = (codes[0] != MISSING) & (codes[1] != MISSING)
     rows, codes = rows[known], [code[known] for code in codes]
     if len(rows) == 0:
@@ -84,13 +86,20 @@ def _misaligned(facts: Facts, work: Computing, rows: NDArray[np.int64]) -> tuple
     bad = np.zeros(len(each), np.bool_)
     for at, first in enumerate(each.first.tolist()):
         shapes, dtypes = shapes_of(text(int(codes[0][first]))), dtypes_of(text(int(codes[1][first])))
-        bad[at] = _is_bad(shapes[-2:], dtypes, bool(matrix[first]), facts.platform)
+        steps = shapes_of(text(int(codes[2][first]))) if codes[2][first] != MISSING else ()
+        bad[at] = _is_bad(shapes[-2:], steps[-2:], dtypes, bool(matrix[first]), facts.platform)
     cost = np.where(bad, each.sum(work.time[rows]), 0)
     worst = shapes_of(text(int(codes[0][each.first[int(cost.argmax())]])))[-2:]
     return rows[bad[each.of]], " · ".join("×".join(map(str, shape)) for shape in worst)
 
 
-def _is_bad(shapes: Sequence[tuple[int, ...]], dtypes: list[str], matrix: bool, platform: str) -> bool:
+def _is_bad(
+    shapes: Sequence[tuple[int, ...]],
+    strides: Sequence[tuple[int, ...]],
+    dtypes: list[str],
+    matrix: bool,
+    platform: str,
+) -> bool:
     if len(shapes) != 2 or min(len(shape) for shape in shapes) < 2 or not dtypes:
         return False
     if 1 in (*shapes[0][-2:], *shapes[1][-2:]):
@@ -100,4 +109,14 @@ def _is_bad(shapes: Sequence[tuple[int, ...]], dtypes: list[str], matrix: bool, 
     tensors = [dtype for dtype in dtypes if not dtype.startswith("scalar")]  # Factors of addmm come last.
     dtype = tensors[-1] if tensors else ""
     step = _STEP.get(dtype, _TF32 if matrix and dtype == "float" else 1)
-    return any(size % step for shape in shapes for size in shape[-2:])
+    return any(size % step for size in _contiguous(shapes, strides))
+
+
+def _contiguous(shapes: Sequence[tuple[int, ...]], strides: Sequence[tuple[int, ...]]) -> set[int]:
+    """Sizes along which the operands and the result of a product lie in memory; row by row where that is not known."""
+    sizes = {shapes[1][-1]}
+    for at, shape in enumerate(shapes):
+        stride = strides[at] if len(strides) == len(shapes) else ()
+        columns = len(stride) == len(shape) and stride[-2] == 1 and stride[-1] != 1
+        sizes.add(shape[-2 if columns else -1])
+    return sizes
