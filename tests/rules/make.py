@@ -43,7 +43,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP
+from traceanalyze.rules.pricing import OVER, WITHIN, WITHIN_STEP
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import FAMILIES
 
@@ -160,8 +160,8 @@ def answer(facts: Facts, found: Finding) -> dict[str, Any]:
     low, high = (None, None) if found.saving is None else (max(0, found.saving - room), found.saving + room)
     spans = found.intervals
     if high is not None and found.draws.startswith("idle") and spans is not None:
-        # Idle time that is gone saves no more than itself, unless the replay gains more.
-        high = min(high, max(found.saving or 0, facts.length(spans)))
+        # Idle time that is gone saves hardly more than itself, unless the replay gains more.
+        high = min(high, round(OVER * max(found.saving or 0, facts.length(spans))))
     times = () if spans is None else tuple(us(time) for time in facts.by_step(spans).tolist())
     return {
         "saving": None if found.saving is None else us(found.saving),

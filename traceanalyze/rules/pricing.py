@@ -26,6 +26,8 @@ from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_
 WITHIN, WITHIN_STEP = 0.12, 0.004
 """By so much of itself, and at least of the step, a saving may be off where its inputs are certain: caches, clocks and
 what else another run of a program does differently."""
+OVER = 1.05
+"""By so much at most idle time that is gone saves more than itself."""
 UNRECORDED = "COM120"
 """The rule that finds waiting for ranks of which nothing was recorded."""
 LINKED = 0.95
@@ -117,8 +119,8 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     if one.change is None and one.bound is not None and one.bound > (one.saving or 0):
         most = min(one.bound, one.bound if most is None else most)
     if one.change is not None and not busy and one.draws.startswith("idle") and one.intervals is not None:
-        # Idle time that is gone saves no more than itself, or than the replay gains of gaps after it; only less.
-        most = min(facts.step_time if most is None else most, max(facts.length(one.intervals), saving))
+        # Idle time that is gone saves hardly more than itself, or than the replay gains of gaps after it.
+        most = min(facts.step_time if most is None else most, round(OVER * max(facts.length(one.intervals), saving)))
     high = min(saving + room, facts.step_time if most is None else most)
     low = saving - room if one.low is None else min(one.low, saving - room)
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)

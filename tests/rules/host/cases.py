@@ -32,11 +32,11 @@ def collected_under_work(b, at, number):
 
 
 def stopped(chosen):
-    """The whole host stands still for 12 ms in the chosen steps of 20 ms."""
+    """The whole host stands still for 12 ms in the chosen steps of 20 ms, each time after another operator."""
 
     def body(b, at, number):
         pause = 12_000 if number in chosen else 0
-        kernel(b, at, 1000)
+        kernel(b, at, 1000, op=f"aten::op{number}")
         kernel(b, at + 1100 + pause, 17_000 - pause)
 
     return body

@@ -170,7 +170,7 @@ FIRES = {
         Fires(
             collected(200_000),
             saving=50000,
-            severity="HIGH",
+            severity="MEDIUM",
             confidence="HIGH",
             sentence="host",
             evidence={"count": 1, "longest": 200000, "time": 50000},

@@ -52,7 +52,7 @@ class Pauses(NamedTuple):
     place: tuple[str, ...]
     """The user's line where Python functions are recorded, else the operators before and after it."""
     recurs: NDArray[np.bool_]
-    """At the same place in every step; of the first or the last one an operator around it may not be recorded."""
+    """At the same place in every step."""
     constant: NDArray[np.bool_]
     """And for the same time."""
     irregular: NDArray[np.bool_]
@@ -157,7 +157,7 @@ def _habits(
     step = np.searchsorted(steps.host_start, silent.start, "right")
     recurs, constant = np.zeros((2, len(silent.start)), np.bool_)
     for member in (np.flatnonzero(each.of == code) for code in range(len(each))):
-        if len(member) < TIMES or len(distinct(step[member])) < len(steps) - 1:
+        if len(member) < TIMES or len(distinct(step[member])) < len(steps):
             continue
         recurs[member] = True
         usual = float(np.median(length[member]))
@@ -231,7 +231,14 @@ def _places(context: Context, silent: Intervals, track: int) -> list[str]:
     names, start = context.trace.events.name[nest.row[own]], nest.start[own]
     # No operator begins in a stretch, so that the last one begun before it and the next one are neighbours.
     after = np.searchsorted(start, silent.end, "left").tolist()
-    return [
+    found = [
         frame or BETWEEN.join(text(int(code)) for code in names[max(0, at - 1) : at + 1])
         for frame, at in zip(frames, after, strict=True)
     ]
+    # Where the recording begins or ends with it, one of the operators around it is not there.
+    for at, place in zip((0, -1), (found[0], found[-1]), strict=True) if found else ():
+        if after[at] == len(names):
+            found[at] = next((one for one in found if one.startswith(place + BETWEEN)), place)
+        elif after[at] == 0:
+            found[at] = next((one for one in found if one.endswith(BETWEEN + place)), place)
+    return found

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +84,12 @@ def _misaligned(facts: Facts, work: Computing, rows: NDArray[np.int64]) -> tuple
     each = group(*codes, matrix)
     text = facts.context.trace.strings.text
     bad = np.zeros(len(each), np.bool_)
+    every = [shapes_of(text(code))[-2:] for code in codes[0][each.first].tolist()]
+    wide = {shapes[1][-1] for shapes in every if len(shapes) == 2}
     for at, first in enumerate(each.first.tolist()):
         shapes, dtypes = shapes_of(text(int(codes[0][first]))), dtypes_of(text(int(codes[1][first])))
         steps = shapes_of(text(int(codes[2][first]))) if codes[2][first] != MISSING else ()
-        bad[at] = _is_bad(shapes[-2:], steps[-2:], dtypes, bool(matrix[first]), facts.platform)
+        bad[at] = _is_bad(shapes[-2:], steps[-2:], wide, dtypes, bool(matrix[first]), facts.platform)
     cost = np.where(bad, each.sum(work.time[rows]), 0)
     worst = shapes_of(text(int(codes[0][each.first[int(cost.argmax())]])))[-2:]
     return rows[bad[each.of]], " · ".join("×".join(map(str, shape)) for shape in worst)
@@ -96,6 +98,7 @@ def _misaligned(facts: Facts, work: Computing, rows: NDArray[np.int64]) -> tuple
 def _is_bad(
     shapes: Sequence[tuple[int, ...]],
     strides: Sequence[tuple[int, ...]],
+    wide: Set[int],
     dtypes: list[str],
     matrix: bool,
     platform: str,
@@ -109,14 +112,21 @@ def _is_bad(
     tensors = [dtype for dtype in dtypes if not dtype.startswith("scalar")]  # Factors of addmm come last.
     dtype = tensors[-1] if tensors else ""
     step = _STEP.get(dtype, _TF32 if matrix and dtype == "float" else 1)
-    return any(size % step for size in _contiguous(shapes, strides))
+    return any(size % step for size in _contiguous(shapes, strides, wide))
 
 
-def _contiguous(shapes: Sequence[tuple[int, ...]], strides: Sequence[tuple[int, ...]]) -> set[int]:
-    """Sizes along which the operands and the result of a product lie in memory; row by row where that is not known."""
-    sizes = {shapes[1][-1]}
+def _contiguous(
+    shapes: Sequence[tuple[int, ...]], strides: Sequence[tuple[int, ...]], wide: Set[int]
+) -> Iterator[int]:
+    """Sizes along which the operands and the result of a product lie in memory.
+
+    Without strides row by row, but for the gradients of weights: their first operand is a transposed view, so that its
+    rows are as long as the result of another product (`wide`).
+    """
+    yield shapes[1][-1]
     for at, shape in enumerate(shapes):
         stride = strides[at] if len(strides) == len(shapes) else ()
-        columns = len(stride) == len(shape) and stride[-2] == 1 and stride[-1] != 1
-        sizes.add(shape[-2 if columns else -1])
-    return sizes
+        known = len(stride) == len(shape)
+        yield shape[-2 if known and stride[-2] == 1 and stride[-1] != 1 else -1]
+        if not known and at == 0 and shape[-2] in wide:
+            yield shape[-2]
