@@ -81,7 +81,7 @@ def test_it_may_read_tables_that_the_page_does_not_show(tmp_path):
         "    if facts.step_time", "    assert 'call_paths' in facts.analysis.tables\n    if facts.step_time"
     )
     with installed_with(tmp_path, {plugins.RULES: {"acme": "acme_looking"}}, {"acme_looking": looking}):
-        shown = CliRunner().invoke(app, ["analyze", trace(tmp_path)])
+        shown = CliRunner().invoke(app, ["analyze", trace(tmp_path), "--all"])
     assert "ACM101: steps take 2 ms, raise the batch" in shown.output
 
 

@@ -42,7 +42,6 @@ FIRES = {
             slept(12_000, 12_000, 12_000),
             # Besides, the 0.9 ms before the next step's kernel, as the host is ahead by then.
             saving=12990.833,
-            bound=13000,
             severity="HIGH",
             count=3,
             evidence={"typical": 13_080, "what": "aten::view … aten::mm", "idle": 12_080},
@@ -56,7 +55,6 @@ FIRES = {
         Fires(
             slept(5000, 5000, 5000, line="train.py(8): poll"),
             saving=5990.833,
-            bound=6000,
             severity="HIGH",
             count=3,
             evidence={"typical": 6_060, "what": "train.py(8): poll", "idle": 5_070},
@@ -71,7 +69,6 @@ FIRES = {
             inside(),
             # Besides, the 20 µs before the kernel; of the idle time there are 70 µs more.
             saving=9148.5,
-            bound=9200,
             severity="HIGH",
             count=3,
             evidence={"typical": 10_050, "what": "MyFunction … aten::mm", "idle": 9130},
@@ -86,7 +83,6 @@ FIRES = {
         Fires(
             inside(first=12_000, stream=20, tail=1900),
             saving=1950,
-            bound=1950,
             severity="MEDIUM",
             sentence="busy",
             count=3,

@@ -186,9 +186,11 @@ def _idle(context: Context) -> Intervals | None:
     return intervals.intersect(Intervals(gaps.start, gaps.end), context.once(analysed_time))
 
 
-def _habitual(every: Pauses) -> NDArray[np.bool_]:
-    """Stretches at a place that has more than a third of those that do not come back in every step, and several."""
-    count = Counter(compress(every.place, (~every.recurs).tolist()))
+def _habitual(context: Context, every: Pauses) -> NDArray[np.bool_]:
+    """Stretches at a place that has more than a third of those that do not come back in every step, in several."""
+    step = np.searchsorted(context.all_steps.host_start, every.start, "right").tolist()
+    seen = dict.fromkeys(compress(zip(every.place, step, strict=True), (~every.recurs).tolist()))
+    count = Counter(place for place, _ in seen)
     most = max(1.0, sum(count.values()) / 3)
     return np.array([count[place] > most for place in every.place], np.bool_)
 
@@ -204,7 +206,7 @@ def _suspected(context: Context) -> Iterator[_Pause]:
     unknown = pieces.cause == Cause.UNTRACED
     every = context.once(pauses)
     scattered = bool(every.irregular.any())
-    chosen = every.irregular if scattered else ~every.recurs & ~_habitual(every)
+    chosen = every.irregular if scattered else ~every.recurs & ~_habitual(context, every)
     start, end = every.start[chosen], every.end[chosen]
     hit = intervals.overlaps(Intervals(start, end), intervals.merge(pieces.start[unknown], pieces.end[unknown]))
     long = np.flatnonzero(hit.end - hit.start >= (LEAST_NS if scattered else SUSPECTED_NS))

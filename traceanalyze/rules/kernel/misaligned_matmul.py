@@ -115,9 +115,7 @@ def _is_bad(
     return any(size % step for size in _contiguous(shapes, strides, wide))
 
 
-def _contiguous(
-    shapes: Sequence[tuple[int, ...]], strides: Sequence[tuple[int, ...]], wide: Set[int]
-) -> Iterator[int]:
+def _contiguous(shapes: Sequence[tuple[int, ...]], strides: Sequence[tuple[int, ...]], wide: Set[int]) -> Iterator[int]:
     """Sizes along which the operands and the result of a product lie in memory.
 
     Without strides row by row, but for the gradients of weights: their first operand is a transposed view, so that its
