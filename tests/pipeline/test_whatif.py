@@ -217,8 +217,7 @@ def test_nothing_is_replayed_where_the_clocks_disagree(tmp_path):
     path.write_text(json.dumps(trace))
     for run in (folder, path):
         found = rows(traceanalyze.whatif(run, without=["sync", "dispatch"]))
-        reasons = ["clocks_disagree", "clocks_disagree", "saving_not_replayed"]
-        assert [one.gain_ns for one in found] == [NotMeasured(reason) for reason in reasons]
+        assert [one.gain_ns for one in found] == [NotMeasured("clocks_disagree")] * 3
 
 
 @pytest.mark.parametrize("steps", ["0", "1", "2", "3"])

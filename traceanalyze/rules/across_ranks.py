@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from traceanalyze.rules.common.communication import LAST_BUCKET
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Outcome, Severity
-from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP
+from traceanalyze.rules.pricing import ends_together
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, PRESENT, by_its_rule
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
@@ -100,23 +100,28 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding | No
 
     None where it gains that in the first step only, which begins on an idle device.
     """
-    if run is None or one.saving is None or one.draws != WAITING:
-        return one
-    late = [at for at, rank in enumerate(cluster.ranks) if rank.rank is not None and rank.rank in one.scope.ranks]
-    waits, even = cluster.exposed_waits, one.rule == _IMBALANCE
-    if even and not isinstance(waits, NotMeasured):
-        # Work that is shared more evenly gains no more than if all came with the rank that waits most.
-        late = [at for at in range(len(cluster.ranks)) if at != int(np.argmax(waits.mean))]
-    elif len(late) != 1:
+    late = never_last(one, cluster)
+    if run is None or not late:
         return one
     steps = steps_with(run, {}, late)
     saving, later = mean_gain(steps, late), np.delete(steps, late, axis=0)[:, 1:]
     if later.size and later.mean() < PRESENT * saving:
         return None
-    saving = min(saving, one.saving) if even else saving
-    step = round(float(cluster.step_time.mean()))
-    room = max(round(WITHIN * saving), round(WITHIN_STEP * step))
-    return replace(one, saving=saving, cost=one.explains, low=max(0, saving - room), bound=min(saving + room, step))
+    saving = min(saving, one.saving or 0) if one.rule == _IMBALANCE else saving
+    low, saving, high = ends_together((), saving, round(float(cluster.step_time.mean())))
+    return replace(one, saving=saving, cost=one.explains, low=low, bound=high)
+
+
+def never_last(one: Finding, cluster: Cluster) -> list[int]:
+    """Positions of ranks that a finding says others wait for, which would come when the others do; else none."""
+    if one.saving is None or one.draws != WAITING:
+        return []
+    if one.rule == _IMBALANCE and not isinstance(cluster.exposed_waits, NotMeasured):
+        # Work that is shared more evenly gains no more than if all came with the rank that waits most.
+        most = int(np.argmax(cluster.exposed_waits.mean))
+        return [at for at in range(len(cluster.ranks)) if at != most]
+    late = [at for at, rank in enumerate(cluster.ranks) if rank.rank is not None and rank.rank in one.scope.ranks]
+    return late if len(late) == 1 else []
 
 
 def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[Finding]:
@@ -213,46 +218,59 @@ def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wa
         run: the ranks in one replay.
         wanted: the rules that were run.
     """
-    changes: dict[FindingKind, dict[int, list[Change]]] = {}
+    kinds: dict[FindingKind, list[tuple[int, Finding]]] = {}
     for rank, outcome in enumerate(outcomes):
         for one in outcome.findings:
-            if one.saving and one.change is not None:
-                changes.setdefault(one.key[:3], {}).setdefault(rank, []).append(one.change)
-    merged = {kind: {rank: together(*each) for rank, each in ranks.items()} for kind, ranks in changes.items()}
-    gains = {kind: gain_of(run, ranks) for kind, ranks in merged.items()}
-    every = {
-        rank: together(*(ranks[rank] for ranks in merged.values() if rank in ranks)) for rank in range(len(outcomes))
-    }
-    most = gain_of(run, every) if merged else 0
+            if one.saving:
+                kinds.setdefault(one.key[:3], []).append((rank, one))
     step = RunStep(round(float(cluster.step_time.mean())))
+    known: dict[frozenset[FindingKind], tuple[int, int, int]] = {}
+
+    def gain(*chosen: FindingKind) -> tuple[int, int, int]:
+        key = frozenset(chosen)
+        if key not in known:
+            pieces = [each for kind in kinds if kind in key for each in kinds[kind]]
+            saving = gain_of(run, changes_of(pieces)) + stated(pieces, len(outcomes))
+            known[key] = ends_together([one for _, one in pieces], saving, step.time)
+        return known[key]
+
     thresholds = {rule.id for rule, _ in wanted.rules if rule.threshold}
-    return [_of_run(outcome, gains, most, step, thresholds) for outcome in outcomes]
+    return [_of_run(outcome, gain, step, thresholds) for outcome in outcomes]
+
+
+def changes_of(pieces: Iterable[tuple[int, Finding]]) -> dict[int, Change]:
+    """What would be different on each rank without findings, which come with the positions of their ranks."""
+    changes: dict[int, list[Change]] = {}
+    for rank, one in pieces:
+        if one.change is not None:
+            changes.setdefault(rank, []).append(one.change)
+    return {rank: together(*each) for rank, each in changes.items()}
+
+
+def stated(pieces: Iterable[tuple[int, Finding]], ranks: int) -> int:
+    """What the mean rank saves by those of which rules state the saving, as no replay is possible."""
+    return sum(one.saving or 0 for _, one in pieces if one.change is None) // ranks
 
 
 def _of_run(
-    outcome: Outcome, gains: Mapping[FindingKind, int], most: int, step: RunStep, thresholds: Collection[str]
+    outcome: Outcome,
+    gain: Callable[..., tuple[int, int, int]],
+    step: RunStep,
+    thresholds: Collection[str],
 ) -> Outcome:
     kept = []
     for one in outcome.findings:
-        gain = gains.get(one.key[:3]) if one.saving and one.change is not None else None
-        if gain is None or not one.saving:
+        if not one.saving or one.change is None:
             kept.append(one)
             continue
-        part, room = gain / one.saving, round(WITHIN_STEP * step.time)
-        if one.rule in thresholds and step.small(gain):
+        low, saving, high = gain(one.key[:3])
+        if one.rule in thresholds and step.small(saving):
             continue
-        low = min(round((one.least or 0) * part), max(0, gain - room))
-        high = max(round((one.bound or one.saving) * part), gain + room)
-        grade = one.severity if one.severity == Severity.INFO else step.severity(gain)
-        found = replace(one, saving=gain, alone=one.saving, low=low, bound=min(high, step.time), severity=grade)
-        # What it costs its own rank, where the run does not gain as much.
-        cost = one.explains if (one.explains or 0) > min(high, step.time) else None
-        kept.append(replace(found, cost=cost))
+        grade = one.severity if one.severity == Severity.INFO else step.severity(saving)
+        kept.append(replace(one, saving=saving, alone=one.saving, low=low, bound=high, severity=grade))
     kept.sort(key=attrgetter("order"))
-    every = sum(one.saving or 0 for one in kept)
-    least, highest = sum(one.least or 0 for one in kept), sum(one.bound or one.saving or 0 for one in kept)
-    both = (most * least // every, most, min(step.time, most * highest // every)) if every else None
-    return outcome._replace(findings=tuple(kept), together=both)
+    saved = [one.key[:3] for one in kept if one.saving]
+    return outcome._replace(findings=tuple(kept), together=gain(*saved) if saved else None)
 
 
 def _perhaps(one: Finding) -> Finding:

@@ -64,7 +64,12 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
             _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window),
             *_sync_cost(analysis.tables["sync_points"], analysis.steps),
         )
-    return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *_cut(analysis), *lost_data(analysis))
+    return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *losses(analysis))
+
+
+def losses(analysis: RankAnalysis) -> tuple[Message, ...]:
+    """What is missing in the file."""
+    return (*_cut(analysis), *lost_data(analysis))
 
 
 def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window: Window) -> Message:

@@ -27,12 +27,16 @@ from traceanalyze.rules.registry import every_rule, own_rules
 _SAY = sentences(
     finding_other="{rule}: {text}",
     price_both="It costs {cost} {per}; removing it saves {saving}.",
+    price_more="It costs {cost} {per} itself; removing it saves {saving}, as what comes after it comes sooner.",
     price_cost="It costs {cost} {per} ({share}); what removing it saves was not measured.",
     price_once="It is done once: later steps do without it, so there is no saving.",
     price_unknown="What removing it saves was not measured.",
     price_range="Removing it saves {saving} {per}.",
-    together="Together they save {saving} {per} ({share}): less than one by one, as one hides behind another.",
+    together_less="Together they save {saving} {per} ({share}): less than one by one, as one hides behind another.",
     together_alone="Together they save {saving} {per} ({share}).",
+    together_more=(
+        "Together they save {saving} {per} ({share}): more than one by one, as each alone leaves others in the way."
+    ),
     cause_host_loading="The training thread waits for its data {wait} {per} ({share}).",
 )
 ALIKE = 0.01
@@ -160,7 +164,7 @@ def saving_of(one: Finding) -> int | None:
     """What it saves, with the range where that is known to be one; None where it was not measured."""
     if one.saving is None or one.low is None:
         return one.saving
-    return _between(one.low, one.saving, max(one.saving, one.bound or 0))
+    return _between(one.low, one.saving, one.most or 0)
 
 
 def _between(low: int, saving: int, high: int) -> int:
@@ -168,10 +172,10 @@ def _between(low: int, saving: int, high: int) -> int:
 
 
 def cost_of(one: Finding) -> int | None:
-    """What it costs, where that is another number than what it saves."""
-    if one.cost is None or one.saving is None:
-        return one.cost
-    return one.cost if abs(one.cost - one.saving) > ALIKE * max(one.cost, one.saving) else None
+    """What it costs, where that is another number than what it saves, also by the range of that."""
+    least, saving, most = one.ends
+    alike = least <= (one.cost or 0) <= most or abs((one.cost or 0) - saving) <= ALIKE * max(one.cost or 0, saving)
+    return None if one.saving is not None and alike else one.cost
 
 
 def share_of(one: Finding, step: int) -> float | None:
@@ -199,28 +203,33 @@ def price(one: Finding, setting: Setting) -> Iterator[Message]:
         share = ("share", Kind.SHARE, share_of(one, setting.step))
         yield Message(_SAY["price_cost"], (values[0], share))
     elif cost is not None:
-        yield Message(_SAY["price_both"], tuple(values))
+        yield Message(_SAY["price_more" if cost < (one.least or 0) else "price_both"], tuple(values))
     elif isinstance(saving, Between):
         yield Message(_SAY["price_range"], tuple(values[1:]))
 
 
 def together(found: Iterable[Finding], replayed: tuple[int, int, int] | None) -> told.Saving | None:
-    """What several findings save at once, never more than their sum; None where that was not replayed."""
-    savings = [one.saving for one in found if one.saving]
-    if replayed is None or len(savings) < 2:
+    """What several findings save at once; None where that was not replayed."""
+    if replayed is None or sum(bool(one.saving) for one in found) < 2:
         return None
-    low, saving, high = (min(each, sum(savings)) for each in replayed)
+    low, saving, high = replayed
     return told.Saving(saving, low, high)
+
+
+def amount_together(saving: int, savings: Iterable[int]) -> str:
+    """Whether several save at once `less` than one by one, `more`, or about as much (`alone`)."""
+    every = sum(savings)
+    return "less" if saving < (1 - ALIKE) * every else "more" if saving > (1 + ALIKE) * every else "alone"
 
 
 def _together(found: Sequence[Said], replayed: tuple[int, int, int] | None) -> Iterator[Message]:
     at_once = together((one.found for one in found), replayed)
     if at_once is not None:
         step = found[0].setting.step
-        less = at_once.ns < (1 - ALIKE) * sum(one.found.saving or 0 for one in found)
+        amount = amount_together(at_once.ns, (one.found.saving or 0 for one in found))
         saving = _between(at_once.low_ns, at_once.ns, at_once.high_ns)
         share = ("share", Kind.SHARE, at_once.ns / step if step else 0.0)
-        yield Message(_SAY["together" if less else "together_alone"], (("saving", Kind.DURATION, saving), share))
+        yield Message(_SAY[f"together_{amount}"], (("saving", Kind.DURATION, saving), share))
 
 
 def notes(found: Sequence[Said], replayed: tuple[int, int, int] | None = None) -> Iterator[Message]:
@@ -250,8 +259,8 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
         sentence=formatter.message(one.sentence).removeprefix(named).strip(),
         price=formatter.sentences(price(found, setting)),
         advice=tuple(texts.terms[f"do_{key}.{setting.platform}"] for key in found.advice),
-        saving=None if saving is None else told.Saving(saving, found.least or 0, max(saving, found.bound or 0)),
-        cost_ns=found.explains,
+        saving=None if saving is None else told.Saving(saving, found.least or 0, found.most or 0),
+        cost_ns=found.cost,
         once=found.once,
         share=share_of(found, setting.step),
         severity="note" if not found.severity else found.severity.name.lower(),
