@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tests.simulate.matrix.verdicts import Row, Verdict
 
 GROUPS = {"all": "all", "one": "one fault", "two": "two faults", "three": "three faults"}
+NAMES = {**GROUPS, "pairs": "recordings, before and after"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class Figures:
     """Spearman's, of promised and true savings."""
     error: float
     """Mean of the absolute errors, as parts of the true savings."""
-    together: float
-    """The same of all faults of a program at once."""
+    together: float | None
+    """The same of all faults of a program at once; None where others are changed with them."""
 
 
 def figures(verdicts: Sequence[Verdict]) -> Figures:
@@ -90,13 +91,13 @@ def _ranks(values: Sequence[float]) -> list[float]:
 HEADS = ("", "programs", "first cause right", "faults", "in range", "narrow", "ρ", "mean error", "together")
 
 
-def table(found: Mapping[str, Figures], heads: Sequence[str] = HEADS, names: Mapping[str, str] = GROUPS) -> str:
+def table(found: Mapping[str, Figures], heads: Sequence[str] = HEADS, names: Mapping[str, str] = NAMES) -> str:
     """Markdown, one row a group."""
     rows = [tuple(heads), tuple("--:" if place else ":--" for place in range(len(heads)))]
     for name, one in found.items():
         shares = f"{one.inside:.0%}", f"{one.narrow:.0%}", f"{one.correlation:.2f}", f"{one.error:.0%}"
         counted = str(one.programs), f"{one.first:.0%}", str(one.faults)
-        rows.append((names[name], *counted, *shares, f"{one.together:.0%}"))
+        rows.append((names[name], *counted, *shares, "–" if one.together is None else f"{one.together:.0%}"))
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
