@@ -41,7 +41,7 @@ PAIRS = (
     ),
     # What the host does costs most of all; float32 was mended.
     Pair(f"{_SAM}a73da0*", f"{_SAM}4488ee*", "KRN101", ("HST101", "HST107")),
-    Pair(f"{_NUGGETS}nuggets/*bnb*", f"{_NUGGETS}nuggets/*qlora*", "KRN120", ("KRN120",)),
+    Pair(f"{_NUGGETS}*bnb*", f"{_NUGGETS}*qlora*", "KRN120", ("KRN120",)),
 )
 GROUP = "pairs"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from traceanalyze.model.table import Between, Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.replay.limits import LIMITS
 from traceanalyze.report.contents.findings import RULE_ID
-from traceanalyze.report.contents.verdict import IDLE_WORTH_NAMING
+from traceanalyze.report.contents.verdict import IDLE_WORTH_NAMING, NOTHING
 from traceanalyze.report.contents.words import ALIKE, amount_together
 from traceanalyze.report.model import RankReport, Report
 
@@ -33,6 +33,8 @@ _SAY = sentences(
     whatif_nothing='"{what}": nothing would be gained.',
     whatif_all_unknown="All of that together: not measured: {reason}.",
     whatif_unknown='"{what}": not measured: {reason}.',
+    whatif_unknown_rank="Rank {what}: not measured: {reason}.",
+    whatif_nothing_rank="Rank {what} never the last: nothing would be gained.",
     whatif_limit_now="What limits it is {limit} ({limit_share} of the critical path).",
     whatif_limit_now_busy="What limits it is {limit}, with {limit_share} of the step.",
     whatif_limit_then=(
@@ -201,6 +203,9 @@ def build_whatif(
 
 
 def _verdict(asked: Asked) -> Iterator[Message]:
+    if not asked.step:
+        yield NOTHING
+        return
     key = "whatif_now_trace" if asked.whole else "whatif_now_ranks" if asked.ranks > 1 else "whatif_now"
     yield Message(_SAY[key], (("step", Kind.DURATION, asked.step), ("ranks", Kind.COUNT, asked.ranks)))
     if asked.together is None:
@@ -225,11 +230,11 @@ def _verdict(asked: Asked) -> Iterator[Message]:
 
 
 def _sentence(one: Gain, step: int) -> Message:
-    what = ("what", Kind.TERM, one.what)
+    what, of = ("what", Kind.TERM, one.what), "_rank" if one.how == "rank" else ""
     if isinstance(one.saving, NotMeasured):
-        return Message(_SAY["whatif_unknown"], (what, _reason(one.saving)))
+        return Message(_SAY[f"whatif_unknown{of}"], (what, _reason(one.saving)))
     if one.saving == 0:
-        return Message(_SAY["whatif_nothing"], (what,))
+        return Message(_SAY[f"whatif_nothing{of}"], (what,))
     return Message(_SAY[f"whatif_{one.how}"], (what, ("factor", Kind.RATIO, one.factor), *_amounts(one, step)))
 
 
