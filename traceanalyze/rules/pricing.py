@@ -32,6 +32,8 @@ LINKED = 0.95
 """Of the device events: where fewer have their launches, a replay does not prove what it says."""
 _DEVICE = {"compute": DeviceClass.COMPUTE, "comm_exposed": DeviceClass.COMM, "mem_exposed": DeviceClass.MEM}
 
+_WORK = {"compute", "host", "host.ops"}
+
 
 class Price(NamedTuple):
     """A finding with its saving and range."""
@@ -84,8 +86,8 @@ def priced(one: Finding, facts: Facts) -> Price:
 
 
 def _with_cost(one: Finding, spans: Intervals, facts: Facts) -> Finding:
-    """With the time that it is about as its cost, where its rule states none; kernels would take some of theirs yet."""
-    known = one.cost is not None or one.draws == "compute" or not len(spans.start)
+    """With the time that it is about as its cost, where its rule states none and it is not work that must be done."""
+    known = one.cost is not None or one.draws in _WORK or not len(spans.start)
     return one if known else replace(one, cost=facts.length(intervals_of(*spans)))
 
 

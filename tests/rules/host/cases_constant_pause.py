@@ -45,6 +45,7 @@ FIRES = {
         Fires(
             slept(5000, 5000, 5000, line="train.py(8): poll"),
             saving=5990.833,
+            cost=5070,
             bound=6_000,
             severity="HIGH",
             count=3,

@@ -53,6 +53,7 @@ FIRES = {
         Fires(
             SCALAR,
             saving=692.375,
+            cost=425,
             bound=700,
             severity="HIGH",
             count=4,
@@ -69,6 +70,7 @@ FIRES = {
         Fires(
             NONZERO,
             saving=692.375,
+            cost=425,
             bound=700,
             severity="HIGH",
             count=4,
@@ -83,6 +85,7 @@ FIRES = {
         Fires(
             program(waits("aten::masked_select", "aten::item")),
             saving=692.375,
+            cost=425,
             bound=700,
             severity="HIGH",
             count=4,
@@ -99,6 +102,7 @@ FIRES = {
         Fires(
             PLAIN,
             saving=692.375,
+            cost=425,
             bound=700,
             severity="HIGH",
             count=4,
@@ -113,6 +117,7 @@ FIRES = {
         Fires(
             program(waits(call="cudaDeviceSynchronize")),
             saving=692.375,
+            cost=425,
             bound=700,
             severity="HIGH",
             count=4,
@@ -129,6 +134,7 @@ FIRES = {
         Fires(
             READ,
             saving=422.375,
+            cost=340,
             bound=440,
             severity="HIGH",
             count=4,
@@ -145,6 +151,7 @@ FIRES = {
         Fires(
             WROTE,
             saving=569.042,
+            cost=486.667,
             severity="HIGH",
             count=4,
             evidence={"idle": 340, "exposed": 160, "count": 4, "place": 340},
@@ -160,6 +167,7 @@ FIRES = {
         Fires(
             program(waits("aten::item", frame="torch/nn/utils/clip_grad.py(20): clip_grad_norm_")),
             saving=692.375,
+            cost=425,
             bound=700,
             severity="HIGH",
             count=4,
@@ -176,6 +184,7 @@ FIRES = {
         Fires(
             program(waits("aten::item", frame="torch/amp/grad_scaler.py(400): step")),
             saving=692.375,
+            cost=425,
             bound=700,
             severity="HIGH",
             count=4,
@@ -192,6 +201,7 @@ FIRES = {
         Fires(
             program(waits("c10d::wait_tensor")),
             saving=692.375,
+            cost=425,
             bound=700,
             severity="HIGH",
             count=4,

@@ -99,6 +99,7 @@ FIRES = {
         Fires(
             program(small),
             saving=277.375,
+            cost=177,
             severity="MEDIUM",
             count=4,
             evidence={"idle": 12, "exposed": 180, "count": 4, "place": 12},
@@ -112,6 +113,7 @@ FIRES = {
         Fires(
             program(pinned),
             saving=112.375,
+            cost=12,
             bound=120,
             severity="MEDIUM",
             count=4,

@@ -173,9 +173,10 @@ def _between(low: int, saving: int, high: int) -> int:
 
 def cost_of(one: Finding) -> int | None:
     """What it costs, where that is another number than what it saves, also by the range of that."""
-    least, saving, most = one.ends
-    alike = least <= (one.cost or 0) <= most or abs((one.cost or 0) - saving) <= ALIKE * max(one.cost or 0, saving)
-    return None if one.saving is not None and alike else one.cost
+    if one.saving is None or not one.cost:
+        return one.cost or None
+    within = (one.least or 0) <= one.cost <= (one.most or 0)
+    return None if within or abs(one.cost - one.saving) <= ALIKE * max(one.cost, one.saving) else one.cost
 
 
 def share_of(one: Finding, step: int) -> float | None:
