@@ -162,7 +162,7 @@ def test_what_cannot_be_measured_is_said(tmp_path, builder, name, reason):
     for value in (row.gain_ns, row.share, row.then_ns, row.limit):
         assert isinstance(value, NotMeasured)
         assert reason in {None, value.reason}
-    assert "not measured" in str(report.verdict) or report.verdict[1].key == "whatif_unknown"
+    assert "not measured" in str(report.verdict_messages) or report.verdict_messages[1].key == "whatif_unknown"
 
 
 def test_one_rank_waits_for_nobody(tmp_path):

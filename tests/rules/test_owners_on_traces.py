@@ -46,7 +46,7 @@ def test_three_ranks_of_four_say_that_the_fourth_was_not_recorded(shared_traces,
     # Neither does it what more overlap would save.
     told = [each for rank in report.ranks for each in rank.findings if each.draws == "comm_exposed"]
     assert {each.saving for each in told} <= {None}
-    causes = list(traceanalyze.postmortem(paths).tables["run_causes"].to_pandas()["rule_id"])
+    causes = list(traceanalyze.postmortem(paths).tables["run_causes"].to_pandas(words=False)["rule_id"])
     assert causes[0] == "RNK105"
 
 
@@ -68,7 +68,7 @@ def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_trac
     least, most = {3: (4 * MS, 8 * MS), 4: (20 * MS, 30 * MS)}[number]
     assert least < one.saving < most
     assert 8 * MS < one.explains < 20 * MS
-    causes = traceanalyze.postmortem(folder).tables["run_causes"].to_pandas()
+    causes = traceanalyze.postmortem(folder).tables["run_causes"].to_pandas(words=False)
     (row,) = causes[causes["rule_id"] == "RNK101"].to_dict("records")
     assert row["on_ranks"] == "2"
     assert {each.label: each.value for each in one.evidence}["phase"] == "late_pause"

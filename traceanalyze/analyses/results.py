@@ -41,6 +41,18 @@ class RankAnalysis(NamedTuple):
     tables: Mapping[str, Table] = {}
     """By key, in reading order."""
 
+    def __eq__(self, other: object) -> bool:
+        """Only what is the same is equal: arrays have no single answer."""
+        return self is other
+
+    def __hash__(self) -> int:
+        """As of other objects."""
+        return id(self)
+
+    def __repr__(self) -> str:
+        """Of which trace."""
+        return f"<analysis of {self.trace!r}>"
+
     def measured(self, key: str) -> bool:
         """Whether a table is there and has been measured."""
         return key in self.tables and self.tables[key].absent is None

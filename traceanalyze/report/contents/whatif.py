@@ -171,10 +171,10 @@ def build_whatif(name: str, rank: RankReport, asked: Asked, notes: Sequence[Mess
         name=name,
         version=version,
         command="whatif",
-        verdict=verdict,
-        notes=(*notes, *_notes(asked)),
+        verdict_messages=verdict,
+        note_messages=(*notes, *_notes(asked)),
         summary=(table, *state),
-        ranks=(replace(rank, verdict=verdict),),
+        ranks=(replace(rank, verdict_messages=verdict),),
         focus=(0,),
     )
 
