@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from zipfile import ZipFile
 
+import openpyxl
 import pytest
 
+from tests.builder import TraceBuilder
 from tests.causes.make import write_run
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -24,7 +27,7 @@ def test_it_says_the_step_now_and_then_and_what_limits_it(run, slow):
     result = run("whatif", slow, "--without", "data_loading")
     assert (result.code, result.err) == (0, "")
     first = " ".join(result.out.split())
-    assert first.startswith('A step takes 65.00 ms now. Without "data loading" it would be 25')
+    assert first.startswith('A step takes 65.00 ms now, the mean of 2 ranks. Without "data loading" it would be 25')
     assert "What limits it then is" in first
     assert max(map(len, result.out.splitlines())) <= 80
     for title in ("What would change", "The step now and then (mean step)"):
@@ -53,7 +56,7 @@ def test_each_and_all_together(run, slow):
 
 def test_in_chinese(run, slow):
     found = run("whatif", slow, "--without", "data_loading", "--lang", "zh").out
-    assert found.startswith("现在每步 65.00 ms。去掉“数据加载”后为")
+    assert found.startswith("现在每步 65.00 ms（2 个 Rank 的平均）。去掉“数据加载”后为")
     assert not [line for line in found.splitlines() if "limit" in line or "step" in line]
 
 
@@ -141,3 +144,22 @@ def test_the_numbers_are_those_of_the_findings(run, name):
         assert row["gain_ns"] == one["saving"]["ns"]
         assert row["low_ns"] == pytest.approx(one["saving"]["low_ns"], abs=1)
         assert row["high_ns"] == pytest.approx(one["saving"]["high_ns"], abs=1)
+
+
+def test_nothing_is_said_of_a_file_with_no_time_and_units_stand_over_numbers_only(run, tmp_path):
+    b = TraceBuilder()
+    b.op("aten::mm", 0, 0)
+    result = run("whatif", b.write(tmp_path / "trace.json"), "--without", "compute")
+    assert result.out.startswith("There is nothing to analyse")
+    heads = result.out.partition("What would change\n")[2].splitlines()[:2]
+    assert "n/m" in result.out
+    assert "ns" not in " ".join(heads).split()
+
+
+@pytest.mark.filterwarnings("ignore:.* extension is not supported")
+def test_the_workbook_has_both_ends_of_a_gain(run, slow, tmp_path):
+    run("whatif", slow, "--without", "data_loading", "-o", tmp_path / "report.xlsx")
+    rows = list(openpyxl.load_workbook(tmp_path / "report.xlsx")["Whatif"].iter_rows(values_only=True))
+    heads, row = next((heads, row) for heads, row in pairwise(rows) if heads[0] == "supposed")
+    low, gain, high = (row[heads.index(name)] for name in ("at least (ms)", "gain (ms)", "at most (ms)"))
+    assert 0 < low < gain <= high

@@ -40,6 +40,7 @@ from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
+from traceanalyze.report.contents.words import cost_of
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
@@ -88,7 +89,7 @@ class Fires:
     """Where it is not the end of the range that any saving has, for idle time cut to that; without a saving, what it is
     at most."""
     cost: float | None = None
-    """What it explains, where that is not the saving."""
+    """What it explains, where that lies outside of the range of the saving."""
     once: bool = False
     severity: str = "INFO"
     confidence: str = ""
@@ -168,7 +169,7 @@ def answer(facts: Facts, found: Finding) -> dict[str, Any]:
         "saving": None if found.saving is None else us(found.saving),
         "low": None if found.low in {None, low} else us(found.low or 0),
         "bound": None if found.bound in {None, high} else us(found.bound or 0),
-        "cost": None if found.cost is None else us(found.cost),
+        "cost": None if (cost := cost_of(found)) is None else us(cost),
         "once": found.once,
         "severity": "" if found.severity is None else found.severity.name,
         "confidence": "" if found.confidence in {None, rule.confidence} else found.confidence.name,

@@ -111,7 +111,7 @@ def test_what_is_uncertain_by_more_is_told_so_and_is_not_high():
     assert found.confidence == Confidence.MEDIUM
 
 
-def test_a_cost_is_told_where_it_is_not_the_saving():
+def test_a_cost_is_the_time_that_it_explains_whatever_is_saved():
     facts = facts_of(program(late).trace())
     idle = facts.idle()
     every = facts.length(idle)
@@ -119,7 +119,9 @@ def test_a_cost_is_told_where_it_is_not_the_saving():
     found = priced(Finding(saving=every, draws="idle", intervals=idle), facts).finding
     assert (found.saving, found.cost) == (pytest.approx(0.85 * every, rel=0.01), every)
     found = priced(Finding(saving=every, cost=found.saving, draws="idle", intervals=idle), facts).finding
-    assert found.cost is None
+    assert found.cost == found.saving
+    found = priced(Finding(cost=every // 50, change=Change(merge(*idle.T)), intervals=idle), facts).finding
+    assert (found.cost, found.saving > found.cost) == (every // 50, True)
     found = priced(Finding(cost=2 * every, change=Change(merge(*idle.T)), intervals=idle), facts).finding
     assert found.cost == 2 * every
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
 
 from traceanalyze.errors import UsageError, listed
 from traceanalyze.model.trace import Run
@@ -27,6 +26,8 @@ from traceanalyze.version import __version__
 
 _SHORT = {"memory": "memory_ops"}
 """Other names of parts."""
+_MOST = 1_000_000
+"""Factor of what is faster, which then takes next to no time."""
 OVERLAP = "communication"
 MEDIAN = "median"
 
@@ -34,9 +35,9 @@ MEDIAN = "median"
 def whatif(
     path: PathLike | Sequence[PathLike],
     *,
-    without: Sequence[str] = (),
+    without: str | Sequence[str] = (),
     faster: Mapping[str, float] | None = None,
-    overlap: Sequence[str] = (),
+    overlap: str | Sequence[str] = (),
     ranks: Mapping[int, str] | None = None,
     steps: str | None = None,
     step_marker: str | None = None,
@@ -62,13 +63,18 @@ def whatif(
     """
     found = whatif_reports(
         path_texts(path),
-        asked_for(without, tuple((faster or {}).items()), overlap, tuple((ranks or {}).items())),
+        asked_for(_names(without), tuple((faster or {}).items()), _names(overlap), tuple((ranks or {}).items())),
         Choices(steps=steps, step_marker=step_marker),
     )
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise UsageError("the input holds {count} runs ({names}); name one of them", len(found), names)
     return found[0]
+
+
+def _names(given: str | Sequence[str]) -> Sequence[str]:
+    """One name or several."""
+    return (given,) if isinstance(given, str) else given
 
 
 def whatif_reports(
@@ -135,8 +141,9 @@ def _without(text: str) -> str:
 
 def _faster(text: str, factor: float) -> tuple[str, float]:
     """A part or a pattern, with its factor."""
-    if not isfinite(factor) or factor <= 1:
-        raise UsageError("--faster {text}={factor}: write a factor above 1", text, f"{factor:g}")
+    if not isinstance(factor, int | float) or not 1 < factor <= _MOST:
+        written = f"{factor:g}" if isinstance(factor, float) else factor
+        raise UsageError("--faster {text}={factor}: write a factor above 1, of {most} at most", text, written, _MOST)
     name = _part_name(text)
     if name in WAITS:
         raise UsageError("--faster {text}: waiting cannot be faster, only gone: --without {text}", text)
@@ -150,8 +157,9 @@ def _faster(text: str, factor: float) -> tuple[str, float]:
 
 
 def _report(run: Run, wanted: Wanted, choices: Choices) -> Report:
-    asked, ranks = answers(run.traces, wanted, choices)
-    base = build_report(run.name, ranks[:1], version=__version__, notes=run.notes, scope=Scope(detail=Detail.QUIET))
-    lost = dict.fromkeys(message for one in ranks for message in damage(one))
-    rank = replace(base.ranks[0], verdict=(*start_left_out(ranks[0]), *lost), checks=doubts(ranks[0].checks))
-    return build_whatif(run.name, rank, asked, base.notes, version=__version__)
+    asked, lead, analyses = answers(run.traces, wanted, choices)
+    base = build_report(run.name, analyses, version=__version__, notes=run.notes, scope=Scope(True, Detail.QUIET))
+    told = [told for one in analyses for told in damage(one)]
+    ranks = [replace(rank, checks=doubts(one.checks)) for rank, one in zip(base.ranks, analyses, strict=True)]
+    beside = (*start_left_out(analyses[lead]), *dict.fromkeys(told))
+    return build_whatif(run.name, ranks, lead, asked, base.notes, beside, version=__version__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,24 +18,28 @@ from traceanalyze.model import intervals
 from traceanalyze.model.intervals import EMPTY
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
+from traceanalyze.model.vocabulary import Cause
 from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.selection import listed as numbers
 from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.replay.limits import path_time, split_then
 from traceanalyze.replay.parts import ON_DEVICE, ON_HOST, PARTS, WAITS, named, part, shorter
 from traceanalyze.replay.program import program
 from traceanalyze.replay.ranks import Joint, joint, mean_gain, run_together, shorter_steps
-from traceanalyze.replay.replay import Again, Change, run_again, together
+from traceanalyze.replay.replay import Again, Change, run_again
 from traceanalyze.report.contents.ranks import rank_label
 from traceanalyze.report.contents.whatif import Asked, Gain, State
 from traceanalyze.report.contents.words import name_of
 from traceanalyze.rules.across_ranks import (
     alone,
+    changes_of,
     drop_rank_rules,
     evaluate_run,
-    run_range,
+    never_last,
+    stated,
     subtract_waiting,
     waits_for_certain,
 )
@@ -43,7 +47,7 @@ from traceanalyze.rules.config import RuleConfig, options_of
 from traceanalyze.rules.evaluate import evaluate
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Outcome
-from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP, priced, proven
+from traceanalyze.rules.pricing import below_waits, ends_together, priced, proven, ranged_together
 from traceanalyze.rules.ranking import by_its_rule
 from traceanalyze.rules.registry import own_rules
 
@@ -51,8 +55,6 @@ _LOADER, _EXPOSED = "DAT101", "COM101"
 """Rules that tell what a loader costs, and how much communication independent compute could hide."""
 _ANY: Mapping[str, Mapping[str, float]] = {_LOADER: {"share": 0.0, "least_ms": 0.0}, _EXPOSED: {"share": 0.0}}
 """Options with which they find it however little that is."""
-_STRAGGLER = "RNK101"
-"""Rule about a rank that others wait for."""
 _NAMED, _LONG = 3, 60
 """Names of kernels that an error shows, and letters of each."""
 
@@ -80,6 +82,8 @@ class _Run:
     """None of one rank, and where nothing can be replayed."""
     missing: NotMeasured | None
     """Why nothing can be."""
+    cluster: Cluster | None = None
+    """None of one rank."""
 
     @property
     def step(self) -> int:
@@ -98,10 +102,12 @@ class _Supposed(NamedTuple):
     """Positions of ranks, and what is found on each, at its price."""
     like_others: tuple[int, ...] = ()
     """Positions of ranks that would never be the last."""
+    about: tuple[Finding, ...] = ()
+    """What is found about the ranks side by side, or what such a rank gains: with its range."""
 
 
-def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[Asked, tuple[RankAnalysis, ...]]:
-    """The answers for the ranks of a run, and their analyses, first that of the rank whose step is shown.
+def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[Asked, int, list[RankAnalysis]]:
+    """The answers for the ranks of a run, the position of the one whose step they show, and the analyses of all.
 
     Raises:
         UsageError: Something that is asked for has a name that nothing has.
@@ -118,9 +124,9 @@ def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[
         whole=not run.ranks[0].marked,
         proven=all(one.once(proven) for one in run.ranks),
         shown="" if len(traces) < 2 else rank_label(traces[lead].origin, lead),
+        ranks=len(traces),
     )
-    others = (one.analysis for at, one in enumerate(run.ranks) if at != lead)
-    return asked, (run.ranks[lead].analysis, *others)
+    return asked, lead, [one.analysis for one in run.ranks]
 
 
 def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
@@ -138,14 +144,14 @@ def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
     if len(ranks) < 2:
         return _Run(tuple(ranks), tuple(map(alone, outcomes)), Outcome(), None, reason)
     cluster = compare_ranks([summarize(one.context, one.analysis) for one in ranks])
+    if reason is None and not cluster.steps:
+        reason = NotMeasured("no_common_steps")
+    run = None if reason is not None else joint([one.context.once(program) for one in ranks], cluster)
     across = Outcome()
     if judged:
         outcomes = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
-        across = evaluate_run(cluster, rules)
-    if reason is None and not cluster.steps:
-        reason = NotMeasured("no_common_steps")
-    programs = [] if reason is not None else [one.context.once(program) for one in ranks]
-    return _Run(tuple(ranks), tuple(outcomes), across, joint(programs, cluster) if programs else None, reason)
+        across = evaluate_run(cluster, rules, run if run is not None and len(run.meetings.number) else None)
+    return _Run(tuple(ranks), tuple(outcomes), across, run, reason, cluster)
 
 
 def _irreplayable(facts: Facts) -> NotMeasured | None:
@@ -173,9 +179,19 @@ def _supposed(run: _Run, traces: Sequence[Trace], wanted: Wanted) -> Iterator[_S
         if rank not in known:
             there = numbers([each for each in known if each is not None])
             raise UsageError("--rank {rank}: this rank was not recorded; there is {known}", rank, there)
-        gain = Gain("rank", str(rank))
-        alone = None if len(known) > 1 else NotMeasured("no_other_ranks")
-        yield _Supposed(gain._replace(saving=alone)) if alone else _Supposed(gain, like_others=(known.index(rank),))
+        gain, at = Gain("rank", str(rank)), known.index(rank)
+        unknown = run.missing or _unmet(run.cluster, at)
+        yield _Supposed(gain._replace(saving=unknown)) if unknown else _Supposed(gain, like_others=(at,))
+
+
+def _unmet(cluster: Cluster | None, rank: int) -> NotMeasured | None:
+    """Why nothing tells how long others wait for a rank, None if something does."""
+    if cluster is None:
+        return NotMeasured("no_other_ranks")
+    groups = [one for one in cluster.groups if rank in one.members and one.synchronising.any()]
+    if any(one.complete for one in groups):
+        return None
+    return NotMeasured("ranks_missing" if groups else "no_matched_collectives")
 
 
 def _of_part(run: _Run, gain: Gain, share: float) -> _Supposed:
@@ -214,6 +230,8 @@ def _unseen(facts: Facts, name: str) -> NotMeasured | None:
     if facts.host_computes:
         return NotMeasured("no_device_used") if name in ON_DEVICE else None
     idle = facts.analysis.idle
+    if name == "peer_wait" and facts.communicates and not facts.idle_mean(Cause.PEER_WAIT):
+        return NotMeasured("waits_in_communication")
     if name in ON_DEVICE or not isinstance(idle, IdleCauses):
         return None
     return next((idle.missing[cause] for cause in ON_HOST[name] if cause in idle.missing), None)
@@ -250,66 +268,58 @@ def _of_rule(run: _Run, gain: Gain) -> _Supposed:
     if not found:
         skipped = [one.reason for outcome in outcomes for one in outcome.not_applicable if one.rule == rule]
         return _Supposed(gain._replace(saving=NotMeasured(skipped[0] if skipped else "no_such_finding")))
-    late = [rank for at, one in found if at == len(run.ranks) and rule == _STRAGGLER for rank in one.scope.ranks]
-    recorded = [one.context.trace.origin.rank for one in run.ranks]
-    like_others = tuple(recorded.index(rank) for rank in late if rank in recorded)
-    if like_others and run.missing is None:
-        return _Supposed(gain, like_others=like_others)
-    known = [(at, one) for at, one in found if one.saving is not None and at < len(run.ranks)]
-    if not known or run.missing is not None:
-        reason = "done_once" if all(one.once for _, one in found) else "saving_not_replayed"
-        return _Supposed(gain._replace(saving=run.missing or NotMeasured(reason)))
-    return _Supposed(gain, tuple(known))
+    about = tuple(one for at, one in found if at == len(run.ranks) and one.saving is not None)
+    late = () if run.cluster is None else (rank for one in about for rank in never_last(one, run.cluster))
+    like_others = tuple(dict.fromkeys(late)) if run.missing is None else ()
+    known = tuple((at, one) for at, one in found if one.saving is not None and at < len(run.ranks))
+    if about or (known and run.missing is None):
+        return _Supposed(gain, known if run.missing is None else (), like_others, about)
+    reason = "done_once" if all(one.once for _, one in found) else "saving_not_replayed"
+    return _Supposed(gain._replace(saving=run.missing or NotMeasured(reason)))
 
 
-def _all_of(every: Iterable[_Supposed]) -> _Supposed:
+def _all_of(every: Sequence[_Supposed]) -> _Supposed:
     """All that can be replayed, at once."""
     known = [one for one in every if not isinstance(one.gain.saving, NotMeasured)]
     if not known:
-        return _Supposed(Gain("together", saving=NotMeasured("saving_not_replayed")))
-    pieces = tuple(piece for one in known for piece in one.pieces)
-    return _Supposed(Gain("together"), pieces, tuple({rank for one in known for rank in one.like_others}))
+        reasons = {one.gain.saving for one in every}
+        unknown = reasons.pop() if len(reasons) == 1 else NotMeasured("saving_not_replayed")
+        return _Supposed(Gain("together", saving=unknown))
+    return _Supposed(
+        Gain("together"),
+        tuple(dict.fromkeys(piece for one in known for piece in one.pieces)),
+        tuple(dict.fromkeys(rank for one in known for rank in one.like_others)),
+        tuple(one for each in known for one in each.about),
+    )
 
 
 def _answered(run: _Run, one: _Supposed) -> _Supposed:
     """With what it gains, and the step then."""
     if isinstance(one.gain.saving, NotMeasured):
         return one
-    changes = {
-        rank: together(*(each.change for at, each in one.pieces if at == rank and each.change is not None))
-        for rank in {at for at, _ in one.pieces}
-    }
-    again = _again(run, changes, one.like_others)
-    # What a rule states of which no replay is possible.
-    beside = sum(each.saving or 0 for _, each in one.pieces if each.change is None) // len(run.ranks)
-    if len(run.ranks) == len(one.pieces) == 1:
-        saving = one.pieces[0][1].saving or 0
-    elif run.joint is None:
-        saving = beside + _gain_alone(run.ranks[0], again[0])
-    else:
+    ranks = range(len(run.ranks))
+    if len(one.like_others) == len(ranks):
+        return one._replace(gain=one.gain._replace(saving=NotMeasured("all_ranks_named")))
+    changes = changes_of(one.pieces)
+    again = () if run.missing is not None else _again(run, changes, one.like_others)
+    found = [each for _, each in one.pieces]
+    beside = stated(one.pieces, len(ranks)) + sum(each.saving or 0 for each in one.about if not one.like_others)
+    if len(one.about) == 1 and not found:
+        low, saving, high = one.about[0].ends
+    elif run.joint is not None:
         saving = beside + mean_gain(shorter_steps(run.joint, again), one.like_others)
-    saving = min(run.step, saving)
-    low, high = _range(run, one, saving)
+        ends = ends_together([*found, *one.about * len(ranks)], saving, run.step)
+        low, saving, high = below_waits(ends, found, waits_for_certain(run.across)) if found else ends
+    elif len(found) == 1:
+        low, saving, high = found[0].ends
+    else:
+        low, saving, high = ranged_together(found, beside + _gain_alone(run.ranks[0], again[0]), run.ranks[0])
     # The rank that waits least for others is the one that they wait for.
-    others = [rank for rank in range(len(run.ranks)) if rank not in one.like_others] or range(len(run.ranks))
-    states = [_state(run, rank, again, changes) for rank in others]
-    then = min(states, key=lambda state: state.waiting) if beside == 0 else None
-    return one._replace(gain=one.gain._replace(saving=saving, low=low, high=high, then=then))
-
-
-def _range(run: _Run, one: _Supposed, saving: int) -> tuple[int, int]:
-    """Ends of what is gained: those of its pieces in proportion; of ranks that come in time, what any saving is off."""
-    every = sum(each.saving or 0 for _, each in one.pieces)
-    if not every:
-        room = round(max(WITHIN * saving, WITHIN_STEP * run.step))
-        return max(0, saving - room), min(run.step, saving + room)
-    if run.joint is not None:
-        low, _, high = run_range([each for _, each in one.pieces], saving, run.step)
-        apart = all(each.rule.startswith("COM") for _, each in one.pieces)
-        return low if apart else max(0, low - waits_for_certain(run.across)), high
-    least = sum(each.least or 0 for _, each in one.pieces)
-    most = sum(each.bound or each.saving or 0 for _, each in one.pieces)
-    return saving * least // every, min(run.step, saving * most // every)
+    states = [_state(run, rank, again, changes) for rank in ranks if again and rank not in one.like_others]
+    then = min(states, key=lambda state: state.waiting) if states and not beside else None
+    same = one.like_others if one.like_others and not found else one.gain.rule or one.gain.what
+    about = one.about or (Finding(saving=saving, low=low, bound=high),) * bool(one.like_others)
+    return one._replace(gain=one.gain._replace(saving=saving, low=low, high=high, then=then, same=same), about=about)
 
 
 def _again(run: _Run, changes: Mapping[int, Change], like_others: Sequence[int]) -> tuple[Again, ...]:

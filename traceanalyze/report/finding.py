@@ -83,7 +83,7 @@ class Finding:
     saving: Saving | None
     """None: not measured, or done once."""
     cost_ns: int | None
-    """Idle or exposed time that it explains, ns a step."""
+    """Idle or exposed time that it explains, ns a step; None where only the saving is known."""
     once: bool
     """Done once in a run: later steps do without it, so that there is no saving."""
     share: float | None

@@ -257,7 +257,10 @@ def shown_columns(
     for index, column in enumerate(table.columns):
         if not column.machine and any(row[index] is not None for row in rows):
             unit = units_of[column.scale] if column.kind in TIMES else None
-            found.append((index, column, unit, unit.name if unit else "%" if column.kind == Kind.SHARE else ""))
+            name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
+            # What is not measured has no unit.
+            measured = any(isinstance(row[index], int | float) for row in rows)
+            found.append((index, column, unit, name if measured else ""))
     return found
 
 

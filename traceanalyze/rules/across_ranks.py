@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
 from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
-from traceanalyze.rules.pricing import WITHIN, WITHIN_STEP, beside_waits
+from traceanalyze.rules.pricing import below_waits, beside_waits, ends_together
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, PRESENT, by_its_rule
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
@@ -99,25 +99,30 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding | No
 
     None where it gains that in the first step only, which begins on an idle device.
     """
-    if run is None or one.saving is None or one.draws != WAITING:
-        return one
-    late = [at for at, rank in enumerate(cluster.ranks) if rank.rank is not None and rank.rank in one.scope.ranks]
-    waits, even = cluster.exposed_waits, one.rule == _IMBALANCE
-    if even and not isinstance(waits, NotMeasured):
-        # Work that is shared more evenly gains no more than if all came with the rank that waits most.
-        late = [at for at in range(len(cluster.ranks)) if at != int(np.argmax(waits.mean))]
-    elif len(late) != 1:
+    late = never_last(one, cluster)
+    if run is None or not late:
         return one
     steps = steps_with(run, {}, late)
     saving, later = mean_gain(steps, late), np.delete(steps, late, axis=0)[:, 1:]
     if later.size and later.mean() < PRESENT * saving:
         return None
-    saving = min(saving, one.saving) if even else saving
-    step = round(float(cluster.step_time.mean()))
-    room = max(round(WITHIN * saving), round(WITHIN_STEP * step))
+    saving = min(saving, one.saving or 0) if one.rule == _IMBALANCE else saving
+    low, saving, high = ends_together((), saving, round(float(cluster.step_time.mean())))
     # Waiting that work hides costs as well, as far as that work comes later for it.
     cost = max(one.explains or 0, min(saving, one.bound or 0))
-    return replace(one, saving=saving, cost=cost, low=max(0, saving - room), bound=min(saving + room, step))
+    return replace(one, saving=saving, cost=cost, low=low, bound=high)
+
+
+def never_last(one: Finding, cluster: Cluster) -> list[int]:
+    """Positions of ranks that a finding says others wait for, which would come when the others do; else none."""
+    if one.saving is None or one.draws != WAITING:
+        return []
+    if one.rule == _IMBALANCE and not isinstance(cluster.exposed_waits, NotMeasured):
+        # Work that is shared more evenly gains no more than if all came with the rank that waits most.
+        most = int(np.argmax(cluster.exposed_waits.mean))
+        return [at for at in range(len(cluster.ranks)) if at != most]
+    late = [at for at, rank in enumerate(cluster.ranks) if rank.rank is not None and rank.rank in one.scope.ranks]
+    return late if len(late) == 1 else []
 
 
 def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[Finding]:
@@ -216,33 +221,30 @@ def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wa
         run: the ranks in one replay.
         wanted: the rules that were run.
     """
-    step = RunStep(round(float(cluster.step_time.mean())))
-    changes: dict[FindingKey, dict[int, list[Change]]] = {}
-    pieces: dict[FindingKey, list[Finding]] = {}
     several = {
         kind
         for each in outcomes
         for kind, count in Counter(one.key[:3] for one in each.findings if one.saving).items()
         if count > 1
     }
+    kinds: dict[FindingKey, list[tuple[int, Finding]]] = {}
     for rank, outcome in enumerate(outcomes):
         for one in outcome.findings:
-            if one.saving and one.change is not None:
-                key = _kind(one, several)
-                pieces.setdefault(key, []).append(one)
-                changes.setdefault(key, {}).setdefault(rank, []).append(one.change)
-    merged = {kind: {rank: together(*each) for rank, each in ranks.items()} for kind, ranks in changes.items()}
-    gains = {kind: run_range(pieces[kind], gain_of(run, ranks), step.time) for kind, ranks in merged.items()}
-    every = {
-        rank: together(*(ranks[rank] for ranks in merged.values() if rank in ranks)) for rank in range(len(outcomes))
-    }
-    most = gain_of(run, every) if merged else 0
+            if one.saving:
+                kinds.setdefault(_kind(one, several), []).append((rank, one))
+    step = RunStep(round(float(cluster.step_time.mean())))
+    known: dict[frozenset[FindingKey], tuple[int, int, int]] = {}
+
+    def gain(found: Iterable[Finding]) -> tuple[int, int, int]:
+        key = frozenset(_kind(one, several) for one in found)
+        if key not in known:
+            pieces = [each for kind in kinds if kind in key for each in kinds[kind]]
+            saving = gain_of(run, changes_of(pieces)) + stated(pieces, len(outcomes))
+            known[key] = ends_together([one for _, one in pieces], saving, step.time)
+        return known[key]
+
     thresholds = {rule.id for rule, _ in wanted.rules if rule.threshold}
-    gained = [
-        [(one, gains[_kind(one, several)] if one.saving and one.change is not None else None) for one in each.findings]
-        for each in outcomes
-    ]
-    return [_of_run(*each, most, step, thresholds) for each in zip(outcomes, gained, strict=True)]
+    return [_of_run(outcome, gain, step, thresholds) for outcome in outcomes]
 
 
 def _kind(one: Finding, several: Collection[tuple[str, str, str]]) -> FindingKey:
@@ -250,13 +252,29 @@ def _kind(one: Finding, several: Collection[tuple[str, str, str]]) -> FindingKey
     return (*one.key[:3], one.scope.ops if one.key[:3] in several else ())
 
 
+def changes_of(pieces: Iterable[tuple[int, Finding]]) -> dict[int, Change]:
+    """What would be different on each rank without findings, which come with the positions of their ranks."""
+    changes: dict[int, list[Change]] = {}
+    for rank, one in pieces:
+        if one.change is not None:
+            changes.setdefault(rank, []).append(one.change)
+    return {rank: together(*each) for rank, each in changes.items()}
+
+
+def stated(pieces: Iterable[tuple[int, Finding]], ranks: int) -> int:
+    """What the mean rank saves by those of which rules state the saving, as no replay is possible."""
+    return sum(one.saving or 0 for _, one in pieces if one.change is None) // ranks
+
+
 def beside_absent(outcomes: Sequence[Outcome], across: Outcome) -> list[Outcome]:
     """What is said about each rank, as sure as the waiting for ranks that were not recorded lets it be."""
     waits = waits_for_certain(across)
-    return [
-        one._replace(findings=tuple(sorted(beside_waits(one.findings, waits), key=_ORDER))) if waits else one
-        for one in outcomes
-    ]
+    return [_beside(one, waits) for one in outcomes] if waits else list(outcomes)
+
+
+def _beside(one: Outcome, waits: int) -> Outcome:
+    both = one.together and below_waits(one.together, [each for each in one.findings if each.saving], waits)
+    return one._replace(findings=tuple(sorted(beside_waits(one.findings, waits), key=_ORDER)), together=both)
 
 
 def waits_for_certain(across: Outcome) -> int:
@@ -268,51 +286,37 @@ def waits_for_certain(across: Outcome) -> int:
     return 0
 
 
-def run_range(pieces: Sequence[Finding], gain: int, step: int) -> tuple[int, int, int]:
-    """Least, mean and most of what a run gains without findings on its ranks: in proportion to what these save."""
-    every, room = sum(one.saving or 0 for one in pieces), round(WITHIN_STEP * step)
-    least = gain * sum(one.least or 0 for one in pieces) // every
-    most = gain * sum(one.bound or one.saving or 0 for one in pieces) // every
-    return min(least, max(0, gain - room)), gain, min(max(most, gain + room), step)
-
-
 def _of_run(
     outcome: Outcome,
-    gained: Sequence[tuple[Finding, tuple[int, int, int] | None]],
-    most: int,
+    gain: Callable[[Iterable[Finding]], tuple[int, int, int]],
     step: RunStep,
     thresholds: Collection[str],
 ) -> Outcome:
     kept = []
-    for one, known in gained:
-        if known is None:
+    for one in outcome.findings:
+        if not one.saving or one.change is None:
             kept.append(one)
             continue
-        low, gain, high = known
-        if one.rule in thresholds and step.small(gain):
+        low, saving, high = gain([one])
+        if one.rule in thresholds and step.small(saving):
             continue
-        grade = one.severity if one.severity == Severity.INFO else step.severity(gain)
+        grade = one.severity if one.severity == Severity.INFO else step.severity(saving)
         if WAIT_POSSIBLE in _evidence(one):
             grade = min(grade or Severity.INFO, Severity.MEDIUM)
-        found = replace(one, saving=gain, alone=one.saving, low=low, bound=high, severity=grade)
-        # What it costs its own rank, where the run does not gain as much.
-        cost = one.explains if (one.explains or 0) > high else None
-        kept.append(replace(found, cost=cost))
+        kept.append(replace(one, saving=saving, alone=one.saving, low=low, bound=high, severity=grade))
     kept.sort(key=_ORDER)
-    every = sum(one.saving or 0 for one in kept)
-    least, highest = sum(one.least or 0 for one in kept), sum(one.bound or one.saving or 0 for one in kept)
-    both = (most * least // every, most, min(step.time, most * highest // every)) if every else None
-    return outcome._replace(findings=tuple(kept), together=both)
+    saved = [one for one in kept if one.saving]
+    return outcome._replace(findings=tuple(kept), together=gain(saved) if saved else None)
 
 
 def alone(outcome: Outcome) -> Outcome:
     """What is said about one rank of several whose others were not recorded: part of what it saves may be waiting."""
     found = tuple(_perhaps(one) if one.rule == _GENERAL else one for one in outcome.findings)
-    less = sum((before.least or 0) - (after.least or 0) for before, after in zip(outcome.findings, found, strict=True))
-    if outcome.together is None or not less:
+    if outcome.together is None or found == outcome.findings:
         return outcome._replace(findings=found)
     low, saving, high = outcome.together
-    return outcome._replace(findings=found, together=(max(0, low - less), saving, high))
+    least, every = sum(one.least or 0 for one in found), sum(one.saving or 0 for one in found)
+    return outcome._replace(findings=found, together=(min(low, round(least * (saving / every))), saving, high))
 
 
 def _perhaps(one: Finding) -> Finding:

@@ -79,7 +79,7 @@ class Finding:
     """Estimate, ns a step; None where time is not what it costs, or the profile cannot tell. A rule says what of its
     class of time would go; what the step gains by that, `rules/pricing.py`."""
     cost: int | None = None
-    """Idle or exposed time that the cause explains, ns a step; None where it is the same as the saving."""
+    """Idle or exposed time that the cause explains, ns a step; None where only the saving is known."""
     low: int | None = None
     """What it saves at least, ns a step; None where the saving is as good as its inputs."""
     bound: int | None = None
@@ -131,6 +131,16 @@ class Finding:
     def least(self) -> int | None:
         """What it saves at least, also where that is the saving."""
         return self.saving if self.low is None else self.low
+
+    @property
+    def most(self) -> int | None:
+        """What it saves at most, also where that is the saving."""
+        return self.saving if self.saving is None else max(self.saving, self.bound or 0)
+
+    @property
+    def ends(self) -> tuple[int, int, int]:
+        """What it saves at least, as estimated, and at most, ns a step; 0 where that was not measured."""
+        return self.least or 0, self.saving or 0, self.most or 0
 
     @property
     def worth(self) -> int:

@@ -34,6 +34,8 @@ LINKED = 0.95
 """Of the device events: where fewer have their launches, a replay does not prove what it says."""
 _DEVICE = {"compute": DeviceClass.COMPUTE, "comm_exposed": DeviceClass.COMM, "mem_exposed": DeviceClass.MEM}
 
+_WORK = {"compute", "host", "host.ops"}
+
 
 class Price(NamedTuple):
     """A finding with its saving and range."""
@@ -68,7 +70,7 @@ def priced(one: Finding, facts: Facts) -> Price:
     if one.once or (one.saving is None and change is None):
         return Price(one, spans, none)
     if change is None:
-        return Price(_ranged(one, one.saving or 0, (), facts), spans, none)
+        return Price(_ranged(_with_cost(one, spans, facts), one.saving or 0, (), facts), spans, none)
     gain = gained(facts, change)
     saving = gain.saving if one.change is not None else min(gain.saving, one.saving or 0)
     if not len(change.events) and facts.context.devices:
@@ -81,9 +83,14 @@ def priced(one: Finding, facts: Facts) -> Price:
     if one.intervals is not None or len(spans.start):
         one = replace(one, intervals=intervals_of(*spans))
     between = tuple(saved(facts, each) for each in one.between)
-    if one.cost is None and one.draws != "compute":
-        one = replace(one, cost=facts.length(intervals_of(*spans)))
-    return Price(_ranged(replace(one, change=change), saving, between, facts), spans, gone, gain.steps)
+    one = _with_cost(replace(one, change=change), spans, facts)
+    return Price(_ranged(one, saving, between, facts), spans, gone, gain.steps)
+
+
+def _with_cost(one: Finding, spans: Intervals, facts: Facts) -> Finding:
+    """With the time that it is about as its cost, where its rule states none and it is not work that must be done."""
+    known = one.cost is not None or one.draws in _WORK or not len(spans.start)
+    return one if known else replace(one, cost=facts.length(intervals_of(*spans)))
 
 
 def _derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:
@@ -113,7 +120,7 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
         between: what it may be in the worst and in the best case, where its inputs are uncertain.
         facts: of the rank.
     """
-    room = max(round(WITHIN * saving), round(WITHIN_STEP * facts.step_time))
+    room = room_of(saving, facts.step_time)
     busy = one.change is not None and len(one.change.events) > 0
     most = facts.step_time if busy else facts.amount_of(one.draws)
     if one.change is None and one.bound is not None and one.bound > (one.saving or 0):
@@ -124,10 +131,9 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     high = min(saving + room, facts.step_time if most is None else most)
     low = saving - room if one.low is None else min(one.low, saving - room)
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)
-    cost = None if one.cost is None or one.cost <= max(high, saving + room) else one.cost
     unsure = not facts.once(proven) or high - low > 2 * room
     confidence = Confidence.MEDIUM if unsure and one.confidence == Confidence.HIGH else one.confidence
-    return replace(one, saving=saving, low=low, bound=high, cost=cost, confidence=confidence)
+    return replace(one, saving=saving, low=low, bound=high, confidence=confidence)
 
 
 def proven(facts: Facts) -> bool:
@@ -161,6 +167,12 @@ def _unsure(one: Finding, waits: int) -> Finding:
     return replace(one, low=low, severity=severity, confidence=sure)
 
 
+def below_waits(ends: tuple[int, int, int], found: Iterable[Finding], waits: int) -> tuple[int, int, int]:
+    """What findings save together, less at its low end by waiting that it may turn into, unless they cut messages."""
+    low, saving, high = ends
+    return (low if all(one.rule.startswith("COM") for one in found) else max(0, low - waits), saving, high)
+
+
 def all_together(found: Iterable[Finding], facts: Facts) -> tuple[int, int, int] | None:
     """Low, saving and high of one replay without the causes of all findings that save something, ns a step."""
     known = [one for one in found if one.saving]
@@ -168,7 +180,40 @@ def all_together(found: Iterable[Finding], facts: Facts) -> tuple[int, int, int]
         return None
     changes = [one.change for one in known if one.change is not None]
     saving = sum(one.saving or 0 for one in known if one.change is None)
-    saving = min(facts.step_time, saving + (saved(facts, together(*changes)) if changes else 0))
+    return ranged_together(known, saving + (saved(facts, together(*changes)) if changes else 0), facts)
+
+
+def ranged_together(found: Sequence[Finding], saving: int, facts: Facts) -> tuple[int, int, int]:
+    """Low, saving and high of several findings on one rank; no more than it is idle, if none shortens device events."""
+    idle = facts.amount_of("idle") if facts.context.devices else None
+    hosts = idle is not None and all(one.change is not None and not len(one.change.events) for one in found)
+    return ends_together(found, saving, facts.step_time, most=idle if hosts else None)
+
+
+def ends_together(found: Iterable[Finding], saving: int, step: int, most: int | None = None) -> tuple[int, int, int]:
+    """Low, saving and high of what several findings save in one replay: as far apart as their own are, in proportion.
+
+    Args:
+        found: the findings; of what has no range of its own none, which is off by what any saving is.
+        saving: what the replay gives, ns a step.
+        step: the mean step.
+        most: that it can be, if that is less.
+    """
+    most = step if most is None else min(step, most)
+    saving, known = min(saving, most), [one for one in found if one.saving]
     every = sum(one.saving or 0 for one in known)
-    least, most = sum(one.least or 0 for one in known), sum(one.bound or one.saving or 0 for one in known)
-    return saving * least // every, saving, min(facts.step_time, saving * most // every)
+    least, highest = sum(one.least or 0 for one in known), sum(one.most or 0 for one in known)
+    if len(known) == 1 and every == saving:
+        return least, saving, highest
+    room = round(WITHIN_STEP * step) if every else room_of(saving, step)
+    part = saving / every if every else 1.0
+    low, high = (round(end * part) if every else saving for end in (least, highest))
+    if 0 < saving <= every:
+        # They hide behind each other, and so save no more than one by one.
+        most = min(most, highest)
+    return max(0, min(low, saving - room)), saving, max(saving, min(max(high, saving + room), most))
+
+
+def room_of(saving: int, step: int) -> int:
+    """By how much any saving may be off, ns a step."""
+    return max(round(WITHIN * saving), round(WITHIN_STEP * step))

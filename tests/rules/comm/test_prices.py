@@ -172,4 +172,4 @@ def test_where_tasks_are_recorded_waiting_for_other_ranks_is_no_saving():
         b.call("AscendCL@aclrtSynchronizeDevice", at + 100, 3600)
     found = finding(read_npu(b), "COM101")
     assert {each.label: each.value for each in found.evidence}["wait_exposed"] == 1000 * US
-    assert (found.sentence, found.saving, found.cost) == ("waiting", 500 * US, None)
+    assert (found.sentence, found.saving, found.cost) == ("waiting", 500 * US, 500 * US)

@@ -75,6 +75,7 @@ FIRES = {
         Fires(
             program(on_host(lambda number: 800)),
             saving=200,
+            cost=800,
             severity="MEDIUM",
             sentence="host_single",
             count=4,
@@ -90,6 +91,7 @@ FIRES = {
         Fires(
             program(on_host(lambda number: 800, name=SEVERAL)),
             saving=200,
+            cost=800,
             severity="MEDIUM",
             sentence="host",
             count=4,

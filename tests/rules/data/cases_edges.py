@@ -75,6 +75,7 @@ FIRES = {
         Fires(
             program(on_host(lambda number: 900)),
             saving=300,
+            cost=900,
             severity="MEDIUM",
             sentence="host_single",
             count=4,

@@ -151,6 +151,7 @@ FIRES = {
         Fires(
             program(many_kernels(8)),
             saving=116,
+            cost=232,
             severity="MEDIUM",
             count=116,
             evidence={"idle": 232, "count": 116},

@@ -55,6 +55,7 @@ FIRES = {
         Fires(
             slept(5000, 5000, 5000, line="train.py(8): poll"),
             saving=5990.833,
+            cost=5070,
             severity="HIGH",
             count=3,
             evidence={"typical": 6_060, "what": "train.py(8): poll", "idle": 5_070},

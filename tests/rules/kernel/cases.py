@@ -381,6 +381,7 @@ FIRES = {
         Fires(
             made("aten::zeros"),
             saving=360,
+            cost=300,
             severity="MEDIUM",
             sentence="on_host",
             count=4,
@@ -395,6 +396,7 @@ FIRES = {
         Fires(
             made("aten::randn", other="aten::zeros_like"),
             saving=360,
+            cost=300,
             severity="MEDIUM",
             sentence="on_host",
             count=4,

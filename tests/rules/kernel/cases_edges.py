@@ -463,6 +463,7 @@ FIRES = {
         Fires(
             filled_and_moved(later=True),
             saving=360,
+            cost=300,
             severity="MEDIUM",
             sentence="on_host",
             count=4,

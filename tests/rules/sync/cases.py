@@ -53,6 +53,7 @@ FIRES = {
         Fires(
             SCALAR,
             saving=692.375,
+            cost=425,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -68,6 +69,7 @@ FIRES = {
         Fires(
             NONZERO,
             saving=692.375,
+            cost=425,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -81,6 +83,7 @@ FIRES = {
         Fires(
             program(waits("aten::masked_select", "aten::item")),
             saving=692.375,
+            cost=425,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -96,6 +99,7 @@ FIRES = {
         Fires(
             PLAIN,
             saving=692.375,
+            cost=425,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -109,6 +113,7 @@ FIRES = {
         Fires(
             program(waits(call="cudaDeviceSynchronize")),
             saving=692.375,
+            cost=425,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -124,6 +129,7 @@ FIRES = {
         Fires(
             READ,
             saving=422.375,
+            cost=340,
             severity="HIGH",
             count=4,
             evidence={"idle": 340, "count": 4, "blocked": 1090, "place": 340},
@@ -140,6 +146,7 @@ FIRES = {
             WROTE,
             saving=569.042,
             bound=637.327,  # Copies are faster, too: no idle time alone, and 12 % more.
+            cost=486.667,
             severity="HIGH",
             count=4,
             evidence={"idle": 340, "exposed": 160, "count": 4, "place": 340},
@@ -155,6 +162,7 @@ FIRES = {
         Fires(
             program(waits("aten::item", frame="torch/nn/utils/clip_grad.py(20): clip_grad_norm_")),
             saving=692.375,
+            cost=425,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -170,6 +178,7 @@ FIRES = {
         Fires(
             program(waits("aten::item", frame="torch/amp/grad_scaler.py(400): step")),
             saving=692.375,
+            cost=425,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
@@ -185,6 +194,7 @@ FIRES = {
         Fires(
             program(waits("c10d::wait_tensor")),
             saving=692.375,
+            cost=425,
             severity="HIGH",
             count=4,
             evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},

@@ -100,6 +100,7 @@ FIRES = {
             program(small),
             saving=277.375,
             bound=310.66,  # Copies are faster, too: no idle time alone, and 12 % more.
+            cost=177,
             severity="MEDIUM",
             count=4,
             evidence={"idle": 12, "exposed": 180, "count": 4, "place": 12},
@@ -113,6 +114,7 @@ FIRES = {
         Fires(
             program(pinned),
             saving=112.375,
+            cost=12,
             severity="MEDIUM",
             count=4,
             evidence={"idle": 12, "exposed": 0, "count": 4, "place": 12},

@@ -163,6 +163,8 @@ REASONS = {
     "no_snapshot": "needs a snapshot of the allocator",
     "no_environment": "the profile does not tell the settings of the program",
     "unknown_capacity": "the profile does not say how much memory the device has",
+    "waits_in_communication": "waiting for ranks inside collectives of the device is part of communication",
+    "all_ranks_named": "all ranks are named, so that none is left which they could be like",
     "no_other_ranks": "needs the recordings of the other ranks",
     "no_first_step": "needs a recording that begins with the first step of the program",
     "no_kernel_shapes": "not all ranks have kernels that run often and tell their shapes or launch configuration",

@@ -25,7 +25,7 @@ GRADE = Column(
     "High from 20 % of the step, medium from 5 %, of those without a saving by the rule; and whether it is certain",
     heading="severity",
 )
-LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", machine=True)
+LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", minor=True)
 _ONCE = Column("once", Kind.FLAG, "Done once in a run: later steps do without it", machine=True)
 _WHERE = Column("where", Kind.PLACE, "Operator, call, kernel or source line")
 
@@ -180,7 +180,7 @@ def _row(one: Finding, title: str, step: int) -> dict[str, Value]:
         "saving_ns": UNPRICED if unpriced else saving_of(one),
         "cost_ns": cost_of(one),
         "share": share_of(one, step),
-        "low_ns": one.low,
+        "low_ns": one.least,
         "bound_ns": one.bound,
         "confidence": f"confidence_{Confidence(one.confidence or 0).name.lower()}",
         "where": next(iter(one.scope.ops), None),

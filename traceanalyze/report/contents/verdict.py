@@ -40,6 +40,7 @@ _SAY = sentences(
     ),
     sync_cost="Sync points leave the device without work for {share} of the time, above all {where}.",
 )
+NOTHING = Message(_SAY["nothing_to_analyse"])
 
 IDLE_WORTH_NAMING = 0.1
 """Idle share of the step from which it may be the headline."""
@@ -56,7 +57,7 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
     """What there is to say about one rank, most important first."""
     window = window_of(analysis.steps)
     if analysis.mode == Mode.EMPTY or window.total == 0:
-        return (Message(_SAY["nothing_to_analyse"]),)
+        return (NOTHING,)
     if isinstance(analysis.idle, NotMeasured):
         first: tuple[Message, ...] = (_host_sentence(analysis, window),)
     else:

@@ -9,29 +9,32 @@ from typing import NamedTuple
 from traceanalyze.model.table import Between, Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.replay.limits import LIMITS
 from traceanalyze.report.contents.findings import RULE_ID
-from traceanalyze.report.contents.verdict import IDLE_WORTH_NAMING
-from traceanalyze.report.contents.words import ALIKE
+from traceanalyze.report.contents.verdict import IDLE_WORTH_NAMING, NOTHING
+from traceanalyze.report.contents.words import ALIKE, amount_together
 from traceanalyze.report.model import RankReport, Report
 
 TOGETHER = "together"
 _SAY = sentences(
     whatif_now="A step takes {step} now.",
+    whatif_now_ranks="A step takes {step} now, the mean of {ranks} ranks.",
     whatif_now_trace="The recorded time is {step} now.",
     whatif_without='Without "{what}" it would be {then}: {gain} ({share}) less.',
     whatif_faster='With "{what}" {factor} times as fast it would be {then}: {gain} ({share}) less.',
     whatif_overlap='With "{what}" beside compute that does not need it, it would be {then}: {gain} ({share}) less.',
     whatif_rank='With rank "{what}" never the last it would be {then}: {gain} ({share}) less.',
-    whatif_together_unknown="All together: not measured.",
-    whatif_together_more=(
-        "With all of that it would be {then}: {gain} ({share}) less, more than the sum of {sum}: alone, each is hidden "
-        "by another."
-    ),
-    whatif_together="With all of that it would be {then}: {gain} ({share}) less.",
+    whatif_together_alone="With all of that it would be {then}: {gain} ({share}) less.",
     whatif_together_less=(
         "With all of that it would be {then}: {gain} ({share}) less, not {sum}, as one hides behind another."
     ),
+    whatif_together_more=(
+        "With all of that it would be {then}: {gain} ({share}) less, not {sum}, as each alone leaves others in the way."
+    ),
+    whatif_together_nothing="With all of that nothing would be gained.",
     whatif_nothing='"{what}": nothing would be gained.',
+    whatif_all_unknown="All of that together: not measured: {reason}.",
     whatif_unknown='"{what}": not measured: {reason}.',
+    whatif_unknown_rank="Rank {what}: not measured: {reason}.",
+    whatif_nothing_rank="Rank {what} never the last: nothing would be gained.",
     whatif_limit_now="What limits it is {limit} ({limit_share} of the critical path).",
     whatif_limit_now_busy="What limits it is {limit}, with {limit_share} of the step.",
     whatif_limit_then=(
@@ -42,7 +45,10 @@ _SAY = sentences(
         "What limits it then is {limit}, with {limit_share} of the step; the largest part of the step is {part} "
         "({part_share})."
     ),
-    whatif_shown="All ranks were replayed together; the step below is that of rank {rank}, which waits least.",
+    whatif_shown=(
+        "All ranks were replayed together; gains are means over them. The step below is that of rank {rank}, which "
+        "waits least."
+    ),
     whatif_unsure="The recording does not prove this: too few launches are linked, or clocks disagree.",
 )
 WHATIF = declare(
@@ -55,8 +61,8 @@ WHATIF = declare(
     Column("gain_ns", Kind.DURATION, "By how much shorter the step would be", heading="gain"),
     Column("share", Kind.SHARE, "Gain over the step now"),
     Column("then_ns", Kind.DURATION, "The step then", heading="step then"),
-    Column("low_ns", Kind.DURATION, "Gain at least", heading="at least", machine=True),
-    Column("high_ns", Kind.DURATION, "Gain at most", heading="at most", machine=True),
+    Column("low_ns", Kind.DURATION, "Gain at least", heading="at least", minor=True),
+    Column("high_ns", Kind.DURATION, "Gain at most", heading="at most", minor=True),
     Column("limit", Kind.TERM, "What limits the step then", heading="limit then"),
     Column(
         "limit_share",
@@ -141,6 +147,8 @@ class Gain(NamedTuple):
     """None where it was not replayed."""
     factor: float | None = None
     rule: str = ""
+    same: object = None
+    """What it changes: of several that change the same the largest gain counts."""
 
 
 class Asked(NamedTuple):
@@ -157,6 +165,7 @@ class Asked(NamedTuple):
     """The trace has no steps."""
     shown: str = ""
     """The rank whose step is shown, of several."""
+    ranks: int = 1
     proven: bool = True
     """Whether the recording has what the replay rests on."""
 
@@ -166,12 +175,21 @@ class Asked(NamedTuple):
         return self.each[0] if self.together is None else self.together
 
 
-def build_whatif(name: str, rank: RankReport, asked: Asked, notes: Sequence[Message], *, version: str) -> Report:
-    """The report on one recording, as replayed for a rank of it, whose verdict says what its numbers lack."""
+def build_whatif(
+    name: str,
+    ranks: Sequence[RankReport],
+    lead: int,
+    asked: Asked,
+    notes: Sequence[Message],
+    doubts: Sequence[Message],
+    *,
+    version: str,
+) -> Report:
+    """The report on one recording, as replayed for the rank of it that leads; `doubts` are told beside the verdict."""
     every = (*asked.each, *(() if asked.together is None else (asked.together,)))
     table = WHATIF.fill_records(_row(each, asked.step) for each in every)
     state = () if asked.now is None or asked.last.then is None else _states(asked.now, asked.last.then)
-    verdict = (*_verdict(asked), *rank.verdict)
+    verdict = (*_verdict(asked), *doubts)
     return Report(
         name=name,
         version=version,
@@ -179,21 +197,25 @@ def build_whatif(name: str, rank: RankReport, asked: Asked, notes: Sequence[Mess
         verdict=verdict,
         notes=(*notes, *_notes(asked)),
         summary=(table, *state),
-        ranks=(replace(rank, verdict=verdict),),
-        focus=(0,),
+        ranks=tuple(replace(rank, verdict=verdict) if at == lead else rank for at, rank in enumerate(ranks)),
+        focus=(lead,),
     )
 
 
 def _verdict(asked: Asked) -> Iterator[Message]:
-    yield Message(_SAY["whatif_now_trace" if asked.whole else "whatif_now"], (("step", Kind.DURATION, asked.step),))
+    if not asked.step:
+        yield NOTHING
+        return
+    key = "whatif_now_trace" if asked.whole else "whatif_now_ranks" if asked.ranks > 1 else "whatif_now"
+    yield Message(_SAY[key], (("step", Kind.DURATION, asked.step), ("ranks", Kind.COUNT, asked.ranks)))
     if asked.together is None:
         yield _sentence(asked.each[0], asked.step)
     else:
         yield from (_sentence(each, asked.step) for each in asked.each if isinstance(each.saving, NotMeasured))
-        yield _of_all(asked.together, asked)
+        yield from _of_all(asked.together, asked)
     last = asked.last
     state = last.then if last.saving else asked.now
-    if state is None or isinstance(last.saving, NotMeasured):
+    if state is None or isinstance(last.saving, NotMeasured) or not (sum(state.path.values()) or state.busy):
         return
     (limit, limit_share), (part, part_share) = state.limit, state.largest
     yield Message(
@@ -208,21 +230,31 @@ def _verdict(asked: Asked) -> Iterator[Message]:
 
 
 def _sentence(one: Gain, step: int) -> Message:
-    what = ("what", Kind.TERM, one.what)
+    what, of = ("what", Kind.TERM, one.what), "_rank" if one.how == "rank" else ""
     if isinstance(one.saving, NotMeasured):
-        return Message(_SAY["whatif_unknown"], (what, ("reason", Kind.TERM, f"reason_{one.saving.reason}")))
+        return Message(_SAY[f"whatif_unknown{of}"], (what, _reason(one.saving)))
     if one.saving == 0:
-        return Message(_SAY["whatif_nothing"], (what,))
+        return Message(_SAY[f"whatif_nothing{of}"], (what,))
     return Message(_SAY[f"whatif_{one.how}"], (what, ("factor", Kind.RATIO, one.factor), *_amounts(one, step)))
 
 
-def _of_all(one: Gain, asked: Asked) -> Message:
+def _of_all(one: Gain, asked: Asked) -> Iterator[Message]:
     if isinstance(one.saving, NotMeasured):
-        return Message(_SAY["whatif_together_unknown"])
-    every = sum(each.saving for each in asked.each if isinstance(each.saving, int))
-    more, less = one.saving > (1 + ALIKE) * every, one.saving < (1 - ALIKE) * every
-    key = "whatif_together_more" if more else "whatif_together_less" if less else "whatif_together"
-    return Message(_SAY[key], (*_amounts(one, asked.step), ("sum", Kind.DURATION, every)))
+        # Where nothing of it is measured, that was said of each.
+        known = any(not isinstance(each.saving, NotMeasured) for each in asked.each)
+        yield from (Message(_SAY["whatif_all_unknown"], (_reason(one.saving),)),) * known
+        return
+    largest: dict[object, int] = {}
+    for each in asked.each:
+        if isinstance(each.saving, int):
+            largest[each.same] = max(each.saving, largest.get(each.same, 0))
+    amount = amount_together(one.saving, largest.values()) if one.saving else "nothing"
+    every = sum(largest.values())
+    yield Message(_SAY[f"whatif_together_{amount}"], (*_amounts(one, asked.step), ("sum", Kind.DURATION, every)))
+
+
+def _reason(unknown: NotMeasured) -> tuple[str, Kind, str]:
+    return "reason", Kind.TERM, f"reason_{unknown.reason}"
 
 
 def _amounts(one: Gain, step: int) -> Iterator[tuple[str, Kind, Value]]:

@@ -27,13 +27,16 @@ from traceanalyze.rules.registry import every_rule, own_rules
 _SAY = sentences(
     finding_other="{rule}: {text}",
     price_both="It costs {cost} {per}; removing it saves {saving}.",
+    price_more="It costs {cost} {per} itself; removing it saves {saving}, as what comes after it comes sooner.",
     price_cost="It costs {cost} {per} ({share}); what removing it saves was not measured.",
     price_once="It is done once: later steps do without it, so there is no saving.",
     price_unknown="What removing it saves was not measured.",
     price_range="Removing it saves {saving} {per}.",
-    together="Together they save {saving} {per} ({share}): less than one by one, as one hides behind another.",
-    together_more="Together they save {saving} {per} ({share}): more than one by one, as each is hidden by another.",
+    together_less="Together they save {saving} {per} ({share}): less than one by one, as one hides behind another.",
     together_alone="Together they save {saving} {per} ({share}).",
+    together_more=(
+        "Together they save {saving} {per} ({share}): more than one by one, as each alone leaves others in the way."
+    ),
     cause_host_loading="The training thread waits for its data {wait} {per} ({share}).",
 )
 ALIKE = 0.01
@@ -161,7 +164,7 @@ def saving_of(one: Finding) -> int | None:
     """What it saves, with the range where that is known to be one; None where it was not measured."""
     if one.saving is None or one.low is None:
         return one.saving
-    return between(one.low, one.saving, max(one.saving, one.bound or 0))
+    return between(one.low, one.saving, one.most or 0)
 
 
 def between(low: int, saving: int, high: int) -> int:
@@ -170,10 +173,11 @@ def between(low: int, saving: int, high: int) -> int:
 
 
 def cost_of(one: Finding) -> int | None:
-    """What it costs, where that is another number than what it saves."""
-    if one.cost is None or one.saving is None:
-        return one.cost
-    return one.cost if abs(one.cost - one.saving) > ALIKE * max(one.cost, one.saving) else None
+    """What it costs, where that is another number than what it saves, also by the range of that."""
+    if one.saving is None or not one.cost:
+        return one.cost or None
+    within = (one.least or 0) <= one.cost <= (one.most or 0)
+    return None if within or abs(one.cost - one.saving) <= ALIKE * max(one.cost, one.saving) else one.cost
 
 
 def share_of(one: Finding, step: int) -> float | None:
@@ -201,29 +205,33 @@ def price(one: Finding, setting: Setting) -> Iterator[Message]:
         share = ("share", Kind.SHARE, share_of(one, setting.step))
         yield Message(_SAY["price_cost"], (values[0], share))
     elif cost is not None:
-        yield Message(_SAY["price_both"], tuple(values))
+        yield Message(_SAY["price_more" if cost < (one.least or 0) else "price_both"], tuple(values))
     elif isinstance(saving, Between):
         yield Message(_SAY["price_range"], tuple(values[1:]))
 
 
 def together(found: Iterable[Finding], replayed: tuple[int, int, int] | None) -> told.Saving | None:
     """What several findings save at once; None where that was not replayed."""
-    if replayed is None or sum(1 for one in found if one.saving) < 2:
+    if replayed is None or sum(bool(one.saving) for one in found) < 2:
         return None
     low, saving, high = replayed
     return told.Saving(saving, low, high)
+
+
+def amount_together(saving: int, savings: Iterable[int]) -> str:
+    """Whether several save at once `less` than one by one, `more`, or about as much (`alone`)."""
+    every = sum(savings)
+    return "less" if saving < (1 - ALIKE) * every else "more" if saving > (1 + ALIKE) * every else "alone"
 
 
 def _together(found: Sequence[Said], replayed: tuple[int, int, int] | None) -> Iterator[Message]:
     at_once = together((one.found for one in found), replayed)
     if at_once is not None:
         step = found[0].setting.step
-        every = sum(one.found.saving or 0 for one in found)
-        more, less = at_once.ns > (1 + ALIKE) * every, at_once.ns < (1 - ALIKE) * every
-        key = "together_more" if more else "together" if less else "together_alone"
+        amount = amount_together(at_once.ns, (one.found.saving or 0 for one in found))
         saving = between(at_once.low_ns, at_once.ns, at_once.high_ns)
         share = ("share", Kind.SHARE, at_once.ns / step if step else 0.0)
-        yield Message(_SAY[key], (("saving", Kind.DURATION, saving), share))
+        yield Message(_SAY[f"together_{amount}"], (("saving", Kind.DURATION, saving), share))
 
 
 def notes(found: Sequence[Said], replayed: tuple[int, int, int] | None = None) -> Iterator[Message]:
@@ -253,8 +261,8 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
         sentence=formatter.message(one.sentence).removeprefix(named).strip(),
         price=formatter.sentences(price(found, setting)),
         advice=tuple(texts.terms[f"do_{key}.{setting.platform}"] for key in found.advice),
-        saving=None if saving is None else told.Saving(saving, found.least or 0, max(saving, found.bound or 0)),
-        cost_ns=found.explains,
+        saving=None if saving is None else told.Saving(saving, found.least or 0, found.most or 0),
+        cost_ns=found.cost,
         once=found.once,
         share=share_of(found, setting.step),
         severity="note" if not found.severity else found.severity.name.lower(),
