@@ -10,7 +10,7 @@ import traceanalyze
 from tests.real import SHARED
 from tests.simulate.matrix.figures import Figures, figures
 from tests.simulate.matrix.verdicts import Row, Verdict
-from traceanalyze.analyses.steps.window import window_of
+from traceanalyze.analyses.steps.window import median
 
 if TYPE_CHECKING:
     from traceanalyze.report.finding import Finding
@@ -67,8 +67,8 @@ def judged(pair: Pair) -> Verdict:
 
 @cache
 def _told(name: str) -> tuple[int, tuple[Finding, ...]]:
-    """The mean step of a recording, and what is found in it."""
+    """The median step of a recording, as single ones were disturbed, and what is found in it."""
     (path,) = SHARED.glob(name)
     report = traceanalyze.analyze(path)
-    window = window_of(report.analyses[0].steps)
-    return window.mean(window.total), report.findings
+    steps = report.analyses[0].steps
+    return median(steps.time[steps.counted]), report.findings

@@ -110,13 +110,15 @@ def find(facts: Facts, options: Options) -> Findings:
 def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int, options: Options) -> Finding:
     """With what the device gains without the loader.
 
-    Workers that did not exist before need cores: at worst the rest of the host takes so much longer.
+    Workers that did not exist before need cores. How many are free no recording tells: at worst the rest of the host
+    takes so much longer, at best not at all; half of that is expected.
     """
     loading = merged(facts.spans(rows))
     taken = facts.length(facts.spans(rows))
     most = options.number("workers") * max(0, facts.step_time - taken) / max(taken, 1)
-    slower = (Change(last_part(loading, max(0.0, 1 - most))),) if single_process(facts, rows) else ()
-    return replace(found, cost=idle, draws="idle", change=Change(loading), between=slower)
+    ends = (most, most / 2, 0.0) if single_process(facts, rows) else (0.0,) * 3
+    low, change, high = (Change(last_part(loading, max(0.0, 1 - slower))) for slower in ends)
+    return replace(found, cost=idle, draws="idle", change=change, between=(low, high) if any(ends) else ())
 
 
 def _on_host(found: Finding, facts: Facts, time: int) -> Finding:
