@@ -209,7 +209,7 @@ def test_of_all_communication_it_is_told_what_it_saves_without_what_may_be_waiti
         (found,) = outcome.findings
         assert (found.saving, found.low) == (3 * MS, low * MS)
         assert (found.severity, found.confidence) == (Severity.MEDIUM, Confidence.MEDIUM)
-    assert by_itself.together == (max(0, (low - 1) * MS), 3 * MS, 3 * MS)
+    assert by_itself.together == (min(2, low) * MS, 3 * MS, 3 * MS)
     # Beside all others it is known what is waiting.
     whole = compare_ranks(pair(0, 0, communication=(4 * MS, 4 * MS)))
     for outcome in subtract_waiting([before] * 2, whole, plan()):
