@@ -52,7 +52,7 @@ def test_an_analysis_needs_no_masked_arrays(run_process, sample):
 @pytest.mark.parametrize("options", [["--quiet"], ["--format", "json"]])
 def test_a_report_without_tables_needs_no_table_printer(run_process, sample, options):
     loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", sample, *options)
-    assert loaded & {"prettytable", "wcwidth", "zstandard"} == set()
+    assert loaded & {"prettytable", "wcwidth", "backports"} == set()
 
 
 @pytest.mark.parametrize(("target", "needed"), [("report.xlsx", {"xlsxwriter"}), ("tables/", set())])

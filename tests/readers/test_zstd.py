@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
-import zstandard
 
 import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.errors import InputError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +34,7 @@ def test_the_same_trace_comes_out(tmp_path: Path, name: str, frames: int) -> Non
     plain = tmp_path / "plain.json"
     plain.write_bytes(text())
     size = len(text()) // frames + 1
-    packed = b"".join(zstandard.compress(text()[at : at + size]) for at in range(0, len(text()), size))
+    packed = b"".join(zstd.compress(text()[at : at + size]) for at in range(0, len(text()), size))
     (tmp_path / name).write_bytes(packed)
     (found,), (wanted,) = (traceanalyze.load(path).traces for path in (tmp_path / name, plain))
     assert found.events.ts.tolist() == wanted.events.ts.tolist()
@@ -39,7 +44,7 @@ def test_the_same_trace_comes_out(tmp_path: Path, name: str, frames: int) -> Non
 
 def test_a_cut_stream_gives_what_there_is_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "trace.json.zst"
-    packed = zstandard.compress(text(launches=6000))
+    packed = zstd.compress(text(launches=6000))
     path.write_bytes(packed[: len(packed) * 2 // 3])
     (trace,) = traceanalyze.load(path).traces
     assert trace.read.truncated
@@ -48,7 +53,7 @@ def test_a_cut_stream_gives_what_there_is_and_says_so(tmp_path: Path) -> None:
 
 def test_damage_is_one_clear_line(tmp_path: Path) -> None:
     path = tmp_path / "trace.json.zst"
-    packed = bytearray(zstandard.compress(text()))
+    packed = bytearray(zstd.compress(text()))
     packed[8:40] = b"\xff" * 32
     path.write_bytes(bytes(packed))
     with pytest.raises(InputError, match="zstd"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
@@ -140,7 +141,7 @@ def _ends_early(report: Inflation) -> str:
     return f"the gzip stream ends early, after {report.text_bytes:,} bytes of text"
 
 
-_WINDOW = 1 << 31
+_WINDOW_LOG = 31
 """Largest window accepted, `zstd --long=31`; a stream may not ask for more memory."""
 
 
@@ -150,17 +151,24 @@ def unzstd(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
     A stream that ends early is known by the text it cuts.
     """
     # Imported here: most recordings are packed another way.
-    import zstandard
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
 
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-    stream = decompressor.stream_reader(_Input(read), read_size=_BLOCK, read_across_frames=True)  # type: ignore[arg-type]
+    limits = {int(zstd.DecompressionParameter.window_log_max): _WINDOW_LOG}
+    frame, packed = zstd.ZstdDecompressor(options=limits), b""
     while True:
+        if frame.eof:
+            frame, packed = zstd.ZstdDecompressor(options=limits), frame.unused_data
+        if frame.needs_input and not packed and not (packed := read()):
+            return
         try:
-            block = stream.read(_BLOCK)
-        except zstandard.ZstdError as error:
+            block = frame.decompress(packed, _BLOCK)
+        except zstd.ZstdError as error:
             report.fault = f"the zstd stream is damaged after {report.text_bytes:,} bytes of text ({error})"
             return
-        if not block:
-            return
-        report.text_bytes += len(block)
-        yield block
+        packed = b""
+        if block:
+            report.text_bytes += len(block)
+            yield block
