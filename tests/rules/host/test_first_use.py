@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import traceanalyze
+from tests.builder import TraceBuilder
 from tests.rules.host.cases import copied, optimized, stopped
 from tests.rules.kernel.test_on_traces import said
 from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, program, waited
@@ -124,6 +125,29 @@ def test_a_pass_that_takes_its_memory_is_done_once(shared_traces):
     found = {one.rule: one for one in said(shared_traces, path, "HST101", "CGR106")}
     assert "HST101" not in found
     assert found["CGR106"].cost > 225_000_000
+
+
+def middle(first=3, again=None):
+    """A kernel at once; another stream's first work waits 50 ms, then kernels without a pause for 20 ms."""
+    b = TraceBuilder()
+    for part in range(41):
+        b.launch(100 + 10 * part, 5, 50_000 + 500 * part + (again or 0) * (part == 40), 500, stream=3)
+    b.launch(0, 5, 10, 90, stream=first)
+    return b
+
+
+@pytest.mark.parametrize(("first", "again", "before"), [(7, 0, True), (3, 0, False), (7, 30_000, False)])
+def test_what_was_launched_before_the_recording_is_no_cause(first, again, before):
+    """Idle from 105 µs to 50 ms; the same stream ran before, or waits as long again: something in the program."""
+    outcome = judged(middle(first, again), "SYN109", "HST110")
+    assert [one.rule for one in outcome.findings] == ([] if before else ["SYN109", "HST110"])
+    parts = [(one.part, one.why) for one in judged(middle(first, again)).unexplained]
+    assert parts == ([("device_dependency", "begun_before")] if before else [])
+
+
+def test_decoding_that_waits_for_its_prefill_is_no_underused_device(shared_traces):
+    """Launched at 0.12 ms after a hipStreamWaitEvent, begun at 463.38 ms; from there on it is busy 9.8 of 10.4 ms."""
+    assert said(shared_traces, "kineto/tracelens/inference/*/sglang_Qwen3*", "SYN109", "HST110") == ()
 
 
 def test_an_excerpt_has_no_slow_host_and_no_python_between_its_operators():

@@ -63,6 +63,10 @@ _SAY = sentences(
         "The recording is an excerpt: it shows so few launches that nothing tells why the device is idle for {share} "
         "of the time."
     ),
+    not_explained_begun_before=(
+        "The recording begins in the middle: for {share} of the time what it shows first waits for work that was "
+        "launched before, of which nothing is known."
+    ),
     done_once="{share} of the time goes into work that is done once, such as first use: later steps do without it.",
     lost_events="Numbers may be too small: {count} event(s) of the file could not be read.",
     lost_data="Data of the recording was lost, so numbers may be too small: {text}.",

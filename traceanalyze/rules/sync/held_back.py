@@ -4,9 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.model.intervals import contains
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause
-from traceanalyze.rules.common.launching import excerpt
+from traceanalyze.rules.common.launching import begun_before, excerpt
 from traceanalyze.rules.ranking import MEDIUM
 from traceanalyze.rules.rule import (
     Confidence,
@@ -85,7 +86,8 @@ def find(facts: Facts, options: Options) -> Findings:
         the device usually takes from one piece of queued work to the next, from 5 % of the step on.
         Work of another device that ended within 20 µs before is what was waited for; else what the call that made a
         stream wait, just before the launch, let it wait for: on this device nothing ran. What would be saved cannot be
-        told: what was waited for may be needed.
+        told: what was waited for may be needed. What the first recorded work of a stream waits for, at the beginning
+        and never again for half as long, was launched before the recording: of that nothing is known.
     What to do
         Record events as early as possible, and launch what is waited for first.
 
@@ -98,7 +100,8 @@ def find(facts: Facts, options: Options) -> Findings:
     queued = waits[(gaps.launch_end > 0) & (waits == gaps.end - gaps.start)]
     usual = float(np.median(queued)) if len(queued) else 0.0
     least = max(options.number("least_us") * 1000, _LONGER * usual if usual <= _MOST_USUAL_NS else 0)
-    held = np.flatnonzero((pieces.cause == Cause.DEVICE_DEPENDENCY) & (waits[pieces.gap] >= least))
+    held = (pieces.cause == Cause.DEVICE_DEPENDENCY) & (waits[pieces.gap] >= least)
+    held = np.flatnonzero(held & ~contains(facts.once(begun_before), pieces.start))
     if facts.share(facts.idle_mean(Cause.DEVICE_DEPENDENCY)) < options.number("share") or not len(held):
         return
     if facts.once(excerpt):
