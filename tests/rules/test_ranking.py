@@ -14,7 +14,7 @@ from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Severity
 from traceanalyze.rules.registry import every_rule
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import measured, rule
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 US = 1000
@@ -82,6 +82,14 @@ def test_cost_and_least_saving_are_cut_with_the_time_that_others_claim(facts):
     found = told(facts, rule_of("AAA101", saving(200, (0, 100))), rule_of("BBB101", general, order=9))
     (one,) = [each for each in found if each.rule == "BBB101"]
     assert (one.saving // US, one.cost // US, one.low // US) == (300, 600, 225)
+
+
+def test_what_costs_time_says_how_much_of_it_others_leave(facts):
+    """Of 400 µs another finding claims 100; other times that it tells, and a saving's cost, stay."""
+    waits = cost(400, (0, 400), severity=Severity.LOW, evidence=measured(idle=400 * US, host=500 * US))
+    found = told(facts, rule_of("AAA101", saving(200, (0, 100))), rule_of("BBB101", waits, order=9))
+    (one,) = [each for each in found if each.rule == "BBB101"]
+    assert [one.cost // US, *(each.value // US for each in one.evidence)] == [300, 300, 500]
 
 
 def test_findings_of_one_place_add_their_costs_where_only_one_has_its_own(facts):
