@@ -7,6 +7,7 @@ import pytest
 import traceanalyze
 from tests.builder import TraceBuilder
 from tests.rules.host.cases import copied, optimized, stopped
+from tests.rules.host.cases_edges import waited_lines
 from tests.rules.kernel.test_on_traces import outcome_of, said
 from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, program, waited
 from traceanalyze.rules.finding import Severity
@@ -280,3 +281,10 @@ def test_a_slow_host_and_its_work_are_not_told_of_the_same_time():
     # From the end of the last operator of eight, 3090 µs, to 9200; between operators the host is idle for 110 µs.
     assert idle["HST107"] == pytest.approx(9_200 - 3_090, abs=100)
     assert sum(idle.values()) <= 9_600 - 9 * 10
+
+
+@pytest.mark.parametrize(("longest", "sentence"), [(1400, "lines"), (1300, "some_lines")])
+def test_most_of_it_is_half_or_more(longest, sentence):
+    """The device waits for 4000 less four kernels of 300 µs and operators of 20 µs: 2720 µs, half of it 1360."""
+    found = finding(waited_lines(200, longest, 100, 100), "HST107")
+    assert (found.saving, found.sentence, found.scope.ops[0]) == (2720 * US, sentence, "train.py(11): part_1")
