@@ -128,6 +128,26 @@ def test_a_pass_that_takes_its_memory_is_done_once(shared_traces):
     assert found["CGR106"].cost > 225_000_000
 
 
+@pytest.mark.parametrize(("length", "where", "once"), [(10_000, 3, True), (9_999, 3, False), (10_000, 1, False)])
+def test_nothing_recorded_at_the_end_of_the_last_step_is_told_once(length, where, once):
+    """One of four steps goes on for so long after its last kernel, 1 µs before its 2 ms are over."""
+    b, at = TraceBuilder(), 0
+    for number in range(4):
+        more = (length - 1) * (number == where)
+        b.step(number, at, STEP + more)
+        busy(b, at, number)
+        at += STEP + more
+    found = [(one.sentence, one.cost) for one in judged(b, "HST107", "CGR106").findings]
+    assert found == ([("end", length * US / 4)] if once else [])
+
+
+def test_a_recording_that_goes_on_without_work_says_so_in_its_verdict(shared_traces):
+    """80.42 ms after the last kernel of step 21, of six steps of 142.8 ms."""
+    (path,) = shared_traces.glob("kineto/kineto_tb/samples/resnet50_num_workers_4/*1623213129365*")
+    (values,) = (one.values for one in traceanalyze.analyze(path).verdict if one.key == "last_end")
+    assert [value for _, _, value in values] == [80_423_000, pytest.approx(80_423 / 6 / 142_808, rel=0.001)]
+
+
 def middle(first=3, again=None):
     """A kernel at once; another stream's first work waits 50 ms, then kernels without a pause for 20 ms."""
     b = TraceBuilder()
