@@ -11,7 +11,14 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
 @rule(
     "CGR106",
     "one-off-work",
-    title="work that is done once",
+    title={
+        "": "work that is done once",
+        "compile": "compilation, done once",
+        "capture": "capture of graphs, done once",
+        "end": "nothing recorded at the end",
+        "start_compile": "compilation, done once",
+        "start_capture": "capture of graphs, done once",
+    },
     sentence={
         "compile": "Compilation keeps the device waiting for {idle} {per} ({share} of it); compiled code is kept.",
         "capture": (

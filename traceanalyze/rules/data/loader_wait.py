@@ -29,7 +29,7 @@ from traceanalyze.rules.rule import (
 @rule(
     "DAT101",
     "loader-wait",
-    title="waiting for the data loader",
+    title={"": "waiting for the data loader", "start": "workers of the loader start"},
     sentence={
         "": "The device waits for the data loader {idle} {per} ({share} of the time).",
         "single": (
