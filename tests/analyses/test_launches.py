@@ -66,6 +66,13 @@ def test_a_kernel_long_before_its_launch_leaves_nothing_measured():
     assert {getattr(launches, key) for key in drawn} == {NotMeasured("clocks_disagree")}
 
 
+def test_of_a_device_that_is_never_idle_nothing_is_said_of_its_idle_time():
+    b = TraceBuilder()
+    b.launch(0, 5, 10, 20)
+    launches = record(b)
+    assert (launches.linked, launches.idle_queue_empty) == (1, NotMeasured("never_idle"))
+
+
 def test_host_cost_is_counted_in_the_outermost_call():
     b = TraceBuilder()
     b.step(1, 0, 200)

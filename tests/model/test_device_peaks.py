@@ -175,3 +175,15 @@ def test_rates_of_a_device_are_in_the_ratios_of_its_architecture(peaks):
     ratio = 1 if name.startswith(matrix_fp64) else next(ratio for each, ratio in vector.items() if each in name)
     assert rates["fp32"] / rates["fp64"] == pytest.approx(ratio, rel=0.025)
     assert peaks.source
+
+
+@pytest.mark.parametrize(
+    ("stated", "name"), [({0: "A"}, "A"), ({0: "A", 1: "A"}, "A"), ({0: "A", 2: "B"}, "B"), ({0: "A", 1: "B"}, None)]
+)
+def test_the_only_name_also_fits_a_device_that_is_numbered_otherwise(stated, name):
+    """The runtime numbers those that a process may use from 0, the driver all there are."""
+    b = TraceBuilder()
+    b.header["deviceProperties"] = [{"id": number, "name": text} for number, text in stated.items()]
+    b.device(0, 10, device=2)
+    assert b.trace().device_name(2) == name
+    assert b.rows("devices")[0].device_name == name

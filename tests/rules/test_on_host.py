@@ -245,7 +245,7 @@ def test_the_lines_of_stretches_without_operators_are_named():
         b.python("train.py(40): tokenise", at + 5, 1250)
     found = finding(b, "HST107")
     assert (found.sentence, found.scope.ops) == ("host_lines", ("train.py(40): tokenise",))
-    assert found.advice == ("move_python",)
+    assert found.advice == ("move_python", "host_light_run")
 
 
 def test_a_backward_pass_of_attention_counts_too():

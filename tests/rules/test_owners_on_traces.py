@@ -192,14 +192,6 @@ def test_weights_that_are_unpacked_are_one_cause(shared_traces):
     assert "KRN110" not in {one.rule for one in others}
 
 
-def test_work_that_an_event_holds_back_has_an_owner(shared_traces):
-    """463 of 474 ms: a kernel was launched behind `hipStreamWaitEvent`, and the device had nothing to do."""
-    found = _found(shared_traces, "kineto/tracelens/inference/sglang_decode/sglang_*")
-    (one,) = [each for each in found if each.rule == "SYN109"]
-    assert (one.sentence, one.saving, one.severity) == ("event", None, Severity.MEDIUM)
-    assert one.cost / MS == pytest.approx(463.2, abs=0.1)
-
-
 def test_a_v100_is_told_to_multiply_in_float16(shared_traces):
     """No shapes were recorded: the kernels are `volta_sgemm_…`."""
     found = _found(shared_traces, "pairs/torchrec_ladder/sst_long_a2a_optimizer_3/*_29220.*")

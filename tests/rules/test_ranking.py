@@ -14,7 +14,7 @@ from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Severity
 from traceanalyze.rules.registry import every_rule
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import measured, rule
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 US = 1000
@@ -84,6 +84,14 @@ def test_cost_and_least_saving_are_cut_with_the_time_that_others_claim(facts):
     assert (one.saving // US, one.cost // US, one.low // US) == (300, 600, 225)
 
 
+def test_what_costs_time_says_how_much_of_it_others_leave(facts):
+    """Of 400 µs another finding claims 100; other times that it tells, and a saving's cost, stay."""
+    waits = cost(400, (0, 400), severity=Severity.LOW, evidence=measured(idle=400 * US, host=500 * US))
+    found = told(facts, rule_of("AAA101", saving(200, (0, 100))), rule_of("BBB101", waits, order=9))
+    (one,) = [each for each in found if each.rule == "BBB101"]
+    assert [one.cost // US, *(each.value // US for each in one.evidence)] == [300, 300, 500]
+
+
 def test_findings_of_one_place_add_their_costs_where_only_one_has_its_own(facts):
     (one,) = told(facts, rule_of("AAA101", saving(200, (0, 200), cost=500 * US), saving(100, (200, 300), low=50 * US)))
     assert (one.saving // US, one.cost // US, one.low // US) == (300, 600, 250)
@@ -151,25 +159,38 @@ def test_severity_changes_at_a_twentieth_and_at_a_fifth_of_the_step(us, severity
     assert one.severity.name == severity
 
 
+LONG = 20_000 * US
+
+
+def in_long_steps(us, *pairs):
+    """As `saving`, in steps of 20 ms."""
+    spans = [(n * LONG + a * US, n * LONG + b * US) for n in range(4) for a, b in pairs]
+    return Finding(saving=us * US, draws="host", intervals=np.array(spans, np.int64))
+
+
 def test_a_finding_of_which_others_have_explained_just_half_keeps_the_rest():
-    """Of a step of 20 ms: 900 µs are less than a twentieth, but half of what the finding is about."""
+    """Of a step of 20 ms: 900 µs are less than a twentieth."""
     facts = facts_of(program(half, length=20_000).trace())
-    step = 20_000 * US
-
-    def saved(us, *pair):
-        return Finding(
-            saving=us * US,
-            draws="host",
-            intervals=np.array([[n * step + pair[0] * US, n * step + pair[1] * US] for n in range(4)], np.int64),
-        )
-
-    safe, other = (
-        rule_of("BBB101", saved(900, 0, 900)),
-        rule_of("AAA101", saved(1800, 0, 1800), confidence=Confidence.LOW),
+    safe, other, less = (
+        rule_of(name, in_long_steps(us, (0, us)), confidence=confidence)
+        for name, us, confidence in (("BBB101", 450, 2), ("AAA101", 900, 0), ("AAA101", 898, 0))
     )
-    assert savings(facts, safe, other) == {"BBB101": 900, "AAA101": 900}
-    less = rule_of("AAA101", saved(1798, 0, 1798), confidence=Confidence.LOW)
-    assert savings(facts, safe, less) == {"BBB101": 900}
+    assert savings(facts, safe, other) == {"BBB101": 450, "AAA101": 450}
+    assert savings(facts, safe, less) == {"BBB101": 450}
+
+
+@pytest.mark.parametrize(("largest", "amounts"), [(990, (610, 2400, "MEDIUM")), (1000, None)])
+def test_a_finding_of_which_small_ones_leave_little_says_what_they_amount_to(largest, amounts):
+    """Of 2400 µs two findings below a twentieth of the step have 1790; one of a twentieth is enough by itself."""
+    facts = facts_of(program(half, length=20_000).trace())
+    first = rule_of("AAA101", in_long_steps(largest, (0, largest)))
+    second = rule_of("BBB101", in_long_steps(800, (1000, 1800)))
+    whole = rule_of("CCC101", in_long_steps(2400, (0, 2400)), order=9)
+    found = {one.rule: one for one in told(facts, first, second, whole)}
+    assert set(found) == {"AAA101", "BBB101"} | ({"CCC101"} if amounts else set())
+    if amounts:
+        one = found["CCC101"]
+        assert (one.saving // US, one.cost // US, one.severity.name) == amounts
 
 
 def test_of_findings_of_equal_confidence_the_larger_keeps_the_time(facts):

@@ -227,6 +227,6 @@ def test_the_order_of_rules_is_that_of_who_explains_time_first():
             "MEM102",
             "MEM103",
         },
-        1: {"COM101", "COM117", "KRN106", "RNK102", "SYN109"},
+        1: {"COM101", "COM117", "KRN106", "KRN121", "RNK102", "SYN109"},
         2: {"HST101", "HST102", "HST107", "KRN119", "RNK106"},
     }

@@ -85,7 +85,7 @@ def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
         yield from critical_path_tables(context)
     yield from host_tables(context, full=full)
     yield from device_tables(context, sent, full=full)
-    yield split.devices(each, context.trace.devices, window)
+    yield split.devices(each, context.trace, window)
     yield from split.step_tables(steps, parts)
     yield step_causes
     if full:

@@ -170,13 +170,9 @@ def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> S
 
 
 def _device_name(context: Context) -> str | None:
-    """Name of the headline device; the only name there is also fits a device that is numbered otherwise."""
-    devices = context.trace.devices
-    if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
-        return None
-    exact = {device.name for device in devices if device.id == context.devices[0]}
-    names = exact or {device.name for device in devices}
-    return (names.pop() or None) if len(names) == 1 else None
+    """Name of the headline device."""
+    without = context.mode in {Mode.HOST_ONLY, Mode.EMPTY}
+    return None if without else context.trace.device_name(context.devices[0])
 
 
 def measured(

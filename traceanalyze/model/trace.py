@@ -251,6 +251,11 @@ class Trace:
     """Environment variables that the profile states, and that are of this vendor's libraries; a variable with an empty
     text was not set. None where the profile states none."""
 
+    def device_name(self, device: int | None) -> str | None:
+        """Name of a device; the only name that the file states also fits a device that is numbered otherwise."""
+        names = {one.name for one in self.devices if one.id == device} or {one.name for one in self.devices}
+        return (names.pop() or None) if len(names) == 1 else None
+
     def track_text(self, track: int) -> tuple[str, str]:
         """Process id and thread id of a track, as written in the file."""
         pid, tid = self.tracks[track]

@@ -116,7 +116,7 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         links=link_traffic(context),
         group_names=dict(trace.groups),
         host=trace.origin.host,
-        device=next((one.name for one in trace.devices if context.devices and one.id == context.devices[0]), ""),
+        device=(trace.device_name(context.devices[0]) if context.devices else None) or "",
         recorded=recording(context),
         environment=None
         if trace.environment is None

@@ -32,7 +32,7 @@ class Claims:
         self._time, self._change = EMPTY, Change()
 
     def rest(self, one: Finding) -> tuple[Finding, float]:
-        """What they leave of another finding, and which part of it that is."""
+        """What they leave of another finding, and which part of it that is; a cost alone is told as it is left."""
         if one.change is not None:
             change, part = _without(one.change, self._change, len(self._facts.context.device))
             return replace(one, change=change), part
@@ -44,7 +44,15 @@ class Claims:
         part = intervals.total(free) / max(intervals.total(span), 1)
         numbers = {name: getattr(one, name) for name in ("saving", "cost", "low", "bound")}
         cut = {name: round(value * part) for name, value in numbers.items() if value is not None}
-        return replace(one, intervals=intervals_of(*free), **cut), part
+        told = (
+            one.evidence
+            if one.saving is not None
+            else tuple(
+                each._replace(value=cut["cost"]) if each.value == one.cost and each.kind == "DURATION" else each
+                for each in one.evidence
+            )
+        )
+        return replace(one, intervals=intervals_of(*free), evidence=told, **cut), part
 
     def take(self, price: Price) -> None:
         """Keep from all that follow what this one changes, and of its idle time as much as would be gone."""

@@ -204,7 +204,8 @@ class Unexplained(NamedTuple):
     share: float
     """Of the step, what nothing accounts for."""
     why: str
-    """What is said of it: the part, with `_python` where Python functions were recorded; of an excerpt `excerpt`."""
+    """What is said of it: the part, with `_python` where Python functions were recorded; of an excerpt `excerpt`,
+    of what was launched before the recording `begun_before`."""
 
 
 class Outcome(NamedTuple):

@@ -11,7 +11,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
-from traceanalyze.rules.common.launching import excerpt
+from traceanalyze.rules.common.launching import begun_before, excerpt
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Severity, Unexplained, merged
 
@@ -40,16 +40,20 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
 
     Compute is the program's own work and needs no owner. A finding accounts for a part with the time that it is tied
     to, else with the cost of the class that it draws from. Of an excerpt all idle time is one part, which nothing
-    explains.
+    explains, and so is what waits for work launched before the recording.
     """
     if not facts.analysis.partitions or not facts.step_time:
         return ()
     if facts.once(excerpt):
         idle = facts.share(facts.length(facts.idle()))
         return (Unexplained("idle", idle, "excerpt"),) if idle >= LARGE else ()
+    before, found = facts.once(begun_before), []
+    if LARGE * facts.step_time <= facts.mean(intervals.total(before)):
+        share = facts.share(facts.mean(intervals.total(before)))
+        found.append(Unexplained("device_dependency", share, "begun_before"))
     owners = [one for one in findings if one.once or (one.severity or Severity.INFO) >= Severity.MEDIUM]
-    found = []
-    for part, spans in _parts(facts):
+    for part, every in _parts(facts):
+        spans = intervals.subtract(every, before)
         time = facts.mean(intervals.total(spans))
         if time < LARGE * facts.step_time:
             continue

@@ -13,6 +13,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from traceanalyze.model import intervals
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.claims import Claims
 from traceanalyze.rules.facts import Facts
@@ -82,12 +83,14 @@ def _sum(first: int | None, second: int | None) -> int | None:
 
 def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -> list[Finding]:
     """Findings worth a row, each at its price, without what those before it claim."""
-    claims, left, kept = Claims(facts), dict[str, int | None](), []
+    claims, left, kept = Claims(facts), dict[str, int | None](), list[Finding]()
     for each in ordered:
         rule = rules[each.rule]
         if each.change is None and not _enough(each, facts, rule):
             continue  # What others leave of it is less still.
         one, part = claims.rest(each)
+        if part < LEFT and _sums_up(each, kept, facts):
+            one, part = replace(one, cost=each.explains, severity=Severity.MEDIUM), 1.0
         if one.change is None and (_is_explained(one, part, facts) or not _enough(one, facts, rule)):
             continue
         if one.change is None and one.saving is not None:
@@ -107,6 +110,19 @@ def _is_explained(one: Finding, part: float, facts: Facts) -> bool:
     """Whether others explain most of a finding, of which this part is left, unless what is left is much."""
     amount = one.cost if one.saving is None and not one.once else one.saving
     return part < LEFT and bool(amount) and facts.share(amount or 0) < MEDIUM
+
+
+def _sums_up(one: Finding, kept: Iterable[Finding], facts: Facts) -> bool:
+    """Whether a finding of medium severity would go to others each of which is small: it says what they amount to."""
+    if one.saving is None or one.intervals is None or facts.share(one.saving) < MEDIUM:
+        return False
+    about = facts.clip(one.intervals)
+    return not any(
+        (each.once or facts.share(each.worth) >= MEDIUM)
+        and len(intervals.intersect(about, facts.clip(each.intervals)).start)
+        for each in kept
+        if each.intervals is not None
+    )
 
 
 def _enough(one: Finding, facts: Facts, rule: Rule) -> bool:

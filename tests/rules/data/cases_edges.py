@@ -32,8 +32,8 @@ def restarted(count, *, name=SEVERAL):
     return program(loaded(lambda number: 900 if number in {2, count - 1} else 20, name=name), steps=count)
 
 
-def slow(*waits):
-    return program(loaded(lambda number: waits[number], name=SEVERAL), steps=len(waits))
+def slow(*waits, name=SEVERAL):
+    return program(loaded(lambda number: waits[number], name=name), steps=len(waits))
 
 
 FIRES = {
@@ -166,7 +166,7 @@ FIRES = {
     ],
     "DAT105": [
         Fires(
-            slow(100, 100, 100, 150, 150, 150, 200, 200, 200),
+            slow(100, 100, 100, 150, 150, 150, 200, 200, 200, name=SINGLE),
             count=9,
             evidence={"first": 100, "last": 200},
             options={"ratio": (2, 2, 2.02), "share": (0.01, 0.075, 0.076)},
@@ -186,6 +186,10 @@ SILENT = {
     "DAT102": [restarted(5), slow(900, 20, 20, 20, 20, 900), restarted(6, name=SINGLE)],
     "DAT103": [pinned(1)],
     "DAT104": [slow(20, 20, 950), slow(20, 950, 20, 950)],
-    "DAT105": [slow(100, 100, 150, 150, 150, 150, 200, 200), slow(100, 100, 100, 150, 150, 150, 199, 199, 199)],
+    "DAT105": [
+        slow(100, 100, 150, 150, 150, 150, 200, 200, name=SINGLE),
+        slow(100, 100, 100, 150, 150, 150, 199, 199, 199, name=SINGLE),
+        slow(599, 599, 599, 800, 800, 800, 1200, 1200, 1200),
+    ],
     "DAT107": [program(shaped((400, 1600)), steps=3)],
 }

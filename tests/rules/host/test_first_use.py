@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 import traceanalyze
+from tests.builder import TraceBuilder
 from tests.rules.host.cases import copied, optimized, stopped
+from tests.rules.host.cases_edges import waited_lines
+from tests.rules.kernel.test_on_traces import outcome_of, said
 from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, program, waited
 from traceanalyze.rules.finding import Severity
 
@@ -85,6 +88,90 @@ def test_the_long_first_launch_of_a_kernel_loads_its_code(length, first):
     once = [one.cost for one in found if one.once]
     assert once == ([pytest.approx(length * US / 4, rel=0.01)] if first and length > 2000 else [])
     assert [one.rule for one in found if not one.once] == ["HST101"]
+
+
+def growing(*slow, freed=()):
+    """Steps of 8 ms with twenty allocations of 200 µs that the device waits for; memory is given back in some."""
+
+    def body(b, at, number):
+        if number in freed:
+            b.api("cudaFree", at + 10, 5)
+        for part in range(20):
+            t = at + 400 * part
+            if number in slow:
+                b.api("cudaMalloc", t + 20, 200)
+                kernel(b, t + 220, 159)
+            else:
+                kernel(b, t, 379)
+
+    return program(body, length=8000)
+
+
+@pytest.mark.parametrize(
+    ("slow", "freed", "once"),
+    [((1,), (), True), ((0, 1), (0,), True), ((0, 1), (1,), False), ((0, 1, 2), (), False), ((0, 2, 3), (), False)],
+)
+def test_what_a_pool_that_only_grows_takes_in_first_steps_is_taken_once(slow, freed, once):
+    """Twenty calls of 200 µs in each of those steps, over four steps; before it grows a library may give some back."""
+    found = {one.rule: one for one in judged(growing(*slow, freed=freed), "HST101", "CGR106").findings}
+    taken = len(slow) * 20 * 200 * US / 4
+    assert set(found) == ({"CGR106"} if once else {"HST101"})
+    (one,) = found.values()
+    assert one.cost == taken if once else one.saving > taken
+
+
+def test_a_pass_that_takes_its_memory_is_done_once(shared_traces):
+    """After the last cudaFree 36 calls take memory, 21.7 ms in all; before that the libraries start."""
+    path = "kineto/switch_transformers/22fff6*"
+    found = {one.rule: one for one in said(shared_traces, path, "HST101", "CGR106")}
+    assert "HST101" not in found
+    assert found["CGR106"].cost > 225_000_000
+
+
+@pytest.mark.parametrize(("length", "where", "once"), [(10_000, 3, True), (9_999, 3, False), (10_000, 1, False)])
+def test_nothing_recorded_at_the_end_of_the_last_step_is_told_once(length, where, once):
+    """One of four steps goes on for so long after its last kernel, 1 µs before its 2 ms are over."""
+    b, at = TraceBuilder(), 0
+    for number in range(4):
+        more = (length - 1) * (number == where)
+        b.step(number, at, STEP + more)
+        busy(b, at, number)
+        at += STEP + more
+    found = [(one.sentence, one.cost) for one in judged(b, "HST107", "CGR106").findings]
+    assert found == ([("end", length * US / 4)] if once else [])
+
+
+def test_a_recording_that_goes_on_without_work_says_so_in_its_verdict(shared_traces):
+    """80.42 ms after the last kernel of step 21, of six steps of 142.8 ms."""
+    (path,) = shared_traces.glob("kineto/kineto_tb/samples/resnet50_num_workers_4/*1623213129365*")
+    (values,) = (one.values for one in traceanalyze.analyze(path).verdict if one.key == "last_end")
+    assert [value for _, _, value in values] == [80_423_000, pytest.approx(80_423 / 6 / 142_808, rel=0.001)]
+
+
+def middle(first=3, again=None):
+    """A kernel at once; another stream's first work waits 50 ms, then kernels without a pause for 20 ms."""
+    b = TraceBuilder()
+    for part in range(41):
+        b.launch(100 + 10 * part, 5, 50_000 + 500 * part + (again or 0) * (part == 40), 500, stream=3)
+    b.launch(0, 5, 10, 90, stream=first)
+    return b
+
+
+@pytest.mark.parametrize(("first", "again", "before"), [(7, 0, True), (3, 0, False), (7, 30_000, False)])
+def test_what_was_launched_before_the_recording_is_no_cause(first, again, before):
+    """Idle from 105 µs to 50 ms; the same stream ran before, or waits as long again: something in the program."""
+    outcome = judged(middle(first, again), "SYN109", "HST110")
+    assert [one.rule for one in outcome.findings] == ([] if before else ["SYN109", "HST110"])
+    parts = [(one.part, one.why) for one in judged(middle(first, again)).unexplained]
+    assert parts == ([("device_dependency", "begun_before")] if before else [])
+
+
+def test_decoding_that_waits_for_its_prefill_is_no_underused_device(shared_traces):
+    """Launched at 0.12 ms after a hipStreamWaitEvent, begun at 463.38 ms; from there on it is busy 9.8 of 10.4 ms."""
+    outcome = outcome_of(shared_traces, "kineto/tracelens/inference/*/sglang_Qwen3*")
+    assert {"SYN109", "HST110"}.isdisjoint(one.rule for one in outcome.findings)
+    (part,) = outcome.unexplained
+    assert (part.why, part.share) == ("begun_before", pytest.approx(463.24 / 473.75, abs=0.001))
 
 
 def test_an_excerpt_has_no_slow_host_and_no_python_between_its_operators():
@@ -214,3 +301,10 @@ def test_a_slow_host_and_its_work_are_not_told_of_the_same_time():
     # From the end of the last operator of eight, 3090 µs, to 9200; between operators the host is idle for 110 µs.
     assert idle["HST107"] == pytest.approx(9_200 - 3_090, abs=100)
     assert sum(idle.values()) <= 9_600 - 9 * 10
+
+
+@pytest.mark.parametrize(("longest", "sentence"), [(1400, "lines"), (1300, "some_lines")])
+def test_most_of_it_is_half_or_more(longest, sentence):
+    """The device waits for 4000 less four kernels of 300 µs and operators of 20 µs: 2720 µs, half of it 1360."""
+    found = finding(waited_lines(200, longest, 100, 100), "HST107")
+    assert (found.saving, found.sentence, found.scope.ops[0]) == (2720 * US, sentence, "train.py(11): part_1")

@@ -399,6 +399,7 @@ FIRES = {
             each=300,
             first=(100, 400),
             look=(100, 400),
+            advice=("views",),
             options={"share": (0.05, 0.23076923076923078, 0.2307692307692308)},
         ),
         # A transposed convolution on tensors of another format is none of them.

@@ -36,7 +36,7 @@ FIRES = {
             cost=200,
             **NOTHING,
             evidence={"idle": 200, "count": 4, "longest": 200, "stream": 9},
-            advice=("order_streams",),
+            advice=("other_processes",),
             options={"share": (0.05, 0.1, 0.101), "least_us": (50, 200, 201)},
         ),
         Fires(
@@ -45,6 +45,7 @@ FIRES = {
             **NOTHING,
             sentence="event",
             evidence={"idle": 200, "count": 4, "longest": 200, "stream": 9, "what": "cudaStreamWaitEvent"},
+            advice=("order_streams", "record_stream_waits"),
         ),
         Fires(
             held(200, call="cudaStreamWaitEvent", device=True),
@@ -60,7 +61,7 @@ FIRES = {
             **NOTHING,
             sentence="graph",
             evidence={"idle": 200, "count": 4, "longest": 200, "stream": 9},
-            advice=("order_streams",),
+            advice=("plain_run",),
         ),
     ],
 }

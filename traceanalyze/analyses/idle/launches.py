@@ -162,8 +162,11 @@ def launches(context: Context) -> Table:
             "queue_depth_p50": _of_all(depth, 50),
             "queue_depth_p90": _of_all(depth, 90),
         }
-        if idle_time:
-            row["idle_queue_empty"] = 1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
+        row["idle_queue_empty"] = (
+            1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
+            if idle_time
+            else NotMeasured("never_idle")
+        )
     unknown = NotMeasured(context.doubt or "no_linked_launches")
     return LAUNCHES.fill_records([{key: unknown if row.get(key) is None else row[key] for key in LAUNCHES.keys}])
 

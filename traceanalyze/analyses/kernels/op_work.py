@@ -101,10 +101,9 @@ def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, st
 
 
 def _peaks(context: Context) -> Peaks | None:
-    """Peak rates of the headline device; the only name there is also fits a device that is numbered otherwise."""
-    devices = context.trace.devices
-    names = {device.name for device in devices if device.id == context.devices[0]} or {d.name for d in devices}
-    return peaks_of(names.pop(), context.options.peaks) if len(names) == 1 else None
+    """Peak rates of the headline device."""
+    name = context.trace.device_name(context.devices[0])
+    return None if name is None else peaks_of(name, context.options.peaks)
 
 
 def _row(call: Call, cost: Cost, calls: int, time: int, dtype: str, peaks: Peaks | None) -> dict[str, Value]:

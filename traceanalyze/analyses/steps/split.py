@@ -15,7 +15,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition, partition
 from traceanalyze.analyses.steps.window import Steps, Window, amounts, median, step_labels, window_of
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare, sentences
-from traceanalyze.model.trace import Device
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import BUSY_PARTS, HEADLINE, IDLE_PARTS, DeviceClass, EventKind
 
 _SAY = sentences(
@@ -215,12 +215,11 @@ def overlap_notes(totals: Table) -> tuple[Message, ...]:
     return tuple(notes)
 
 
-def devices(partitions: Sequence[Partition], described: Sequence[Device], window: Window) -> Table:
+def devices(partitions: Sequence[Partition], trace: Trace, window: Window) -> Table:
     """Mean step of every device of the process, the headline device first; worth a look where there are several."""
-    names = {device.id: device.name for device in described}
     table = DEVICES.fill(
         device=[part.device for part in partitions],
-        device_name=[names.get(part.device) for part in partitions],
+        device_name=[trace.device_name(part.device) for part in partitions],
         headline=[index == 0 for index in range(len(partitions))],
         step_ns=[window.mean(window.total)] * len(partitions),
         compute_ns=[window.mean(window.sum(part.compute)) for part in partitions],

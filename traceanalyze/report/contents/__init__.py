@@ -140,8 +140,7 @@ def _waits(outcome: Outcome | None, analysis: RankAnalysis) -> tuple[Message, ..
 def _headline(analysis: RankAnalysis, window: Window) -> Message:
     """File, rank, device and how many windows were analysed."""
     trace = analysis.trace
-    names = {device.id: device.name for device in trace.devices}
-    device = "" if analysis.device is None else names.get(analysis.device, "")
+    device = "" if analysis.device is None else trace.device_name(analysis.device) or ""
     left_out = len(analysis.steps) - window.count
     return Message(
         _headline_key(analysis.mode, window.count, left_out),

@@ -63,7 +63,14 @@ _SAY = sentences(
         "The recording is an excerpt: it shows so few launches that nothing tells why the device is idle for {share} "
         "of the time."
     ),
+    not_explained_begun_before=(
+        "The recording begins in the middle: for {share} of the time what it shows first waits for work that was "
+        "launched before, of which nothing is known."
+    ),
     done_once="{share} of the time goes into work that is done once, such as first use: later steps do without it.",
+    last_end=(
+        "After the last work of the last step nothing is recorded for {longest}, which is {share} of the mean step."
+    ),
     lost_events="Numbers may be too small: {count} event(s) of the file could not be read.",
     lost_data="Data of the recording was lost, so numbers may be too small: {text}.",
 )
@@ -89,13 +96,22 @@ def not_explained(outcome: Outcome | None, across: Outcome | None = None) -> tup
 
 
 def done_once(outcome: Outcome | None, step: int) -> tuple[Message, ...]:
-    """A sentence where work that is done once takes a large part of the mean step, ns."""
+    """Sentences where work that is done once, or the end of the last step, takes much of the mean step, ns."""
     found = () if outcome is None else outcome.findings
+    ends = tuple(
+        Message(
+            _SAY["last_end"], (("longest", Kind.DURATION, each.value), ("share", Kind.SHARE, (one.cost or 0) / step))
+        )
+        for one in found
+        if one.once and one.sentence == "end" and (one.cost or 0) >= JUDGED * step
+        for each in one.evidence
+        if each.label == "longest"
+    )
     # Those without intervals are of first steps that no mean contains.
     cost = sum(one.cost or 0 for one in found if one.once and one.intervals is not None)
     if not cost or cost < LARGE * step:
-        return ()
-    return (Message(_SAY["done_once"], (("share", Kind.SHARE, min(cost / step, 1.0)),)),)
+        return ends
+    return (*ends, Message(_SAY["done_once"], (("share", Kind.SHARE, min(cost / step, 1.0)),)))
 
 
 def unjudged(analysis: RankAnalysis, *, waits_known: bool) -> tuple[str, float] | None:

@@ -189,11 +189,8 @@ def listed(text: str) -> list[object]:
 def device_peaks(facts: Facts) -> Peaks | None:
     """Peak rates of the headline device, None where its name is not known."""
     context = facts.context
-    devices = context.trace.devices
-    names = {one.name for one in devices if context.devices and one.id == context.devices[0]} or {
-        one.name for one in devices
-    }
-    return peaks_of(names.pop(), context.options.peaks) if len(names) == 1 else None
+    name = context.trace.device_name(context.devices[0] if context.devices else None)
+    return None if name is None else peaks_of(name, context.options.peaks)
 
 
 def names_of(facts: Facts, codes: NDArray[np.int32], time: NDArray[np.int64], most: int = 3) -> tuple[str, ...]:

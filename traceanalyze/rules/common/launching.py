@@ -11,6 +11,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.one_off import one_off
@@ -61,6 +62,26 @@ def excerpt(facts: Facts) -> bool:
     return max(int((inside & (facts.context.link >= 0)).sum()), int(asked.sum())) < FEW_LAUNCHED
 
 
+def begun_before(facts: Facts) -> Intervals:
+    """Idle time before a stream's first recorded work, launched long before, at the beginning; use with `Facts.once`.
+
+    What it waits for was launched before the recording began, and none of it is recorded. If it came back, it would be
+    the program's own.
+    """
+    gaps, pieces, device = facts.context.once(idle_gaps), facts.pieces, facts.context.device
+    held = pieces.cause == Cause.DEVICE_DEPENDENCY
+    start, end, ended = pieces.start[held], pieces.end[held], gaps.event[pieces.gap[held]]
+    own = np.sort(device.start[occurs(device.device, facts.context.devices[:1])])
+    found = intervals.EMPTY
+    for at in np.flatnonzero((np.searchsorted(own, start) < FEW_LAUNCHED) & (ended >= 0)).tolist():
+        event, length = ended[at], end[at] - start[at]
+        stream = (device.stream == device.stream[event]) & (device.device == device.device[event])
+        again = stream[ended] & (ended != event) & (2 * (end - start) >= length)
+        if device.start[stream].min() == device.start[event] and not again.any():
+            found = intervals.union(found, intervals.merge(start[at : at + 1], end[at : at + 1]))
+    return found
+
+
 def late_host(facts: Facts, options: Options) -> bool:
     """Whether the host cannot keep the queue filled, by the options `LATE_HOST`."""
     return facts.once(launching).bound(options.number("share"), options.number("late"))
@@ -109,13 +130,15 @@ def launching(facts: Facts) -> Launching:
 def underused(facts: Facts, busy: float, other: float) -> float | None:
     """Busy share of the step where it is below `busy` and less than `other` of the idle time has a reason of its own.
 
-    That is data, sync, peers, unknown work and what is done once.
+    That is data, sync, peers, unknown work and what is done once. What waits for work that was launched before the
+    recording is no part of the step.
 
     None where the device is busy enough, or idle for these reasons.
     """
     parts = facts.analysis.partitions[0]
-    share = facts.window.share(facts.window.sum(parts.busy))
-    idle = facts.mean(facts.window.sum(parts.idle))
+    before = facts.mean(intervals.total(facts.once(begun_before)))
+    share = facts.mean(facts.window.sum(parts.busy)) / max(1, facts.step_time - before)
+    idle = facts.mean(facts.window.sum(parts.idle)) - before
     once = intervals_of(*intervals.subtract(facts.once(one_off).every, merged(facts.idle(*_EXPLAINED))))
     explained = facts.idle_mean(*_EXPLAINED) + facts.length(once)
     return None if share >= busy or explained >= other * idle else share

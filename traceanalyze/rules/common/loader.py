@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause
+from traceanalyze.replay.host import LEAST_WAITS, WORKERS
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Facts, merged
 
@@ -38,6 +40,20 @@ def batches(facts: Facts) -> NDArray[np.int64]:
 def waited(facts: Facts) -> NDArray[np.int64]:
     """(n, 2) time in the windows that data loading costs: idle time of the device, or of the host that computes."""
     return facts.host(Cause.DATA_LOADING) if facts.host_computes else facts.idle(Cause.DATA_LOADING)
+
+
+def start_of_workers(facts: Facts) -> Intervals:
+    """The recording's first wait for a loader with workers if it takes twice as long as any other: they start, once."""
+    spans = facts.spans(facts.rows(RANGES, WORKERS, anywhere=True))
+    time = spans[:, 1] - spans[:, 0]
+    once = len(time) > LEAST_WAITS and time[0] >= 2 * time[1:].max()
+    return merged(spans[: int(once)])
+
+
+def steady_batches(facts: Facts) -> NDArray[np.int64]:
+    """`batches` without the one that the workers' start delays."""
+    rows, start = facts.once(batches), facts.once(start_of_workers).start
+    return rows[~np.isin(facts.context.trace.events.ts[rows], start)]
 
 
 def single_process(facts: Facts, rows: NDArray[np.int64]) -> bool:

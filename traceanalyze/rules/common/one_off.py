@@ -15,8 +15,8 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import DISPATCH, ApiClass, EventKind
-from traceanalyze.rules.common.allocations import flushes
+from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause, EventKind
+from traceanalyze.rules.common.allocations import allocator_calls, flushes
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Facts, intervals_of, merged
 
@@ -72,7 +72,10 @@ class OneOff(NamedTuple):
     compile: NDArray[np.int64]
     capture: NDArray[np.int64]
     first_use: NDArray[np.int64]
-    """In gaps that are too long for slow launching, and do not come back."""
+    """In gaps that are too long for slow launching and do not come back, in first launches, while pools grow."""
+
+    end: NDArray[np.int64]
+    """At the end of the last step, without anything recorded."""
 
     @property
     def every(self) -> Intervals:
@@ -90,12 +93,32 @@ def one_off(facts: Facts) -> OneOff:
     # Memory that runs short does so again.
     short = facts.once(flushes)
     known = intervals.union(merged(capture), merged(compile_), intervals.merge(short.start, short.end))
-    return OneOff(compile_, capture, intervals_of(*intervals.subtract(_first_use(facts), known)))
+    return OneOff(compile_, capture, intervals_of(*intervals.subtract(_first_use(facts), known)), _last(facts))
 
 
 def _first_use(facts: Facts) -> Intervals:
-    """Dispatch and host operators in gaps that are too long to be slow launching, and launches that load code."""
-    return intervals.union(_long_gaps(facts), _loading(facts))
+    """Gaps that are too long to be slow launching, launches that load code, and memory that is taken and kept."""
+    return intervals.union(_long_gaps(facts), _loading(facts), _growing(facts))
+
+
+def _growing(facts: Facts) -> Intervals:
+    """Idle time while a pool of memory that is not given back takes more, unless later steps do so, too.
+
+    A library that starts may free some before its pool grows; a pool half of which is taken before the last time that
+    some is given back does not only grow.
+    """
+    calls, found = allocator_calls(facts, everywhere=True), intervals.EMPTY
+    step = np.searchsorted(facts.context.all_steps.start, calls.start, "right")
+    for pinned in (False, True):
+        taken = (calls.pinned == pinned) & ~calls.frees
+        freed = calls.start[(calls.pinned == pinned) & calls.frees].max(initial=np.iinfo(np.int64).min)
+        kept = taken & (calls.start > freed)
+        steps = distinct(step[taken])
+        later = len(steps) >= PATTERN or (len(steps) > 1 and 2 * len(steps) > len(facts.context.all_steps))
+        if 2 * int(kept.sum()) > int(taken.sum()) and not later:
+            spans = intervals.merge(calls.start[kept], calls.end[kept])
+            found = intervals.union(found, merged(facts.overlap(spans)))
+    return found
 
 
 def _loading(facts: Facts) -> Intervals:
@@ -128,6 +151,17 @@ def _long_gaps(facts: Facts) -> Intervals:
     long[long] = [not _again(facts, start, end) for start, end in spans.tolist()]
     chosen = dispatch & long[pieces.gap]
     return intervals.merge(pieces.start[chosen], pieces.end[chosen])
+
+
+def _last(facts: Facts) -> NDArray[np.int64]:
+    """Untraced idle time after the last device work of several steps, twice as long as in any other gap."""
+    gaps, pieces, last = facts.context.once(idle_gaps), facts.pieces, len(facts.context.once(idle_gaps)) - 1
+    untraced = pieces.cause == Cause.UNTRACED
+    time = np.bincount(pieces.gap[untraced], (pieces.end - pieces.start)[untraced], len(gaps))
+    known = facts.context.doubt is None and facts.context.doubt_of_idle is None and len(facts.context.all_steps) > 1
+    if not known or last < 0 or gaps.event[last] >= 0 or time[last] < max(LONG_NS, 2 * time[:last].max(initial=0)):
+        return intervals_of(*intervals.EMPTY)
+    return intervals_of(*(each[untraced & (pieces.gap == last)] for each in (pieces.start, pieces.end)))
 
 
 def _recurs(facts: Facts, spans: NDArray[np.int64]) -> bool:

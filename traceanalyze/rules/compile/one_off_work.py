@@ -11,7 +11,14 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
 @rule(
     "CGR106",
     "one-off-work",
-    title="work that is done once",
+    title={
+        "": "work that is done once",
+        "compile": "compilation, done once",
+        "capture": "capture of graphs, done once",
+        "end": "nothing recorded at the end",
+        "start_compile": "compilation, done once",
+        "start_capture": "capture of graphs, done once",
+    },
     sentence={
         "compile": "Compilation keeps the device waiting for {idle} {per} ({share} of it); compiled code is kept.",
         "capture": (
@@ -20,6 +27,10 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
         "": (
             "The device waits {idle} {per} ({share} of the time), up to {longest} at a time, for work of the host that "
             "does not come back, as when libraries are loaded, memory is taken or kernels compiled for the first time."
+        ),
+        "end": (
+            "After the last work of the last step nothing is recorded for {longest}, while the device waits: {idle} "
+            "{per} ({share} of it)."
         ),
         "start_compile": (
             "In the {count} step(s) at the start, which no mean contains, compilation keeps the device waiting for "
@@ -36,8 +47,10 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     },
     confidence=Confidence.MEDIUM,
     needs="DO",
+    advice=("record_later",),
     advice_texts={
-        "record_later": "Record later steps: schedule(wait=…, warmup=…), or run the code a few times before recording."
+        "one_step_less": "Leave the last step out (--steps), or record longer.",
+        "record_later": "Record later steps: schedule(wait=…, warmup=…), or run the code a few times before recording.",
     },
     options={"least": (LEAST_SHARE, "as of every finding: of the step")},
     rare=True,
@@ -48,16 +61,18 @@ def find(facts: Facts, options: Options) -> Findings:
 
     What it finds
         Compilation and the capture of graphs in the first recorded steps; libraries that are loaded, memory that is
-        taken and kernels that are chosen when they are first used.
+        taken and kernels that are chosen when they are first used; the end of the recording.
     Why it costs time
         The device waits meanwhile. Steps after that are faster, so that this time is no measure of the program.
     How it is measured
         Idle time of the device during ranges and Python functions of the compiler, and between the calls that begin and
         end a capture, in fewer than three steps that follow each other. Besides, gaps of 10 ms or more that are a
-        hundred times as long as the median gap, mostly dispatch and host operators, and do not come back; and idle time
+        hundred times as long as the median gap, mostly dispatch and host operators, and do not come back; idle time
         during launches of 1 ms or more that are a hundred times as long as the median launch, each the first one of its
-        kernel: they load its code. Its cost is told, without a saving: a step, or, where the means leave the first
-        steps out, in each of those.
+        kernel: they load its code; and idle time during calls that take memory, in one or two steps and no more than
+        half of them, while none is given back later. So is what follows the last work of the last step, if nothing is
+        recorded there for 10 ms and twice as long as anywhere else. Its cost is told, without a saving: a step, or,
+        where the means leave the first steps out, in each of those.
     What to do
         Nothing in the program: record later steps.
 
@@ -80,6 +95,7 @@ def find(facts: Facts, options: Options) -> Findings:
             ),
             count=len(spans),
             severity=Severity.INFO,
+            advice=("one_step_less",) if name == "end" else (),
         )
     yield from _of_the_start(facts, options.number("least"))
 

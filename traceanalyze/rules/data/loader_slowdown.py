@@ -1,6 +1,7 @@
 import numpy as np
 
-from traceanalyze.rules.common.loader import batches, waited
+from traceanalyze.replay.host import READY_NS
+from traceanalyze.rules.common.loader import single_process, steady_batches, waited
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
@@ -27,18 +28,21 @@ def find(facts: Facts, options: Options) -> Findings:
         one; or memory runs out. What it costs is counted by DAT101.
     How it is measured
         Durations of nine or more of the loader's ranges, while data loading leaves the device idle, or the host
-        without work.
+        without work. Of a loader with workers only if batches are not ready in the first third: how long those take
+        that lie in a queue, filled while the program started, tells nothing of the workers.
     What to do
         Keep samples in numpy or arrow arrays instead of lists of Python objects.
 
     References
         torch.utils.data.
     """
-    rows = facts.once(batches)
+    rows = facts.once(steady_batches)
     if len(rows) < 9 or facts.share(facts.length(waited(facts))) < options.number("share"):
         return
     time, third = facts.context.trace.events.dur[rows], len(rows) // 3
     first, last = float(np.median(time[:third])), float(np.median(time[-third:]))
+    if first < READY_NS and not single_process(facts, rows):
+        return
     if last >= options.number("ratio") * max(first, 1.0):
         yield Finding(
             evidence=(Evidence("first", round(first), "DURATION"), Evidence("last", round(last), "DURATION")),

@@ -1,6 +1,6 @@
 import numpy as np
 
-from traceanalyze.rules.common.loader import batches, single_process, waited
+from traceanalyze.rules.common.loader import single_process, steady_batches, waited
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 
@@ -36,7 +36,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         PyTorch Performance Tuning Guide; msprof-analyze advisor.
     """
-    rows = facts.once(batches)
+    rows = facts.once(steady_batches)
     if len(rows) < 4 or single_process(facts, rows):
         return
     if facts.share(facts.length(waited(facts))) < options.number("share"):

@@ -1,12 +1,16 @@
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model import intervals
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.host import READY_NS
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
-from traceanalyze.rules.common.loader import batches, single_process, waited
+from traceanalyze.rules.common.loader import single_process, start_of_workers, steady_batches, waited
+from traceanalyze.rules.ranking import LEAST_SHARE
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -15,6 +19,7 @@ from traceanalyze.rules.rule import (
     Findings,
     Options,
     Scope,
+    intervals_of,
     measured,
     merged,
     rule,
@@ -24,12 +29,16 @@ from traceanalyze.rules.rule import (
 @rule(
     "DAT101",
     "loader-wait",
-    title="waiting for the data loader",
+    title={"": "waiting for the data loader", "start": "workers of the loader start"},
     sentence={
         "": "The device waits for the data loader {idle} {per} ({share} of the time).",
         "single": (
             "The device waits for the data loader {idle} {per} ({share} of the time): batches are made in the training "
             "loop itself (num_workers=0)."
+        ),
+        "start": (
+            "The first wait for the data loader takes {time}, far longer than any other: its workers start, which "
+            "costs {idle} {per}."
         ),
         "host": "The step waits {time} {per} for the data loader ({share} of the time).",
         "host_single": (
@@ -79,6 +88,8 @@ def find(facts: Facts, options: Options) -> Findings:
         the launches without the loader, so idle time until the host is ahead again counts, too.
         Where the host alone computes: time of the steps' thread in these ranges, less the 0.6 ms that fetching a batch
         takes when workers have it ready. That workers have cores of their own is taken for granted.
+        The recording's first wait is told by itself, as done once, where a loader has workers and it takes twice as
+        long as any other wait: they start then.
     What to do
         Several workers, then `prefetch_factor`, `persistent_workers=True` and `pin_memory=True`; cheaper decoding and
         augmentation; data on a local disk, in few large files. Workers need free cores: on a host that computes
@@ -87,13 +98,15 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch.utils.data; PyTorch Performance Tuning Guide.
     """
-    spans = waited(facts)
+    start = facts.once(start_of_workers)
+    spans = intervals_of(*intervals.subtract(merged(waited(facts)), start))
+    yield from _start(facts, start)
     time = facts.length(spans)
     if facts.share(time) < options.number("share") and time < options.number("least_ms") * 1e6:
         return
     if not facts.marked and len(spans) < 3:
         return  # One start of an epoch says nothing about steps.
-    rows = facts.once(batches)
+    rows = facts.once(steady_batches)
     alone = single_process(facts, rows)
     found = Finding(
         intervals=spans,
@@ -105,6 +118,21 @@ def find(facts: Facts, options: Options) -> Findings:
     first = "set_workers" if alone else "more_workers"
     found = replace(found, advice=(f"{first}_host" if facts.host_computes else first, "cheaper_samples", "local_data"))
     yield _on_host(found, facts, time) if facts.host_computes else _of_device(found, facts, rows, time, options)
+
+
+def _start(facts: Facts, start: Intervals) -> Iterator[Finding]:
+    """What the start of the workers costs."""
+    spans = intervals_of(*intervals.intersect(merged(waited(facts)), start))
+    if facts.share(facts.length(spans)) >= LEAST_SHARE:
+        length = Evidence("time", intervals.total(start), "DURATION", int(start.start[0]), int(start.end[0]))
+        yield Finding(
+            cost=facts.length(spans),
+            once=True,
+            sentence="start",
+            intervals=spans,
+            evidence=(length, *measured(idle=facts.length(spans))),
+            advice=("persistent_workers",),
+        )
 
 
 def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int, options: Options) -> Finding:

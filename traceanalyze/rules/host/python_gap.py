@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from traceanalyze.rules.rule import (
 )
 
 _LATE = float(LATE_HOST["late"][0])
+_ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_light_run")}
+"""By whether Python functions were recorded."""
 
 
 @rule(
@@ -39,6 +41,10 @@ _LATE = float(LATE_HOST["late"][0])
             "The device waits {idle} {per} for host work outside of operators, most of it around {line}; the longest "
             "stretch is {longest}."
         ),
+        "some_lines": (
+            "The device waits {idle} {per} for host work outside of operators, above all around {line}; the longest "
+            "stretch is {longest}."
+        ),
         "host": (
             "The host spends {time} {per} on work that the trace does not show, in stretches of 1 ms or more; the "
             "longest is {longest}."
@@ -47,10 +53,15 @@ _LATE = float(LATE_HOST["late"][0])
             "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, most of it around "
             "{line}; the longest is {longest}."
         ),
+        "host_some_lines": (
+            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, above all around {line}; "
+            "the longest is {longest}."
+        ),
     },
     confidence=Confidence.MEDIUM,
     needs="DLO",
     host="O",
+    advice=("move_python", "record_stacks"),
     advice_texts={
         "move_python": (
             "Do this work less often, or in another thread meanwhile; what prepares data in the data loader's workers."
@@ -74,7 +85,8 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Idle time with the cause *untraced* (definitions §5), less what other findings explain, and without what is
         done once (CGR106); where the host launches too slowly (HST101), without the Python between operators. With
-        Python functions recorded, the lines of the program around most of it are named. Where the host computes:
+        Python functions recorded, the lines of the program around most of it are named: "most" is half or more at one
+        of them. Recording Python functions makes them slower, so the saving is less without. Where the host computes:
         stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is
         Python on its way from one operator to the next.
     What to do
@@ -99,22 +111,29 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     longest = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
     lines = [one for one in facts.analysis.records("source_lines") if one.device_idle_ns]
-    busy = [one.line for one in sorted(lines, key=lambda one: -one.device_idle_ns)[:3]]
+    busy = {one.line: one.device_idle_ns for one in sorted(lines, key=lambda one: -one.device_idle_ns)}
+    whole = max(sum(busy.values()), saving * facts.window.count)
     yield Finding(
         saving=saving,
         bound=saving,
         draws="idle.untraced",
         intervals=spans,
-        sentence="" if not busy else "lines",
+        sentence=_lines(busy, whole),
         evidence=(
             Evidence("idle", saving, "DURATION"),
             Evidence("longest", longest[1] - longest[0], "DURATION", longest[0], longest[1]),
-            *(Evidence("line", line, "NAME", line=line) for line in busy[:1]),
+            *(Evidence("line", line, "NAME", line=line) for line in list(busy)[:1]),
         ),
-        advice=("move_python",) if busy else ("move_python", "record_stacks"),
-        scope=Scope(ops=tuple(busy)),
+        advice=_ADVICE[bool(busy)],
+        scope=Scope(ops=tuple(busy)[:3]),
         count=len(spans),
     )
+
+
+def _lines(taken: Mapping[str, int], whole: int) -> str:
+    """Sentence by the lines of the program, most time first, and the time of all."""
+    most = next(iter(taken.values()), 0)
+    return "" if not most else "lines" if 2 * most >= whole else "some_lines"
 
 
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -136,19 +155,20 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         if line is not None:
             taken[line] = taken.get(line, 0) + length
     lines = sorted(taken, key=lambda line: -taken[line])[:3]
+    named = _lines({line: taken[line] for line in lines}, int((spans[:MOST, 1] - spans[:MOST, 0]).sum()))
     start, end = spans[0].tolist()
     yield Finding(
         saving=time,
         bound=time,
         draws="host.untraced",
         intervals=spans,
-        sentence="host_lines" if lines else "host",
+        sentence=f"host_{named}" if lines else "host",
         evidence=(
             Evidence("time", time, "DURATION"),
             Evidence("longest", end - start, "DURATION", start, end),
             *(Evidence("line", line, "NAME", line=line) for line in lines[:1]),
         ),
-        advice=("move_python",) if lines else ("move_python", "record_stacks"),
+        advice=_ADVICE[bool(lines)],
         scope=Scope(ops=tuple(lines)),
         count=len(spans),
     )

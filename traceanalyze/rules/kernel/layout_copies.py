@@ -16,6 +16,7 @@ _COPY = r"direct_copy_kernel|copy_kernel_cuda|elementwise_kernel.*copy"
 _OPS = r"^aten::(contiguous|clone)$"
 _FORMATS = r"nchwTo|nhwcTo|nchwAddPadding|TransData"
 """What one format for all would make needless."""
+_CONVOLUTION = r"(?i)convolution|^aten::conv"
 
 
 @rule(
@@ -25,11 +26,13 @@ _FORMATS = r"nchwTo|nhwcTo|nchwAddPadding|TransData"
     sentence="Kernels that only change the layout of tensors take {time} {per} ({part} of compute).",
     confidence=Confidence.MEDIUM,
     needs="D",
+    advice=("one_layout",),
     advice_texts={
         "one_layout": (
             "Keep one layout: model and input .to(memory_format=torch.channels_last) with mixed precision; drop "
             ".contiguous() where a view will do."
         ),
+        "views": "Drop .contiguous() and .clone() where a view will do; write tensors in the layout that is read next.",
         "one_layout.ascend": (
             "Keep one format: torch_npu.npu.config.allow_internal_format decides whether private formats are used; "
             "drop .contiguous() where a view will do."
@@ -50,8 +53,8 @@ def find(facts: Facts, options: Options) -> Findings:
         where the step would be 5 % shorter. Changes of format go altogether where one format is kept; of the rest at
         least half, at most all; the saving is that of three quarters.
     What to do
-        `channels_last` for model and input together with mixed precision; drop `.contiguous()` where a view will do; on
-        Ascend keep one format (`allow_internal_format`).
+        Drop `.contiguous()` where a view will do. Of changes of format and under convolutions: `channels_last` for
+        model and input together with mixed precision; on Ascend keep one format (`allow_internal_format`).
 
     References
         PyTorch Performance Tuning Guide; msprof-analyze advisor.
@@ -71,4 +74,6 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     saving = facts.per_step(work.time[formats]) + 3 * facts.per_step(work.time[others]) // 4
     between = (half, every) if others.any() else ()
-    yield compute_finding(facts, chosen, saving=saving, codes=work.name, change=most, between=between)
+    images = formats.any() or names_under(facts, work.op[chosen], _CONVOLUTION).any()
+    advice = ("one_layout" if images else "views",)
+    yield compute_finding(facts, chosen, saving=saving, codes=work.name, change=most, between=between, advice=advice)

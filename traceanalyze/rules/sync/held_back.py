@@ -4,9 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.model.intervals import contains, coverage
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause
-from traceanalyze.rules.common.launching import excerpt
+from traceanalyze.rules.common.launching import begun_before, excerpt
+from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.ranking import MEDIUM
 from traceanalyze.rules.rule import (
     Confidence,
@@ -28,7 +30,14 @@ _JUST_NS = 20_000
 _LONGER, _MOST_USUAL_NS = 3, 100_000
 """A device that is held back waits so much longer than it takes from one piece of queued work to the next, and that is
 no more than this: an Ascend 910B whose core counters are recorded (level 1) takes 95 µs."""
-_WHY = ("device", "event", "graph", "")
+_ADVICE = {
+    "device": ("order_streams",),
+    "event": ("order_streams", "record_stream_waits"),
+    "graph": ("plain_run",),
+    "": ("other_processes",),
+}
+"""Of each sentence."""
+_WHY = tuple(_ADVICE)
 """Sentences; of several that fit the first."""
 
 
@@ -58,6 +67,11 @@ _WHY = ("device", "event", "graph", "")
             "Record the event right after the work that is needed, launch that work earlier, or give it a stream of "
             "its own."
         ),
+        "other_processes": (
+            "See with nvidia-smi, rocm-smi or npu-smi whether another process uses this device, and record after a "
+            "warm-up, when all code is loaded."
+        ),
+        "plain_run": "Time the step without recording: what it is shorter by is no cost of the program.",
         "record_stream_waits": (
             "_ExperimentalConfig(enable_cuda_sync_events=True) records which stream waits for which event."
         ),
@@ -85,7 +99,8 @@ def find(facts: Facts, options: Options) -> Findings:
         the device usually takes from one piece of queued work to the next, from 5 % of the step on.
         Work of another device that ended within 20 µs before is what was waited for; else what the call that made a
         stream wait, just before the launch, let it wait for: on this device nothing ran. What would be saved cannot be
-        told: what was waited for may be needed.
+        told: what was waited for may be needed. What the first recorded work of a stream waits for, at the beginning
+        and never again for half as long, was launched before the recording: of that nothing is known.
     What to do
         Record events as early as possible, and launch what is waited for first.
 
@@ -98,7 +113,10 @@ def find(facts: Facts, options: Options) -> Findings:
     queued = waits[(gaps.launch_end > 0) & (waits == gaps.end - gaps.start)]
     usual = float(np.median(queued)) if len(queued) else 0.0
     least = max(options.number("least_us") * 1000, _LONGER * usual if usual <= _MOST_USUAL_NS else 0)
-    held = np.flatnonzero((pieces.cause == Cause.DEVICE_DEPENDENCY) & (waits[pieces.gap] >= least))
+    held = (pieces.cause == Cause.DEVICE_DEPENDENCY) & (waits[pieces.gap] >= least)
+    length = pieces.end - pieces.start
+    once = 2 * coverage(facts.once(one_off).every, pieces.start, pieces.end) > length
+    held = np.flatnonzero(held & ~once & ~contains(facts.once(begun_before), pieces.start))
     if facts.share(facts.idle_mean(Cause.DEVICE_DEPENDENCY)) < options.number("share") or not len(held):
         return
     if facts.once(excerpt):
@@ -128,7 +146,7 @@ def find(facts: Facts, options: Options) -> Findings:
             scope=Scope(ops=(strings.text(int(device.name[event])),)),
             count=len(mine),
             severity=Severity.MEDIUM if facts.share(idle) >= MEDIUM else Severity.LOW,
-            advice=("order_streams", "record_stream_waits") if sentence == "event" else ("order_streams",),
+            advice=_ADVICE[sentence],
         )
 
 
