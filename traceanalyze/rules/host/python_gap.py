@@ -49,7 +49,7 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
             "stretch is {longest}."
         ),
         "some_lines": (
-            "The device waits {idle} {per} for host work outside of operators, above all around {line}; the longest "
+            "The device waits {idle} {per} for host work outside of operators, above all around {what}; the longest "
             "stretch is {longest}."
         ),
         "host": (
@@ -65,7 +65,7 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
             "{line}; the longest is {longest}."
         ),
         "host_some_lines": (
-            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, above all around {line}; "
+            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, above all around {what}; "
             "the longest is {longest}."
         ),
     },
@@ -149,8 +149,9 @@ def _named(
     """Sentence, evidence and scope by the time at lines of the program, most first, of the whole; else by the place."""
     if taken:
         lines = tuple(taken)[:3]
-        sentence = "lines" if 2 * taken[lines[0]] >= whole else "some_lines"
-        return sentence, (Evidence("line", lines[0], "NAME", line=lines[0]),), Scope(ops=lines)
+        named = (Evidence("line", lines[0], "NAME", line=lines[0]), Evidence("what", "; ".join(lines), "TEXT"))
+        most = 2 * taken[lines[0]] >= whole
+        return ("lines", named[:1], Scope(ops=lines)) if most else ("some_lines", named, Scope(ops=lines))
     place = _place(facts, *longest)
     return ("place", (Evidence("what", place, "NAME"),), Scope(ops=(place,))) if place else ("", (), Scope())
 
