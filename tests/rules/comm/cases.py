@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.ascend_builder import AscendBuilder
-from tests.rules.make import Fires, waited
+from tests.rules.make import Fires, Silent, waited
 from tests.rules.sequences import STEP, read_npu
 
 MB = 1 << 20
@@ -136,6 +136,19 @@ def waiting(*, wait, after=2000, under=None, optimizer=False, tid=1):
         compute(b, at + 200, at + 1900, after)
 
     return body
+
+
+def layers(count, dur=150, *, calculate=300, stream=NCCL):
+    """Layers of tensor parallelism: what each computes is reduced, and the next one needs the sum."""
+
+    def body(b, at, number):
+        for part in range(count + 1):
+            begin, asked = at + 500 + part * (calculate + dur), at + 24 * part
+            compute(b, asked, begin, calculate)
+            if part < count:
+                reduce(b, asked + 12, begin + calculate, dur, size=4 * MB, wait=stream == NCCL, stream=stream)
+
+    return steps(body)
 
 
 def launched_first(b, at, number):
@@ -330,6 +343,26 @@ FIRES = {
             look=(3510, 3990),
             options={"share": (0.1, 0.12, 0.121)},
         ),
+        # Nothing is saved between kernels that need each other's results, on whichever stream.
+        *(
+            Fires(
+                layers(7, stream=stream),
+                cost=1050,
+                severity="MEDIUM",
+                confidence="LOW",
+                sentence="chain",
+                count=28,
+                evidence={"exposed": 1050, "share": 0.2625, "count": 28},
+                ops=("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
+                advice=("split_chain", "compare_ranks_first"),
+                draws="comm_exposed",
+                each=1050,
+                first=(800, 950),
+                look=(800, 950),
+                options={"share": (0.1, 0.2625, 0.263)},
+            )
+            for stream in (NCCL, 7)
+        ),
     ],
     "COM102": [
         Fires(
@@ -435,6 +468,7 @@ FIRES = {
         Fires(
             steps(waiting(wait=True)),
             saving=450,
+            low=0,
             bound=898.5,
             cost=900,
             severity="MEDIUM",
@@ -668,6 +702,7 @@ SILENT = {
     "COM104": [
         steps(messages(2, 64 * 1024, 100)),
         steps(messages(20, 64 * MB, 100)),
+        Silent(layers(7), least=7),
     ],
     "COM105": [steps(buckets(last=False)), steps(exposed(0.3))],
     "COM106": [steps(gathered(as_list=False, cat=False)), steps(gathered(as_list=False, cat=True))],
@@ -678,6 +713,7 @@ SILENT = {
         steps(waiting(wait=True, under="autograd::engine::evaluate_function: MyBackward")),
         steps(waiting(wait=True, tid=2)),
         waited(launched_first, steps=1, length=STEP),
+        layers(4),
     ],
     "COM108": [
         # Nothing tells that those under communication are problems of the size of the others.

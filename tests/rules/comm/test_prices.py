@@ -15,6 +15,7 @@ from tests.rules.comm.cases import (
     exposed,
     gathered,
     gathering,
+    layers,
     messages,
     micro_steps,
     normalised,
@@ -97,6 +98,12 @@ def test_a_finding_says_what_it_saves(rule, body, saving, bound):
     if saving is not None:
         # Copies that are not there leave no gaps between them either.
         assert found.saving == pytest.approx(saving * US, rel=0.02)
+
+
+@pytest.mark.parametrize(("count", "calculate", "chain"), [(3, 300, False), (7, 70, False), (7, 75, True)])
+def test_layers_of_a_chain_are_several_and_compute(count, calculate, chain):
+    """Three may be metrics; what computes for less than a quarter of the 300 µs scales gradients between reductions."""
+    assert (finding(layers(count, 300, calculate=calculate), "COM101").sentence == "chain") == chain
 
 
 def test_small_messages_are_priced_by_the_bandwidth_of_large_ones():
