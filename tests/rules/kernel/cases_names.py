@@ -34,6 +34,13 @@ def without_steps(runs):
     return b
 
 
+def cooperative():
+    b = steps([sparse(None)])
+    for event in b.events:
+        event["name"] = event["name"].replace("cudaLaunchKernel", "cudaLaunchCooperativeKernel")
+    return b
+
+
 BACKWARD = Run("aten::mm", 100, under="autograd::engine::evaluate_function: MmBackward0")
 MATMUL_4BIT = "MatMul4Bit"
 DEQUANTISE = Run(MATMUL_4BIT, 400, kernel="void kDequantizeBlockwise<__half, 512, 64, 8, 2>(float*)")
@@ -147,6 +154,8 @@ SILENT = {
         steps([sparse([[1, 64, 64], [64, 64]]), sparse([[12, 64, 64]], op="aten::bmm")]),
         without_steps([sparse(None)]),
         steps([sparse(None, kernel="sm90_gemm_warpspecialized_persistent")]),
+        steps([sparse(None, kernel="void RNN_blockPersist_fp_LSTM<__half, __half, __half, 512, 8, 1, 2>")]),
+        cooperative(),
     ],
     "KRN101": [
         steps([product("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn")]),

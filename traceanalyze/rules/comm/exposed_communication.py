@@ -100,10 +100,10 @@ def find(facts: Facts, options: Options) -> Findings:
         backward pass only, but for the last bucket of 25 MB, which is ready when that is over. Collectives of tensor,
         sequence or expert parallelism (four a step or more for which the next kernel waits, which have the device to
         themselves, and between which other kernels compute) lie on the critical path: they are told apart, with a cost
-        and no saving. The time includes waiting for ranks that come later, which no overlap removes: compare the ranks first. What this recording alone
-        shows to be waiting (COM120) does not count. Where other ranks were not recorded, all but what the shortest of
-        four collectives of one type and size needs in the same step may be waiting, and at least nothing of that is
-        saved.
+        and no saving. The time includes waiting for ranks that come later, which no overlap removes: compare the ranks
+        first. What this recording alone shows to be waiting (COM120) does not count. Where other ranks were not
+        recorded, all but what the shortest of four collectives of one type and size needs in the same step may be
+        waiting, and at least nothing of that is saved.
     What to do
         By the type with most exposed time: all-to-all of embeddings and experts before compute that does not need them;
         prefetching in FSDP for gathers and scatters; the defaults of DDP (`bucket_cap_mb`, `static_graph`,

@@ -182,15 +182,14 @@ def chained(facts: Facts) -> NDArray[np.bool_]:
     queue held the collective until compute before it had ended: else it could have begun sooner.
     """
     work, device = facts.once(communicating), facts.context.device
-    found = np.zeros(len(work), np.bool_)
     other = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) | facts.headline(DeviceClass.MEM))
     if not len(work) or not len(other):
-        return found
+        return np.zeros(len(work), np.bool_)
     follows = facts.context.once(device_order).follows
     after = np.searchsorted(device.start[other], work.end)
     known = after < len(other)
     after = other[np.minimum(after, len(other) - 1)]
-    held = known & np.isin(_pair(work.event, after), _pair(follows.source, follows.event))
+    held = known & occurs(_pair(work.event, after), _pair(follows.source, follows.event))
     before = np.full(len(device), np.iinfo(np.int64).min)
     own = occurs(follows.source, other)
     np.maximum.at(before, follows.event[own], device.end[follows.source[own]])
@@ -199,7 +198,7 @@ def chained(facts: Facts) -> NDArray[np.bool_]:
     alone = work.exposed + work.waits.time >= ALONE * work.time
     until = np.append(work.start[1:], facts.edges[1][-1:])
     follow = intervals.coverage(facts.busy(DeviceClass.COMPUTE), work.end, np.maximum(until, work.end))
-    found = held & alone & (queued | ~parameters) & (follow >= BETWEEN * work.time)
+    found: NDArray[np.bool_] = held & alone & (queued | ~parameters) & (follow >= BETWEEN * work.time)
     places = group(work.kind[found], device.name[after[found]])
     found[found] = (places.count() >= REPEATED * facts.window.count)[places.of]
     return found
@@ -267,8 +266,9 @@ def gradients(facts: Facts) -> NDArray[np.bool_]:
     """Which of `Communicating` reduce gradients: reductions of a known size that the backward pass asks for."""
     work = facts.once(communicating)
     found: NDArray[np.bool_] = work.of_kind("all_reduce", "reduce_scatter") & (work.size > 0)
+    found &= ~facts.once(chained)
     found[found] = names_under(facts, facts.context.event_op[work.event[found]], BACKWARD)
-    return found & ~facts.once(chained)
+    return found
 
 
 def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[int, int]:
