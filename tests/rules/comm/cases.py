@@ -211,10 +211,14 @@ def driven(devices, module):
     return body
 
 
-def gloo(name, busy):
+def gloo(name, busy, size=4 * MB, late=0):
+    """What is copied from the device, sent for 2000 µs; this rank waits longer for others in the first step."""
+
     def body(b, at, number):
         compute(b, at, at + 20, 3900 if busy else 1000)
-        b.annotation(name, at + 1100, 2000)
+        if size:
+            b.copy(at + 20, 10, at + 1020, 50, name="Memcpy DtoH (Device -> Pinned)", bytes=size, stream=9)
+        b.annotation(name, at + 1100, 2000 + (late if number == 0 else 0))
 
     return body
 
@@ -635,7 +639,49 @@ FIRES = {
             each=2000,
             first=(1100, 3100),
             look=(1100, 3100),
-        )
+        ),
+        # The shortest sends for 2000 µs; of a MB, 1 GB/s leaves 1149 µs; nothing copied is nothing sent.
+        Fires(
+            steps(gloo("gloo:all_reduce", busy=False, late=800)),
+            saving=2000,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 2200, "count": 4},
+            ops=("gloo:all_reduce",),
+            draws="idle",
+            each=(2800, 2000, 2000, 2000),
+            first=(1100, 3900),
+            look=(1100, 3900),
+        ),
+        Fires(
+            steps(gloo("gloo:all_reduce", busy=False, size=MB)),
+            saving=1148.576,
+            cost=2000,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 2000, "count": 4},
+            ops=("gloo:all_reduce",),
+            draws="idle",
+            each=2000,
+            first=(1100, 3100),
+            look=(1100, 3100),
+            prices={"gbs": (1, 2, 624.288)},
+        ),
+        Fires(
+            steps(gloo("gloo:all_reduce", busy=False, size=0)),
+            cost=2000,
+            severity="MEDIUM",
+            confidence="MEDIUM",
+            sentence="peers",
+            count=4,
+            evidence={"idle": 2000, "count": 4},
+            ops=("gloo:all_reduce",),
+            advice=("late_peers",),
+            draws="idle",
+            each=2000,
+            first=(1100, 3100),
+            look=(1100, 3100),
+        ),
     ],
     "COM115": [
         Fires(
