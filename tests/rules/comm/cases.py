@@ -231,6 +231,20 @@ def pipeline(dur):
     return body
 
 
+def stages(first, each, count=6):
+    """Micro-batches of 200 µs, each received for so long before; the first for longer."""
+
+    def body(b, at, number):
+        begin = at + 20
+        for part in range(count):
+            dur = each if part else first
+            reduce(b, at + 30 * part, begin, dur, kind="send", tid=2)
+            compute(b, at + 30 * part + 12, begin + dur, 200)
+            begin += dur + 200
+
+    return steps(body)
+
+
 def normalised(layers):
     def body(b, at, number):
         for part in range(layers):
@@ -697,7 +711,22 @@ FIRES = {
             first=(2000, 3500),
             look=(2000, 3500),
             options={"share": (0.1, 0.375, 0.38)},
-        )
+        ),
+        # Another stage takes 200 µs more for each: from one rank nobody knows what evening them out saves.
+        Fires(
+            stages(200, 200),
+            cost=1200,
+            severity="MEDIUM",
+            sentence="stages",
+            count=24,
+            evidence={"exposed": 1200, "share": 0.3, "count": 24},
+            ops=("ncclDevKernel_SendRecv_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
+            advice=("equal_stages",),
+            draws="comm_exposed",
+            each=1200,
+            first=(20, 220),
+            look=(20, 220),
+        ),
     ],
     "COM117": [
         Fires(

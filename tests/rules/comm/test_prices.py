@@ -22,6 +22,7 @@ from tests.rules.comm.cases import (
     pipeline,
     reduce,
     searching,
+    stages,
     steps,
     waiting,
 )
@@ -104,6 +105,13 @@ def test_a_finding_says_what_it_saves(rule, body, saving, bound):
 def test_layers_of_a_chain_are_several_and_compute(count, calculate, chain):
     """Three may be metrics; what computes for less than a quarter of the 300 µs scales gradients between reductions."""
     assert (finding(layers(count, 300, calculate=calculate), "COM101").sentence == "chain") == chain
+
+
+def test_only_the_bubble_of_a_pipeline_shrinks_with_more_micro_batches():
+    """The first of six waits for 900 µs, the others for 200: half of the 700 goes with twice as many."""
+    stage, bubble = judged(stages(900, 200), "COM115").findings
+    assert (stage.sentence, stage.saving, stage.cost) == ("stages", None, 5 * 200 * US)
+    assert (bubble.saving, bubble.cost) == (pytest.approx(350 * US, rel=0.02), 900 * US)
 
 
 def test_small_messages_are_priced_by_the_bandwidth_of_large_ones():
