@@ -121,13 +121,44 @@ def test_time_between_steps_matters_beyond_a_hundredth(gap, told):
     assert checks(steps(100, 100, gap=gap)).get("between_steps") == told
 
 
-@pytest.mark.parametrize(("until", "told"), [(1, None), (1.1, ("INFO", 1_100))])
+@pytest.mark.parametrize(
+    ("until", "told"), [(1, None), (1.1, ("INFO", 1_100)), (4.8, ("INFO", 4_800)), (4.9, ("WARN", 4_900))]
+)
 def test_a_first_step_that_begins_late(until, told):
     """Of 101 µs; the device still runs what was launched before."""
     b = steps(101)
     b.device(-10, 10 + until, name="before", stream=8)
     found = checks(b).get("lead_in")
     assert found == told
+
+
+def left_over():
+    """A step whose device still runs earlier work until all that the host does for it is done."""
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.device(-10, 60, name="before", stream=8)
+    b.op("aten::mm", 5, 10)
+    b.launch(6, 2, 60, 30)
+    return b
+
+
+def test_work_without_a_launch_record_outside_of_the_steps_changes_nothing():
+    found = checks(left_over())
+    assert found["unlinked_outside"] == ("INFO", 1, 2, 60 / 90)
+    assert "unlinked" not in found
+
+
+@pytest.mark.parametrize(
+    ("table", "device", "host"),
+    [
+        ("operators", "device_self_ns", "calls"),
+        ("call_paths", "device_self_ns", "calls"),
+        ("phases", "device_ns", "host_ns"),
+    ],
+)
+def test_what_the_host_did_before_a_step_that_begins_late_is_not_measured(table, device, host):
+    (row,) = left_over().rows(table)
+    assert (getattr(row, device), getattr(row, host)) == (30_000, NotMeasured("launched_before"))
 
 
 def test_a_step_inside_the_one_before_has_no_time_of_its_own():

@@ -112,7 +112,7 @@ TABLES: dict[str, list[tuple[Any, ...]]] = {
     "call_paths": [
         ("aten::add", 616_000, 616 / ALL, 60_000, 2, 616_000, 60_000, 4),
         ("aten::mm", 500_000, 500 / ALL, 100_000, 2, 500_000, 100_000, 2),
-        ("<outside operators>", 300_000, 300 / ALL, 0, 0, 300_000, 0, 2),
+        ("<outside operators>", 300_000, 300 / ALL, None, None, 300_000, None, 2),
         ("aten::item", 0, 0.0, 1_160_000, 2, 0, 1_160_000, 0),
     ],
     "phases": [

@@ -146,7 +146,7 @@ def with_tables(one, others):
         parts, (causes, step_causes) = device_parts(first, one.idle), idle_tables(steps, one.idle)
         notes = overlap_notes(totals(first, window))
         before = [split(parts, window, marked=one.mode == Mode.STEPS, notes=notes), totals(first, window), causes]
-        after = [devices(one.partitions, one.trace.devices, window), *step_tables(steps, parts), step_causes]
+        after = [devices(one.partitions, one.trace, window), *step_tables(steps, parts), step_causes]
     else:
         parts = host_parts(one.host)
         before, after = [split(parts, window, marked=False), *step_tables(steps, parts)], []

@@ -54,7 +54,7 @@ CASES = [
     ("DAT101", "host_single", (loading(900),), 300, 900),
     ("DAT101", "host", (loading(900, SEVERAL),), 300, 900),
     # 1500 µs in two stretches; what is shorter than a millisecond is Python between two operators.
-    ("HST107", "host", (1200.0, Op("aten::add", 10), 300.0), 1200, 1200),
+    ("HST107", "host_place", (1200.0, Op("aten::add", 10), 300.0), 1200, 1200),
     # 120 operators of 4 µs: 2 µs each are their work, of which 7/20 stay; of the rest, less 0.6 µs each, a fifth.
     ("HST111", "host", (optimizer("AdamW", "aten::addcdiv_", 120, 4),), 240 * 0.65 + (600 - 72 - 240) * 0.8, 600),
     ("HST111", "host", (optimizer("SGD", "aten::mul_", 120, 4),), 240 * 3 / 8 + (600 - 72 - 240) * 0.8, 600),
@@ -235,6 +235,16 @@ def test_a_recorded_collection_costs_its_length(where):
     b.event("gc", "Python GC", 20_100, 8_000, tid=where)
     found = finding(b, "HST104")
     assert (found.sentence, found.saving, found.count) == ("host", 2_000 * US, 1)
+
+
+@pytest.mark.parametrize(("ranges", "place"), [((), ""), ((("epoch", 6000), ("eval 1", 1500)), "eval 1: ")])
+def test_the_operators_around_the_longest_stretch_and_its_innermost_range_are_named(ranges, place):
+    b = steps(Op("aten::add", 10), 1200.0, Op("aten::mul", 10), 100.0)
+    for name, length in ranges:
+        b.annotation(name, 5, length)
+    found = finding(b, "HST107")
+    assert found.scope.ops == (f"{place}aten::add … aten::mul",)
+    assert found.evidence[-1].value == f"{place}aten::add … aten::mul"
 
 
 def test_the_lines_of_stretches_without_operators_are_named():

@@ -147,7 +147,7 @@ def _work(ranks: Sequence[AnalysedRank]) -> Counter[str]:
         for kernel in one.analysis.records("classification"):
             device[_INSTANCE.sub("", kernel.name)] += kernel.device_time_ns if kernel.class_ != "class_comm" else 0
         for each in one.analysis.records("operators"):
-            host[each.op] += each.host_self_ns or 0
+            host[each.op] += each.host_self_ns if isinstance(each.host_self_ns, int) else 0
     return +device or +host
 
 

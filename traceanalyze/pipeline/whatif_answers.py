@@ -242,7 +242,7 @@ def _by_rule(facts: Facts, name: str) -> list[Finding]:
     rule = own_rules()[name]
     options = options_of(rule, RuleConfig(options={name: _ANY[name]}))
     found = [by_its_rule(one, rule) for one in rule(facts, options) if isinstance(one, Finding)]
-    return [priced(one, facts).finding for one in found]
+    return [priced(one, facts).finding for one in found if one.saving is not None]
 
 
 def _priced(facts: Facts, change: Change) -> Finding:

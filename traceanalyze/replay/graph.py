@@ -96,7 +96,7 @@ class Graph:
 def graph(context: Context) -> Graph:
     """The program of a rank; use with `Context.once`."""
     device = context.device
-    order = device_order(context)
+    order = context.once(device_order)
     waits = device_waits(context, order.launches)
     points = moments(context, order.launches, waits)
     count = len(points.time)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 from zlib import crc32
 
@@ -79,9 +79,11 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
 
 def boxes(table: Table) -> tuple[str, tuple[Box, ...]]:
     """Boxes of the call paths in drawing order, and whether their time is that of the `device` or the `host`."""
-    device = [0 if isinstance(value, NotMeasured) else cast("int", value) for value in table.column("device_self_ns")]
-    what = "device" if any(device) else "host"
-    own = device if what == "device" else [cast("int", value) for value in table.column("host_self_ns")]
+    device, host = (
+        [value if isinstance(value, int) else 0 for value in table.column(f"{side}_self_ns")]
+        for side in ("device", "host")
+    )
+    what, own = ("device", device) if any(device) else ("host", host)
     total: dict[tuple[str, ...], int] = {}
     for path, time in zip(table.column("call_path"), own, strict=True):
         names = tuple(str(path).split(";"))

@@ -128,6 +128,8 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     if one.change is not None and not busy and one.draws.startswith("idle") and one.intervals is not None:
         # Idle time that is gone saves hardly more than itself, or than the replay gains of gaps after it.
         most = min(facts.step_time if most is None else most, round(OVER * max(facts.length(one.intervals), saving)))
+    if busy and one.draws in _DEVICE and one.draws != "compute" and one.intervals is not None:
+        most = min(facts.step_time, max(facts.length(one.intervals), saving))
     high = min(saving + room, facts.step_time if most is None else most)
     low = saving - room if one.low is None else min(one.low, saving - room)
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)

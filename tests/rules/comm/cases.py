@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.ascend_builder import AscendBuilder
-from tests.rules.make import Fires, waited
+from tests.rules.make import Fires, Silent, waited
 from tests.rules.sequences import STEP, read_npu
 
 MB = 1 << 20
@@ -138,6 +138,19 @@ def waiting(*, wait, after=2000, under=None, optimizer=False, tid=1):
     return body
 
 
+def layers(count, dur=150, *, calculate=300, stream=NCCL):
+    """Layers of tensor parallelism: what each computes is reduced, and the next one needs the sum."""
+
+    def body(b, at, number):
+        for part in range(count + 1):
+            begin, asked = at + 500 + part * (calculate + dur), at + 24 * part
+            compute(b, asked, begin, calculate)
+            if part < count:
+                reduce(b, asked + 12, begin + calculate, dur, size=4 * MB, wait=stream == NCCL, stream=stream)
+
+    return steps(body)
+
+
 def launched_first(b, at, number):
     """The optimizer's kernel, which follows the collective, was launched by the first call of all."""
     b.annotation("Optimizer.step#SGD.step", at + 2, 20)
@@ -198,10 +211,14 @@ def driven(devices, module):
     return body
 
 
-def gloo(name, busy):
+def gloo(name, busy, size=4 * MB, late=0):
+    """What is copied from the device, sent for 2000 µs; this rank waits longer for others in the first step."""
+
     def body(b, at, number):
         compute(b, at, at + 20, 3900 if busy else 1000)
-        b.annotation(name, at + 1100, 2000)
+        if size:
+            b.copy(at + 20, 10, at + 1020, 50, name="Memcpy DtoH (Device -> Pinned)", bytes=size, stream=9)
+        b.annotation(name, at + 1100, 2000 + (late if number == 0 else 0))
 
     return body
 
@@ -212,6 +229,20 @@ def pipeline(dur):
         reduce(b, at + 10, at + 2000, dur, kind="send", tid=2)
 
     return body
+
+
+def stages(first, each, count=6):
+    """Micro-batches of 200 µs, each received for so long before; the first for longer."""
+
+    def body(b, at, number):
+        begin = at + 20
+        for part in range(count):
+            dur = each if part else first
+            reduce(b, at + 30 * part, begin, dur, kind="send", tid=2)
+            compute(b, at + 30 * part + 12, begin + dur, 200)
+            begin += dur + 200
+
+    return steps(body)
 
 
 def normalised(layers):
@@ -330,6 +361,26 @@ FIRES = {
             look=(3510, 3990),
             options={"share": (0.1, 0.12, 0.121)},
         ),
+        # Nothing is saved between kernels that need each other's results, on whichever stream.
+        *(
+            Fires(
+                layers(7, stream=stream),
+                cost=1050,
+                severity="MEDIUM",
+                confidence="LOW",
+                sentence="chain",
+                count=28,
+                evidence={"exposed": 1050, "share": 0.2625, "count": 28},
+                ops=("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
+                advice=("split_chain", "compare_ranks_first"),
+                draws="comm_exposed",
+                each=1050,
+                first=(800, 950),
+                look=(800, 950),
+                options={"share": (0.1, 0.2625, 0.263)},
+            )
+            for stream in (NCCL, 7)
+        ),
     ],
     "COM102": [
         Fires(
@@ -435,6 +486,7 @@ FIRES = {
         Fires(
             steps(waiting(wait=True)),
             saving=450,
+            low=0,
             bound=898.5,
             cost=900,
             severity="MEDIUM",
@@ -601,7 +653,49 @@ FIRES = {
             each=2000,
             first=(1100, 3100),
             look=(1100, 3100),
-        )
+        ),
+        # The shortest sends for 2000 µs; of a MB, 1 GB/s leaves 1149 µs; nothing copied is nothing sent.
+        Fires(
+            steps(gloo("gloo:all_reduce", busy=False, late=800)),
+            saving=2000,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 2200, "count": 4},
+            ops=("gloo:all_reduce",),
+            draws="idle",
+            each=(2800, 2000, 2000, 2000),
+            first=(1100, 3900),
+            look=(1100, 3900),
+        ),
+        Fires(
+            steps(gloo("gloo:all_reduce", busy=False, size=MB)),
+            saving=1148.576,
+            cost=2000,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 2000, "count": 4},
+            ops=("gloo:all_reduce",),
+            draws="idle",
+            each=2000,
+            first=(1100, 3100),
+            look=(1100, 3100),
+            prices={"gbs": (1, 2, 624.288)},
+        ),
+        Fires(
+            steps(gloo("gloo:all_reduce", busy=False, size=0)),
+            cost=2000,
+            severity="MEDIUM",
+            confidence="MEDIUM",
+            sentence="peers",
+            count=4,
+            evidence={"idle": 2000, "count": 4},
+            ops=("gloo:all_reduce",),
+            advice=("late_peers",),
+            draws="idle",
+            each=2000,
+            first=(1100, 3100),
+            look=(1100, 3100),
+        ),
     ],
     "COM115": [
         Fires(
@@ -617,7 +711,22 @@ FIRES = {
             first=(2000, 3500),
             look=(2000, 3500),
             options={"share": (0.1, 0.375, 0.38)},
-        )
+        ),
+        # Another stage takes 200 µs more for each: from one rank nobody knows what evening them out saves.
+        Fires(
+            stages(200, 200),
+            cost=1200,
+            severity="MEDIUM",
+            sentence="stages",
+            count=24,
+            evidence={"exposed": 1200, "share": 0.3, "count": 24},
+            ops=("ncclDevKernel_SendRecv_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
+            advice=("equal_stages",),
+            draws="comm_exposed",
+            each=1200,
+            first=(20, 220),
+            look=(20, 220),
+        ),
     ],
     "COM117": [
         Fires(
@@ -668,6 +777,7 @@ SILENT = {
     "COM104": [
         steps(messages(2, 64 * 1024, 100)),
         steps(messages(20, 64 * MB, 100)),
+        Silent(layers(7), least=7),
     ],
     "COM105": [steps(buckets(last=False)), steps(exposed(0.3))],
     "COM106": [steps(gathered(as_list=False, cat=False)), steps(gathered(as_list=False, cat=True))],
@@ -678,6 +788,7 @@ SILENT = {
         steps(waiting(wait=True, under="autograd::engine::evaluate_function: MyBackward")),
         steps(waiting(wait=True, tid=2)),
         waited(launched_first, steps=1, length=STEP),
+        layers(4),
     ],
     "COM108": [
         # Nothing tells that those under communication are problems of the size of the others.

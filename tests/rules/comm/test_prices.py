@@ -15,12 +15,14 @@ from tests.rules.comm.cases import (
     exposed,
     gathered,
     gathering,
+    layers,
     messages,
     micro_steps,
     normalised,
     pipeline,
     reduce,
     searching,
+    stages,
     steps,
     waiting,
 )
@@ -97,6 +99,19 @@ def test_a_finding_says_what_it_saves(rule, body, saving, bound):
     if saving is not None:
         # Copies that are not there leave no gaps between them either.
         assert found.saving == pytest.approx(saving * US, rel=0.02)
+
+
+@pytest.mark.parametrize(("count", "calculate", "chain"), [(3, 300, False), (7, 70, False), (7, 75, True)])
+def test_layers_of_a_chain_are_several_and_compute(count, calculate, chain):
+    """Three may be metrics; what computes for less than a quarter of the 300 µs scales gradients between reductions."""
+    assert (finding(layers(count, 300, calculate=calculate), "COM101").sentence == "chain") == chain
+
+
+def test_only_the_bubble_of_a_pipeline_shrinks_with_more_micro_batches():
+    """The first of six waits for 900 µs, the others for 200: half of the 700 goes with twice as many."""
+    stage, bubble = judged(stages(900, 200), "COM115").findings
+    assert (stage.sentence, stage.saving, stage.cost) == ("stages", None, 5 * 200 * US)
+    assert (bubble.saving, bubble.cost) == (pytest.approx(350 * US, rel=0.02), 900 * US)
 
 
 def test_small_messages_are_priced_by_the_bandwidth_of_large_ones():

@@ -33,6 +33,15 @@ DOUBLE = pointwise("add", 200, dtype="double")
 FLASH = Run("aten::mm", 3000, [[64, 64], [64, 64]], [BF, BF], "ampere_bf16_s16816gemm_bf16")
 
 
+def grids(beside):
+    """Too few blocks for 1500 µs, others beside them for the first of it on another stream."""
+    b = steps([grid(0.3)])
+    for number in range(4):
+        at = number * 4000
+        b.launch(at + 30, 3, at + 100, beside, name="gemm", stream=9, **{"blocks per SM": 0.3, "grid": [1]})
+    return b
+
+
 def cumsum(length, dtype=BF):
     return Run("aten::cumsum", 300, [[4096, length], []], [dtype, "Scalar"], "void at::native::scan_kernel")
 
@@ -424,7 +433,21 @@ FIRES = {
             first=(100, 1600),
             look=(100, 1600),
             options={"share": (0.1, 1, 1.01), "least_us": (10, 1500, 1501), "filled": (0.75, 0.301, 0.3)},
-        )
+        ),
+        # The other stream fills the device for half of the time.
+        Fires(
+            grids(740),
+            saving=266,
+            bound=532,
+            severity="MEDIUM",
+            count=4,
+            evidence={"time": 1500, "part": 0.669643, "filled": 0.3, "count": 4},
+            ops=("ampere_bf16_s16816gemm_bf16",),
+            draws="compute",
+            each=1500,
+            first=(100, 1600),
+            look=(100, 1600),
+        ),
     ],
     "KRN112": [
         Fires(
@@ -583,7 +606,7 @@ SILENT = {
         steps([BIG, CONTIGUOUS]),
         steps([mm(3600), Run("aten::copy_", 50, kernel="copy", under="aten::_to_copy")]),
     ],
-    "KRN111": [steps([grid(1.0)]), steps([grid(0.2, 5)] * 50), steps([grid(108 / 132)])],
+    "KRN111": [steps([grid(1.0)]), steps([grid(0.2, 5)] * 50), steps([grid(108 / 132)]), grids(750)],
     "KRN112": [steps([BIG, GATHER]), steps([mm(1000), Run("aten::embedding", 300), SCATTER])],
     "KRN113": [steps([BIG, cumsum(65536)]), steps([BIG, cumsum(1024, FP)])],
     "KRN114": [checkpointed(1000, 75 * 2**30), checkpointed(100, 30 * 2**30)],

@@ -179,6 +179,7 @@ FIRES = {
         Fires(
             steps([mm(2000, dtype=FP, tensor=False)], device=UNKNOWN),
             saving=1000,
+            low=0,
             bound=1875,
             confidence="MEDIUM",
             severity="HIGH",

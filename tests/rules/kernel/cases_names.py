@@ -12,7 +12,7 @@ T4 = {"id": 0, "name": "Tesla T4"}
 V100 = {"id": 0, "name": "Tesla V100-SXM2-16GB"}
 P100 = {"id": 0, "name": "Tesla P100-PCIE-16GB"}
 MI300 = {"id": 0, "name": "AMD Instinct MI300X", "computeMajor": 9, "computeMinor": 4}
-PRODUCT = {"severity": "HIGH", "count": 4, "ops": ("aten::addmm",), "draws": "compute", "each": 2000}
+PRODUCT = {"low": 0, "severity": "HIGH", "count": 4, "ops": ("aten::addmm",), "draws": "compute", "each": 2000}
 FIRST = {"first": (100, 2100), "look": (100, 2100)}
 
 
@@ -34,6 +34,14 @@ def without_steps(runs):
     return b
 
 
+def cooperative():
+    b = steps([sparse(None)])
+    for event in b.events:
+        event["name"] = event["name"].replace("cudaLaunchKernel", "cudaLaunchCooperativeKernel")
+    return b
+
+
+DEPTHWISE = [[8, 64, 56, 56], [64, 1, 7, 7]]
 BACKWARD = Run("aten::mm", 100, under="autograd::engine::evaluate_function: MmBackward0")
 MATMUL_4BIT = "MatMul4Bit"
 DEQUANTISE = Run(MATMUL_4BIT, 400, kernel="void kDequantizeBlockwise<__half, 512, 64, 8, 2>(float*)")
@@ -147,11 +155,16 @@ SILENT = {
         steps([sparse([[1, 64, 64], [64, 64]]), sparse([[12, 64, 64]], op="aten::bmm")]),
         without_steps([sparse(None)]),
         steps([sparse(None, kernel="sm90_gemm_warpspecialized_persistent")]),
+        steps([sparse(None, kernel="void RNN_blockPersist_fp_LSTM<__half, __half, __half, 512, 8, 1, 2>")]),
+        cooperative(),
     ],
     "KRN101": [
         steps([product("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_tn")]),
         steps([product("volta_sgemm_fp16_128x64_nn")], device=V100),
         steps([product("cutlass_80_simt_dgemm_64x64")]),
+        # Memory may limit what has few rows, and does limit depthwise convolutions.
+        steps([product("ampere_sgemm_32x32_sliced1x4_tn")], device=A100),
+        steps([Run("aten::cudnn_convolution", 2000, DEPTHWISE, ["float"] * 2, "convolve_sgemm")]),
         steps([product("Cijk_Ailk_Bljk_BBS_BH_MT128x128x16_MI16x16x4x1_SN")], device=MI300),
         steps([product("maxwell_sgemm_128x64_nn")], device=P100),
         steps([product("ampere_sgemm_128x64_tn", 200), product("ampere_bf16_s16816gemm_bf16_128x128", 1801)]),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, group
+from traceanalyze.analyses.host.device_columns import launched_before
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.classify import is_step_marker
@@ -82,7 +83,7 @@ def host_annotations(context: Context) -> Table:
         min_ns=where(host.number > 0, host.shortest, None),
         max_ns=where(host.number > 0, host.longest, None),
     ).take((calls > 0) | (device > 0) | (launched > 0))
-    return table.sort("-device_time_ns", "-host_time_ns", "name")
+    return launched_before(table.sort("-device_time_ns", "-host_time_ns", "name"))
 
 
 def _launched(

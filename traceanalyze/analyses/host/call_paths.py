@@ -71,16 +71,17 @@ def call_paths(context: Context) -> Table:
     kept = np.flatnonzero(alive)
     texts = _texts(context, chains)
     names, spent, count = _elsewhere(context, event[~inside], time[~inside])
-    none = np.zeros(len(names), np.int64)
+    # What stands in for a path was never called.
+    none = [None] * len(names)
     device = np.concatenate((device[kept], spent))
     table = _PATHS.fill(
         call_path=[*(texts[at] for at in kept.tolist()), *names],
         device_self_ns=device,
         device_share=device / max(int(device.sum()), 1),
-        host_self_ns=np.concatenate((host[kept], none)),
-        calls=np.concatenate((calls[kept], none)),
+        host_self_ns=[*host[kept].tolist(), *none],
+        calls=[*calls[kept].tolist(), *none],
         device_total_ns=np.concatenate((device_total[kept], spent)),
-        host_total_ns=np.concatenate((host_total[kept], none)),
+        host_total_ns=[*host_total[kept].tolist(), *none],
         launched=np.concatenate((launched[kept], count)) if measured else NotMeasured("no_device_events"),
     )
     return for_recording(table.sort("-device_self_ns", "-host_self_ns", "call_path"), device=measured)

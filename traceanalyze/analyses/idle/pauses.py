@@ -90,7 +90,7 @@ def _between(context: Context) -> Pauses:
         quiet = intervals.merge(pieces.start[unknown], pieces.end[unknown])
         waits = intervals.coverage(quiet, silent.start, silent.end) >= LEAST_NS
         silent = Intervals(silent.start[waits], silent.end[waits])
-    places = _places(context, silent, context.step_track)
+    places = pause_places(context, silent, context.step_track)
     recurs, constant, step = _habits(context, silent, places)
     irregular = _irregular(context, silent, recurs, step)
     return Pauses(silent.start, silent.end, tuple(places), recurs, constant, irregular)
@@ -121,7 +121,7 @@ def _inside(context: Context) -> Pauses:
         awake = np.searchsorted(edges, silent.end, "left") > np.searchsorted(edges, silent.start, "right")
         still = long & ~awake & ~_wait_for_device(context, silent)
         silent = Intervals(silent.start[still], silent.end[still])
-        places += _places(context, silent, track)
+        places += pause_places(context, silent, track)
         found.append(np.stack(silent, axis=1))
     start, end = np.concatenate(found).T
     recurs, constant, _ = _habits(context, Intervals(start, end), places)
@@ -223,7 +223,7 @@ def _silence(context: Context) -> Intervals:
     return Intervals(start[long], end_[long])
 
 
-def _places(context: Context, silent: Intervals, track: int) -> list[str]:
+def pause_places(context: Context, silent: Intervals, track: int) -> list[str]:
     """Where each stretch of a thread is: the user's line, else the operators around it, or the one it is in."""
     frames = locate(context, track, (silent.start + silent.end) // 2)[2]
     nest, text = context.op_nest, context.trace.strings.text

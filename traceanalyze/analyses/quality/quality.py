@@ -19,7 +19,7 @@ from traceanalyze.errors import Lost
 from traceanalyze.model.classifier import classifier_of_range
 from traceanalyze.model.classify import is_data_loading
 from traceanalyze.model.columns import distinct, occurs
-from traceanalyze.model.intervals import contains
+from traceanalyze.model.intervals import contains, coverage, merge
 from traceanalyze.model.table import sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
@@ -44,6 +44,10 @@ _SAY = sentences(
     unlinked=(
         "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
         "times, but not in launch figures."
+    ),
+    unlinked_outside=(
+        "No launch record for {count} of {events} device event(s), {share} of device time; none of them is in the "
+        "analysed steps."
     ),
     kernel_before_launch=(
         "{count} event(s) ({share}) of device {device} start up to {most_ns} before their launch call: its clock "
@@ -191,8 +195,11 @@ def _links(context: Context) -> Iterator[Check]:
     unlinked = int((~linked).sum())
     if unlinked:
         share = int(time[~linked].sum()) / int(time.sum()) if time.any() else 0.0
-        level = Level.WARN if share > 0.05 else Level.INFO
-        yield Check("Q03", level, _SAY["unlinked"], (("count", unlinked), ("events", len(device)), ("share", share)))
+        windows = merge(context.counted.start, context.counted.end)
+        counted = bool(coverage(windows, device.start[~linked], device.end[~linked]).any())
+        level = Level.WARN if counted and share > 0.05 else Level.INFO
+        values = (("count", unlinked), ("events", len(device)), ("share", share))
+        yield Check("Q03", level, _SAY["unlinked" if counted else "unlinked_outside"], values)
     for clock in context.trace.clocks or ():
         about = (("device", clock.device), ("count", clock.early), ("share", clock.share))
         if not clock.moved:
@@ -262,7 +269,9 @@ def _steps(context: Context) -> Iterator[Check]:
         values = (("time_ns", steps.between_steps), ("share", steps.between_steps / total))
         yield Check("Q06", Level.WARN, _SAY["between_steps"], values)
     if len(steps) and steps.lead_in > 0.01 * steps.time[0]:
-        yield Check("Q06", Level.INFO, _SAY["lead_in"], (("time_ns", steps.lead_in),))
+        # So much makes another step of it: what the host did for it lies before it, too.
+        level = Level.WARN if steps.lead_in > 0.05 * steps.time[0] else Level.INFO
+        yield Check("Q06", level, _SAY["lead_in"], (("time_ns", steps.lead_in),))
 
 
 def _list(names: list[str]) -> str:

@@ -80,7 +80,8 @@ def phases(context: Context) -> tuple[Table, Table]:
         counted[context.once(device_work).event] = True
         shown = device.device == context.devices[0]
     states = [context.once(PhaseRanges).states(track) for track in _threads(context)]
-    found: list[tuple[str, NDArray[np.int64], NDArray[np.int64], int]] = []
+    inside = intervals.contains(context.host_windows, launch_places(context)[1])
+    found: list[tuple[str, NDArray[np.int64], NDArray[np.int64], int, bool]] = []
     for each in Phase:
         parts = _WITH_PARTS.get(each, (each,))
         own = np.flatnonzero(shown & np.isin(phase, parts))
@@ -88,15 +89,19 @@ def phases(context: Context) -> tuple[Table, Table]:
         host = intervals.union(*(state.of(parts) for state in states))
         time = intervals.coverage(ran, steps.start, steps.end), intervals.coverage(host, *_host_steps(context))
         if counted[own].any() or time[0].any() or time[1].any():
-            found.append((f"phase_{each.name.lower()}", *time, int(counted[own].sum())))
-    names, on_device, on_host, events = zip(*found, strict=True) if found else ((),) * 4
+            early = bool(counted[own].any()) and not time[1].any() and not inside[own[counted[own]]].any()
+            found.append((f"phase_{each.name.lower()}", *time, int(counted[own].sum()), early))
+    names, on_device, on_host, events, before = zip(*found, strict=True) if found else ((),) * 5
     window = window_of(steps)
     sums = [window.sum(time) for time in on_device]
     table = _PHASES.fill(
         phase=names,
         device_ns=[window.mean(time) for time in sums],
         device_step_share=[window.share(time) for time in sums],
-        host_ns=[window.mean(window.sum(time)) for time in on_host],
+        host_ns=[
+            NotMeasured("launched_before") if early else window.mean(window.sum(time))
+            for time, early in zip(on_host, before, strict=True)
+        ],
         device_events=events,
     )
     table = replace(table, title_values=(("steps", Kind.COUNT, window.count),))

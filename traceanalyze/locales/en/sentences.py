@@ -114,6 +114,7 @@ REASONS = {
     "no_cann_calls": "calls of CANN were not recorded, only the task queue",
     "no_api": "no runtime calls recorded",
     "no_memory_ops": "no copies or fills",
+    "launched_before": "the host's part was before the analysed steps",
     "never_idle": "the device is never idle",
     "no_linked_launches": "no device event is linked to its launch",
     "few_linked_launches": "less than 95 % of the device time is linked to its launch",

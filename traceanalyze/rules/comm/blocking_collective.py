@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -5,7 +7,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model import intervals
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass
-from traceanalyze.rules.common.communication import BACKWARD, comm_finding, communicating
+from traceanalyze.rules.common.communication import BACKWARD, chained, comm_finding, communicating
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
@@ -24,7 +26,7 @@ _WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "A
         "which compute that follows could hide {hideable}, if it does not need the result."
     ),
     evidence={"hideable": "compute could hide"},
-    confidence=Confidence.MEDIUM,
+    confidence=Confidence.LOW,
     needs="DLAO",
     advice_texts={
         "async_collective": (
@@ -44,8 +46,9 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Exposed time of collectives after whose launch the same thread lets a stream wait (`cudaStreamWaitEvent`), or
         waits itself, before it launches anything else; not of those that autograd asks for, nor of those that the
-        optimizer follows. What follows may need the result, which the recording does not tell: half of the time that
-        compute could hide is the estimate, all of it the most.
+        optimizer follows or that lie between kernels that depend on each other, layer after layer (COM101). What
+        follows may need the result, which the recording does not tell: half of the time that compute could hide is the
+        estimate, all of it the most, and nothing the least.
     What to do
         `async_op=True`, work that does not need the result, `work.wait()` where it is needed first; or functional
         collectives under `torch.compile`.
@@ -61,7 +64,7 @@ def find(facts: Facts, options: Options) -> Findings:
     # What autograd asks for is reduced for the optimizer, which needs it.
     backward = names_under(facts, context.event_op[work.event], BACKWARD)
     chosen = _waited_for(facts) & (work.track == context.step_track) & ~backward & ~_before_optimizer(facts)
-    chosen &= (work.exposed > 0) & (follows >= options.number("part") * work.time)
+    chosen &= ~facts.once(chained) & (work.exposed > 0) & (follows >= options.number("part") * work.time)
     if not chosen.any():
         return
     exposed = work.exposed_mean(facts, chosen)
@@ -71,7 +74,7 @@ def find(facts: Facts, options: Options) -> Findings:
         Evidence("hideable", hidden, "DURATION"),
         *measured(count=int(chosen.sum())),
     )
-    yield comm_finding(facts, chosen, evidence, saving=hidden // 2, bound=hidden)
+    yield replace(comm_finding(facts, chosen, evidence, saving=hidden // 2, bound=hidden), low=0)
 
 
 def _waited_for(facts: Facts) -> NDArray[np.bool_]:

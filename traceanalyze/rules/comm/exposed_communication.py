@@ -1,4 +1,5 @@
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
@@ -6,12 +7,14 @@ from traceanalyze.rules.common.communication import (
     LAST_BUCKET,
     WAIT_POSSIBLE,
     Communicating,
+    chained,
     communicating,
     gradients,
     hideable,
     perhaps_waiting,
 )
 from traceanalyze.rules.common.computing import names_of
+from traceanalyze.rules.ranking import HIGH
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -20,8 +23,10 @@ from traceanalyze.rules.rule import (
     Findings,
     Options,
     Scope,
+    Severity,
     intervals_of,
     measured,
+    merged,
     rule,
 )
 
@@ -34,6 +39,11 @@ from traceanalyze.rules.rule import (
         "": (
             "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
             "communication is hidden. Part of it may be waiting for other ranks."
+        ),
+        "chain": (
+            "For {exposed} {per} ({share} of the time) communication lies between kernels that depend on each other, "
+            "{count} collectives in all: what one kernel made and the next one needs, no overlap hides. Part of it may "
+            "be waiting for other ranks."
         ),
         "waiting": (
             "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
@@ -66,6 +76,10 @@ from traceanalyze.rules.rule import (
             "Change the schedule of the pipeline: more microbatches, interleaved stages, send and receive before "
             "compute that does not need the result; give its stages equal work."
         ),
+        "split_chain": (
+            "Less of this parallelism and more data parallelism, or within a node only; larger steps in halves, one of "
+            "which computes while the other communicates (asynchronous tensor parallelism); a smaller type."
+        ),
         "overlap_others": "Start collectives before compute that does not need their result, and wait after that.",
         "compare_ranks_first": "Compare the ranks: waiting for a late one is no matter of overlap.",
     },
@@ -83,11 +97,13 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Exposed communication of the partition (definitions §4). It can be hidden under compute that runs without
         communication now, so the saving is the lesser of the two; at most, all of it. Gradients are hidden by their
-        backward pass only, but for the last bucket of 25 MB, which is ready when that is over. The time includes
-        waiting for ranks that come later, which no overlap removes: compare the ranks first. What this recording alone
-        shows to be waiting (COM120) does not count. Where other ranks were not recorded, all but what the shortest of
-        four collectives of one type and size needs in the same step may be waiting, and at least nothing of that is
-        saved.
+        backward pass only, but for the last bucket of 25 MB, which is ready when that is over. Collectives of tensor,
+        sequence or expert parallelism (four a step or more for which the next kernel waits, which have the device to
+        themselves, and between which other kernels compute) lie on the critical path: they are told apart, with a cost
+        and no saving. The time includes waiting for ranks that come later, which no overlap removes: compare the ranks
+        first. What this recording alone shows to be waiting (COM120) does not count. Where other ranks were not
+        recorded, all but what the shortest of four collectives of one type and size needs in the same step may be
+        waiting, and at least nothing of that is saved.
     What to do
         By the type with most exposed time: all-to-all of embeddings and experts before compute that does not need them;
         prefetching in FSDP for gathers and scatters; the defaults of DDP (`bucket_cap_mb`, `static_graph`,
@@ -97,26 +113,40 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         DistributedDataParallel; FSDP; TensorBoard profiler plugin.
     """
-    work = facts.once(communicating)
-    whole = facts.amount_of("comm_exposed") or 0
+    work, chain = facts.once(communicating), facts.once(chained)
+    bound = work.exposed_mean(facts, chain)
+    if bound and facts.share(bound) >= options.number("share"):
+        yield Finding(
+            cost=bound,
+            draws="comm_exposed",
+            intervals=work.exposed_spans(chain),
+            evidence=measured(exposed=bound, share=facts.share(bound), count=int(chain.sum())),
+            advice=("split_chain", "compare_ranks_first"),
+            sentence="chain",
+            scope=_scope(facts, work, chain),
+            count=int(chain.sum()),
+            severity=Severity.MEDIUM if facts.share(bound) >= HIGH else Severity.LOW,
+            confidence=Confidence.LOW,
+        )
+    whole = (facts.amount_of("comm_exposed") or 0) - bound
     waiting = facts.mean(intervals.total(work.waits.spans))
     exposed = whole - waiting
     if facts.share(exposed) < options.number("share"):
         return
     total = facts.mean(intervals.total(intervals.intersect(facts.windows, intervals.merge(work.start, work.end))))
-    hidden = max(0, total - whole)
+    hidden = max(0, total - whole - bound)
     room = max(0, (facts.amount_of("compute") or 0) - hidden)
     saving, last = _saving(facts, work, exposed, room)
-    possible, kind = perhaps_waiting(facts), _most_exposed(work)
+    possible, kind = perhaps_waiting(facts), _most_exposed(work, ~chain)
     yield Finding(
         saving=min(exposed, saving),
         bound=exposed,
         draws="comm_exposed",
-        intervals=intervals_of(*work.free),
+        intervals=intervals_of(*intervals.subtract(work.free, merged(work.exposed_spans(chain)))),
         evidence=(
             *measured(exposed=whole, share=facts.share(whole)),
             Evidence("overlap", hidden / total if total else 0.0, "SHARE"),
-            Evidence("count", len(work), "COUNT"),
+            Evidence("count", int((~chain).sum()), "COUNT"),
             *((Evidence(LAST_BUCKET, last, "DURATION"),) if last else ()),
             *((Evidence("wait_exposed", waiting, "DURATION"),) if work.waits.how else ()),
             *((Evidence(WAIT_POSSIBLE, possible, "DURATION"),) if possible else ()),
@@ -124,9 +154,13 @@ def find(facts: Facts, options: Options) -> Findings:
         ),
         advice=(_ADVICE.get(kind, "overlap_others"), "compare_ranks_first"),
         sentence="waiting" if work.waits.how else "",
-        scope=Scope(ops=names_of(facts, facts.context.device.name[work.event], work.exposed)),
-        count=len(work),
+        scope=_scope(facts, work, ~chain),
+        count=int((~chain).sum()),
     )
+
+
+def _scope(facts: Facts, work: Communicating, chosen: NDArray[np.bool_]) -> Scope:
+    return Scope(ops=names_of(facts, facts.context.device.name[work.event[chosen]], work.exposed[chosen]))
 
 
 _ADVICE = {
@@ -138,9 +172,9 @@ _ADVICE = {
 """Type of collectives → what hides them."""
 
 
-def _most_exposed(work: Communicating) -> str:
+def _most_exposed(work: Communicating, chosen: NDArray[np.bool_]) -> str:
     """Type of the collectives with most exposed time."""
-    time = np.bincount(np.maximum(work.kind, 0), weights=work.exposed, minlength=len(TYPES))
+    time = np.bincount(np.maximum(work.kind, 0), weights=work.exposed * chosen, minlength=len(TYPES))
     return TYPES[int(time.argmax())]
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.common.communication import chained, comm_finding, communicating
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, measured, rule
 
 _MB = 1 << 20
@@ -32,6 +32,7 @@ def find(facts: Facts, options: Options) -> Findings:
 
     What it finds
         Collectives of less than 16 MB (1 MB in groups of more than 8 ranks) that take 20 % of the communication time.
+        Not those between kernels that depend on each other, layer after layer (COM101): nothing joins them.
     Why it costs time
         Each collective has a fixed cost, whatever its size; small messages never reach the bandwidth of the links.
     How it is measured
@@ -52,7 +53,7 @@ def find(facts: Facts, options: Options) -> Findings:
     known = work.size >= 0
     wide = work.ranks > options.number("machine")
     limit = np.where(wide, options.number("between_mb"), options.number("within_mb")) * _MB
-    small = known & (work.size < limit) & ~work.of_kind("barrier")
+    small = known & (work.size < limit) & ~work.of_kind("barrier") & ~facts.once(chained)
     time, every, count = int(work.time[small].sum()), int(work.time.sum()), int(small.sum())
     if time < options.number("share") * every or not count or count < options.number("least") * facts.window.count:
         return

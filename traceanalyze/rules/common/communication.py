@@ -12,12 +12,15 @@ from traceanalyze.analyses.communication.outlasting import SIBLINGS, outlasting
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, collective_parts, went_over
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DeviceClass, Phase
+from traceanalyze.replay.device import device_order
 from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.computing import names_of
 from traceanalyze.rules.common.op_chains import names_under
@@ -162,6 +165,49 @@ def perhaps_waiting(facts: Facts) -> int:
     return max(0, facts.length(intervals_of(*work.free)) - facts.per_step(np.round(certain).astype(np.int64)))
 
 
+REPEATED = 4
+"""Own: so many collectives a step in the same place of a chain are its layers, not a metric or a last bucket."""
+ALONE = 0.9
+"""Own: of the time of a collective on a chain; the edges of kernels beside it are no overlap."""
+BETWEEN = 0.25
+"""Own: compute that follows a collective of a chain, over its time; what scales gradients between reductions takes
+less, by the bandwidths of memory and links."""
+
+
+def chained(facts: Facts) -> NDArray[np.bool_]:
+    """Which of `Communicating` lie between kernels that depend on each other, layer after layer; with `Facts.once`.
+
+    Tensor, sequence and expert parallel programs send what one kernel made and the next one needs: the collective has
+    the device to itself, and what computes after it waits for it. Parameters are gathered like that only where the
+    queue held the collective until compute before it had ended: else it could have begun sooner.
+    """
+    work, device = facts.once(communicating), facts.context.device
+    other = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) | facts.headline(DeviceClass.MEM))
+    if not len(work) or not len(other):
+        return np.zeros(len(work), np.bool_)
+    follows = facts.context.once(device_order).follows
+    after = np.searchsorted(device.start[other], work.end)
+    known = after < len(other)
+    after = other[np.minimum(after, len(other) - 1)]
+    held = known & occurs(_pair(work.event, after), _pair(follows.source, follows.event))
+    before = np.full(len(device), np.iinfo(np.int64).min)
+    own = occurs(follows.source, other)
+    np.maximum.at(before, follows.event[own], device.end[follows.source[own]])
+    queued = (work.issued < before[work.event]) & (work.start - before[work.event] <= LAUNCH_LATENCY_NS)
+    parameters = work.of_kind("all_gather", "reduce_scatter", "broadcast")
+    alone = work.exposed + work.waits.time >= ALONE * work.time
+    until = np.append(work.start[1:], facts.edges[1][-1:])
+    follow = intervals.coverage(facts.busy(DeviceClass.COMPUTE), work.end, np.maximum(until, work.end))
+    found: NDArray[np.bool_] = held & alone & (queued | ~parameters) & (follow >= BETWEEN * work.time)
+    places = group(work.kind[found], device.name[after[found]])
+    found[found] = (places.count() >= REPEATED * facts.window.count)[places.of]
+    return found
+
+
+def _pair(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    return (first.astype(np.int64) << 32) | second
+
+
 def exposed_communication(facts: Facts) -> Intervals:
     """Time in the windows in which the headline device communicates and computes nothing; use with `Facts.once`."""
     alone = intervals.subtract(facts.busy(DeviceClass.COMM), facts.busy(DeviceClass.COMPUTE))
@@ -220,6 +266,7 @@ def gradients(facts: Facts) -> NDArray[np.bool_]:
     """Which of `Communicating` reduce gradients: reductions of a known size that the backward pass asks for."""
     work = facts.once(communicating)
     found: NDArray[np.bool_] = work.of_kind("all_reduce", "reduce_scatter") & (work.size > 0)
+    found &= ~facts.once(chained)
     found[found] = names_under(facts, facts.context.event_op[work.event[found]], BACKWARD)
     return found
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.model import intervals
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.vocabulary import DeviceClass
@@ -82,6 +83,15 @@ def computing(facts: Facts) -> Computing:
         group=work.group[chosen],
         tensor_core=work.tensor_core[chosen],
     )
+
+
+def alone_time(facts: Facts) -> NDArray[np.int64]:
+    """Time of each kernel with no other compute kernel of its device beside it; use with `Facts.once`."""
+    work = facts.once(computing)
+    end = np.minimum(work.end[1:], np.maximum.accumulate(work.end)[:-1])
+    beside = end > work.start[1:]
+    several = intervals.merge(work.start[1:][beside], end[beside])
+    return work.time - intervals.coverage(several, work.start, work.end)
 
 
 def dispatched(facts: Facts, op: NDArray[np.int64]) -> NDArray[np.int64]:

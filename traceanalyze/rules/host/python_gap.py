@@ -1,11 +1,14 @@
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 import numpy as np
 
 from traceanalyze.analyses.host.frames import locate
+from traceanalyze.analyses.idle.pauses import pause_places
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import is_peer_wait
-from traceanalyze.model.vocabulary import Cause
+from traceanalyze.model.classify import is_peer_wait, is_step_marker
+from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.common.launching import LATE_HOST, excerpt, launching
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
@@ -37,24 +40,32 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
             "The device waits {idle} {per} for host work that the trace does not show; the longest stretch is "
             "{longest}."
         ),
+        "place": (
+            "The device waits {idle} {per} for host work that the trace does not show; the longest stretch, {longest}, "
+            "is at {what}."
+        ),
         "lines": (
             "The device waits {idle} {per} for host work outside of operators, most of it around {line}; the longest "
             "stretch is {longest}."
         ),
         "some_lines": (
-            "The device waits {idle} {per} for host work outside of operators, above all around {line}; the longest "
+            "The device waits {idle} {per} for host work outside of operators, above all around {what}; the longest "
             "stretch is {longest}."
         ),
         "host": (
             "The host spends {time} {per} on work that the trace does not show, in stretches of 1 ms or more; the "
             "longest is {longest}."
         ),
+        "host_place": (
+            "The host spends {time} {per} on work that the trace does not show, in stretches of 1 ms or more; the "
+            "longest, {longest}, is at {what}."
+        ),
         "host_lines": (
             "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, most of it around "
             "{line}; the longest is {longest}."
         ),
         "host_some_lines": (
-            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, above all around {line}; "
+            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, above all around {what}; "
             "the longest is {longest}."
         ),
     },
@@ -86,9 +97,10 @@ def find(facts: Facts, options: Options) -> Findings:
         Idle time with the cause *untraced* (definitions §5), less what other findings explain, and without what is
         done once (CGR106); where the host launches too slowly (HST101), without the Python between operators. With
         Python functions recorded, the lines of the program around most of it are named: "most" is half or more at one
-        of them. Recording Python functions makes them slower, so the saving is less without. Where the host computes:
-        stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is
-        Python on its way from one operator to the next.
+        of them. Recording Python functions makes them slower, so the saving is less without. Else named are the
+        operators around the longest stretch, and the innermost range of the program that it lies in. Where the host
+        computes: stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what is
+        shorter is Python on its way from one operator to the next.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
@@ -109,31 +121,50 @@ def find(facts: Facts, options: Options) -> Findings:
     saving = facts.length(spans)
     if not saving or facts.share(saving) < options.number("share"):
         return
-    longest = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
+    start, end = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
     lines = [one for one in facts.analysis.records("source_lines") if one.device_idle_ns]
     busy = {one.line: one.device_idle_ns for one in sorted(lines, key=lambda one: -one.device_idle_ns)}
     whole = max(sum(busy.values()), saving * facts.window.count)
+    sentence, named, scope = _named(facts, busy, whole, (start, end))
     yield Finding(
         saving=saving,
         bound=saving,
         draws="idle.untraced",
         intervals=spans,
-        sentence=_lines(busy, whole),
+        sentence=sentence,
         evidence=(
             Evidence("idle", saving, "DURATION"),
-            Evidence("longest", longest[1] - longest[0], "DURATION", longest[0], longest[1]),
-            *(Evidence("line", line, "NAME", line=line) for line in list(busy)[:1]),
+            Evidence("longest", end - start, "DURATION", start, end),
+            *named,
         ),
         advice=_ADVICE[bool(busy)],
-        scope=Scope(ops=tuple(busy)[:3]),
+        scope=scope,
         count=len(spans),
     )
 
 
-def _lines(taken: Mapping[str, int], whole: int) -> str:
-    """Sentence by the lines of the program, most time first, and the time of all."""
-    most = next(iter(taken.values()), 0)
-    return "" if not most else "lines" if 2 * most >= whole else "some_lines"
+def _named(
+    facts: Facts, taken: Mapping[str, int], whole: int, longest: tuple[int, int]
+) -> tuple[str, tuple[Evidence, ...], Scope]:
+    """Sentence, evidence and scope by the time at lines of the program, most first, of the whole; else by the place."""
+    if taken:
+        lines = tuple(taken)[:3]
+        named = (Evidence("line", lines[0], "NAME", line=lines[0]), Evidence("what", "; ".join(lines), "TEXT"))
+        most = 2 * taken[lines[0]] >= whole
+        return ("lines", named[:1], Scope(ops=lines)) if most else ("some_lines", named, Scope(ops=lines))
+    place = _place(facts, *longest)
+    return ("place", (Evidence("what", place, "NAME"),), Scope(ops=(place,))) if place else ("", (), Scope())
+
+
+def _place(facts: Facts, start: int, end: int) -> str:
+    """Operators around a stretch, and the innermost range of the program that it lies in."""
+    context = facts.context
+    (operators,) = pause_places(context, Intervals(np.array([start]), np.array([end])), context.step_track)
+    own = facts.rows(EventKind.ANNOTATION, lambda text: not is_step_marker(text, context.options.classify))
+    begun, ended = context.trace.events.ts[own], context.trace.events.ts[own] + context.trace.events.dur[own]
+    here = own[(begun <= start) & (end <= ended) & (context.trace.events.track[own] == context.step_track)]
+    ranges = [context.trace.strings.text(int(context.trace.events.name[row])) for row in here[-1:]]
+    return ": ".join(filter(None, (*ranges, operators)))
 
 
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -154,21 +185,22 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     ):
         if line is not None:
             taken[line] = taken.get(line, 0) + length
-    lines = sorted(taken, key=lambda line: -taken[line])[:3]
-    named = _lines({line: taken[line] for line in lines}, int((spans[:MOST, 1] - spans[:MOST, 0]).sum()))
+    taken = dict(sorted(taken.items(), key=itemgetter(1), reverse=True))
     start, end = spans[0].tolist()
+    whole = int((spans[:MOST, 1] - spans[:MOST, 0]).sum())
+    sentence, named, scope = _named(facts, taken, whole, (start, end))
     yield Finding(
         saving=time,
         bound=time,
         draws="host.untraced",
         intervals=spans,
-        sentence=f"host_{named}" if lines else "host",
+        sentence=f"host_{sentence}".removesuffix("_"),
         evidence=(
             Evidence("time", time, "DURATION"),
             Evidence("longest", end - start, "DURATION", start, end),
-            *(Evidence("line", line, "NAME", line=line) for line in lines[:1]),
+            *named,
         ),
-        advice=_ADVICE[bool(lines)],
-        scope=Scope(ops=tuple(lines)),
+        advice=_ADVICE[bool(taken)],
+        scope=scope,
         count=len(spans),
     )

@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
@@ -24,6 +25,8 @@ from traceanalyze.rules.rule import (
     merged,
     rule,
 )
+
+_COLLECTIVE = regex(r"^(_?c10d(_functional)?::|record_param_comms$)")
 
 
 @rule(
@@ -63,7 +66,8 @@ def find(facts: Facts, options: Options) -> Findings:
         step or more because of operators of one name. The saving is what a replay gains in which they are as fast as
         that. Where operators that only view a tensor are as slow, Python takes part in every one, and none is the
         cause. One that is slow once, while others of its name are not, was used for the first time: that has a cost and
-        no saving, as what CGR106 tells.
+        no saving, as what CGR106 tells. A collective that takes long on the host waits for other ranks, and is not told
+        here.
     What to do
         Do less there: fill tensors on the device, compile or capture custom kernels, take Python out of custom
         functions.
@@ -100,6 +104,8 @@ def find(facts: Facts, options: Options) -> Findings:
         about = facts.name(int(nest.row[longest]))
         line = locate(context, int(context.trace.events.track[nest.row[longest]]), np.array([start]))[2][0]
         first = len(member) == 1 and int((counted & (name == name[longest])).sum()) > 1
+        if _COLLECTIVE.match(about) and not first:
+            continue
         yield Finding(
             once=first,
             severity=Severity.INFO if first else None,

@@ -2,7 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.columns import occurs
-from traceanalyze.model.kernel_classes import TensorCore
+from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import together
@@ -17,6 +17,7 @@ from traceanalyze.rules.common.computing import (
     kernels_of,
     op_text,
     part_of_compute,
+    shapes_of,
 )
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, rule
 
@@ -24,6 +25,10 @@ _FLOAT_KERNEL = r"(?<![a-zA-Z0-9])sgemm(?!_(fp|bf)16)|simt_sgemm|convolve_sgemm|
 """Products in float32 by the names of their kernels: cuBLAS, CUTLASS and cuDNN without tensor cores; Tensile, whose
 letters are the types of data and of arithmetic (S: float32)."""
 _TENSILE = r"^Cijk_"
+_NO_TILES = r"(?i)depthwise|dwconv|grouped|direct(?!_copy)|c1_k1|gemv"
+"""Kernels for products that have no form with matrix units, or gain nothing by it: they wait for memory."""
+_SKINNY = r"(?i)_32x\d+_sliced|split_?k|gemm_?SN|gemmk1"
+"""Kernels for products with few rows or columns, which memory may limit: without shapes nothing tells."""
 _FLOAT16_ONLY, _NONE = regex(r"V100|\bT4\b|RTX 20\d\d|Quadro RTX|TITAN (V|RTX)"), regex(r"P100|\bP40?\b|\bK80|GTX")
 """Devices by their names, where the capability is not stated: matrix units for float16 only; none at all."""
 _LEAST, _TYPICAL = 2.0, 8.0
@@ -80,10 +85,12 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Device time of matrix products and convolutions whose first tensor is float32 and whose kernel is known not to
         use matrix units (definitions §13); where the types of tensors are not recorded, of those whose kernels' names
-        tell float32 (`sgemm`, `scudnn`, `Cijk_…_SB_…`). A kernel that neither tells is never counted. The saving takes
-        a quarter of the data sheet's speed-up of TF32, 2 at least; at best all of that of the fastest 16 bit type, and
-        half of the other float32 kernels, which then move half as many bytes. A product never becomes shorter than it
-        takes to move its operands, and one that these limit already (definitions §13) gains nothing.
+        tell float32 (`sgemm`, `scudnn`, `Cijk_…_SB_…`). A kernel that neither tells is never counted, nor are those
+        of depthwise and other direct convolutions and of products with a vector, which have no use for matrix units,
+        nor without shapes those for products with few rows. The saving takes a quarter of the data sheet's speed-up of
+        TF32, 2 at least; at best all of that of the fastest 16 bit type, and half of the other float32 kernels, which
+        then move half as many bytes. A product never becomes shorter than it takes to move its operands, and one that
+        these limit already (definitions §13) gains nothing; where nothing tells how long that is, nothing is certain.
     What to do
         Mixed precision (`torch.autocast` with bfloat16; with float16 on devices that have matrix units for nothing
         else, such as V100 and T4); or TF32: `torch.set_float32_matmul_precision("high")` and
@@ -98,8 +105,10 @@ def find(facts: Facts, options: Options) -> Findings:
     work = facts.once(computing)
     product = occurs(work.group, PRODUCTS)
     single = op_text(facts, "dtypes", work.op_row, _is_float, -1)
-    by_name = fits(facts, work.name, _FLOAT_KERNEL) & (single < 0)
-    chosen = product & (((single == 1) & (work.tensor_core == TensorCore.NO)) | by_name)
+    by_name = fits(facts, work.name, _FLOAT_KERNEL) & (single < 0) & ~fits(facts, work.name, _SKINNY)
+    depthwise = (work.group == KernelGroup.CONVOLUTION) & (op_text(facts, "shapes", work.op_row, _depthwise, 0) == 1)
+    chosen = product & ~depthwise & ~fits(facts, work.name, _NO_TILES)
+    chosen &= ((single == 1) & (work.tensor_core == TensorCore.NO)) | by_name
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         if product.any() and (single < 0).all() and not by_name.any():
             raise UnmeasuredError("no_shapes")
@@ -107,16 +116,19 @@ def find(facts: Facts, options: Options) -> Findings:
     others = (single == 1) & ~product
     faster, fastest = _faster(facts)
     room = _room(facts, work)[chosen]
+    limited, room = np.isfinite(room), np.nan_to_num(room, nan=1.0)
     usual = np.minimum(room, 1 - 1 / max(_LEAST, options.number("reached") * faster))
     at_best = together(
         shorter(facts.context, work.event[chosen], np.minimum(room, 1 - 1 / fastest)),
         shorter(facts.context, work.event[others & ~chosen], 0.5),
     )
     tensile = bool(fits(facts, work.name[chosen], _TENSILE).all())
+    saved = np.round(work.time[chosen] * usual).astype(np.int64)
     yield compute_finding(
         facts,
         chosen,
-        saving=facts.per_step(np.round(work.time[chosen] * usual).astype(np.int64)),
+        saving=facts.per_step(saved),
+        low=facts.per_step(saved[limited]),
         change=shorter(facts.context, work.event[chosen], usual),
         between=(at_best,),
         sentence="matrix" if tensile else "volta" if units == "float16" else "",
@@ -125,8 +137,11 @@ def find(facts: Facts, options: Options) -> Findings:
 
 
 def _room(facts: Facts, work: Computing) -> NDArray[np.float64]:
-    """Part of each kernel's time that faster units could save: without what moving the operands takes at least."""
-    room, peaks, table = np.ones(len(work)), device_peaks(facts), facts.analysis.tables["op_rates"]
+    """Part of each kernel's time that faster units could save: without what moving the operands takes at least.
+
+    NaN where nothing tells.
+    """
+    room, peaks, table = np.full(len(work), np.nan), device_peaks(facts), facts.analysis.tables["op_rates"]
     if peaks is None or table.absent is not None:
         return room
     for one in table.records():
@@ -135,6 +150,12 @@ def _room(facts: Facts, work: Computing) -> NDArray[np.float64]:
         moving = one.bytes / peaks.bandwidth / max(one.device_time_ns, 1)
         room[kernels_of(facts, one.op, one.shapes)] = max(0.0, 1 - moving) if one.bound == "bound_compute" else 0.0
     return room
+
+
+def _depthwise(text: str) -> int:
+    """Whether each channel of a convolution has filters of its own: the weights, which come last, have one channel."""
+    *_, data, weight = ([0, 0], [0, 0], *(shape for shape in shapes_of(text) if len(shape) >= 3))
+    return int(weight[1] == 1 < data[1])
 
 
 def _is_float(text: str) -> int:

@@ -6,6 +6,8 @@ from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import Phase
 from traceanalyze.rules.common.computing import (
+    Computing,
+    alone_time,
     compute_finding,
     computing,
     fits,
@@ -15,8 +17,8 @@ from traceanalyze.rules.common.computing import (
 )
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, UnmeasuredError, rule
 
-_PERSISTENT = r"(?i)persistent|stream_?k|nvjet|ping_?pong"
-"""Kernels that loop over their work with as many blocks as they like."""
+_PERSISTENT = r"(?i)persist|stream_?k|nvjet|ping_?pong|cooperative"
+"""Kernels that loop over their work with as many blocks as they like, and calls for those that must all run at once."""
 
 
 @rule(
@@ -52,11 +54,12 @@ def find(facts: Facts, options: Options) -> Findings:
         Multiprocessors without a block do nothing while the others work.
     How it is measured
         Blocks per multiprocessor below 0.75 as recorded; on Ascend a block dimension below that part of the number of
-        cores. Kernels that are persistent have about one for each, whatever they work on, and are left out, also by
-        name. So is the inference of single requests, which has no more work to give: no backward pass and no optimizer,
-        and most time in operators on tensors whose first dimension of three or more is 1; without shapes a trace
-        without steps. Their time times the part of the device without a block is the most that can be saved; half of
-        that is the estimate.
+        cores. Time beside other compute kernels does not count, nor do kernels that have others beside them most of
+        the time. Kernels that are persistent or launched cooperatively have as many blocks as they like, whatever they
+        work on, and are left out, also by name. So is the inference of single requests, which has no more work to
+        give: no backward pass and no optimizer, and most time in operators on tensors whose first dimension of three
+        or more is 1; without shapes a trace without steps. Their time times the part of the device without a block is
+        the most that can be saved; half of that is the estimate.
     What to do
         Larger shapes or batches, batched instead of single operators, split-K products; work for a second stream.
 
@@ -72,13 +75,21 @@ def find(facts: Facts, options: Options) -> Findings:
     chosen = (np.nan_to_num(filled, nan=np.inf) < options.number("filled")) & (
         work.time >= options.number("least_us") * 1000
     )
-    chosen &= ~fits(facts, work.name, _PERSISTENT)
+    alone = facts.once(alone_time)
+    chosen &= (2 * alone > work.time) & ~fits(facts, work.name, _PERSISTENT) & ~_cooperative(facts, work)
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
-    time, part = work.time[chosen], filled[chosen]
+    time, part = alone[chosen], filled[chosen]
     evidence = (Evidence("filled", float(np.average(part, weights=time)), "SHARE"),)
     empty = facts.mean(int((time * (1 - part)).sum()))
     yield compute_finding(facts, chosen, bound=empty, codes=work.name, evidence=evidence)
+
+
+def _cooperative(facts: Facts, work: Computing) -> NDArray[np.bool_]:
+    calls, call = facts.context.calls, facts.context.issued_by[work.event]
+    found = call >= 0
+    found[found] = fits(facts, calls.name[call[found]], _PERSISTENT)
+    return found
 
 
 def _single_request(facts: Facts) -> bool:
