@@ -64,6 +64,27 @@ def test_a_missing_rank_is_not_blamed_where_a_recorded_one_waits_for_nobody(shar
     }
 
 
+def test_what_one_step_of_eight_ranks_tells_of_their_waiting(shared_traces):
+    """Rank 7 comes last to five of eight collectives; rank 5 does most, but waits 6.0 ms itself, the mean is 5.6."""
+    report = analyze(shared_traces / "kineto" / "param" / "dlrm_8rank")
+    (one,) = report.run_findings
+    assert (one.rule, one.low, one.severity, one.confidence) == ("RNK106", 0, Severity.MEDIUM, Confidence.LOW)
+    assert one.scope.ranks == one.scope.ops == ()
+    # Rank 7 fetches its batch in the training loop for 1.2 ms, which slower others could use up.
+    (loading,) = [each for each in report.ranks[0].findings if each.rule == "DAT101"]
+    assert loading.low == 0 < loading.saving < loading.bound
+
+
+@pytest.mark.parametrize("rank", [0, 5])
+def test_an_index_on_the_host_is_no_shape_that_depends_on_data(shared_traces, rank):
+    """`aten::index` with two tensors of the host, 2,808 bytes each; no rank has `aten::nonzero`."""
+    (path,) = (shared_traces / "kineto" / "param" / "dlrm_8rank").glob(f"worker{rank}_*")
+    found = {one.rule: one for one in judged(load(path).traces[0]).findings}
+    assert "SYN102" not in found
+    # 38 % of the step are communication of which nothing tells how much is waiting.
+    assert analyze(path).ranks[0].findings[0].confidence == Confidence.MEDIUM
+
+
 @pytest.mark.parametrize("number", [3, 4])
 def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_traces, number):
     folder = shared_traces / "pairs" / "torchrec_ladder" / f"sst_long_a2a_optimizer_{number}"

@@ -340,3 +340,12 @@ def _by_tasks(rank: RankSummary, rows: NDArray[np.int64]) -> NDArray[np.int64] |
     found = np.zeros(len(rows), np.int64)
     np.add.at(found, step[inside], np.clip(own.exposed - own.moved, 0, None)[inside])
     return found
+
+
+def waits_itself(ranks: Cluster, label: str) -> bool:
+    """Whether a rank waits longer than the mean of all: then it is not the one that the others wait for."""
+    if isinstance(ranks.exposed_waits, NotMeasured):
+        return False
+    waits = ranks.exposed_waits.mean
+    own = int(waits[[one.label for one in ranks.ranks].index(label)])
+    return len(waits) * own > int(waits.sum())

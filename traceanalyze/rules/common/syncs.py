@@ -129,6 +129,8 @@ def sync_uses(facts: Facts) -> NDArray[np.int64]:
     for use, pattern in _INSIDE.items():
         tests[use] |= inside_ranges(facts, track, start, pattern)
     tests[SyncUse.HOST_TO_DEVICE] = calls.direction == DIRECTIONS.index("h2d")
+    # An index that lies on the host is copied; no shape depends on what the device computes.
+    tests[SyncUse.DYNAMIC_SHAPE] &= ~tests[SyncUse.HOST_TO_DEVICE]
     tests[SyncUse.DEVICE_TO_HOST] = calls.direction == DIRECTIONS.index("d2h")
     tests[SyncUse.EXPLICIT] = synchronize & (calls.op < 0)
     tests[SyncUse.OTHER][:] = True

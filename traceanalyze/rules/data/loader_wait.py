@@ -139,13 +139,13 @@ def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int,
     """With what the device gains without the loader.
 
     Workers that did not exist before need cores. How many are free no recording tells: at worst the rest of the host
-    takes so much longer, at best not at all; half of that is expected.
+    takes so much longer, though no longer than the loader does now, at best not at all; half of that is expected.
     """
     loading = merged(facts.spans(rows))
     taken = facts.length(facts.spans(rows))
-    most = options.number("workers") * max(0, facts.step_time - taken) / max(taken, 1)
+    most = min(1.0, options.number("workers") * max(0, facts.step_time - taken) / max(taken, 1))
     ends = (most, most / 2, 0.0) if single_process(facts, rows) else (0.0,) * 3
-    low, change, high = (Change(last_part(loading, max(0.0, 1 - slower))) for slower in ends)
+    low, change, high = (Change(last_part(loading, 1 - slower)) for slower in ends)
     return replace(found, cost=idle, draws="idle", change=change, between=(low, high) if any(ends) else ())
 
 

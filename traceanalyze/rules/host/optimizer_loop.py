@@ -67,7 +67,7 @@ _FUSED, _FOREACH, _MOMENTUM = (regex(each) for each in (r"_fused_", r"_foreach_"
         ),
     },
     options={
-        "kernels": (100.0, "own: kernels a step in the optimizer"),
+        "kernels": (50.0, "own: kernels a step in the optimizer; one over lists of tensors needs about ten"),
         "lists": (4.0, "own: kernels a step over lists of tensors; a fused optimizer needs one or two, too"),
         "short_us": (10.0, "own: their median"),
         "operators": (100.0, "as kernels, where the host computes"),
@@ -85,7 +85,7 @@ def find(facts: Facts, options: Options) -> Findings:
         Each elementary operation reads and writes all its tensors again, and each is a launch of its own.
     How it is measured
         Kernels launched in the steps of an optimizer that has a fused form (`Optimizer.step#…` or the Python function;
-        Adam, AdamW, Adagrad, SGD), and in no other optimizer inside it: from 100 kernels a step on with a median below
+        Adam, AdamW, Adagrad, SGD), and in no other optimizer inside it: from 50 kernels a step on with a median below
         10 µs, or Python functions `_single_tensor_*`. The saving is the idle time before them while the host is in
         these steps, and their device time less what one fused kernel needs.
         Where the host computes: ranges `Optimizer.step#…` of optimizers that have a fused form there, with 100

@@ -60,8 +60,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
         (max - mean) / mean over the ranks, in every step, then the mean over steps. Equal work would shorten a step by
         (max - mean) at most; the saving is as much of it as the ranks spend waiting for each other with no compute
         beside it, on average; its cost is all that they wait beyond the one that waits least. What the busiest rank has
-        most more of than the mean is named. Where that rank is always the last, RNK101 tells it. Stages of a pipeline
-        differ by design and are left out.
+        most more of than the mean is named; one that itself waits longer than the mean is not who others wait for.
+        Where that rank is always the last, RNK101 tells it. Stages of a pipeline differ by design and are left out.
     What to do
         The same number of tokens for every rank: bucket or sort by length, sample anew; mixtures of experts: a balance
         loss and a capacity.
@@ -71,7 +71,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """
     # Imported here: many runs have one rank.
     from traceanalyze.ranks.compare import imbalance
-    from traceanalyze.ranks.waits import point_to_point
+    from traceanalyze.ranks.waits import point_to_point, waits_itself
 
     table = imbalance(ranks)
     if table.absent is not None:
@@ -83,6 +83,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
     uneven = [one for one in rows if one.imbalance >= options.number("imbalance")]
     alone = next((one.imbalance for one in rows if one.quantity == "compute"), 0.0)
     for one in uneven[:1]:
+        if waits_itself(ranks, one.most_rank):
+            continue
         excess, gain = _saved(ranks, one.quantity)
         part, most, least = _differs(ranks, one.most_rank)
         told = one.quantity == "compute" or part == "compute"

@@ -1,6 +1,20 @@
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Options, Scope, measured, need, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    Severity,
+    measured,
+    need,
+    rule,
+)
+
+FEW = 3
+"""Steps from which on, as for RNK101, waiting is known to come back."""
 
 
 @rule(
@@ -37,7 +51,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     How it is measured
         Wait is the duration of a collective beyond its shortest on any rank, where nothing hides it. The saving is the
         mean over ranks, less what the rank waits that waits least: that much even ranks would wait, too. Where unequal
-        work is why they wait, RNK102 tells it.
+        work is why they wait, RNK102 tells it. Fewer than three steps do not tell whether they wait in the next ones.
     What to do
         Even out the work of the ranks, and what pauses them at different times.
 
@@ -46,6 +60,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """
     # Imported here: many runs have one rank.
     from traceanalyze.ranks.compare import imbalance
+    from traceanalyze.ranks.waits import waits_itself
 
     waited = need(ranks.exposed_waits)
     named = () if isinstance(ranks.stragglers, NotMeasured) else ranks.stragglers
@@ -60,13 +75,19 @@ def find(ranks: Cluster, options: Options) -> Findings:
     table = imbalance(ranks)
     rows = [] if table.absent is not None else [one for one in table.records() if one.most_ns > one.least_ns]
     most = max(rows, key=lambda one: one.most_ns - one.least_ns, default=None)
+    if most is not None and waits_itself(ranks, most.most_rank):
+        most = None
     uneven = () if most is None else measured(rank=most.most_rank, most=most.most_ns, least=most.least_ns)
+    few = len(ranks.steps) < FEW
     yield Finding(
         saving=saving,
+        low=0 if few else None,
         bound=mean,
         draws="comm_exposed",
         sentence="" if most is None else most.quantity,
         evidence=(Evidence("waiting", saving, "DURATION"), *measured(share=share), *uneven),
         scope=Scope(ops=() if most is None else (f"rank {most.most_rank}",)),
         count=len(ranks.steps),
+        severity=Severity.MEDIUM if few else None,
+        confidence=Confidence.LOW if few else None,
     )
