@@ -58,7 +58,7 @@ def test_shorter_kernels_save_time_where_the_next_one_is_there(trace, part):
 
 
 def test_of_an_excerpt_kernels_have_a_cost_and_no_saving():
-    """A 512³ product, 0.268 GFLOP at 312 TFLOPS, takes 2000 µs in place of 2 · 0.86; nothing tells what waits for it."""
+    """A 512³ product, 0.268 GFLOP at 312 TFLOPS, takes 2000 µs, not 2 · 0.86; nothing tells what waits for it."""
     alone, several = (
         judged(steps([mm(2000, m=512, n=512, k=512)], count=count), "KRN119").findings[0] for count in (1, 8)
     )

@@ -175,11 +175,11 @@ FIRES = {
     ],
     "KRN102": [
         Fires(
-            steps([mm(1500, n=50257), mm(1500)]),
+            steps([mm(1500, n=50257, k=512), mm(1500)]),
             saving=450,
             severity="MEDIUM",
             count=4,
-            evidence={"time": 1500, "part": 0.5, "shape": "4096×1024 · 1024×50257", "count": 4},
+            evidence={"time": 1500, "part": 0.5, "shape": "4096×512 · 512×50257", "count": 4},
             ops=("aten::mm",),
             draws="compute",
             each=1500,
