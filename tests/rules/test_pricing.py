@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.rules.make import STEP, facts_of, kernel, program
+from tests.rules.make import STEP, facts_of, judged, kernel, program
 from tests.rules.sequences import Run, mm, steps
 from traceanalyze.model.intervals import EMPTY, merge
 from traceanalyze.replay.replay import Change
@@ -55,6 +55,16 @@ def test_shorter_kernels_save_time_where_the_next_one_is_there(trace, part):
     asked = compute(facts, 0.5)
     found = priced(asked, facts).finding
     assert found.saving == pytest.approx(part * asked.saving, rel=0.1, abs=0.02 * asked.saving)
+
+
+def test_of_an_excerpt_kernels_have_a_cost_and_no_saving():
+    """A 512³ product, 0.268 GFLOP at 312 TFLOPS, takes 2000 µs, not 2 · 0.86; nothing tells what waits for it."""
+    alone, several = (
+        judged(steps([mm(2000, m=512, n=512, k=512)], count=count), "KRN119").findings[0] for count in (1, 8)
+    )
+    assert (alone.saving, alone.severity, alone.confidence) == (None, Severity.MEDIUM, Confidence.MEDIUM)
+    assert alone.cost == pytest.approx(1998.28 * US, rel=1e-4)
+    assert several.saving == pytest.approx(1998.28 * US, rel=1e-4)
 
 
 def test_kernels_beside_others_save_the_time_they_have_for_themselves():

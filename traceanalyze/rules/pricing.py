@@ -19,6 +19,7 @@ from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, together
+from traceanalyze.rules.common.launching import excerpt
 from traceanalyze.rules.common.replay import gained, saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
@@ -28,6 +29,8 @@ WITHIN, WITHIN_STEP = 0.12, 0.004
 what else another run of a program does differently."""
 OVER = 1.05
 """By so much at most idle time that is gone saves more than itself."""
+OF_EXCERPT = 0.2
+"""Part of the compute of an excerpt from which on what costs it is no small matter."""
 UNRECORDED = "COM120"
 """The rule that finds waiting for ranks of which nothing was recorded."""
 LINKED = 0.95
@@ -67,6 +70,8 @@ def priced(one: Finding, facts: Facts) -> Price:
     gaps = gaps_of(facts)
     none = np.zeros(len(gaps), np.int64)
     change = _derived(one, spans, facts) if one.change is None else one.change
+    if one.draws == "compute" and one.saving and facts.once(excerpt):
+        return Price(_of_excerpt(one, facts), spans, none)
     if one.once or (one.saving is None and change is None):
         return Price(one, spans, none)
     if change is None:
@@ -91,6 +96,15 @@ def _with_cost(one: Finding, spans: Intervals, facts: Facts) -> Finding:
     """With the time that it is about as its cost, where its rule states none and it is not work that must be done."""
     known = one.cost is not None or one.draws in _WORK or not len(spans.start)
     return one if known else replace(one, cost=facts.length(intervals_of(*spans)))
+
+
+def _of_excerpt(one: Finding, facts: Facts) -> Finding:
+    """Device time that is too long by the rule: an excerpt shows what kernels take, but not what waits for them."""
+    cost, busy = one.saving or 0, max((facts.amount_of("compute") or 0), 1)
+    severity = Severity.MEDIUM if cost >= OF_EXCERPT * busy else Severity.LOW
+    confidence = min(one.confidence or Confidence.LOW, Confidence.MEDIUM)
+    one = replace(one, saving=None, low=None, bound=None, change=None, between=())
+    return replace(one, cost=cost, severity=severity, confidence=confidence)
 
 
 def _derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:

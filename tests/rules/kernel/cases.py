@@ -33,12 +33,12 @@ DOUBLE = pointwise("add", 200, dtype="double")
 FLASH = Run("aten::mm", 3000, [[64, 64], [64, 64]], [BF, BF], "ampere_bf16_s16816gemm_bf16")
 
 
-def grids(beside):
-    """Too few blocks for 1500 µs, others beside them for the first of it on another stream."""
-    b = steps([grid(0.3)])
+def beside(dur, run):
+    """A kernel of 1500 µs, another one beside it for the first of it on another stream."""
+    b = steps([run])
     for number in range(4):
         at = number * 4000
-        b.launch(at + 30, 3, at + 100, beside, name="gemm", stream=9, **{"blocks per SM": 0.3, "grid": [1]})
+        b.launch(at + 30, 3, at + 100, dur, name="gemm", stream=9, **{"blocks per SM": 0.3, "grid": [1]})
     return b
 
 
@@ -175,11 +175,11 @@ FIRES = {
     ],
     "KRN102": [
         Fires(
-            steps([mm(1500, n=50257), mm(1500)]),
+            steps([mm(1500, n=50257, k=512), mm(1500)]),
             saving=450,
             severity="MEDIUM",
             count=4,
-            evidence={"time": 1500, "part": 0.5, "shape": "4096×1024 · 1024×50257", "count": 4},
+            evidence={"time": 1500, "part": 0.5, "shape": "4096×512 · 512×50257", "count": 4},
             ops=("aten::mm",),
             draws="compute",
             each=1500,
@@ -436,7 +436,7 @@ FIRES = {
         ),
         # The other stream fills the device for half of the time.
         Fires(
-            grids(740),
+            beside(740, grid(0.3)),
             saving=266,
             bound=532,
             severity="MEDIUM",
@@ -606,7 +606,7 @@ SILENT = {
         steps([BIG, CONTIGUOUS]),
         steps([mm(3600), Run("aten::copy_", 50, kernel="copy", under="aten::_to_copy")]),
     ],
-    "KRN111": [steps([grid(1.0)]), steps([grid(0.2, 5)] * 50), steps([grid(108 / 132)]), grids(750)],
+    "KRN111": [steps([grid(1.0)]), steps([grid(0.2, 5)] * 50), steps([grid(108 / 132)]), beside(750, grid(0.3))],
     "KRN112": [steps([BIG, GATHER]), steps([mm(1000), Run("aten::embedding", 300), SCATTER])],
     "KRN113": [steps([BIG, cumsum(65536)]), steps([BIG, cumsum(1024, FP)])],
     "KRN114": [checkpointed(1000, 75 * 2**30), checkpointed(100, 30 * 2**30)],
@@ -618,6 +618,7 @@ SILENT = {
         steps([BIG, Run("aten::mul", 200, [[4096], []], ["long int", "double"])]),
     ],
     "KRN119": [
+        beside(1500, mm(1500, m=512, n=512)),
         steps([Run("aten::mm", 4.0, [[64, 64], [64, 64]], [BF, BF], "ampere_bf16_s16816gemm_bf16")] * 20),
         steps([mm(200)]),
     ],

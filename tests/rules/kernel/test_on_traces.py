@@ -63,6 +63,21 @@ def test_once_it_is_in_bfloat16_that_is_no_finding(shared_traces):
     assert "KRN101" not in {one.rule for one in said(shared_traces, "pairs/sam_fast_ladder/02c6e0*")}
 
 
+@pytest.mark.parametrize(
+    ("name", "trace", "cost"),
+    [
+        # 17.18 GFLOP in 730 µs (with a transposition), 29.6 in 2000 and 0.27 in 200; 1307 TFLOPS, 5.3 TB/s.
+        ("test04_gemm_mm_vs_linear", 1, 703_700),
+        ("test06_conv_gap_exceeds_roofline", 1, 1_954_700),
+        ("test05_gemm_identical_runtime_roofline", 1, 199_400),
+    ],
+)
+def test_an_excerpt_shows_operators_far_from_their_roofline(shared_traces, name, trace, cost):
+    found = said(shared_traces, f"pairs/tracelens_mi300_vs_h100_unit/{name}/trace{trace}*", "KRN119")
+    assert [(one.saving, one.severity.name) for one in found] == [(None, "MEDIUM")]
+    assert found[0].cost == pytest.approx(cost, rel=0.001)
+
+
 def test_its_masks_are_resized_in_float64(shared_traces):
     """`upsample_bilinear2d` of float64 masks; Python numbers, which are float64 on paper, are not counted."""
     (found,) = said(shared_traces, "pairs/sam_fast_ladder/c84af2*", "KRN117")

@@ -51,9 +51,9 @@ def find(facts: Facts, options: Options) -> Findings:
         ranks that come late, as any backend does.
     How it is measured
         Idle time of the device during ranges named `gloo:…` is the cost. What another backend saves is no more than
-        what the shortest collective of the name takes, or 1 GB/s for what was copied to the host since the collective
-        before; the rest is waiting for other ranks. Objects and tensors of the host, which nothing is copied for, gain
-        nothing by another backend.
+        what the shortest collective of the name and as many bytes takes, or 1 GB/s for what was copied to the host
+        since the collective before; the rest is waiting for other ranks. Objects and tensors of the host, which
+        nothing is copied for, gain nothing by another backend.
     What to do
         `init_process_group("nccl")` (`hccl` on Ascend) for tensors on devices; gloo is right for objects on the host.
 
@@ -93,8 +93,7 @@ def _sending(facts: Facts, rows: NDArray[np.int64], gbs: float) -> NDArray[np.in
     copied = np.concatenate(([0], np.cumsum(np.maximum(copied_bytes(facts, copy), 0))))
     until = np.searchsorted(device.start[copy], span[:, 1])
     moved = copied[until] - copied[np.concatenate((until[:1] * 0, until[:-1]))]
-    time, names = span[:, 1] - span[:, 0], group(facts.context.trace.events.name[rows])
-    shortest = np.full(len(names), np.iinfo(np.int64).max)
-    np.minimum.at(shortest, names.of, time)
-    most = np.where(names.count()[names.of] > 1, shortest[names.of], time)
-    return np.where(moved > 0, np.minimum(most, _LATENCY_NS + np.round(moved / gbs).astype(np.int64)), 0)
+    time, alike = span[:, 1] - span[:, 0], group(facts.context.trace.events.name[rows], moved)
+    shortest = np.full(len(alike), np.iinfo(np.int64).max)
+    np.minimum.at(shortest, alike.of, time)
+    return np.where(moved > 0, np.minimum(shortest[alike.of], _LATENCY_NS + np.round(moved / gbs).astype(np.int64)), 0)

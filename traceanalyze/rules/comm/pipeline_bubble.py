@@ -17,8 +17,7 @@ from traceanalyze.rules.rule import (
 )
 
 _SHORT, _LONG = 0.05, 2.0
-"""Own: of the longest stretch of a step, what is no waiting for a stage; of the median of the others, what is a bubble.
-"""
+"""Own: of the longest stretch of a step, what is no waiting for a stage; of the median of the others, a bubble."""
 
 
 @rule(

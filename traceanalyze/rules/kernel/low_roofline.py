@@ -2,7 +2,7 @@ import re
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.rules.common.computing import computing, kernels_of, part_of_compute
+from traceanalyze.rules.common.computing import alone_time, computing, kernels_of, part_of_compute
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -49,8 +49,9 @@ def find(facts: Facts, options: Options) -> Findings:
         does not fit it.
     How it is measured
         Floating-point operations and bytes by formula (table of operators with a formula) over the peak rates of the
-        device; calls shorter than 20 µs are left out. The estimate brings the operator to half of its roofline, fused
-        attention to the third that good kernels reach; at most, all the way.
+        device; calls shorter than 20 µs are left out, and operators that have other kernels beside them most of the
+        time. The estimate brings the operator to half of its roofline, fused attention to the third that good kernels
+        reach; at most, all the way. In an excerpt of a few launches that is a cost, and what it saves is not measured.
     What to do
         Other layouts and sizes, a newer library, a fused or specialised kernel.
 
@@ -71,8 +72,10 @@ def find(facts: Facts, options: Options) -> Findings:
         limit = options.number("attention" if _ATTENTION.search(one.op) else "reached")
         if share >= limit or one.device_time_ns < least * one.calls or found >= options.number("most"):
             continue
-        found += 1
         rows = kernels_of(facts, one.op, one.shapes)
+        if 2 * int(facts.once(alone_time)[rows].sum()) <= int(work.time[rows].sum()):
+            continue  # Others share the device with it.
+        found += 1
         time = facts.per_step(work.time[rows])
         yield Finding(
             saving=round(time * (1 - share / limit)),

@@ -25,7 +25,7 @@ _FLOAT_KERNEL = r"(?<![a-zA-Z0-9])sgemm(?!_(fp|bf)16)|simt_sgemm|convolve_sgemm|
 """Products in float32 by the names of their kernels: cuBLAS, CUTLASS and cuDNN without tensor cores; Tensile, whose
 letters are the types of data and of arithmetic (S: float32)."""
 _TENSILE = r"^Cijk_"
-_NO_TILES = r"(?i)depthwise|dwconv|grouped|direct(?!_copy)|c1_k1|gemv"
+_NO_TILES = r"(?i)depthwise|dwconv|(?<!in)direct(?!_copy)|c1_k1|gemv"
 """Kernels for products that have no form with matrix units, or gain nothing by it: they wait for memory."""
 _SKINNY = r"(?i)_32x\d+_sliced|split_?k|gemm_?SN|gemmk1"
 """Kernels for products with few rows or columns, which memory may limit: without shapes nothing tells."""
