@@ -6,6 +6,7 @@ import pytest
 
 import traceanalyze
 from tests.rules.host.cases import copied, optimized, stopped
+from tests.rules.kernel.test_on_traces import said
 from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, program, waited
 from traceanalyze.rules.finding import Severity
 
@@ -85,6 +86,44 @@ def test_the_long_first_launch_of_a_kernel_loads_its_code(length, first):
     once = [one.cost for one in found if one.once]
     assert once == ([pytest.approx(length * US / 4, rel=0.01)] if first and length > 2000 else [])
     assert [one.rule for one in found if not one.once] == ["HST101"]
+
+
+def growing(*slow, freed=()):
+    """Steps of 8 ms with twenty allocations of 200 µs that the device waits for; memory is given back in some."""
+
+    def body(b, at, number):
+        if number in freed:
+            b.api("cudaFree", at + 10, 5)
+        for part in range(20):
+            t = at + 400 * part
+            if number in slow:
+                b.api("cudaMalloc", t + 20, 200)
+                kernel(b, t + 220, 159)
+            else:
+                kernel(b, t, 379)
+
+    return program(body, length=8000)
+
+
+@pytest.mark.parametrize(
+    ("slow", "freed", "once"),
+    [((1,), (), True), ((0, 1), (0,), True), ((0, 1), (1,), False), ((0, 1, 2), (), False), ((0, 2, 3), (), False)],
+)
+def test_what_a_pool_that_only_grows_takes_in_first_steps_is_taken_once(slow, freed, once):
+    """Twenty calls of 200 µs in each of those steps, over four steps; before it grows a library may give some back."""
+    found = {one.rule: one for one in judged(growing(*slow, freed=freed), "HST101", "CGR106").findings}
+    taken = len(slow) * 20 * 200 * US / 4
+    assert set(found) == ({"CGR106"} if once else {"HST101"})
+    (one,) = found.values()
+    assert one.cost == taken if once else one.saving > taken
+
+
+def test_a_pass_that_takes_its_memory_is_done_once(shared_traces):
+    """After the last cudaFree 36 calls take memory, 21.7 ms in all; before that the libraries start."""
+    path = "kineto/switch_transformers/22fff6*"
+    found = {one.rule: one for one in said(shared_traces, path, "HST101", "CGR106")}
+    assert "HST101" not in found
+    assert found["CGR106"].cost > 225_000_000
 
 
 def test_an_excerpt_has_no_slow_host_and_no_python_between_its_operators():

@@ -33,10 +33,11 @@ class AllocatorCalls(NamedTuple):
     """Which of the windows each begins in."""
 
 
-def allocator_calls(facts: Facts) -> AllocatorCalls:
-    """Those of a rank that begin in the windows."""
+def allocator_calls(facts: Facts, everywhere: bool = False) -> AllocatorCalls:
+    """Those of a rank that begin in the windows, or all that were recorded."""
     calls, strings = facts.context.calls, facts.context.trace.strings
-    rows = np.flatnonzero((calls.klass == ApiClass.ALLOC) & calls.outermost & facts.inside(calls.start))
+    chosen = (calls.klass == ApiClass.ALLOC) & calls.outermost
+    rows = np.flatnonzero(chosen if everywhere else chosen & facts.inside(calls.start))
     name, start = calls.name[rows], calls.start[rows]
     starts = facts.analysis.steps.start[list(facts.window.rows)]
     pinned, frees = (strings.matches(name, pattern.search) for pattern in (_PINNED, _FREES))

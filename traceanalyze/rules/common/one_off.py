@@ -16,7 +16,7 @@ from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, EventKind
-from traceanalyze.rules.common.allocations import flushes
+from traceanalyze.rules.common.allocations import allocator_calls, flushes
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Facts, intervals_of, merged
 
@@ -72,7 +72,7 @@ class OneOff(NamedTuple):
     compile: NDArray[np.int64]
     capture: NDArray[np.int64]
     first_use: NDArray[np.int64]
-    """In gaps that are too long for slow launching, and do not come back."""
+    """In gaps that are too long for slow launching and do not come back, in first launches, while pools grow."""
 
     @property
     def every(self) -> Intervals:
@@ -94,8 +94,28 @@ def one_off(facts: Facts) -> OneOff:
 
 
 def _first_use(facts: Facts) -> Intervals:
-    """Dispatch and host operators in gaps that are too long to be slow launching, and launches that load code."""
-    return intervals.union(_long_gaps(facts), _loading(facts))
+    """Gaps that are too long to be slow launching, launches that load code, and memory that is taken and kept."""
+    return intervals.union(_long_gaps(facts), _loading(facts), _growing(facts))
+
+
+def _growing(facts: Facts) -> Intervals:
+    """Idle time while a pool of memory that is not given back takes more, unless later steps do so, too.
+
+    A library that starts may free some before its pool grows; a pool half of which is taken before the last time that
+    some is given back does not only grow.
+    """
+    calls, found = allocator_calls(facts, everywhere=True), intervals.EMPTY
+    step = np.searchsorted(facts.context.all_steps.start, calls.start, "right")
+    for pinned in (False, True):
+        taken = (calls.pinned == pinned) & ~calls.frees
+        freed = calls.start[(calls.pinned == pinned) & calls.frees].max(initial=np.iinfo(np.int64).min)
+        kept = taken & (calls.start > freed)
+        steps = distinct(step[taken])
+        later = len(steps) >= PATTERN or (len(steps) > 1 and 2 * len(steps) > len(facts.context.all_steps))
+        if 2 * int(kept.sum()) > int(taken.sum()) and not later:
+            spans = intervals.merge(calls.start[kept], calls.end[kept])
+            found = intervals.union(found, merged(facts.overlap(spans)))
+    return found
 
 
 def _loading(facts: Facts) -> Intervals:
