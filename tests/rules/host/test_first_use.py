@@ -253,3 +253,23 @@ def test_a_slow_host_and_its_work_are_not_told_of_the_same_time():
     # From the end of the last operator of eight, 3090 µs, to 9200; between operators the host is idle for 110 µs.
     assert idle["HST107"] == pytest.approx(9_200 - 3_090, abs=100)
     assert sum(idle.values()) <= 9_600 - 9 * 10
+
+
+@pytest.mark.parametrize(
+    ("frames", "less", "severity"), [(0, 0, Severity.HIGH), (60, 606, Severity.HIGH), (140, 1200, Severity.MEDIUM)]
+)
+def test_what_recording_slows_down_is_no_slow_host(frames, less, severity):
+    """Ten kernels of 80 µs, one every 200 µs; a function that is not recorded is 1 µs shorter."""
+
+    def body(b, at, number):
+        for part in range(10):
+            for each in range(frames):
+                b.python("torch/nn/modules/module.py(1): forward", at + 200 * part + each / 2, 75 - each / 2)
+            kernel(b, at + 200 * part + 80, 80, host=100)
+
+    (one,) = judged(program(body, length=2000), "HST101").findings
+    assert 950 * US < one.saving < 1200 * US
+    # A replay is trusted to an eighth of what it saves.
+    least = min(one.saving - less * US, 0.88 * one.saving)
+    assert one.low == pytest.approx(max(0, least), abs=25 * US)
+    assert (one.severity, one.confidence < 2) == (severity, frames > 0)
