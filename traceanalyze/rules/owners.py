@@ -36,7 +36,7 @@ _OF_HOST = {"dispatch", "untraced"}
 
 
 def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained, ...]:
-    """Parts of at least a fifth of the step without a finding of at least medium severity, or one-off, largest first.
+    """Parts of at least a fifth of the step without a finding of at least medium severity, or a note, largest first.
 
     Compute is the program's own work and needs no owner. A finding accounts for a part with the time that it is tied
     to, else with the cost of the class that it draws from. Of an excerpt all idle time is one part, which nothing
@@ -47,7 +47,12 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
     if facts.once(excerpt):
         idle = facts.share(facts.length(facts.idle()))
         return (Unexplained("idle", idle, "excerpt"),) if idle >= LARGE else ()
-    owners = [one for one in findings if one.once or (one.severity or Severity.INFO) >= Severity.MEDIUM]
+    # A note without a saving tells what the time is, too.
+    owners = [
+        one
+        for one in findings
+        if one.once or (one.severity or 0) >= Severity.MEDIUM or (not one.severity and one.saving is None and one.cost)
+    ]
     found = []
     for part, spans in _parts(facts):
         time = facts.mean(intervals.total(spans))

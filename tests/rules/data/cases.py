@@ -75,6 +75,8 @@ FIRES = {
         Fires(
             program(on_host(lambda number: 800)),
             saving=200,
+            low=100,
+            confidence="MEDIUM",
             severity="MEDIUM",
             sentence="host_single",
             count=4,
@@ -90,6 +92,8 @@ FIRES = {
         Fires(
             program(on_host(lambda number: 800, name=SEVERAL)),
             saving=200,
+            low=100,
+            confidence="MEDIUM",
             severity="MEDIUM",
             sentence="host",
             count=4,

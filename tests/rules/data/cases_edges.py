@@ -75,6 +75,8 @@ FIRES = {
         Fires(
             program(on_host(lambda number: 900)),
             saving=300,
+            low=150,
+            confidence="MEDIUM",
             severity="MEDIUM",
             sentence="host_single",
             count=4,
