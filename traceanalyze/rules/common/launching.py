@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_gaps
 from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
-from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause, EventKind
+from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause, DeviceClass, EventKind
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.host_ops import RECORDING_NS
@@ -94,6 +95,30 @@ def at_least(facts: Facts, spans: NDArray[np.int64]) -> int:
     """What is saved at least without some launching (n, 2), ns a step: of a program that nobody records."""
     unrecorded = facts.once(recording)
     return max(0, saved(facts, together(unrecorded, Change(merged(spans)))) - saved(facts, unrecorded))
+
+
+class Held(NamedTuple):
+    """Collectives that began as soon as a late host had launched them."""
+
+    spans: NDArray[np.int64]
+    """(n, 2) their time beside no compute, in the windows."""
+    before: intervals.Intervals
+    """Dispatch and host operators as long before each launch."""
+    count: int
+
+
+def held_collectives(facts: Facts) -> Held:
+    """What a faster host would begin while the device still computes."""
+    context, device, calls = facts.context, facts.context.device, facts.context.calls
+    compute, own = facts.busy(DeviceClass.COMPUTE), facts.headline(DeviceClass.COMM) & (context.link >= 0)
+    rows = np.flatnonzero(own & (device.start - context.launch_end <= LAUNCH_LATENCY_NS) & facts.inside(device.start))
+    alone = intervals.subtract(intervals.merge(device.start[rows], device.end[rows]), compute)
+    shown = intervals.coverage(alone, device.start[rows], device.end[rows])
+    begun = calls.start[context.link[rows]]
+    tracks = dict.fromkeys((context.step_track, *context.threads))
+    works = (context.once(host_states, track, True).of(DISPATCH) for track in tracks if track >= 0)
+    before = intervals.intersect(intervals.union(intervals.EMPTY, *works), intervals.merge(begun - shown, begun))
+    return Held(intervals_of(*intervals.intersect(alone, facts.windows)), before, len(rows))
 
 
 def late_host(facts: Facts, options: Options) -> bool:
