@@ -273,3 +273,23 @@ def test_what_recording_slows_down_is_no_slow_host(frames, less, severity):
     least = min(one.saving - less * US, 0.88 * one.saving)
     assert one.low == pytest.approx(max(0, least), abs=25 * US)
     assert (one.severity, one.confidence < 2) == (severity, frames > 0)
+
+
+@pytest.mark.parametrize(("queued", "told"), [(False, True), (True, False)])
+def test_collectives_that_a_late_host_launches_have_an_owner(queued, told):
+    """Three all-gathers of 300 µs a step, each beside no compute: launched just before they begin, or all at first."""
+    gather = {"name": "ncclDevKernel_AllGather_RING_LL", "stream": 20}
+
+    def body(b, at, number):
+        b.op("aten::zeros", at, 30)
+        for part in range(3):
+            t = at + 30 + 640 * part
+            b.op("c10d::all_gather", t - 25 if queued else t, 20 if queued else 330)
+            b.launch(at + 10 + 2 * part if queued else t + 320, 2 if queued else 8, t + 330, 300, **gather)
+            b.op("aten::mm", t + 335, 290)
+            b.launch(t + 610, 10, t + 631, 338)
+
+    found = judged(program(body), "HST101").findings
+    assert [(one.sentence, one.cost, one.saving, one.severity) for one in found] == [
+        ("comm", 900 * US, None, Severity.MEDIUM)
+    ] * told

@@ -83,10 +83,10 @@ def find(facts: Facts, options: Options) -> Findings:
         without work that is done once (CGR106). Where stacks, shapes or memory were recorded, it is at least what is
         gained where the host has no recording to do: 0.6 µs an operator, 1 µs a Python function. Operators that only
         view a tensor take some microseconds; where some take ten times as long as others, and 5 % of the step, the
-        outermost operator around most of them is named. A device that is never idle may still wait: for collectives
-        that begin when a late host launches them, beside no compute, from a fifth of the step on, while
-        the host dispatches for as long before. What a faster host gains there depends on what they wait for besides,
-        which is not recorded: no saving.
+        outermost operator around most of them is named. Where the device is hardly idle, collectives that begin when
+        the host launches them, beside no compute, from a fifth of the step on, while the host dispatches for as long
+        before: what a faster host gains there depends on what else they wait for, which is not recorded.
+
     What to do
         Fewer and larger kernels: fusion, `torch.compile`, a fused optimizer; CUDA graphs; a larger batch; less Python
         in the loop. Python stacks and shapes make the host slower while recording: confirm with a light recording.

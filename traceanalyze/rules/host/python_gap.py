@@ -95,9 +95,9 @@ def find(facts: Facts, options: Options) -> Findings:
         done once (CGR106); where the host launches too slowly (HST101), without the Python between operators. With
         Python functions recorded, the lines of the program around most of it are named. Where the host computes:
         stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is
-        Python on its way from one operator to the next. Without step markers nothing tells that work was wanted in
-        stretches of 1 ms or more: they have a cost alone, and are a note where functions that wait take most of them
-        (`queue.get`, `select`, `sleep`); where other functions were recorded there the host works.
+        Python on its way from one operator to the next. Without step markers nothing tells
+        whether work was wanted in stretches of 1 ms or more: the saving is anything from 0 on, and they are a note
+        where functions that wait (`queue.get`, `select`, `sleep`) take most of them; other functions are work.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
@@ -175,7 +175,7 @@ def _asked(facts: Facts, spans: NDArray[np.int64], options: Options) -> NDArray[
 
 
 def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> Iterator[Finding]:
-    """The others of a recording without steps, with their cost alone."""
+    """The others of a recording without steps: nothing may be gained there."""
     found = _judge(facts, spans, options)
     for name, chosen in (
         ("host_unmarked" if facts.host_computes else "unmarked", found.unknown),
@@ -189,7 +189,10 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> Iterat
         inside = _waiting(facts) if waits else np.zeros(0, np.int64)
         what = facts.names(inside[intervals.contains(merged(own), facts.spans(inside).mean(axis=1).astype(np.int64))])
         yield Finding(
+            saving=None if waits else time,
+            low=None if waits else 0,
             cost=time,
+            draws="" if waits else "host.untraced" if facts.host_computes else "idle.untraced",
             intervals=own,
             sentence=name,
             evidence=(
@@ -200,7 +203,8 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> Iterat
             advice=("record_stacks",) if not waits else (),
             scope=Scope(ops=what[:1]),
             count=len(own),
-            severity=Severity.INFO if waits else Severity.MEDIUM,
+            severity=Severity.INFO if waits else None,
+            confidence=None if waits else Confidence.LOW,
         )
 
 

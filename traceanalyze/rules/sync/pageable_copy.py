@@ -10,7 +10,7 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.copies import copied_bytes
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
-from traceanalyze.rules.ranking import PRESENT
+from traceanalyze.rules.ranking import LEAST_SHARE, PRESENT
 from traceanalyze.rules.rule import (
     Confidence,
     Facts,
@@ -88,7 +88,8 @@ def find(facts: Facts, options: Options) -> Findings:
         found = _finding(facts, options.number("pinned_gbs"), own, early if first else late)
         if found is not None and found.intervals is not None:
             once = first or (not facts.marked and not _throughout(facts, facts.clip(found.intervals)))
-            yield replace(found, once=once, sentence="once" if once else "")
+            if not once or facts.share(found.cost or 0) >= LEAST_SHARE:
+                yield replace(found, once=once, sentence="once" if once else "")
 
 
 def _loads_until(facts: Facts) -> int:
