@@ -45,7 +45,7 @@ def find(facts: Facts, options: Options) -> Findings:
         Nothing is launched meanwhile, and with several ranks all others wait in the next collective.
     How it is measured
         The place is the line of the program where Python functions are recorded, else the operators before and after.
-        In every marked step there is one, three at least, and their lengths lie within 2 % of their median. Its cost
+        In every recorded step there is one, three at least, and their lengths lie within 2 % of their median. Its cost
         is the idle time of the device meanwhile; the saving is what a replay without the pause gains, also where the
         device has other work until then: a collective that begins later is waited for. A collection of garbage is no
         such pause: it comes when a counter is full, wherever the program is by then.
