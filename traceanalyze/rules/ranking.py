@@ -138,7 +138,7 @@ def _worth(price: Price, facts: Facts, rule: Rule) -> bool:
 def _severity(one: Finding, facts: Facts) -> Severity:
     """As its rule says, else by its share of the step; what is done once is a note.
 
-    What may save next to nothing is not high.
+    What may save less than is worth a row is not high.
     """
     if one.once:
         return Severity.INFO
@@ -147,7 +147,7 @@ def _severity(one: Finding, facts: Facts) -> Severity:
     if one.saving is None:
         return Severity.INFO
     share = facts.share(one.saving)
-    if share >= HIGH and facts.share(one.least or 0) >= MEDIUM:
+    if share >= HIGH and facts.share(one.least or 0) >= LEAST_SHARE:
         return Severity.HIGH
     return Severity.MEDIUM if share >= MEDIUM else Severity.LOW
 
