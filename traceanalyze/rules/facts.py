@@ -18,16 +18,19 @@ from traceanalyze.analyses.idle.host_state import HostSplit, host_states
 from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.steady import cycle_of
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct_codes, occurs
+from traceanalyze.model.columns import distinct, distinct_codes, occurs
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
 from traceanalyze.rules.finding import intervals_of, merged
 
 Made = TypeVar("Made")
 RANGES = EventKind.ANNOTATION, EventKind.HOST_OP
 """Kinds of events that programs and libraries name as they like."""
+_OPTIMIZES = regex(r"^Optimizer\.step#")
 CLASSES: dict[str, tuple[Cause, ...]] = {
     **{f"idle.{key}": causes for key, causes in IDLE_PARTS.items() if key != "sync"},
     "idle.dispatch": DISPATCH_CALLS,
@@ -198,9 +201,24 @@ class Facts:
         """Length of (n, 2) intervals in each of the windows."""
         return intervals.coverage(merged(spans), *self.edges)
 
+    @cached_property
+    def cycle(self) -> int:
+        """In how many windows the program comes round: from one optimizer step to the next, else as their times do."""
+        steps, rows = self.analysis.steps, np.array(self.window.rows, np.int64)
+        if not self.marked:
+            return 1
+        begun = self.spans(self.rows(RANGES, _OPTIMIZES))[:, 0]
+        apart = np.diff(distinct(np.searchsorted(steps.host_start[rows], begun, "right")))
+        if len(apart) and 1 < apart.min() == apart.max() <= len(rows) // 2:
+            return int(apart[0])
+        return cycle_of(steps.time[rows])
+
     def recurs(self, by_step: NDArray[np.int64], at_least: float) -> bool:
-        """Whether a number of each window (`by_step`) reaches a limit in half of them."""
-        return bool(len(by_step)) and 2 * int((by_step >= at_least).sum()) >= len(by_step)
+        """Whether a number of each window (`by_step`) reaches a limit in half of them, or of two cycles and more."""
+        reached, cycles = by_step >= at_least, len(by_step) // self.cycle
+        whole = int(reached[: cycles * self.cycle].reshape(cycles, -1).any(axis=1).sum()) if cycles > 1 else 0
+        half = bool(len(reached)) and 2 * int(reached.sum()) >= len(reached)
+        return half or 2 * whole >= max(4, cycles)
 
     def inside(self, start: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each instant lies in the windows; on the host of a trace without steps, anywhere."""
@@ -244,8 +262,8 @@ class Facts:
             trace = self.context.trace
             rows = np.flatnonzero(occurs(self.context.kind, kinds))
             codes = trace.events.name[rows]
-            distinct, _ = distinct_codes(codes, len(trace.strings))
-            self._names[kinds] = rows, codes, {code: trace.strings.text(code) for code in distinct.tolist()}
+            known, _ = distinct_codes(codes, len(trace.strings))
+            self._names[kinds] = rows, codes, {code: trace.strings.text(code) for code in known.tolist()}
         return self._names[kinds]
 
     def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

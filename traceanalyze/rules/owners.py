@@ -36,7 +36,7 @@ _OF_HOST = {"dispatch", "untraced"}
 
 
 def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained, ...]:
-    """Parts of at least a fifth of the step without a finding of at least medium severity, or one-off, largest first.
+    """Parts of at least a fifth of the step without a finding of at least medium severity, or a note, largest first.
 
     Compute is the program's own work and needs no owner. A finding accounts for a part with the time that it is tied
     to, else with the cost of the class that it draws from. Of an excerpt all idle time is one part, which nothing
@@ -51,7 +51,12 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
     if LARGE * facts.step_time <= facts.mean(intervals.total(before)):
         share = facts.share(facts.mean(intervals.total(before)))
         found.append(Unexplained("device_dependency", share, "begun_before"))
-    owners = [one for one in findings if one.once or (one.severity or Severity.INFO) >= Severity.MEDIUM]
+    # A note without a saving tells what the time is, too.
+    owners = [
+        one
+        for one in findings
+        if one.once or (one.severity or 0) >= Severity.MEDIUM or (not one.severity and one.saving is None and one.cost)
+    ]
     for part, every in _parts(facts):
         spans = intervals.subtract(every, before)
         time = facts.mean(intervals.total(spans))

@@ -152,7 +152,10 @@ def _worth(price: Price, facts: Facts, rule: Rule) -> bool:
 
 
 def _severity(one: Finding, facts: Facts) -> Severity:
-    """As its rule says, else by its share of the step; what is done once is a note."""
+    """As its rule says, else by its share of the step; what is done once is a note.
+
+    What may save less than is worth a row is not high.
+    """
     if one.once:
         return Severity.INFO
     if one.severity is not None:
@@ -160,7 +163,9 @@ def _severity(one: Finding, facts: Facts) -> Severity:
     if one.saving is None:
         return Severity.INFO
     share = facts.share(one.saving)
-    return Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW
+    if share >= HIGH and facts.share(one.least or 0) >= LEAST_SHARE:
+        return Severity.HIGH
+    return Severity.MEDIUM if share >= MEDIUM else Severity.LOW
 
 
 def by_its_rule(one: Finding, rule: Rule) -> Finding:

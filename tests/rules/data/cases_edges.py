@@ -76,6 +76,8 @@ FIRES = {
             program(on_host(lambda number: 900)),
             saving=300,
             cost=900,
+            low=150,
+            confidence="MEDIUM",
             severity="MEDIUM",
             sentence="host_single",
             count=4,

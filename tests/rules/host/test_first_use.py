@@ -308,3 +308,43 @@ def test_most_of_it_is_half_or_more(longest, sentence):
     """The device waits for 4000 less four kernels of 300 µs and operators of 20 µs: 2720 µs, half of it 1360."""
     found = finding(waited_lines(200, longest, 100, 100), "HST107")
     assert (found.saving, found.sentence, found.scope.ops[0]) == (2720 * US, sentence, "train.py(11): part_1")
+
+
+@pytest.mark.parametrize(
+    ("frames", "less", "severity"), [(0, 0, Severity.HIGH), (60, 606, Severity.HIGH), (140, 1200, Severity.MEDIUM)]
+)
+def test_what_recording_slows_down_is_no_slow_host(frames, less, severity):
+    """Ten kernels of 80 µs, one every 200 µs; a function that is not recorded is 1 µs shorter."""
+
+    def body(b, at, number):
+        for part in range(10):
+            for each in range(frames):
+                b.python("torch/nn/modules/module.py(1): forward", at + 200 * part + each / 2, 75 - each / 2)
+            kernel(b, at + 200 * part + 80, 80, host=100)
+
+    (one,) = judged(program(body, length=2000), "HST101").findings
+    assert 950 * US < one.saving < 1200 * US
+    # A replay is trusted to an eighth of what it saves.
+    least = min(one.saving - less * US, 0.88 * one.saving)
+    assert one.low == pytest.approx(max(0, least), abs=25 * US)
+    assert (one.severity, one.confidence < 2) == (severity, frames > 0)
+
+
+@pytest.mark.parametrize(("queued", "told"), [(False, True), (True, False)])
+def test_collectives_that_a_late_host_launches_have_an_owner(queued, told):
+    """Three all-gathers of 300 µs a step, each beside no compute: launched just before they begin, or all at first."""
+    gather = {"name": "ncclDevKernel_AllGather_RING_LL", "stream": 20}
+
+    def body(b, at, number):
+        b.op("aten::zeros", at, 30)
+        for part in range(3):
+            t = at + 30 + 640 * part
+            b.op("c10d::all_gather", t - 25 if queued else t, 20 if queued else 330)
+            b.launch(at + 10 + 2 * part if queued else t + 320, 2 if queued else 8, t + 330, 300, **gather)
+            b.op("aten::mm", t + 335, 290)
+            b.launch(t + 610, 10, t + 631, 338)
+
+    found = judged(program(body), "HST101").findings
+    assert [(one.sentence, one.cost, one.saving, one.severity) for one in found] == [
+        ("comm", 900 * US, None, Severity.MEDIUM)
+    ] * told

@@ -7,18 +7,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.host.frames import user_frames
+from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_gaps
 from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
-from traceanalyze.replay.replay import Change
+from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause, DeviceClass, EventKind
+from traceanalyze.replay.parts import last_part
+from traceanalyze.replay.replay import Change, together
+from traceanalyze.rules.common.host_ops import RECORDING_NS
 from traceanalyze.rules.common.one_off import one_off
+from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.rule import Facts, Finding, Options, Scope, intervals_of, measured, merged
 
 PYTHON_NS = 1_000_000
 """Stretches of Python shorter than this lie between operators, and belong to launching; longer ones are work."""
+FRAME_NS = 1_000
+"""What the profiler adds to each Python function: own, entry and return of a small one on current hosts."""
 FEW_LAUNCHED, FEW_STEPS, MANY_UNLINKED = 8, 3, 32
 """Fewer launches recorded, in fewer steps, are an excerpt or a toy (own: the smallest program that is worth a profile
 launches some ten); beside so many events of devices, launches are what was not recorded."""
@@ -80,6 +87,59 @@ def begun_before(facts: Facts) -> Intervals:
         if device.start[stream].min() == device.start[event] and not again.any():
             found = intervals.union(found, intervals.merge(start[at : at + 1], end[at : at + 1]))
     return found
+
+
+def recording(facts: Facts) -> Change:
+    """The host without what recording its operators and functions takes; use with `Facts.once`.
+
+    Between two calls of a thread so much less as begins there. Nothing where the recording has activities alone.
+    """
+    context, found = facts.context, dict[int, intervals.Intervals]()
+    if not any(each.id == "Q11" for each in facts.analysis.checks):
+        return Change()
+    events, calls = context.trace.events, context.calls
+    for track in dict.fromkeys((context.step_track, *context.threads)):
+        own = (events.track == track) & (context.kind == EventKind.HOST_OP)
+        frame = (events.track == context.once(user_frames).track(track)) & (context.kind == EventKind.PYTHON)
+        called = calls.track == track
+        busy = intervals.merge(calls.start[called], calls.end[called])
+        free = intervals.gaps(busy, int(context.all_steps.start.min()), int(context.all_steps.end.max()))
+        spent = np.zeros(len(free.start))
+        for rows, each in ((np.flatnonzero(own), RECORDING_NS), (np.flatnonzero(frame), FRAME_NS)):
+            begun = events.ts[rows][intervals.contains(free, events.ts[rows])]
+            spent += each * np.bincount(np.searchsorted(free.start, begun, "right") - 1, minlength=len(spent))
+        found[track] = last_part(free, spent / np.maximum(free.end - free.start, 1))
+    return Change(threads=found)
+
+
+def at_least(facts: Facts, spans: NDArray[np.int64]) -> int:
+    """What is saved at least without some launching (n, 2), ns a step: of a program that nobody records."""
+    unrecorded = facts.once(recording)
+    return max(0, saved(facts, together(unrecorded, Change(merged(spans)))) - saved(facts, unrecorded))
+
+
+class Held(NamedTuple):
+    """Collectives that began as soon as a late host had launched them."""
+
+    spans: NDArray[np.int64]
+    """(n, 2) their time beside no compute, in the windows."""
+    before: intervals.Intervals
+    """Dispatch and host operators as long before each launch."""
+    collectives: int
+
+
+def held_collectives(facts: Facts) -> Held:
+    """What a faster host would begin while the device still computes."""
+    context, device, calls = facts.context, facts.context.device, facts.context.calls
+    compute, own = facts.busy(DeviceClass.COMPUTE), facts.headline(DeviceClass.COMM) & (context.link >= 0)
+    rows = np.flatnonzero(own & (device.start - context.launch_end <= LAUNCH_LATENCY_NS) & facts.inside(device.start))
+    alone = intervals.subtract(intervals.merge(device.start[rows], device.end[rows]), compute)
+    shown = intervals.coverage(alone, device.start[rows], device.end[rows])
+    begun = calls.start[context.link[rows]]
+    tracks = dict.fromkeys((context.step_track, *context.threads))
+    works = (context.once(host_states, track, True).of(DISPATCH) for track in tracks if track >= 0)
+    before = intervals.intersect(intervals.union(intervals.EMPTY, *works), intervals.merge(begun - shown, begun))
+    return Held(intervals_of(*intervals.intersect(alone, facts.windows)), before, len(rows))
 
 
 def late_host(facts: Facts, options: Options) -> bool:

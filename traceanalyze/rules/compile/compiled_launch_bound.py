@@ -1,7 +1,7 @@
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.launching import late_host, launching
+from traceanalyze.rules.common.launching import at_least, late_host, launching
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import (
     Confidence,
@@ -63,6 +63,7 @@ def find(facts: Facts, options: Options) -> Findings:
     saving = facts.length(spans)
     yield Finding(
         saving=saving,
+        low=at_least(facts, spans),
         bound=facts.length(host.spans),
         draws="idle",
         intervals=spans,

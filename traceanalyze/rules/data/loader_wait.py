@@ -87,7 +87,7 @@ def find(facts: Facts, options: Options) -> Findings:
         (definitions §5). Time of the loader under a busy device costs nothing and is no finding. The estimate replays
         the launches without the loader, so idle time until the host is ahead again counts, too.
         Where the host alone computes: time of the steps' thread in these ranges, less the 0.6 ms that fetching a batch
-        takes when workers have it ready. That workers have cores of their own is taken for granted.
+        takes when workers have it ready; half of that where workers take the cores that compute.
         The recording's first wait is told by itself, as done once, where a loader has workers and it takes twice as
         long as any other wait: they start then.
     What to do
@@ -150,10 +150,16 @@ def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int,
 
 
 def _on_host(found: Finding, facts: Facts, time: int) -> Finding:
-    """With what the host gains: all but fetching batches that are ready."""
+    """With what the host gains: all but fetching batches that are ready.
+
+    Workers take cores that compute as well, how many is not recorded: of two that share all work half is gained.
+    """
+    saving = max(0, time - facts.mean(found.count * READY_NS))
     return replace(
         found,
-        saving=max(0, time - facts.mean(found.count * READY_NS)),
+        saving=saving,
+        low=saving // 2,
+        confidence=Confidence.MEDIUM,
         bound=time,
         draws="host.data_loading",
         sentence=f"host_{found.sentence}" if found.sentence else "host",

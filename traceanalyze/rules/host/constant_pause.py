@@ -56,6 +56,8 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         None.
     """
+    if not facts.marked:
+        return  # Nothing tells where a step begins, nor that work was wanted meanwhile (HST107).
     found, host = facts.context.once(pauses), facts.host_computes
     chosen = np.flatnonzero(found.constant & facts.inside(found.start))
     places = list(dict.fromkeys(found.place[at] for at in chosen.tolist()))

@@ -1,13 +1,16 @@
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traceanalyze.analyses.host.frames import locate
+from traceanalyze.analyses.host.frames import locate, user_frames
 from traceanalyze.analyses.idle.pauses import pause_places
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait, is_step_marker
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.common.launching import LATE_HOST, excerpt, launching
 from traceanalyze.rules.common.one_off import one_off
@@ -21,11 +24,18 @@ from traceanalyze.rules.rule import (
     Findings,
     Options,
     Scope,
+    Severity,
     intervals_of,
     merged,
     rule,
 )
 
+_WAITS = regex(
+    r"(^|/)(queue|threading|selectors|socket|ssl|connection|queues|synchronize)\.py\(\d+\): "
+    r"(get|wait|acquire|join|_wait_for_tstate_lock|select|poll|_poll|accept|recv\w*|_recv\w*|readinto|read|__enter__)$"
+    r"|^<built-in (method|function) (sleep|select|poll|acquire|recv\w*|accept|wait|epoll_wait|kqueue)\b"
+)
+"""Functions of Python in which a thread waits for another one, for the network or for the clock."""
 _LATE = float(LATE_HOST["late"][0])
 _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_light_run")}
 """By whether Python functions were recorded."""
@@ -52,6 +62,15 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
             "The device waits {idle} {per} for host work outside of operators, above all around {what}; the longest "
             "stretch is {longest}."
         ),
+        "unmarked": (
+            "The device has nothing to do for {time} {per}, in stretches of 1 ms or more, up to {longest}: nothing was "
+            "asked of it, or the host did work that the trace does not show. No step is marked that would tell."
+        ),
+        "host_unmarked": (
+            "For {time} {per}, in stretches of 1 ms or more, up to {longest}, the host does nothing that the trace "
+            "shows: it waited, or did work that was not recorded. No step is marked that would tell."
+        ),
+        "waits": "The program itself waits for work, {time} {per}, up to {longest} at a time ({what}).",
         "host": (
             "The host spends {time} {per} on work that the trace does not show, in stretches of 1 ms or more; the "
             "longest is {longest}."
@@ -100,7 +119,9 @@ def find(facts: Facts, options: Options) -> Findings:
         of them. Recording Python functions makes them slower, so the saving is less without. Else named are the
         operators around the longest stretch, and the innermost range of the program that it lies in. Where the host
         computes: stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what is
-        shorter is Python on its way from one operator to the next.
+        shorter is Python on its way from one operator to the next. Without step markers nothing tells whether work was
+        wanted in stretches of 1 ms or more: the saving is anything from 0 on, and they are a note where functions that
+        wait (`queue.get`, `select`, `sleep`) take most of them; other functions are work.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
@@ -118,6 +139,8 @@ def find(facts: Facts, options: Options) -> Findings:
     spans = facts.idle(Cause.UNTRACED)
     if len(told.start):
         spans = intervals_of(*intervals.subtract(merged(spans), told))
+    yield from _unasked(facts, spans, options)
+    spans = _asked(facts, spans, options)
     saving = facts.length(spans)
     if not saving or facts.share(saving) < options.number("share"):
         return
@@ -167,12 +190,82 @@ def _place(facts: Facts, start: int, end: int) -> str:
     return ": ".join(filter(None, (*ranges, operators)))
 
 
+class _Unasked(NamedTuple):
+    """Which stretches are none in which work was known to be wanted."""
+
+    unknown: NDArray[np.bool_]
+    waits: NDArray[np.bool_]
+    """Most of it in functions that wait."""
+
+
+def _judge(facts: Facts, spans: NDArray[np.int64], options: Options) -> _Unasked:
+    long = spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6
+    if facts.marked or not long.any():
+        return _Unasked(np.zeros(len(spans), np.bool_), np.zeros(len(spans), np.bool_))
+    frames = facts.context.once(user_frames)
+    waiting = merged(facts.spans(_waiting(facts)))
+    waits = long & (2 * intervals.coverage(waiting, *spans.T) >= spans[:, 1] - spans[:, 0])
+    return _Unasked(long & ~waits & (not frames.recorded), waits)
+
+
+def _waiting(facts: Facts) -> NDArray[np.int64]:
+    """Functions of the steps' thread that wait for others."""
+    context = facts.context
+    rows = facts.rows(EventKind.PYTHON, _WAITS, anywhere=True)
+    own: NDArray[np.int64] = rows[
+        context.trace.events.track[rows] == context.once(user_frames).track(context.step_track)
+    ]
+    return own
+
+
+def _asked(facts: Facts, spans: NDArray[np.int64], options: Options) -> NDArray[np.int64]:
+    """The stretches in which the host keeps work back."""
+    found = _judge(facts, spans, options)
+    return spans[~found.unknown & ~found.waits]
+
+
+def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> Iterator[Finding]:
+    """The others of a recording without steps: nothing may be gained there."""
+    found = _judge(facts, spans, options)
+    for name, chosen in (
+        ("host_unmarked" if facts.host_computes else "unmarked", found.unknown),
+        ("waits", found.waits),
+    ):
+        own, waits = spans[chosen], name == "waits"
+        time = facts.length(own)
+        if not time or facts.share(time) < options.number("share"):
+            continue
+        start, end = own[np.argmax(own[:, 1] - own[:, 0])].tolist()
+        inside = _waiting(facts) if waits else np.zeros(0, np.int64)
+        what = facts.names(inside[intervals.contains(merged(own), facts.spans(inside).mean(axis=1).astype(np.int64))])
+        yield Finding(
+            saving=None if waits else time,
+            low=None if waits else 0,
+            cost=time,
+            draws="" if waits else "host.untraced" if facts.host_computes else "idle.untraced",
+            intervals=own,
+            sentence=name,
+            evidence=(
+                Evidence("time", time, "DURATION"),
+                Evidence("longest", end - start, "DURATION", start, end),
+                *(Evidence("what", each, "NAME") for each in what[:1]),
+            ),
+            advice=("record_stacks",) if not waits else (),
+            scope=Scope(ops=what[:1]),
+            count=len(own),
+            severity=Severity.INFO if waits else None,
+            confidence=None if waits else Confidence.LOW,
+        )
+
+
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of a host that computes."""
     context = facts.context
     others = facts.spans(facts.rows(RANGES, is_peer_wait))
     spans = intervals_of(*intervals.subtract(facts.clip(facts.host(Cause.UNTRACED)), intervals.merge(*others.T)))
     spans = spans[spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6]
+    yield from _unasked(facts, spans, options)
+    spans = _asked(facts, spans, options)
     time = facts.length(spans)
     if not len(spans) or facts.share(time) < options.number("share"):
         return

@@ -4,7 +4,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.launches import ended_late
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, EventKind
-from traceanalyze.rules.common.launching import launching
+from traceanalyze.rules.common.launching import at_least, launching
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, measured, rule
 
 
@@ -64,6 +64,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     yield Finding(
         saving=saving,
+        low=at_least(facts, spans),
         bound=saving,
         draws="idle",
         intervals=spans,

@@ -10,8 +10,21 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.copies import copied_bytes
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, intervals_of, measured, rule
+from traceanalyze.rules.ranking import LEAST_SHARE, PRESENT
+from traceanalyze.rules.rule import (
+    Confidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    intervals_of,
+    measured,
+    rule,
+)
 
+PARTS = 10
+"""Of a recording without steps; in half of them there is what comes back."""
 LONG_NS = 100_000
 """Copies shorter than this say nothing about the rate of the link."""
 
@@ -20,10 +33,16 @@ LONG_NS = 100_000
     "SYN105",
     "pageable-copy",
     title="copies from pageable memory",
-    sentence=(
-        "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} "
-        "the device has no work, {exposed} nothing but these copies runs."
-    ),
+    sentence={
+        "": (
+            "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} "
+            "the device has no work, {exposed} nothing but these copies runs."
+        ),
+        "once": (
+            "Copies from pageable memory or that hold the host up come only in a part of the recording ({count} in "
+            "all), as when a model is loaded: {idle} {per} the device has no work, {exposed} nothing but them runs."
+        ),
+    },
     confidence=Confidence.HIGH,
     needs="DLA",
     advice_texts={
@@ -49,7 +68,8 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         What a replay of the launches gains without the blocking calls, and with pageable copies as short as pinned ones
         of as many bytes. At most: the idle time the calls caused (definitions §7) and all exposed time of the copies,
-        as a copy on another stream can be hidden.
+        as a copy on another stream can be hidden. Without step markers, copies before the first kernel, and those of
+        which half of ten parts of the recording, equal in kernels, have hardly any, are done once: no saving.
     What to do
         `pin_memory=True` in the DataLoader *and* `.to(device, non_blocking=True)`; copy the next batch ahead, on a side
         stream.
@@ -57,14 +77,43 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         pin_memory and non_blocking tutorial; torch.utils.data; CUDA semantics.
     """
-    blocking = used_for(facts, SyncUse.HOST_TO_DEVICE)
-    waits = next(sync_findings(facts, blocking), None)
     event = _pageable(facts, options.number("pinned_gbs") * options.number("slow"))
+    blocking = used_for(facts, SyncUse.HOST_TO_DEVICE)
+    calls = facts.context.calls.start[facts.once(sync_calls).call]
+    start = facts.context.device.start[event]
+    for first in (True, False) if not facts.marked else (False,):
+        loading = _loads_until(facts)
+        early, late = event[start < loading], event[start >= loading]
+        own = blocking & ((calls < loading) == first)
+        found = _finding(facts, options.number("pinned_gbs"), own, early if first else late)
+        if found is not None and found.intervals is not None:
+            once = first or (not facts.marked and not _throughout(facts, facts.clip(found.intervals)))
+            if not once or facts.share(found.cost or 0) >= LEAST_SHARE:
+                yield replace(found, once=once, sentence="once" if once else "")
+
+
+def _loads_until(facts: Facts) -> int:
+    """When the first kernel of a recording without steps begins; in steps everything comes back."""
+    start = facts.context.device.start[facts.headline(DeviceClass.COMPUTE)]
+    return np.iinfo(np.int64).min if facts.marked else int(start.min(initial=np.iinfo(np.int64).max))
+
+
+def _throughout(facts: Facts, spans: intervals.Intervals) -> bool:
+    """Whether some of this time lies in half of ten parts of the recording that have as many kernels each."""
+    start = np.sort(facts.context.device.start[facts.headline(DeviceClass.COMPUTE)])
+    edges = start[np.linspace(0, len(start), PARTS, endpoint=False).astype(np.int64)]
+    each = intervals.coverage(spans, edges, np.append(edges[1:], facts.windows.end[-1:]))
+    return facts.recurs(each, max(1.0, PRESENT * float(each.mean())))
+
+
+def _finding(facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDArray[np.int64]) -> Finding | None:
+    """On some blocking calls (a mask of `sync_calls`) and pageable copies, if there are any."""
+    waits = next(sync_findings(facts, blocking), None)
     exposed = _exposed(facts, event)
     span = facts.mean(intervals.total(exposed))
     if waits is None and not len(event):
-        return
-    slow = _share_saved(facts, event, options.number("pinned_gbs"))
+        return None
+    slow = _share_saved(facts, event, rate)
     device, calls = facts.context.device, facts.once(sync_calls).call[blocking]
     shown = intervals.coverage(exposed, device.start[event], device.end[event])
     call = facts.context.calls
@@ -72,7 +121,7 @@ def find(facts: Facts, options: Options) -> Findings:
     shorter = np.round(shown * slow).astype(np.int64)
     waits = waits or Finding()
     idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
-    yield replace(
+    return replace(
         waits,
         cost=idle + facts.mean(int(shorter.sum())),
         bound=facts.length(intervals_of(*removed)) + span,

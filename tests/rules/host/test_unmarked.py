@@ -1,0 +1,94 @@
+"""Recordings without step markers: a server that has nothing to do, a program that loads its model."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builder import TraceBuilder
+from tests.rules.host.test_first_use import values
+from tests.rules.make import judged, kernel, program
+from traceanalyze.rules.finding import Severity
+
+US = 1000
+GET, BUILTIN = "queue.py(171): get", "<built-in method acquire of _thread.lock object at 0x7f>"
+
+
+def served(frame="", *, marked=False, host=False):
+    """Ten requests of 3 ms, one every 10 ms, and the frame of what the thread does meanwhile."""
+    b = TraceBuilder()
+    for number in range(10):
+        at = 10_000 * number
+        if marked:
+            b.step(number, at, 10_000)
+        for part in range(6):
+            if host:
+                b.op("aten::addmm", at + 500 * part, 490)
+            else:
+                kernel(b, at + 500 * part, 470)
+        if frame:
+            b.python(frame, at + 3000, 6999)
+    return b
+
+
+@pytest.mark.parametrize("host", [False, True])
+@pytest.mark.parametrize(
+    ("frame", "sentence", "severity"),
+    [
+        ("", "unmarked", Severity.MEDIUM),
+        (GET, "waits", Severity.INFO),
+        (BUILTIN, "waits", Severity.INFO),
+        ("serve.py(3): tokenize", "lines", Severity.HIGH),
+    ],
+)
+def test_a_server_without_requests_may_gain_nothing(host, frame, sentence, severity):
+    """Nine times 7 ms, less what the last kernel still takes."""
+    (one,) = judged(served(frame, host=host), "HST107", "HST113").findings
+    assert (one.rule, one.sentence) == ("HST107", f"host_{sentence}" if host and sentence != "waits" else sentence)
+    assert one.severity == severity
+    assert one.explains == pytest.approx(9 * 7000 * US, rel=0.01)
+    assert one.least == (None if sentence == "waits" else 0 if sentence == "unmarked" else one.low)
+    assert (one.low or 0) > 0 or severity < Severity.HIGH
+    if sentence == "waits":
+        assert values(one)["what"] == frame
+
+
+def test_in_steps_a_wait_is_a_pause_of_the_program():
+    found = {one.rule: one for one in judged(served(GET, marked=True), "HST107", "HST113").findings}
+    assert next(iter(found.values())).severity == Severity.HIGH
+
+
+def loaded(copies, later=0):
+    """Copies of 5 ms from pageable memory, then forty kernels of 1 ms, and copies in the middle of some of them."""
+    b, at = TraceBuilder(), 0.0
+    more = {"name": "Memcpy HtoD (Pageable -> Device)", "bytes": 5_000_000}
+    for _ in range(copies):
+        b.op("aten::copy_", at, 5020)
+        b.copy(at + 5, 5010, at + 10, 5000, **more)
+        at += 5030
+    for number in range(40):
+        kernel(b, at, 1000)
+        at += 1030
+        if number < later:
+            b.op("aten::copy_", at, 1020)
+            b.copy(at + 5, 1010, at + 10, 1000, **more)
+            at += 1030
+    return b
+
+
+@pytest.mark.parametrize(
+    ("copies", "later", "once"), [(20, 0, [True]), (0, 40, [False]), (20, 40, [False, True]), (0, 8, [True])]
+)
+def test_loading_a_model_is_done_once(copies, later, once):
+    found = judged(loaded(copies, later), "SYN105").findings
+    assert sorted(one.once for one in found) == once
+    assert all((one.saving is None) == one.once for one in found)
+    assert {one.sentence for one in found if one.once} <= {"once"}
+
+
+def test_loading_in_steps_is_as_before():
+    def body(b, at, number):
+        b.op("aten::copy_", at, 820)
+        b.copy(at + 5, 810, at + 10, 800, name="Memcpy HtoD (Pageable -> Device)", bytes=800_000)
+        kernel(b, at + 1000, 900)
+
+    assert [one.once for one in judged(program(body), "SYN105").findings] == [False]
