@@ -1,6 +1,6 @@
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,8 +139,8 @@ def find(facts: Facts, options: Options) -> Findings:
     spans = facts.idle(Cause.UNTRACED)
     if len(told.start):
         spans = intervals_of(*intervals.subtract(merged(spans), told))
-    yield from _unasked(facts, spans, options)
-    spans = _asked(facts, spans, options)
+    unasked, spans = _unasked(facts, spans, options)
+    yield from unasked
     saving = facts.length(spans)
     if not saving or facts.share(saving) < options.number("share"):
         return
@@ -190,72 +190,46 @@ def _place(facts: Facts, start: int, end: int) -> str:
     return ": ".join(filter(None, (*ranges, operators)))
 
 
-class _Unasked(NamedTuple):
-    """Which stretches are none in which work was known to be wanted."""
-
-    unknown: NDArray[np.bool_]
-    waits: NDArray[np.bool_]
-    """Most of it in functions that wait."""
-
-
-def _judge(facts: Facts, spans: NDArray[np.int64], options: Options) -> _Unasked:
-    long = spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6
+def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[list[Finding], NDArray[np.int64]]:
+    """Of a recording without steps what may be no work kept back, and the other stretches."""
+    context, long = facts.context, spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6
     if facts.marked or not long.any():
-        return _Unasked(np.zeros(len(spans), np.bool_), np.zeros(len(spans), np.bool_))
-    frames = facts.context.once(user_frames)
-    waiting = merged(facts.spans(_waiting(facts)))
-    waits = long & (2 * intervals.coverage(waiting, *spans.T) >= spans[:, 1] - spans[:, 0])
-    return _Unasked(long & ~waits & (not frames.recorded), waits)
-
-
-def _waiting(facts: Facts) -> NDArray[np.int64]:
-    """Functions of the steps' thread that wait for others."""
-    context = facts.context
+        return [], spans
+    frames = context.once(user_frames)
     rows = facts.rows(EventKind.PYTHON, _WAITS, anywhere=True)
-    own: NDArray[np.int64] = rows[
-        context.trace.events.track[rows] == context.once(user_frames).track(context.step_track)
-    ]
-    return own
-
-
-def _asked(facts: Facts, spans: NDArray[np.int64], options: Options) -> NDArray[np.int64]:
-    """The stretches in which the host keeps work back."""
-    found = _judge(facts, spans, options)
-    return spans[~found.unknown & ~found.waits]
-
-
-def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> Iterator[Finding]:
-    """The others of a recording without steps: nothing may be gained there."""
-    found = _judge(facts, spans, options)
-    for name, chosen in (
-        ("host_unmarked" if facts.host_computes else "unmarked", found.unknown),
-        ("waits", found.waits),
+    rows = rows[context.trace.events.track[rows] == frames.track(context.step_track)]
+    functions = facts.spans(rows)
+    waits = long & (2 * intervals.coverage(merged(functions), *spans.T) >= spans[:, 1] - spans[:, 0])
+    unknown = long & ~waits & (not frames.recorded)
+    what = facts.names(rows[intervals.contains(merged(spans[waits]), functions.mean(axis=1).astype(np.int64))])[:1]
+    found = []
+    for own, name in (
+        (spans[unknown], "host_unmarked" if facts.host_computes else "unmarked"),
+        (spans[waits], "waits"),
     ):
-        own, waits = spans[chosen], name == "waits"
         time = facts.length(own)
         if not time or facts.share(time) < options.number("share"):
             continue
         start, end = own[np.argmax(own[:, 1] - own[:, 0])].tolist()
-        inside = _waiting(facts) if waits else np.zeros(0, np.int64)
-        what = facts.names(inside[intervals.contains(merged(own), facts.spans(inside).mean(axis=1).astype(np.int64))])
-        yield Finding(
-            saving=None if waits else time,
-            low=None if waits else 0,
+        one = Finding(
             cost=time,
-            draws="" if waits else "host.untraced" if facts.host_computes else "idle.untraced",
             intervals=own,
             sentence=name,
             evidence=(
                 Evidence("time", time, "DURATION"),
                 Evidence("longest", end - start, "DURATION", start, end),
-                *(Evidence("what", each, "NAME") for each in what[:1]),
             ),
-            advice=("record_stacks",) if not waits else (),
-            scope=Scope(ops=what[:1]),
             count=len(own),
-            severity=Severity.INFO if waits else None,
-            confidence=None if waits else Confidence.LOW,
         )
+        if name == "waits":
+            proof = tuple(Evidence("what", each, "NAME") for each in what)
+            one = replace(one, evidence=one.evidence + proof, scope=Scope(ops=what), severity=Severity.INFO)
+        else:
+            draws = "host.untraced" if facts.host_computes else "idle.untraced"
+            unsure = Confidence.LOW
+            one = replace(one, saving=time, low=0, draws=draws, advice=("record_stacks",), confidence=unsure)
+        found.append(one)
+    return found, spans[~unknown & ~waits]
 
 
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -264,8 +238,8 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     others = facts.spans(facts.rows(RANGES, is_peer_wait))
     spans = intervals_of(*intervals.subtract(facts.clip(facts.host(Cause.UNTRACED)), intervals.merge(*others.T)))
     spans = spans[spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6]
-    yield from _unasked(facts, spans, options)
-    spans = _asked(facts, spans, options)
+    unasked, spans = _unasked(facts, spans, options)
+    yield from unasked
     time = facts.length(spans)
     if not len(spans) or facts.share(time) < options.number("share"):
         return
