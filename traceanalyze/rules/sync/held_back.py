@@ -68,8 +68,12 @@ _WHY = tuple(_ADVICE)
             "its own."
         ),
         "other_processes": (
-            "See with nvidia-smi, rocm-smi or npu-smi whether another process uses this device, and record after a "
-            "warm-up, when all code is loaded."
+            "See with nvidia-smi or rocm-smi whether another process uses this device, and record after a warm-up, "
+            "when all code is loaded."
+        ),
+        "other_processes.ascend": (
+            "See with npu-smi whether another process uses this device, and record after a warm-up, when all code is "
+            "loaded."
         ),
         "plain_run": "Time the step without recording: what it is shorter by is no cost of the program.",
         "record_stream_waits": (
