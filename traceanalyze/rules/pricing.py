@@ -28,6 +28,10 @@ WITHIN, WITHIN_STEP = 0.12, 0.004
 what else another run of a program does differently."""
 OVER = 1.05
 """By so much at most idle time that is gone saves more than itself."""
+LEAST_SHARE = 0.01
+"""Of the step: what saves less is not worth a row."""
+MANY = 10
+"""What saves more than so many times the idle time that it causes rests on what the replay takes for granted."""
 UNRECORDED = "COM120"
 """The rule that finds waiting for ranks of which nothing was recorded."""
 LINKED = 0.95
@@ -81,6 +85,11 @@ def priced(one: Finding, facts: Facts) -> Price:
     if one.intervals is not None or len(spans.start):
         one = replace(one, intervals=intervals_of(*spans))
     between = tuple(saved(facts, each) for each in one.between)
+    if one.draws == "idle.sync":
+        # Gaps that end sooner with the first one are its work, too.
+        ends = facts.mean(int(gone.sum()))
+        idle = tuple(e._replace(value=max(int(e.value), ends)) if e.label == "idle" else e for e in one.evidence)
+        one = replace(one, evidence=idle)
     if one.cost is None and one.draws != "compute":
         one = replace(one, cost=facts.length(intervals_of(*spans)))
     return Price(_ranged(replace(one, change=change), saving, between, facts), spans, gone, gain.steps)
@@ -124,9 +133,11 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     high = min(saving + room, facts.step_time if most is None else most)
     low = saving - room if one.low is None else min(one.low, saving - room)
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)
-    cost = None if one.cost is None or one.cost <= max(high, saving + room) else one.cost
     unsure = not facts.once(proven) or high - low > 2 * room
     confidence = Confidence.MEDIUM if unsure and one.confidence == Confidence.HIGH else one.confidence
+    if one.draws == "idle.sync" and between and (facts.share(low) < LEAST_SHARE or saving > MANY * (one.cost or 0)):
+        confidence = Confidence.LOW
+    cost = None if one.cost is None or one.cost <= max(high, saving + room) else one.cost
     return replace(one, saving=saving, low=low, bound=high, cost=cost, confidence=confidence)
 
 

@@ -3,6 +3,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.intervals import intersect
+from traceanalyze.model.vocabulary import Cause
 from traceanalyze.replay.host import READY_NS
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
@@ -97,7 +99,7 @@ def find(facts: Facts, options: Options) -> Findings:
     alone = single_process(facts, rows)
     found = Finding(
         intervals=spans,
-        sentence="single" if alone else "",
+        sentence="single" if alone and not _beside(facts, rows) else "",
         evidence=(*measured(idle=time, share=facts.share(time)), Evidence("batches", len(rows), "COUNT")),
         scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:1].tolist()))),
         count=len(rows),
@@ -107,12 +109,20 @@ def find(facts: Facts, options: Options) -> Findings:
     yield _on_host(found, facts, time) if facts.host_computes else _of_device(found, facts, rows, time, options)
 
 
+def _beside(facts: Facts, rows: NDArray[np.int64]) -> bool:
+    """Whether threads of their own make the batches: only the waits for them hold up the steps."""
+    context = facts.context
+    return not np.isin(context.trace.events.track[rows], [context.step_track, *context.threads]).any()
+
+
 def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int, options: Options) -> Finding:
     """With what the device gains without the loader.
 
     Workers that did not exist before need cores: at worst the rest of the host takes so much longer.
     """
     loading = merged(facts.spans(rows))
+    if _beside(facts, rows):
+        loading = intersect(loading, merged(facts.host(Cause.DATA_LOADING)))
     taken = facts.length(facts.spans(rows))
     most = options.number("workers") * max(0, facts.step_time - taken) / max(taken, 1)
     slower = (Change(last_part(loading, max(0.0, 1 - most))),) if single_process(facts, rows) else ()

@@ -70,13 +70,18 @@ def find(facts: Facts, options: Options) -> Findings:
     call = facts.context.calls
     removed = intervals.merge(call.start[calls], call.end[calls])
     shorter = np.round(shown * slow).astype(np.int64)
-    waits = waits or Finding()
+    waits = waits or Finding(change=Change(removed))
+
+    def faster(change: Change) -> Change:
+        return change._replace(events=event, shorter=shorter)
+
     idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
     yield replace(
         waits,
         cost=idle + facts.mean(int(shorter.sum())),
         bound=facts.length(intervals_of(*removed)) + span,
-        change=Change(removed, events=event, shorter=shorter),
+        change=faster(waits.change or Change()),
+        between=tuple(map(faster, waits.between)),
         draws="idle.sync" if blocking.any() else "mem_exposed",
         intervals=np.concatenate((facts.once(sync_calls).spans(blocking), _end_of(facts, event, shorter))),
         evidence=(
