@@ -165,8 +165,8 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     What is no sync's (`own_stretches`) is left out, though a call drained the device before it. Whether that ends at
     its own time, and whether the work after a read needs the number, is not recorded: at worst both.
 
-    `with_use`: at best, without the calls there is no value, hence neither the operators that read it nor the Python
-    that follows, as far as the device waits meanwhile.
+    `with_use`: without the calls there is no value, hence no operators that read it; at best nor the Python that
+    follows, as far as the device waits meanwhile.
     """
     calls = facts.once(sync_calls)
     if not chosen.any():
@@ -176,15 +176,14 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     spans = intervals_of(*subtract(facts.clip(calls.spans(chosen)), own))
     caused = facts.length(spans)
     removed = facts.clip(intervals_of(start[chosen], end[chosen]))
-    # Any stretch of its own may end when what it waits for comes, and what follows a read may need the number.
-    change = Change(removed, pinned=facts.context.once(timed_stretches))
     unread = removed
     if with_use:
         device = facts.context.device
         copies = np.isin(facts.context.event_op, calls.op[chosen & (calls.op >= 0)]) & (device.kind == EventKind.MEMCPY)
-        quiet = subtract(facts.clip(facts.idle(Cause.UNTRACED)), own)
-        use = union(quiet, launching(facts, np.flatnonzero(copies)))
-        unread = union(removed, intersect(use, merged(spans)))
+        removed = union(removed, intersect(launching(facts, np.flatnonzero(copies)), merged(spans)))
+        unread = union(removed, intersect(merged(facts.idle(Cause.UNTRACED)), merged(spans)))
+    # Any stretch of its own may end when what it waits for comes, and what follows a read may need the number.
+    change = Change(removed, pinned=facts.context.once(timed_stretches))
     blocked = facts.per_step(coverage(facts.windows, start[chosen], end[chosen]))
     where = places(facts, calls, chosen)
     each = tuple(
