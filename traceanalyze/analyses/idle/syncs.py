@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.idle.host_state import blocking_copies, is_sync_call
+from traceanalyze.analyses.idle.host_state import blocking_copies, data_loading, is_sync_call
 from traceanalyze.analyses.idle.idle import Gaps, Pieces, analysed_time, clipped, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.model import intervals
@@ -150,9 +150,14 @@ def own_stretches(context: Context) -> Intervals:
 
 
 def timed_stretches(context: Context) -> Intervals:
-    """Of these what ends at its own time: waits for other processes, and pauses that every step makes alike."""
+    """Of these what ends at its own time: waits for others, and pauses that every step makes alike.
+
+    Others are processes, and threads that load data.
+    """
     pieces, habit = context.once(idle_pieces), context.once(pauses)
-    own = (pieces.cause == Cause.PEER_WAIT) & (pieces.end - pieces.start >= OWN_NS)
+    here = intervals.coverage(data_loading(context, context.step_track), pieces.start, pieces.end) > 0
+    own = (pieces.cause == Cause.PEER_WAIT) | ((pieces.cause == Cause.DATA_LOADING) & ~here)
+    own &= pieces.end - pieces.start >= OWN_NS
     return intervals.union(
         intervals.merge(pieces.start[own], pieces.end[own]),
         intervals.merge(habit.start[habit.constant], habit.end[habit.constant]),
