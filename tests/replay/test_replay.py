@@ -134,6 +134,35 @@ def test_what_reads_a_copy_is_not_done_before_it(size, work, gain):
     assert saved(b, without((20, 320 + work))) == 340 + work - 311.5
 
 
+@pytest.mark.parametrize(("numbers", "gain"), [(False, 300), (True, 0)])
+def test_what_reads_a_number_may_need_it(numbers, gain):
+    """As above, 2 ms of operators after it."""
+    b = TraceBuilder()
+    b.step(1, 0, 2340)
+    b.launch(0, 5, 10, 100)
+    b.copy(20, 300, 110, 200, name="Memcpy DtoH (Device -> Pageable)", api="cudaMemcpy", bytes=8)
+    for at in range(325, 2300, 500):
+        b.op("aten::index", at, 490)
+    b.launch(2330, 5, 2340, 400)
+    assert saved(b, without((20, 320))._replace(numbers=numbers)) == gain
+
+
+@pytest.mark.parametrize(
+    ("pinned", "removed", "gain"),
+    [
+        ((200, 450), ((20, 115),), 0),
+        # What comes after it is as long as it is, and ends the sooner the less it is.
+        ((200, 450), ((20, 115), (460, 490)), 30),
+        # A wait that is mostly taken out is none.
+        ((200, 450), ((20, 115), (200, 330)), 225),
+        # In this the host is busy.
+        ((10, 450), ((20, 115),), 95),
+    ],
+)
+def test_the_host_goes_on_no_earlier_after_what_ends_at_its_own_time(pinned, removed, gain):
+    assert saved(two_kernels(wait=(20, 95)), without(*removed)._replace(pinned=spans(pinned))) == gain
+
+
 def test_kernels_in_the_queue_do_not_move():
     b = TraceBuilder()
     b.step(1, 0, 100)

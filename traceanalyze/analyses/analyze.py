@@ -6,7 +6,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.idle.host_state import host_split
 from traceanalyze.analyses.idle.idle import idle_causes
-from traceanalyze.analyses.idle.syncs import sync_points
+from traceanalyze.analyses.idle.syncs import sync_points, synced
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import Check, RankAnalysis
 from traceanalyze.analyses.steps.split import host_split_tables, partitions
@@ -53,4 +53,5 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE) -> RankAn
         host=context.once(host_split),
         checks=checks,
         tables={table.key: table for table in tables},
+        synced=context.once(synced) if device else {},
     )

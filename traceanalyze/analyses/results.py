@@ -40,6 +40,8 @@ class RankAnalysis(NamedTuple):
     checks: tuple[Check, ...]
     tables: Mapping[str, Table] = {}
     """By key, in reading order."""
+    synced: Mapping[str, int] = {}
+    """Idle time that sync points caused, by operator or call (`idle.syncs.synced`)."""
 
     def measured(self, key: str) -> bool:
         """Whether a table is there and has been measured."""

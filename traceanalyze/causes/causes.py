@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.causes.results import Cause, Onset, RankPart, RecordingPart, comparable, decider, in_order, run_gain
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
-from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, MEDIUM, PRESENT
+from traceanalyze.rules.pricing import LEAST_SHARE
+from traceanalyze.rules.ranking import HIGH, LEAST_NS, MEDIUM, PRESENT
 
 BEFORE = 2
 """Steps without it that make its first step a beginning, and its last step an end."""

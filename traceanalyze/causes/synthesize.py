@@ -19,7 +19,8 @@ from traceanalyze.causes.results import (
 )
 from traceanalyze.causes.waiting import DRAWS
 from traceanalyze.rules.finding import Severity
-from traceanalyze.rules.ranking import LEAST_NS, LEAST_SHARE, MEDIUM
+from traceanalyze.rules.pricing import LEAST_SHARE
+from traceanalyze.rules.ranking import LEAST_NS, MEDIUM
 
 SEVERITIES = {"critical": Severity.HIGH, "warn": Severity.MEDIUM, "info": Severity.INFO}
 RULES = {

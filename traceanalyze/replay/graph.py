@@ -43,6 +43,8 @@ class Waiting(NamedTuple):
     """Position in `Context.calls`."""
     reading: Intervals
     """Work of the host that reads what was copied, and is never done before it."""
+    number: NDArray[np.bool_]
+    """Whether that is a single number: it may be logged only."""
 
 
 class Returns(NamedTuple):
@@ -161,7 +163,7 @@ def graph(context: Context) -> Graph:
         moments=instants,
         host=host,
         tracks=threads.tracks,
-        waiting=Waiting(until_done, waits.call, reading(context, waits)),
+        waiting=Waiting(until_done, waits.call, *reading(context, waits)),
         returns=_returns(points, threads, on_host),
         own_cost=own,
         batches=_batches(points, threads, rank),

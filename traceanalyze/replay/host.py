@@ -18,7 +18,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, occurs, quantile
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import ApiClass, EventKind, Mode, SyncKind
+from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode, SyncKind
 from traceanalyze.replay.device import Launches
 from traceanalyze.replay.silences import silences
 
@@ -36,7 +36,7 @@ ALONE = 10
 OWN_COST_NS, MOST_OWN_COST_NS = 5_000, 20_000
 """What a call costs that finds the device done, where the recording has none, and at most."""
 WORK_NS, NUMBER_BYTES = 1_000_000, 16
-"""Longer work of the host than Python between two operators reads the copy before it, if of more than a number."""
+"""Work of the host that is longer than Python between two operators reads the copy before it."""
 TOGETHER = 0.05
 """Threads that are active at the same time for less than this part of their time take turns: one goes on where the
 other one stopped, as the thread of the backward pass does."""
@@ -178,31 +178,28 @@ def device_waits(context: Context, launches: Launches) -> Waits:
     return Waits(call[valid], event[valid], lag[valid])
 
 
-def reading(context: Context, waits: Waits) -> Intervals:
-    """Of each wait for a copy to the host, the work of its thread that reads what was copied; empty where none does.
+def reading(context: Context, waits: Waits) -> tuple[Intervals, NDArray[np.bool_]]:
+    """Of each wait for a copy to the host, the work of its thread that reads what was copied, and if that is a number.
 
-    It is the first long stretch without anything recorded before the thread launches again. That a single number is
-    read says nothing of what follows: it may be logged only.
+    It is what the thread does until anything is launched again, of some length; empty where there is none. Waiting for
+    the device or for data is no work.
     """
     device, calls = context.device, context.calls
-    size = context.trace.events.numbers("bytes", device.row[waits.event])
-    copy = np.flatnonzero((device.kind[waits.event] == EventKind.MEMCPY) & (size > NUMBER_BYTES))
-    copy = copy[directions(context, waits.event[copy]) == DIRECTIONS.index("d2h")]
     start, end = np.zeros((2, len(waits.call)), np.int64)
-    launching = np.zeros(len(calls), np.bool_)
-    launching[context.link[context.link >= 0]] = True
+    copy = np.flatnonzero(device.kind[waits.event] == EventKind.MEMCPY)
+    copy = copy[directions(context, waits.event[copy]) == DIRECTIONS.index("d2h")]
+    queue = context.once(_enqueues)
+    launching = np.sort(calls.start[np.concatenate((context.link[context.link >= 0], queue[queue >= 0]))])
+    launching = np.append(launching, max(int(context.all_steps.host_end[-1]), int(calls.end.max(initial=0))))
     for track in distinct(calls.track[waits.call[copy]]).tolist():
         own = copy[calls.track[waits.call[copy]] == track]
         back = calls.end[waits.call[own]]
-        active = context.once(host_states, track, track == context.step_track).spans
-        quiet = intervals.gaps(active, int(back.min()), int(active.end.max(initial=back.max())))
-        quiet = Intervals(*(each[quiet.end - quiet.start >= WORK_NS] for each in quiet))
-        launch = np.append(np.sort(calls.start[launching & (calls.track == track)]), np.iinfo(np.int64).max)
-        at = np.searchsorted(quiet.start, back)
-        at, own, back = (each[at < len(quiet.start)] for each in (at, own, back))
-        here = quiet.start[at] < launch[np.searchsorted(launch, back)]
-        start[own[here]], end[own[here]] = quiet.start[at[here]], quiet.end[at[here]]
-    return Intervals(start, end)
+        until = launching[np.minimum(np.searchsorted(launching, back), len(launching) - 1)]
+        until = np.maximum(until, back)
+        idle = context.once(host_states, track, True).of((Cause.SYNC, Cause.DATA_LOADING, Cause.PEER_WAIT))
+        works = until - back - intervals.coverage(idle, back, until) >= WORK_NS
+        start[own[works]], end[own[works]] = back[works], until[works]
+    return Intervals(start, end), context.trace.events.numbers("bytes", device.row[waits.event]) <= NUMBER_BYTES
 
 
 def _own_copy(context: Context) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.graph import Graph
 from traceanalyze.replay.longest import NEVER, longest
@@ -44,6 +44,11 @@ class Change(NamedTuple):
     batches: float = 0.0
     """By what part sooner the workers of the loader have every batch ready, as counted from the windows' begin; 1: in
     time."""
+    pinned: Intervals = EMPTY
+    """Stretches of a host that may wait for what comes at its own time: it goes on no earlier after them than recorded,
+    but for those of which most is taken out."""
+    numbers: bool = False
+    """Whether work of the host that follows the read of a single number needs it; that of more is always needed."""
 
 
 def together(*changes: Change) -> Change:
@@ -56,6 +61,8 @@ def together(*changes: Change) -> Change:
         np.concatenate([_NONE, *(change.events for change in changes)]),
         np.concatenate([_NONE, *(change.shorter for change in changes)]),
         batches=max((change.batches for change in changes), default=0.0),
+        pinned=intervals.union(EMPTY, *(change.pinned for change in changes)),
+        numbers=any(change.numbers for change in changes),
     )
 
 
@@ -170,6 +177,7 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
     read = graph.waiting.reading
     left = read.end - read.start
     for row, removed in enumerate(_removed(graph, change)):
+        _pin(known, change.pinned, removed, row, earliest)
         if len(removed.start) == 0:
             continue
         host = graph.host
@@ -193,6 +201,7 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         gone_calls &= known.call_end > began
         # What reads the result of a copy is not done before it, unless it is taken out, too.
         reads = 2 * left > read.end - read.start
+        reads &= change.numbers | ~graph.waiting.number
         weight[graph.waiting.edge[gone_calls[graph.waiting.call] & ~reads]] = NEVER
         back = graph.returns.edge[gone_calls[graph.returns.call]]
         weight[back] = np.minimum(weight[back], graph.own_cost)
@@ -206,6 +215,28 @@ def _removed(graph: Graph, change: Change) -> list[Intervals]:
         of_threads = [change.threads[track] for track in tracks if track in change.threads]
         found.append(intervals.union(change.host, *of_threads) if of_threads else change.host)
     return found
+
+
+def _pin(known: Program, pinned: Intervals, removed: Intervals, row: int, earliest: NDArray[np.int64]) -> None:
+    """Let what a line does first after each stretch that it is silent in happen no earlier than the stretch ends.
+
+    Marks of windows are passed inside such a stretch, too. Without anything after it the last of them ends it.
+    """
+    left = 2 * intervals.coverage(removed, *pinned) <= pinned.end - pinned.start
+    start, end = (each[left] for each in pinned)
+    if not len(start):
+        return
+    graph = known.graph
+    target = np.searchsorted(graph.edges.bounds, graph.host.edge[graph.host.line == row], "right") - 1
+    point = distinct(target)
+    point = point[~occurs(point, graph.event)]
+    acts = point[~occurs(point, graph.marks.ravel())]
+    at = np.searchsorted(graph.time[acts], end)
+    silent = (at == 0) | (graph.time[acts[np.maximum(at, 1) - 1]] <= start) if len(acts) else at == 0
+    after = np.append(acts, point[-1:])[np.minimum(at, len(acts))[silent]] if len(point) else point
+    end = end[silent][: len(after)]
+    gone = intervals.coverage(removed, end, np.maximum(graph.time[after], end))
+    np.maximum.at(earliest, after, graph.time[after] - gone)
 
 
 def _from(removed: Intervals, began: int) -> Intervals:

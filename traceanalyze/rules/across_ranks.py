@@ -18,8 +18,8 @@ from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
 from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
-from traceanalyze.rules.pricing import below_waits, beside_waits, ends_together
-from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, PRESENT, by_its_rule
+from traceanalyze.rules.pricing import LEAST_SHARE, below_waits, beside_waits, ends_together
+from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEFT, MEDIUM, PRESENT, by_its_rule
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
 

@@ -31,6 +31,10 @@ OVER = 1.05
 """By so much at most idle time that is gone saves more than itself."""
 OF_EXCERPT = 0.2
 """Part of the compute of an excerpt from which on what costs it is no small matter."""
+LEAST_SHARE = 0.01
+"""Of the step: what saves less is not worth a row."""
+MANY = 10
+"""What saves more than so many times the idle time that it causes rests on what the replay takes for granted."""
 UNRECORDED = "COM120"
 """The rule that finds waiting for ranks of which nothing was recorded."""
 LINKED = 0.95
@@ -88,6 +92,11 @@ def priced(one: Finding, facts: Facts) -> Price:
     if one.intervals is not None or len(spans.start):
         one = replace(one, intervals=intervals_of(*spans))
     between = tuple(saved(facts, each) for each in one.between)
+    if one.draws == "idle.sync":
+        # Gaps that end sooner with the first one are its work, too.
+        ends = facts.mean(int(gone.sum()))
+        idle = tuple(e._replace(value=max(int(e.value), ends)) if e.label == "idle" else e for e in one.evidence)
+        one = replace(one, evidence=idle)
     one = _with_cost(replace(one, change=change), spans, facts)
     return Price(_ranged(one, saving, between, facts), spans, gone, gain.steps)
 
@@ -149,6 +158,8 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     low, high = max(0, min(low, *between, saving)), max(high, *between, saving)
     unsure = not facts.once(proven) or high - low > 2 * room
     confidence = Confidence.MEDIUM if unsure and one.confidence == Confidence.HIGH else one.confidence
+    if one.draws == "idle.sync" and between and (facts.share(low) < LEAST_SHARE or saving > MANY * (one.cost or 0)):
+        confidence = Confidence.LOW
     return replace(one, saving=saving, low=low, bound=high, confidence=confidence)
 
 

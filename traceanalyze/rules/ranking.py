@@ -17,12 +17,10 @@ from traceanalyze.model import intervals
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.claims import Claims
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Finding, Severity
-from traceanalyze.rules.pricing import Price, gaps_of, priced
+from traceanalyze.rules.finding import Confidence, Finding, Severity
+from traceanalyze.rules.pricing import LEAST_SHARE, Price, gaps_of, priced
 from traceanalyze.rules.rule import Rule
 
-LEAST_SHARE = 0.01
-"""Of the step: below it a finding is not worth a row."""
 LEAST_NS = 100_000
 HIGH, MEDIUM = 0.20, 0.05
 """Shares of the step from which on a finding is severe."""
@@ -163,6 +161,8 @@ def _severity(one: Finding, facts: Facts) -> Severity:
     if one.saving is None:
         return Severity.INFO
     share = facts.share(one.saving)
+    if one.draws == "idle.sync" and one.confidence == Confidence.LOW:
+        share = min(share, MEDIUM)  # What may save nothing is no more.
     if share >= HIGH and facts.share(one.least or 0) >= LEAST_SHARE:
         return Severity.HIGH
     return Severity.MEDIUM if share >= MEDIUM else Severity.LOW

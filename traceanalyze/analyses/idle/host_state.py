@@ -20,6 +20,10 @@ from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, Event
 BLOCKING_COPY_NS = 50_000
 """An asynchronous copy call this long that outlasts the start of its copy blocks in effect (definitions §7)."""
 
+SILENT_NS, HANDED_NS = 1_000_000, 100_000
+"""A thread that does nothing recorded for so long, longer than Python between operators, and goes on so soon after a
+batch is made by another thread, has waited for it."""
+
 API_CAUSE = {
     ApiClass.LAUNCH: Cause.DISPATCH_LAUNCH,
     ApiClass.COPY: Cause.DISPATCH_COPY,
@@ -85,7 +89,24 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
     if track == context.step_track:
         # Blocked: what the thread waits for runs on another one.
         layers.append((Cause.PEER_WAIT, context.once(collectives_of_workers)))
+        if with_data:
+            layers.append((Cause.DATA_LOADING, _loaded_elsewhere(context, layered(layers).spans)))
     return layered(layers)
+
+
+def _loaded_elsewhere(context: Context, active: Intervals) -> Intervals:
+    """When a loader of another thread makes the batch that the thread of the steps goes on with after a silence."""
+    ranges, tracks, step = context.once(loading_ranges), context.trace.tracks, context.step_track
+    others = [ranges.of(track) for track in ranges.bounds if track != step and tracks[track, 0] == tracks[step, 0]]
+    loading = context.trace.events.active(np.concatenate(others)) if others else intervals.EMPTY
+    if not len(loading.start):
+        return loading
+    begin, end = (int(each) for each in (context.all_steps.host_start.min(), context.all_steps.host_end.max()))
+    silent = intervals.gaps(active, begin, end)
+    at = np.searchsorted(loading.end, silent.end, "right") - 1
+    made = loading.end[np.maximum(at, 0)]
+    handed = (at >= 0) & (silent.end - made <= HANDED_NS) & (made - silent.start >= SILENT_NS)
+    return intervals.intersect(loading, Intervals(silent.start[handed], silent.end[handed]))
 
 
 def data_loading(context: Context, track: int) -> Intervals:

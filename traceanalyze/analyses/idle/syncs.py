@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.idle.host_state import blocking_copies, is_sync_call
+from traceanalyze.analyses.idle.host_state import blocking_copies, data_loading, is_sync_call
 from traceanalyze.analyses.idle.idle import Gaps, Pieces, analysed_time, clipped, idle_gaps, idle_pieces
+from traceanalyze.analyses.idle.pauses import pauses
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-from traceanalyze.model.vocabulary import Cause, SyncKind
+from traceanalyze.model.vocabulary import Cause, EventKind, SyncKind
 
 SYNC_POINTS = declare(
     "sync_points",
@@ -130,6 +133,69 @@ def sync_costs(context: Context) -> SyncCosts:
     analysed, _ = clipped(context.once(idle_pieces), *time)
     caused, drained = idle_caused(sync, calls, context.once(idle_gaps), analysed)
     return SyncCosts(sync, blocked[sync], caused, drained)
+
+
+OWN_NS, LONG_NS, NUMBER_BYTES = 1_000_000, 10_000_000, 16
+"""A stretch that nothing recorded explains may be work or waiting of its own if it is longer than Python between two
+operators; after a copy to the host of more than a number it reads that, and as long as pauses it is one."""
+
+
+def own_stretches(context: Context) -> Intervals:
+    """Idle time that is no sync's, though one may have drained the device before it.
+
+    Long stretches of the host that nothing recorded explains, shorter ones that read what was copied, and those of
+    `timed_stretches`.
+    """
+    pieces, device = context.once(idle_pieces), context.device
+    copy = np.flatnonzero(device.kind == EventKind.MEMCPY)
+    copy = copy[directions(context, copy) == DIRECTIONS.index("d2h")]
+    copy = copy[context.trace.events.numbers("bytes", device.row[copy]) > NUMBER_BYTES]
+    read = np.isin(context.once(idle_gaps).start, device.end[copy])[pieces.gap]
+    least = np.where(read, OWN_NS, LONG_NS)
+    return intervals.union(_quiet(pieces, least), context.once(timed_stretches))
+
+
+def quiet_stretches(context: Context) -> Intervals:
+    """Idle time that may be no sync's: with all stretches that nothing recorded explains."""
+    return intervals.union(_quiet(context.once(idle_pieces), OWN_NS), context.once(timed_stretches))
+
+
+def _quiet(pieces: Pieces, least: int | NDArray[np.int64]) -> Intervals:
+    own = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start >= least)
+    return intervals.merge(pieces.start[own], pieces.end[own])
+
+
+def timed_stretches(context: Context) -> Intervals:
+    """What ends at its own time: waits for others, and pauses that every step makes alike.
+
+    Others are processes, and threads that load data.
+    """
+    pieces, habit = context.once(idle_pieces), context.once(pauses)
+    here = intervals.coverage(data_loading(context, context.step_track), pieces.start, pieces.end) > 0
+    own = (pieces.cause == Cause.PEER_WAIT) | ((pieces.cause == Cause.DATA_LOADING) & ~here)
+    own &= pieces.end - pieces.start >= OWN_NS
+    return intervals.union(
+        intervals.merge(pieces.start[own], pieces.end[own]),
+        intervals.merge(habit.start[habit.constant], habit.end[habit.constant]),
+    )
+
+
+def synced(context: Context) -> dict[str, int]:
+    """Idle time in the analysed time that sync calls caused, less these stretches, by operator (else the call)."""
+    calls, found = context.calls, dict[str, int]()
+    if len(calls) == 0 or context.queue_only or context.doubt_of_idle is not None:
+        return found
+    pieces, _ = clipped(context.once(idle_pieces), *context.once(analysed_time))
+    sync = np.flatnonzero(context.once(is_sync_call) & (calls.start < context.once(last_launch)))
+    by, _ = blamed(sync, calls, context.once(idle_gaps), pieces)
+    aside = intervals.coverage(context.once(own_stretches), pieces.start, pieces.end)
+    cost = np.bincount(by[by >= 0], (pieces.end - pieces.start - aside)[by >= 0], len(calls)).astype(np.int64)
+    worth = np.flatnonzero(cost)
+    _, ops, _ = locate(context, calls.track[worth], calls.start[worth])
+    for call, op in zip(worth.tolist(), ops, strict=True):
+        place = op or context.trace.strings.text(int(calls.name[call]))
+        found[place] = found.get(place, 0) + int(cost[call])
+    return found
 
 
 def last_launch(context: Context) -> int:

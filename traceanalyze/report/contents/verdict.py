@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from operator import attrgetter, itemgetter
+from collections.abc import Mapping
+from operator import attrgetter
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps, Window, median, step_labels, window_of
-from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
+from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.model.vocabulary import IDLE_GROUPS, Mode
 from traceanalyze.report.contents.starting import start_left_out
 from traceanalyze.report.contents.unexplained import lost_data
@@ -63,7 +64,7 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
     else:
         first = (
             _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window),
-            *_sync_cost(analysis.tables["sync_points"], analysis.steps),
+            *_sync_cost(analysis.synced, analysis.steps),
         )
     return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *damage(analysis))
 
@@ -107,19 +108,16 @@ def _idle_sentence(form: str, time: tuple[str, Kind, int], idle_ns: int, idle: I
     return Message(_SAY[f"{form}_idle_{weight}"], (time, idle_share, cause, share))
 
 
-def _sync_cost(syncs: Table, steps: Steps) -> tuple[Message, ...]:
+def _sync_cost(synced: Mapping[str, int], steps: Steps) -> tuple[Message, ...]:
     """A sentence when sync points cost much: what the host does after them is then not the root of the idle time."""
-    costs = [
-        (site.idle_caused_ns, site.op or site.call) for site in syncs.records() if isinstance(site.idle_caused_ns, int)
-    ]
     # What a sync costs may lie between the steps, too.
     rows = np.flatnonzero(steps.counted)
     left_out = int(steps.time[rows[0] : rows[-1]][~steps.counted[rows[0] : rows[-1]]].sum()) if len(rows) else 0
     time = int(steps.end[rows[-1]] - steps.start[rows[0]]) - left_out if len(rows) else 0
-    share = sum(cost for cost, _ in costs) / time if time else 0.0
+    share = sum(synced.values()) / time if time else 0.0
     if share < SYNC_WORTH_NAMING:
         return ()
-    _, worst = max(costs, key=itemgetter(0))
+    worst = max(synced, key=lambda place: synced[place])
     return (Message(_SAY["sync_cost"], (("share", Kind.SHARE, share), ("where", Kind.NAME, worst))),)
 
 

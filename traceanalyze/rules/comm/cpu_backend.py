@@ -12,7 +12,8 @@ from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.copies import copied_bytes
 from traceanalyze.rules.common.launching import idle_during
 from traceanalyze.rules.facts import RANGES
-from traceanalyze.rules.ranking import HIGH, LEAST_SHARE
+from traceanalyze.rules.pricing import LEAST_SHARE
+from traceanalyze.rules.ranking import HIGH
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, rule
 
 _GLOO = regex(r"^gloo:(?!barrier|monitored_barrier)")

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.rules.common.communication import REPEATED, comm_finding, communicating
-from traceanalyze.rules.ranking import HIGH, LEAST_SHARE
+from traceanalyze.rules.pricing import LEAST_SHARE
+from traceanalyze.rules.ranking import HIGH
 from traceanalyze.rules.rule import (
     Confidence,
     Facts,

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.idle.gc_pauses import SUSPECTED_NS
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.idle.pauses import pauses
-from traceanalyze.analyses.idle.syncs import blamed
+from traceanalyze.analyses.idle.syncs import blamed, own_stretches, quiet_stretches, timed_stretches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.model.intervals import coverage, intersect, merge, subtract, union
+from traceanalyze.model.intervals import coverage, intersect, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
@@ -166,28 +164,28 @@ def places(
 def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = False) -> Iterator[Finding]:
     """One finding on the chosen calls: what they cost together, the costliest places as evidence.
 
-    Long stretches that nothing recorded explains are left out, though a call drained the device before them, and so are
-    pauses that every step makes alike: they are work of their own.
+    What is no sync's (`own_stretches`) is left out, though a call drained the device before it. Whether that ends at
+    its own time, and whether the work after a read needs the number, is not recorded: at worst both.
 
-    `with_use`: without the calls there is no value, hence neither the operators that read it nor the Python that
+    `with_use`: without the calls there is no value, hence no operators that read it; at best nor the Python that
     follows, as far as the device waits meanwhile.
     """
     calls = facts.once(sync_calls)
     if not chosen.any():
         return
     start, end = facts.context.calls.start[calls.call], facts.context.calls.end[calls.call]
-    quiet = facts.idle(Cause.UNTRACED)
-    pause = quiet[:, 1] - quiet[:, 0] >= SUSPECTED_NS
-    habit = facts.context.once(pauses)
-    own = union(facts.clip(quiet[pause]), merge(habit.start[habit.constant], habit.end[habit.constant]))
+    own = facts.context.once(own_stretches)
     spans = intervals_of(*subtract(facts.clip(calls.spans(chosen)), own))
     caused = facts.length(spans)
     removed = facts.clip(intervals_of(start[chosen], end[chosen]))
+    unread = removed
     if with_use:
         device = facts.context.device
         copies = np.isin(facts.context.event_op, calls.op[chosen & (calls.op >= 0)]) & (device.kind == EventKind.MEMCPY)
-        use = union(subtract(facts.clip(quiet), own), launching(facts, np.flatnonzero(copies)))
-        removed = union(removed, intersect(use, merged(spans)))
+        removed = union(removed, intersect(launching(facts, np.flatnonzero(copies)), merged(spans)))
+        unread = union(removed, intersect(merged(facts.idle(Cause.UNTRACED)), merged(spans)))
+    # Any stretch of its own may end when what it waits for comes, and what follows a read may need the number.
+    change = Change(removed, pinned=facts.context.once(timed_stretches))
     blocked = facts.per_step(coverage(facts.windows, start[chosen], end[chosen]))
     where = places(facts, calls, chosen)
     each = tuple(
@@ -198,10 +196,9 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     )
     yield Finding(
         cost=caused,
-        # Such a stretch may need what was read, or end at its own time: then the host is no earlier after it.
-        low=caused if facts.length(intervals_of(*own)) else None,
-        bound=blocked + facts.length(intervals_of(*removed)),
-        change=Change(removed),
+        bound=blocked + facts.length(intervals_of(*unread)),
+        change=change,
+        between=(Change(removed, pinned=facts.context.once(quiet_stretches), numbers=True), Change(unread)),
         draws="idle.sync",
         intervals=spans,
         evidence=(*measured(idle=caused, count=int(chosen.sum()), blocked=blocked), *each),

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 
 from traceanalyze.rules.common.one_off import one_off
-from traceanalyze.rules.ranking import LEAST_SHARE
+from traceanalyze.rules.pricing import LEAST_SHARE
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 

@@ -6,11 +6,12 @@ from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.vocabulary import Cause
 from traceanalyze.replay.host import READY_NS
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.loader import single_process, start_of_workers, steady_batches, waited
-from traceanalyze.rules.ranking import LEAST_SHARE
+from traceanalyze.rules.pricing import LEAST_SHARE
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -110,7 +111,7 @@ def find(facts: Facts, options: Options) -> Findings:
     alone = single_process(facts, rows)
     found = Finding(
         intervals=spans,
-        sentence="single" if alone else "",
+        sentence="single" if alone and not _beside(facts, rows) else "",
         evidence=(*measured(idle=time, share=facts.share(time)), Evidence("batches", len(rows), "COUNT")),
         scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:1].tolist()))),
         count=len(rows),
@@ -135,6 +136,12 @@ def _start(facts: Facts, start: Intervals) -> Iterator[Finding]:
         )
 
 
+def _beside(facts: Facts, rows: NDArray[np.int64]) -> bool:
+    """Whether threads of their own make the batches: only the waits for them hold up the steps."""
+    context = facts.context
+    return not np.isin(context.trace.events.track[rows], [context.step_track, *context.threads]).any()
+
+
 def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int, options: Options) -> Finding:
     """With what the device gains without the loader.
 
@@ -142,6 +149,8 @@ def _of_device(found: Finding, facts: Facts, rows: NDArray[np.int64], idle: int,
     takes so much longer, though no longer than the loader does now, at best not at all; half of that is expected.
     """
     loading = merged(facts.spans(rows))
+    if _beside(facts, rows):
+        loading = intervals.intersect(loading, merged(facts.host(Cause.DATA_LOADING)))
     taken = facts.length(facts.spans(rows))
     most = min(1.0, options.number("workers") * max(0, facts.step_time - taken) / max(taken, 1))
     ends = (most, most / 2, 0.0) if single_process(facts, rows) else (0.0,) * 3

@@ -10,7 +10,8 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.copies import copied_bytes
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
-from traceanalyze.rules.ranking import LEAST_SHARE, PRESENT
+from traceanalyze.rules.pricing import LEAST_SHARE
+from traceanalyze.rules.ranking import PRESENT
 from traceanalyze.rules.rule import (
     Confidence,
     Facts,
@@ -119,13 +120,18 @@ def _finding(facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDAr
     call = facts.context.calls
     removed = intervals.merge(call.start[calls], call.end[calls])
     shorter = np.round(shown * slow).astype(np.int64)
-    waits = waits or Finding()
+    waits = waits or Finding(change=Change(removed))
+
+    def faster(change: Change) -> Change:
+        return change._replace(events=event, shorter=shorter)
+
     idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
     return replace(
         waits,
         cost=idle + facts.mean(int(shorter.sum())),
         bound=facts.length(intervals_of(*removed)) + span,
-        change=Change(removed, events=event, shorter=shorter),
+        change=faster(waits.change or Change()),
+        between=tuple(map(faster, waits.between)),
         draws="idle.sync" if blocking.any() else "mem_exposed",
         intervals=np.concatenate((facts.once(sync_calls).spans(blocking), _end_of(facts, event, shorter))),
         evidence=(

@@ -1,0 +1,74 @@
+"""Six steps of 10 ms: 4 ms of the device, a read that the host waits for until 4 ms, and what follows until 10 ms."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builder import TraceBuilder
+from tests.rules.make import judged, known
+from traceanalyze.rules.rule import Confidence, Severity
+
+MS = 1_000_000
+
+
+def long(number: int) -> float:
+    return 9_000 if number % 2 else 11_000
+
+
+def peers(b: TraceBuilder, at: float, number: int) -> None:
+    """The other process is there every 10 ms."""
+    b.op("c10d::barrier", at + 4_100, 5_800)
+
+
+def tick(b: TraceBuilder, at: float, number: int) -> None:
+    """It sleeps until the next step is due; nothing tells."""
+
+
+def loader(b: TraceBuilder, at: float, number: int) -> None:
+    """A thread makes batches one after the other, of 11 and 9 ms."""
+    b.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at - 10, long(number) - 20, tid=9)
+
+
+def computes(b: TraceBuilder, at: float, number: int) -> None:
+    """The host computes in operators that launch nothing."""
+    for part in range(14):
+        b.op("aten::index", at + 4_200 + part * 400, 390)
+
+
+def program(after, *, size: int = 4) -> TraceBuilder:
+    b = TraceBuilder()
+    for number in range(6):
+        at = number * 10_000.0 + (1_000 if after is loader and number % 2 else 0)
+        b.step(number, at, (long(number) if after is loader else 10_000) - 10)
+        for part in range(4):
+            b.launch(at + 20 + 10 * part, 5, at + 30 + 990 * part, 980)
+        b.op("aten::item" if size == 4 else "aten::copy_", at + 90, 3_930)
+        b.copy(at + 100, 10, at + 3_990, 5, name="Memcpy DtoH (Device -> Pinned)", bytes=size)
+        b.api("cudaStreamSynchronize", at + 115, 3_890)
+        after(b, at, number)
+    return b
+
+
+@pytest.mark.parametrize(("after", "size"), [(peers, 4), (tick, 4), (loader, 4), (computes, 1 << 20)])
+def test_a_sync_saves_nothing_where_the_host_goes_on_no_earlier_without_it(after, size):
+    found = judged(program(after, size=size)).findings
+    assert [one.rule for one in found if one.rule.startswith("SYN") and one.saving] == []
+
+
+def test_a_loader_of_another_thread_is_what_the_steps_wait_for():
+    first, *_ = judged(program(loader)).findings
+    assert (first.rule, first.sentence) == ("DAT101", "")
+    assert first.saving / MS == pytest.approx(6, rel=0.05)
+
+
+def test_whether_work_needs_the_number_that_was_read_before_it_is_not_known():
+    """5.9 ms of it beside the 4 ms of the device would take 3.9 less, after it nothing less; but in the last step."""
+    (one,) = [each for each in judged(program(computes)).findings if each.rule == "SYN101"]
+    assert one.saving / MS == pytest.approx(3.9 * 5 / 6, rel=0.02)
+    assert one.least < 0.02 * MS
+    assert (one.severity, one.confidence) == (Severity.MEDIUM, Confidence.LOW)
+
+
+@pytest.mark.parametrize(("after", "share"), [(peers, 0.02 * 5 / 6), (tick, 0), (computes, 0.6 * 5 / 6)])
+def test_what_ends_at_its_own_time_is_no_cost_of_the_sync_before_it(after, share):
+    assert sum(known(program(after)).analysis.synced.values()) / 60 / MS == pytest.approx(share, abs=0.01)
