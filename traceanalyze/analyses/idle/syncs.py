@@ -186,11 +186,10 @@ def synced(context: Context) -> dict[str, int]:
     if len(calls) == 0 or context.queue_only or context.doubt_of_idle is not None:
         return found
     pieces, _ = clipped(context.once(idle_pieces), *context.once(analysed_time))
-    sync = np.flatnonzero(context.once(is_sync_call) & (calls.start < context.once(last_launch)))
-    by, _ = blamed(sync, calls, context.once(idle_gaps), pieces)
+    by, _ = blamed(np.flatnonzero(context.once(is_sync_call)), calls, context.once(idle_gaps), pieces)
     aside = intervals.coverage(context.once(own_stretches), pieces.start, pieces.end)
     cost = np.bincount(by[by >= 0], (pieces.end - pieces.start - aside)[by >= 0], len(calls)).astype(np.int64)
-    worth = np.flatnonzero(cost)
+    worth = np.flatnonzero((cost > 0) & (calls.start < context.once(last_launch)))
     _, ops, _ = locate(context, calls.track[worth], calls.start[worth])
     for call, op in zip(worth.tolist(), ops, strict=True):
         place = op or context.trace.strings.text(int(calls.name[call]))
