@@ -125,7 +125,7 @@ class Held(NamedTuple):
     """(n, 2) their time beside no compute, in the windows."""
     before: intervals.Intervals
     """Dispatch and host operators as long before each launch."""
-    collectives: int
+    number: int
 
 
 def held_collectives(facts: Facts) -> Held:

@@ -130,9 +130,9 @@ def _of_collectives(facts: Facts, share: float) -> Iterator[Finding]:
         cost=exposed,
         intervals=held.spans,
         sentence="comm",
-        evidence=measured(exposed=exposed, count=held.collectives),
+        evidence=measured(exposed=exposed, count=held.number),
         confidence=Confidence.MEDIUM,
-        count=held.collectives,
+        count=held.number,
         severity=Severity.MEDIUM,
     )
 
