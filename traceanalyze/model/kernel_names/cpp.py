@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceanalyze.model.kernel_names.text import Call, read
-from traceanalyze.model.kernel_names.words import Meaning, dtype_of, first_dtype, plain
+from traceanalyze.model.kernel_names.words import Call, Meaning, dtype_of, first_dtype, plain, read
 from traceanalyze.model.patterns import regex
 
 _WRAPPERS = {
