@@ -14,8 +14,13 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
 from traceanalyze.analyses.host.call_paths import call_paths
 from traceanalyze.analyses.host.modules import module_classes, modules
-from traceanalyze.analyses.host.op_kernels import op_kernels
-from traceanalyze.analyses.host.operators import operator_steps, operators, operators_by_shape, shapes_recorded
+from traceanalyze.analyses.host.operators import (
+    op_kernels,
+    operator_steps,
+    operators,
+    operators_by_shape,
+    shapes_recorded,
+)
 from traceanalyze.analyses.host.source_lines import source_lines
 from traceanalyze.analyses.idle.gap_table import gap_table
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
