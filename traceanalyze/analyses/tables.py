@@ -4,8 +4,6 @@ What is not `full` is for a short view: without the tables that only a full repo
 they say what to record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traceanalyze.analyses.communication.collectives import collectives

@@ -1,7 +1,5 @@
 """From the parts of a run to its post-mortem: causes ranked and linked, what could not be judged, what grew."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

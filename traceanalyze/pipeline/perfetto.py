@@ -1,7 +1,5 @@
 """A trace with the analyses drawn over it, for Perfetto: one rank, or the ranks of a run in one file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

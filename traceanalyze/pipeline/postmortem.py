@@ -1,7 +1,5 @@
 """The post-mortem of a run directory: everything that is there, put together and told in one report."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

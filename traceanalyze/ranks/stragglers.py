@@ -1,7 +1,5 @@
 """The rank that makes a group wait, if it is the same again and again, and what makes it late (definitions §12)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Both kinds of Chrome trace go through the same scanner; what it found tells which of them it was.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Host and device time by operator, and by operator and shapes (definitions §9)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

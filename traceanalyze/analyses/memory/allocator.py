@@ -4,8 +4,6 @@ Fragmentation is growth of the reserve although enough was free, but in pieces t
 allocator had to grow, never at the dump: there most of the reserve is free in healthy programs, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple

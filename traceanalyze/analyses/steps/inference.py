@@ -19,8 +19,6 @@ Of several styles in one recording the one that stands higher here counts, becau
 Captures of device graphs (`capture_32_DECODE`) and warm-up are no iterations.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import insort
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Words of the tool, and what some of them mean in one short line."""
 
-from __future__ import annotations
-
 from traceanalyze.locales.en import named
 
 TERMS = {

@@ -7,8 +7,6 @@ table would have equal labels, each gets the smallest part that tells it from th
 hash of its whole name: labels depend on which names there are, never on their order.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Kernels of C++ by their templates: ATen, CUB, attention, and whatever else has a qualified name."""
 
-from __future__ import annotations
-
 import re
 
 from traceanalyze.model.kernel_names.words import Call, Meaning, dtype_of, first_dtype, plain, read

@@ -5,8 +5,6 @@ only where names would have equal labels. `MNK` stands for a tile. Families for 
 found (Liger, Marlin, AWQ, GPTQ, cuDNN's SDPA, SYCL) have no entry: their names are read as any other.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

@@ -3,8 +3,6 @@
 A name has one spelling for all compilers and is read by bracket depth into name, template and lambda.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise

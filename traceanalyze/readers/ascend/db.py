@@ -1,7 +1,5 @@
 """The database form of an Ascend profile: ascend_pytorch_profiler_*.db as a `Trace`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Of the other export only headline numbers are read: from small tables and sums that SQLite makes, in no time.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import repeat

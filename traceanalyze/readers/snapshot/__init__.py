@@ -4,8 +4,6 @@ Pickles are of plain values only: nothing in the file can name a function, so no
 snapshots needs a global. The limits on memory are for files that ask for more than they hold.
 """
 
-from __future__ import annotations
-
 import gc
 import io
 import json

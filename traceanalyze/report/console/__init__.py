@@ -4,8 +4,6 @@ A screen has at most 40 lines whatever was recorded, in one order for all comman
 that it needs at least, and one that it gets before others get more. What has no room is counted, and `--all` prints it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from traceanalyze.locales import Texts

@@ -1,7 +1,5 @@
 """What stands on a screen: parts of a report, items in the order in which they are told, and how these share lines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain

@@ -3,8 +3,6 @@
 Verdict first, then the tables of all ranks or both sides and of each rank, quality last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath

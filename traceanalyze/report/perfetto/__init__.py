@@ -4,8 +4,6 @@
 them into the text of the trace, `merge` puts the texts of several ranks together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
