@@ -1,14 +1,16 @@
 """Rows with equal keys as groups, and the times of each group, without a loop over rows."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct_codes
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind
 
 _K = TypeVar("_K")
 _DENSE = 16
@@ -130,26 +132,3 @@ def distinct(keys: Iterable[_K], of: NDArray[np.int64]) -> tuple[list[_K], NDArr
     listed = list(keys)
     position = {key: index for index, key in enumerate(dict.fromkeys(listed))}
     return list(position), np.array([position[key] for key in listed], np.int64)[of]
-
-
-_OF_DEVICE = ("device_", "forward_", "backward_")
-
-
-def for_recording(table: Table, *, device: bool) -> Table:
-    """The table, whose title says which time orders its rows, if that depends on whether there is a device.
-
-    Without a device its times were not measured, and those of the host are the ones for short views.
-    """
-    if "{by}" in table.title:
-        by = ("by", Kind.TERM, "by_device_time" if device else "by_host_time")
-        table = replace(table, title_values=(*table.title_values, by))
-    return table if device else replace(table, columns=tuple(_without_device(column) for column in table.columns))
-
-
-def _without_device(column: Column) -> Column:
-    if column.key.startswith("host_"):
-        return replace(column, minor=False)
-    if not column.key.startswith(_OF_DEVICE):
-        return column
-    measured = column.kind == Kind.COUNT
-    return replace(column, minor=True, values=column.values if measured else NotMeasured("no_device_events"))

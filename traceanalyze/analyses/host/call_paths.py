@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import for_recording
+from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.modules import module_calls, unidentified
 from traceanalyze.analyses.host.nesting import DEEPER, Nest, Paths, innermost, nest_rows, paths
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, added, counted_events
