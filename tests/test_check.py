@@ -13,7 +13,7 @@ TEXTS = {
     "tests/rules/make.py": "from tests.builder import TraceBuilder",
     "tests/rules/data/cases.py": "from tests.rules.make import program",
     "tests/rules/test_cases.py": "every rule",
-    "tests/report/test_html.py": "from traceanalyze.report.html import page",
+    "tests/report/test_html.py": "from traceanalyze.report.html import curve",
     "tests/report/test_json.py": "GAPS of gap_table",
     "tests/ranks/test_waits.py": "from tests.builder import TraceBuilder",
     "tests/ranks/test_run.py": "sample_traces / 'gpu_sync'",

@@ -7,8 +7,6 @@
 Everything is imported when first used, so that `import traceanalyze` costs nothing.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.causes.make import MS, finding, rank, recording
-from traceanalyze.causes.synthesize import synthesize, worth_telling
-from traceanalyze.causes.waiting import DRAWS
+from traceanalyze.causes.synthesize import DRAWS, synthesize, worth_telling
 from traceanalyze.rules.finding import Severity
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.causes.make import finding
 from tests.ranks.make import ints, rank
-from traceanalyze.causes.waiting import DRAWS, cost_of, needs_of
+from traceanalyze.causes.synthesize import DRAWS, cost_of, needs_of
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.model.inference import STYLES, InferencePhase, Iteration, iteration_style
+from traceanalyze.analyses.steps.inference import STYLES, InferencePhase, Iteration, iteration_style
 
 PREFILL, DECODE, MIXED, OTHER = InferencePhase
 

@@ -6,7 +6,8 @@ from enum import IntEnum, IntFlag
 
 import pytest
 
-from traceanalyze.model import inference, kernel_classes, phases, snapshot, vocabulary
+from traceanalyze.analyses.steps import inference
+from traceanalyze.model import kernel_classes, phases, snapshot, vocabulary
 
 ENUMS = [
     each

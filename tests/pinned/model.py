@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tests.pinned.programs import odd
+from traceanalyze.analyses.steps import inference
 from traceanalyze.model import (
     calltree,
     classifier,
@@ -21,7 +22,6 @@ from traceanalyze.model import (
     collectives,
     columns,
     device_peaks,
-    inference,
     intervals,
     kernel_classes,
     op_calls,

@@ -18,7 +18,7 @@ from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.html.page import render as render_page
+from traceanalyze.report.html import render as render_page
 from traceanalyze.report.view import View
 from traceanalyze.report.xlsx.text import lines
 

@@ -87,3 +87,10 @@ def test_sentences_call_kernels_by_their_labels():
     message = Message("said_of", (("title", Kind.KERNEL, NAMES[0]), ("text", Kind.PLACE, "aten::linear")))
     assert Formatter(texts()).message(message) == "add f32: aten::linear"
     assert NAMES[0] in Formatter(texts(), full_names=True).message(message)
+
+
+@pytest.mark.parametrize(("names", "expected"), [(NAMES, LABELS), (NAMES[:1] * 2, ["add f32", "add f32"])])
+def test_kernels_of_one_sentence_have_different_labels(names, expected):
+    values = tuple((key, Kind.KERNEL, name) for key, name in zip("ab", names, strict=True))
+    assert Formatter(texts()).fill("{a}|{b}", Message("", values)) == "|".join(expected)
+    assert Formatter(texts(), full_names=True).fill("{a}|{b}", Message("", values)) == "|".join(names)

@@ -24,8 +24,7 @@ from traceanalyze.locales import LANGUAGES, texts
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.pipeline import Choices, reports
-from traceanalyze.report.console import Style, render_all
-from traceanalyze.report.console.screen import HEIGHT
+from traceanalyze.report.console import HEIGHT, Style, render_all
 from traceanalyze.report.console.style import display_width
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.finding import Finding, Link, Saving, Scope

@@ -1,7 +1,5 @@
 """All analyses of one rank, in the order they depend on each other."""
 
-from __future__ import annotations
-
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.idle.host_state import host_split

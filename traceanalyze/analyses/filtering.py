@@ -1,7 +1,5 @@
 """Part of a recording: device work of some streams or names, or what ran in some time. The rest is as if unrecorded."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

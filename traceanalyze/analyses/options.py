@@ -1,7 +1,5 @@
 """What the user may choose for the analyses of one trace."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import NamedTuple

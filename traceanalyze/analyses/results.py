@@ -1,7 +1,5 @@
 """What the analyses of one rank return together. Times are int64 ns; arrays over steps are aligned with `Steps`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

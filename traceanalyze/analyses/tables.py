@@ -4,8 +4,6 @@ What is not `full` is for a short view: without the tables that only a full repo
 they say what to record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traceanalyze.analyses.communication.collectives import collectives
@@ -14,8 +12,13 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
 from traceanalyze.analyses.host.call_paths import call_paths
 from traceanalyze.analyses.host.modules import module_classes, modules
-from traceanalyze.analyses.host.op_kernels import op_kernels
-from traceanalyze.analyses.host.operators import operator_steps, operators, operators_by_shape, shapes_recorded
+from traceanalyze.analyses.host.operators import (
+    op_kernels,
+    operator_steps,
+    operators,
+    operators_by_shape,
+    shapes_recorded,
+)
 from traceanalyze.analyses.host.source_lines import source_lines
 from traceanalyze.analyses.idle.gap_table import gap_table
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses

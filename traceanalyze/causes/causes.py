@@ -3,8 +3,6 @@
 The order is that of what the run gains. A request for memory that failed, or soon will, comes before everything.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a post-mortem is made of, ranks of recordings with their findings and what snapshots say, and what it finds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

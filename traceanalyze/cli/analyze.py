@@ -1,7 +1,5 @@
 """`traceanalyze analyze`: where every step's time went."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """The commands and their help, declared with typer."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

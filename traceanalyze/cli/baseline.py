@@ -1,7 +1,5 @@
 """`traceanalyze baseline`: the file that a gate compares with."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """Errors of a command as one line on stderr and an exit code; a traceback only for developers who ask for it."""
 
-from __future__ import annotations
-
 import errno
 import functools
 import os

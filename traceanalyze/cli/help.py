@@ -1,7 +1,5 @@
 """Help, and what is said of wrong usage, in the language that --lang chooses."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Entry point: which command is meant."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

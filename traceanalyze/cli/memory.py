@@ -1,7 +1,5 @@
 """`traceanalyze memory`: what the device's memory was used for, and what went wrong with it."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """Options that several commands have, declared once."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 

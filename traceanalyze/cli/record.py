@@ -1,7 +1,5 @@
 """`traceanalyze record`: run a training script under the profiler, unedited."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """One file served once, to a viewer in the browser of this computer."""
 
-from __future__ import annotations
-
 import shutil
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path

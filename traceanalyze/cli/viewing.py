@@ -1,7 +1,5 @@
 """`traceanalyze open`: the annotated trace in Perfetto, from a server on this computer."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

@@ -1,7 +1,5 @@
 """`traceanalyze whatif`: how long a step would take if something about the program were different."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 

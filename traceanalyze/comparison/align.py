@@ -6,8 +6,6 @@ leaves out d tokens strays at most d from the diagonal, so the band is widened u
 enough. Hence sequences of length n that differ by d take n · d / 64 operations; `MEMORY_BITS` bounds the worst case.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

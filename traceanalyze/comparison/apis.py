@@ -1,7 +1,5 @@
 """Host calls of both sides by name: operators, annotations and calls of the runtime."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the step time of each side is made of: exclusive parts that sum to it exactly."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Operator calls of one side in the order in which they are to be matched, and the device events of each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

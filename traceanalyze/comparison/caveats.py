@@ -1,7 +1,5 @@
 """What makes a section of a comparison less comparable, or not comparable at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from traceanalyze.analyses.context import Context

@@ -1,7 +1,5 @@
 """Collectives of both sides by type, group and size, whatever the library calls them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace

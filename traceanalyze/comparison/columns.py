@@ -1,7 +1,5 @@
 """Columns that tables of two sides share."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from traceanalyze.model.table import Column, Kind

@@ -1,7 +1,5 @@
 """Two analysed sides to everything this version says about their difference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from traceanalyze.analyses.context import Context

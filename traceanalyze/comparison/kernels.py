@@ -1,7 +1,5 @@
 """Kernels of both sides: by name, and by what they are for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple

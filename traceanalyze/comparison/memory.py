@@ -1,7 +1,5 @@
 """Device memory that operators of both sides allocate: by name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

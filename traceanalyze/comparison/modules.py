@@ -1,7 +1,5 @@
 """Modules of both sides, forward and backward, and the operators inside them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """One name for an operator, whoever runs it: `aten::`, `npu::`, `aclnn…`, cuDNN, MIOpen and autograd nodes."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

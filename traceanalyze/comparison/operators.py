@@ -1,7 +1,5 @@
 """Operators of both sides: device time by canonical name, and matched calls."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

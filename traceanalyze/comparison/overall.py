@@ -1,7 +1,5 @@
 """The step of both sides from the top down: parts, their classes, and what stands beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple

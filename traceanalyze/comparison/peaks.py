@@ -1,7 +1,5 @@
 """What stands beside the step: peaks of memory, and the speed of the links between devices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

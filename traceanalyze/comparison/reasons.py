@@ -1,7 +1,5 @@
 """Time of one side summed by reason: the common ground of work and idle time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -5,8 +5,6 @@ divided by that count when shown, so that parts sum to the whole exactly. None m
 `NotMeasured` that its profile cannot tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

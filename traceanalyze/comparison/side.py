@@ -1,7 +1,5 @@
 """One side of a comparison: a rank, the steps that count, and everything derived from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction

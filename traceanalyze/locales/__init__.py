@@ -5,8 +5,6 @@ An entry's context is the kind of text and its key (`columns.op`), or the kind a
 catalogues up to date.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

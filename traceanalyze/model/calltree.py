@@ -5,8 +5,6 @@ tick after its parent is cut to it. Where it ends later, the parent is closed at
 So in the tree children lie inside their parents, siblings do not overlap, and all lengths add up.
 """
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 from functools import cache

@@ -3,8 +3,6 @@
 A package names its `Classifier` under the entry-point group `traceanalyze.classifiers`; README, "Plug-ins".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

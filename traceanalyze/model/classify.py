@@ -4,8 +4,6 @@ The category decides first, the name second; never the presence of a stream, nev
 Everything here works on one text at a time and is applied once a distinct name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Collectives of every library in one vocabulary: type, element size, factor of bus bandwidth (definitions §12)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from traceanalyze.model.patterns import regex

@@ -1,7 +1,5 @@
 """The two building blocks of every table: dictionary-coded strings and columns that only some rows have."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -8,8 +8,6 @@ Not entered because not known well enough: Ascend 910B and 910C, whose variants 
 A800, H800 and H20; GB200. Caches are those of the same documents: L2, of MI300 and MI325 the Infinity Cache.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ A *set* is an `Intervals` that is sorted, disjoint and has no empty member (what
 takes and returns sets. All are O(n log n) at most and never loop over intervals.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Works on one text at a time and is applied once a distinct name.
 """
 
-from __future__ import annotations
-
 import re
 from enum import IntEnum
 

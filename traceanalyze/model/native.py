@@ -4,8 +4,6 @@ It lies at the bottom of the package because both the readers and the analyses c
 Python for where it was not built.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from functools import cache

@@ -1,7 +1,5 @@
 """The recorded arguments of an operator call, understood: shapes, element types, plain values."""
 
-from __future__ import annotations
-
 import json
 from math import prod
 from typing import Any, NamedTuple

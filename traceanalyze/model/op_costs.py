@@ -9,8 +9,6 @@ tensor repeats (a dimension of stride 0) is read once; a tensor given to be writ
 - convolution and attention: `conv_costs`, `attention_costs`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Regular expressions that are compiled when first used: a run needs few of the hundreds that modules declare."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, AnyStr, cast
 

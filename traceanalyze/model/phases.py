@@ -1,7 +1,5 @@
 """Which names belong to which part of a training step (definitions §10)."""
 
-from __future__ import annotations
-
 import re
 from enum import IntFlag
 

@@ -4,8 +4,6 @@ Bytes are int64. Three quantities are kept apart everywhere: *requested* bytes (
 bytes (what the allocator set aside for it: `allocated`), and *reserved* bytes (segments taken from the device).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """Numbers for people: durations, shares, sizes and counts with no more digits than they are worth."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

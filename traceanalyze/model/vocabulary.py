@@ -1,7 +1,5 @@
 """The words every vendor's names are mapped to; the order of each enumeration is the order of reports."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -1,7 +1,5 @@
 """The Python API: load recordings, analyse them, get a report; the command line is built on the same functions."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Which steps count on all ranks of a run: the numbers of its ranks are about the same steps (definitions §18)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import compress
 

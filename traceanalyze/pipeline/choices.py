@@ -1,7 +1,5 @@
 """What a user may choose about an analysis, as texts, and what they mean to the analyses."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

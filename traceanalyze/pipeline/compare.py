@@ -1,7 +1,5 @@
 """Comparing two profiles: each side is read once, and of several ranks only the one that is compared is kept."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """The regression gate and its baselines, as the command line and Python use them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace

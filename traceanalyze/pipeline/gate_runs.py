@@ -1,7 +1,5 @@
 """The runs behind the paths a user gave to the gate: read one recording after another, keeping only samples."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """Reading every recording under some paths, one after another, keeping of each only what is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar

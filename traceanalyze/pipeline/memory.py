@@ -1,7 +1,5 @@
 """Memory post-mortems: snapshots, and what traces say about the allocator."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re

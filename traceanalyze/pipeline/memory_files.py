@@ -1,7 +1,5 @@
 """The snapshots and memory timelines of a run: what each says, of which rank it is, and what the traces beside add."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A trace with the analyses drawn over it, for Perfetto: one rank, or the ranks of a run in one file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -30,9 +28,9 @@ from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.contents.ranks import whole_recordings
+from traceanalyze.report.perfetto import overlay, snapshot_overlay, with_findings
 from traceanalyze.report.perfetto.events import FIRST_PID, PROCESS, Clock, Overlay, Process, alone, overlay_events
 from traceanalyze.report.perfetto.merge import NoEventListError
-from traceanalyze.report.perfetto.overlay import overlay, snapshot_overlay, with_findings
 from traceanalyze.rules.evaluate import evaluate
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding

@@ -1,7 +1,5 @@
 """The post-mortem of a run directory: everything that is there, put together and told in one report."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,8 +10,7 @@ from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.causes.causes import host_loading
 from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble
-from traceanalyze.causes.synthesize import synthesize
-from traceanalyze.causes.waiting import cost_of, needs_of
+from traceanalyze.causes.synthesize import cost_of, needs_of, synthesize
 from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run

@@ -4,8 +4,6 @@ One job may be recorded again and again, over days and in other phases: that is 
 is: another format, number of ranks, device or library version; the same rank recorded twice at one time; other work.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

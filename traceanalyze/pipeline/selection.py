@@ -1,7 +1,5 @@
 """Lists of numbers as users write them (`5`, `0,3-5`, `2:`), and the steps or ranks they choose."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

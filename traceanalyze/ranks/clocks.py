@@ -1,7 +1,5 @@
 """How far the clocks of the ranks are apart, by the ends of collectives that they share (definitions §12)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """All ranks of a run side by side, from the summary of each: how evenly they are loaded, and who leads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

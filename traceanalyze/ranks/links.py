@@ -1,7 +1,5 @@
 """Traffic between pairs of ranks, where the tasks of collectives are recorded (Ascend)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Collectives matched across ranks: same group, same step, same place in the order of the program (definitions §12)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

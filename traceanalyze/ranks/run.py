@@ -1,7 +1,5 @@
 """The same work for every rank, in processes of their own where that pays."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """One rank as the little that the comparison of ranks needs of it."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

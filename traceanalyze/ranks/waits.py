@@ -1,7 +1,5 @@
 """Who waits for whom, and how long the transfers themselves take; needs no common clock (definitions §12)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any

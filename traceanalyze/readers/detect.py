@@ -1,7 +1,5 @@
 """What a file is, by its first bytes: the name only helps to word the answer."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from traceanalyze.errors import InputError, Phrase

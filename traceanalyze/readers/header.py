@@ -3,8 +3,6 @@
 A member that cannot be understood is left out and noted; it never stops the reading.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

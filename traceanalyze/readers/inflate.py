@@ -1,7 +1,5 @@
 """Gzip and zstd to text, forgiving: what can be read is given, what is wrong is written down."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Both kinds of Chrome trace go through the same scanner; what it found tells which of them it was.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,12 +12,11 @@ import numpy as np
 
 from traceanalyze.errors import InputError, Phrase, joined
 from traceanalyze.model.classify import OVERLAY_CATEGORY
-from traceanalyze.model.columns import Sparse
+from traceanalyze.model.columns import Sparse, Strings
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers.ascend.folder import Profile, is_ascend, looks_ascend, profile_at, profile_of, stray
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
-from traceanalyze.readers.group_members import whole_groups
 from traceanalyze.readers.header import (
     ASCEND_FIELDS,
     EVENT_FIELDS,
@@ -223,3 +220,45 @@ def _base(trace: Trace) -> int:
     """Time zero of the trace. Tools that rewrite traces may keep the member beside absolute times: then it is 0."""
     latest = max((int(np.max(ts)) for ts in (trace.events.ts, trace.instants.ts) if len(ts)), default=0)
     return trace.base_ns if latest < trace.base_ns else 0
+
+
+_CUT = "..."
+"""Stands for ranks of a process group: of more than 30 torch writes 29 and the last one."""
+
+
+def whole_groups(trace: Trace) -> Trace:
+    """The trace with the ranks of such groups as its header lists them (`pg_config`), by their names; else with none.
+
+    A part of the ranks would pass for all of them. Without any, the group is known by its name and its size.
+    """
+    fields = trace.events.fields
+    ranks, name = fields.get("group_ranks"), fields.get("group")
+    if ranks is None:
+        return trace
+    cut = trace.strings.matches(ranks.value, lambda text: _CUT in text)
+    if not cut.any():
+        return trace
+    named = np.full(len(cut), -1, np.int64) if name is None else name.take(ranks.row.astype(np.int64), -1)
+    texts: dict[int, str] = {}
+    for code in set(named[cut & (named >= 0)].tolist()):
+        members = trace.groups.get(trace.strings.text(code), ())
+        if members:
+            texts[code] = str(list(members))
+    strings, place = _with_texts(trace.strings, tuple(dict.fromkeys(texts.values())))
+    value = ranks.value.copy()
+    for code, text in texts.items():
+        value[cut & (named == code)] = place[text]
+    kept = ~cut | np.isin(named, list(texts))
+    whole = {**fields, "group_ranks": Sparse(ranks.row[kept], value[kept])}
+    if not kept.any():
+        del whole["group_ranks"]
+    return replace(trace, strings=strings, events=replace(trace.events, fields=whole))
+
+
+def _with_texts(strings: Strings, texts: tuple[str, ...]) -> tuple[Strings, dict[str, int]]:
+    """The dictionary with some more texts, and the codes of these."""
+    written = [text.encode() for text in texts]
+    blob = np.concatenate((strings.blob, np.frombuffer(b"".join(written), np.uint8)))
+    ends = strings.offsets[-1] + np.cumsum([len(each) for each in written], dtype=np.int64)
+    place = {text: len(strings) + number for number, text in enumerate(texts)}
+    return Strings(blob, np.concatenate((strings.offsets, ends))), place

@@ -1,7 +1,5 @@
 """Which of the files a user names are allocator snapshots or memory timelines; content decides."""
 
-from __future__ import annotations
-
 import re
 import stat
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Timelines of `export_memory_timeline`: the summed form (.json, .json.gz) and the raw one (.raw.json.gz)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ A package names its `Reader` under the entry-point group `traceanalyze.readers`;
 only files that the tool's own readers refuse, so none can take a Chrome trace or an Ascend profile over.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace

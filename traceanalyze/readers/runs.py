@@ -6,8 +6,6 @@ differ, so a rank that is missing may also come from a file that does not overla
 evidence.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """One text to read, and what a user calls it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

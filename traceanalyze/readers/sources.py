@@ -1,7 +1,5 @@
 """Which texts to read: the paths a user gave as one ordered list of sources."""
 
-from __future__ import annotations
-
 import glob
 import os
 import stat

@@ -1,7 +1,5 @@
 """The text of one source as a stream of bytes, whatever it is packed in; content decides, never the name."""
 
-from __future__ import annotations
-
 import queue
 import sys
 import threading

@@ -4,8 +4,6 @@ Started by `traceanalyze record`, in every rank's process. The script sees the a
 `__main__` it would have seen alone. Whatever ends it, the recording is written before; its exit status is passed on.
 """
 
-from __future__ import annotations
-
 import os
 import runpy
 import signal

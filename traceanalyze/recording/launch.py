@@ -1,7 +1,5 @@
 """`traceanalyze record`: this process becomes the script, recorded. Signals and exit status need no passing on."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What is recorded: the profiler's schedule and what it notes beside times."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """`run.json`: what the traces beside it were recorded with."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """The baseline file: samples of runs as JSON, one run a line, small enough to commit (20 runs in at most 100 kB)."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

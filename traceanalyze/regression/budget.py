@@ -1,7 +1,5 @@
 """The budget file, `traceanalyze.toml`: what is understood, and what is refused with the nearest valid name."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace

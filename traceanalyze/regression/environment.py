@@ -1,7 +1,5 @@
 """What a run was recorded on and with, and whether two sides can be compared at all."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

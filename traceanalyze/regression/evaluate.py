@@ -1,7 +1,5 @@
 """A verdict on one metric: exact ones number against number, times and ratios by the moderated t on run values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

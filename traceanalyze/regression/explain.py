@@ -3,8 +3,6 @@
 A run keeps the sums of its deciding rank, so a baseline file explains as well as the traces it was made of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias, TypeVar

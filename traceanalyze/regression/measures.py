@@ -1,7 +1,5 @@
 """Exact counts and bytes of every usable step of one rank: compared first, as they do not depend on luck."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

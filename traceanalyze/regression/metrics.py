@@ -1,7 +1,5 @@
 """Which metrics there are: kind, unit, how ranks are put together, which direction is worse, and default budgets."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """From one rank's recording to the little that is kept of it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """What the gate says: a verdict on every metric, on the whole, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

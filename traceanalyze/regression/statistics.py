@@ -3,8 +3,6 @@
 Everything is in closed form: the same numbers give the same answer. Values `y` are transformed so that more is worse.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache

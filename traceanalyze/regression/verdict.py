@@ -1,7 +1,5 @@
 """From verdicts on metrics to the answer of the gate and its exit code."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence

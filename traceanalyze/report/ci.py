@@ -1,7 +1,5 @@
 """The gate for CI systems: annotations on a pull request of GitHub, JUnit XML, SARIF."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

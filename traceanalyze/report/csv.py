@@ -1,7 +1,5 @@
 """A table as CSV: every row and column, names and values as in JSON, for programs and spreadsheets alike."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -4,8 +4,6 @@ Outer calls are above, inner ones below; the width of a box is its time on the d
 A click zooms in, and the search marks names; both need the picture's own script, everything else works without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import NamedTuple

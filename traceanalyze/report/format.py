@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from traceanalyze.errors import Phrase
@@ -70,6 +71,8 @@ class Formatter(NamedTuple):
     """Amounts are of the whole trace, as it has no steps."""
     full_names: bool = False
     """Kernels are called by their names, not by their labels."""
+    labels: Mapping[str, str] = MappingProxyType({})
+    """Of the kernels of one sentence, which are to differ."""
 
     def value(self, kind: Kind, value: Value) -> str:
         """A value on its own, with its unit."""
@@ -104,7 +107,8 @@ class Formatter(NamedTuple):
             case Kind.FLAG:
                 text = self.texts.messages["yes" if value else "no"]
             case Kind.KERNEL | Kind.PLACE if not self.full_names:
-                text = labels_of(kind, [cast("str", value)])[cast("str", value)]
+                name = cast("str", value)
+                text = self.labels.get(name) or labels_of(kind, [name])[name]
             case Kind.LIST:
                 text = self._listed(cast("tuple[Message, ...]", value))
             case Kind.BREAKDOWN:
@@ -141,7 +145,11 @@ class Formatter(NamedTuple):
 
     def fill(self, template: str, message: Message) -> str:
         """Any text with the values of a message filled in."""
-        values = {name: self.value(kind, value) for name, kind, value in message.values}
+        told: dict[str, str] = {}
+        for kind in LABELLED & {kind for _, kind, _ in message.values}:
+            told |= labels_of(kind, [cast("str", value) for _, has, value in message.values if has == kind and value])
+        own = self._replace(labels=told) if len(told) > 1 else self
+        values = {name: own.value(kind, value) for name, kind, value in message.values}
         values["per"] = self.texts.messages["per_trace" if self.whole else "per_step"]
         text = template.format(**values)
         return _PLURAL.sub(lambda found: found["stem"] + ("" if found["number"] == "1" else found["ending"]), text)

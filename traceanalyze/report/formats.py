@@ -1,7 +1,5 @@
 """The formats of reports. A format is what renders it, and an entry here: commands, endings and messages follow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Reports as GitHub-flavoured Markdown, for issues and pull requests: the verdict, then the tables, capped."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """A table as Parquet, its columns typed; needs pyarrow."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -12,7 +12,7 @@ import pytest
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import KIB, MIB, Allocator
 from tests.simulate.allocator.programs import LEAK_LINE, LOAD_LINE, Loop, engine, module, train, user
-from traceanalyze.analyses.memory import fragmentation
+from traceanalyze.analyses.memory import allocator
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.device_calls import churn, device_calls, out_of_memory, release_runs
 from traceanalyze.analyses.memory.holes import SMALL_SEGMENT, Domain, Free, Holes, domain_of_event
@@ -138,7 +138,7 @@ def test_why_a_request_of_100_mib_failed(
 def test_how_much_fragmentation_matters(
     share: float, avoidable: int, capacity: int | None, peak: int, pressed: bool, level: str
 ) -> None:
-    assert fragmentation._level(share, avoidable, capacity, peak, pressed=pressed) == level
+    assert allocator._level(share, avoidable, capacity, peak, pressed=pressed) == level
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Collectives of one rank: what was sent, how fast, and how much of it nothing hid (definitions §12)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Collectives that take far longer than others of their kind and size: the rest is waiting, even with one rank."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

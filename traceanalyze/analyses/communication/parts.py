@@ -1,7 +1,5 @@
 """What collectives consist of, where the profile records it (Ascend): moving data, and waiting for others (§12)."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The host side of each collective: the record that describes it, and its canonical type."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

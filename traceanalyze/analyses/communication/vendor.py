@@ -1,7 +1,5 @@
 """What the profile says of its own steps and collectives, beside our numbers: it goes into none of them (§4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from traceanalyze.analyses.grouping import COUNT

@@ -1,7 +1,5 @@
 """What a trace shows between two times, few enough to be drawn: host, device, and why the device is idle."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where to look for a finding: its worst instance with cause and effect around it, and what is seen there."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

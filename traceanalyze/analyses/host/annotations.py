@@ -3,8 +3,6 @@
 Launches count on the annotation's own thread only, so a backward pass run by another thread is not in its range.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 The threads of the step thread's process are nested each by itself; equal paths of all threads are one.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Clocks of devices: work that begins before its launch shows by how much they are off (definitions §§6, 18)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple

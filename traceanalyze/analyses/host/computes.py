@@ -1,7 +1,5 @@
 """Whether a program computed on the host itself, or on a device that merely was not recorded."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

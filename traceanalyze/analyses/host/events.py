@@ -1,7 +1,5 @@
 """Runtime calls and the other host events the analyses ask for, by thread."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

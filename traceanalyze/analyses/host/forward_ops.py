@@ -1,7 +1,5 @@
 """Which forward operator a backward one belongs to: same sequence number, same forward thread (definitions §11)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from operator import itemgetter
 

@@ -1,7 +1,5 @@
 """The user's line of Python at an instant: from recorded Python frames, else from the operator's call stack."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

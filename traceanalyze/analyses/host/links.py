@@ -1,7 +1,5 @@
 """Which runtime call launched which device event (definitions §8)."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Host and device time of every module of the model, forward and backward (definitions §11)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Nesting of host events: who contains whom on each thread, and who is innermost at an instant (definitions §9)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Host and device time by operator, and by operator and shapes (definitions §9)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, group
 from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.frames import stack_frames, user_frames
 from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import calltree, intervals
-from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 
 _SAY = sentences(broken_nesting="Cut short, as one that began inside lasts longer: {count} run(s) of operators.")
 
@@ -272,3 +270,54 @@ def _device_pieces(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int6
     # Of the two only the windows need to be in order, and they are.
     pieces = intervals.overlaps(runs, intervals.Intervals(context.steps.start, context.steps.end))
     return context.event_op[event[pieces.first]], pieces.second, pieces.end - pieces.start
+
+
+_OP_KERNELS = declare(
+    "op_kernels",
+    "Kernels by operator",
+    Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
+    Column("kernel", Kind.KERNEL, "kernel, copy or fill that the operator launched"),
+    COUNT,
+    DEVICE_TIME,
+    Column(
+        "op_to_launch_ns",
+        Kind.DURATION,
+        "mean time from the start of the operator to its launch call",
+        heading="operator to launch",
+        scale="delay",
+    ),
+    Column(
+        "launch_to_kernel_ns",
+        Kind.DURATION,
+        "mean time from the launch call's return to the start on the device",
+        scale="delay",
+    ),
+    ranked=True,
+    detail=True,
+)
+
+
+def op_kernels(context: Context) -> Table:
+    """Launched device events by operator and kernel name, most device time first, and how long each stage took."""
+    if len(context.device) == 0:
+        return _OP_KERNELS.missing("no_device_events")
+    work, device, nested = context.once(device_work), context.device, context.op_nest
+    known = np.flatnonzero((context.link[work.event] >= 0) & (context.event_op[work.event] >= 0))
+    if len(known) == 0:
+        return _OP_KERNELS.missing("no_linked_launches")
+    event = work.event[known]
+    op = context.event_op[event]
+    op_name = context.trace.events.name[nested.row[op]]
+    pairs = group(op_name, device.name[event])
+    count = pairs.count()
+    launched, returned = context.launch_start[event], context.launch_end[event]
+    to_kernel = pairs.sum(np.maximum(device.start[event] - returned, 0)) // count
+    texts = context.trace.strings.texts
+    return _OP_KERNELS.fill(
+        op=list(texts(op_name[pairs.first])),
+        kernel=list(texts(device.name[event][pairs.first])),
+        count=count,
+        device_time_ns=pairs.sum(work.time[known]),
+        op_to_launch_ns=pairs.sum(launched - nested.start[op]) // count,
+        launch_to_kernel_ns=to_kernel if context.doubt is None else NotMeasured(context.doubt),
+    ).sort("-device_time_ns", "op", "kernel")

@@ -1,7 +1,5 @@
 """Where the user's own Python spends the host's time, when Python functions were recorded."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """The longest idle gaps, each with its causes and what ended it (definitions §5, gap table)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

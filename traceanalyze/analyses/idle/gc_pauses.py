@@ -6,8 +6,6 @@ at the same place in every step is a habit of the program (`pauses`), and none; 
 outside of operators looks the same, hence the word.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a host thread is doing at each instant (definitions §5, "host state"), and each step by that (§3, fallback)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Why the device is idle: every gap split into causes that sum to it exactly (definitions §5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """How work reached the device: launch cost, delay, queue depth, late launches (definitions §6)."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

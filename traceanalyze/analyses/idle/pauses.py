@@ -6,8 +6,6 @@ garbage does not: it comes when a counter is full, wherever the program is by th
 objects there are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Sync points: where the host waited for the device, and the device idle time each one caused (definitions §7)."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Group and use of the cube unit of kernels on an Ascend device, from its kernel table, else from kernel names."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Copies by direction and kind of host memory, and fills: sizes, bandwidth, and which of them held the host up."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

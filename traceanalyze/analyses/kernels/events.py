@@ -1,7 +1,5 @@
 """Device work as one table: kernels, copies and fills with device, stream, class and repaired ends."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Where device time went: by kernel name, by what kernels are for, by launch configuration, by duration."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

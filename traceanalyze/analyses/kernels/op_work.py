@@ -1,7 +1,5 @@
 """FLOP/s and bytes/s that operators achieved, and how far that is from what the device can do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compute kernels that follow each other again and again: what fusing them could save."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import NamedTuple
 

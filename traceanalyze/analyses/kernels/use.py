@@ -1,7 +1,5 @@
 """Ratios of the headline device (definitions §13), and which kinds of work ran at the same time."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """The device events inside the analysed windows, with what every device table needs to know about each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runtime calls that allocate device memory: how long they take, who makes them, and what they cost."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

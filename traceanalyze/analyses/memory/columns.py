@@ -1,7 +1,5 @@
 """Columns that several tables of a snapshot share."""
 
-from __future__ import annotations
-
 from traceanalyze.model.table import Column, Kind
 
 MOMENT = Column(

@@ -1,7 +1,5 @@
 """What the memory of a moment consists of: live blocks by category and source line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 The state at that moment says why a request failed; the dump comes later and shows something else.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What the dump itself says: its segments, the counts of the process, and whether history and dump agree."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the detectors found on one device, worst first, each with its amount, its line and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Who held the memory over the history: live blocks by category and source line at the points that draw the curves."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Free ranges inside segments, by domain; the state that the layout follower walks through."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Where in the program an allocator's moments lie: the snapshot's events looked up in a trace of the same run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple

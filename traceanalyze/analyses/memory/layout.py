@@ -4,8 +4,6 @@ The history tells requested bytes only; the size of a block follows from the hol
 rule of splitting. At the dump the layout must equal the file's, which is checked.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every block that lived during the history: from which event to which, how large, and allocated where; their sums."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

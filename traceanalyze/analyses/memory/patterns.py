@@ -4,8 +4,6 @@ Blocks that live too short or too long (MEM114, MEM115, MEM117), requests that d
 settings (MEM119), a history without its beginning.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple

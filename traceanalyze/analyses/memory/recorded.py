@@ -1,7 +1,5 @@
 """Allocator records (`[memory]`): how much was in use, when, and where in the program."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How the caching allocator turns a request into a block: rounding, pools and splitting (PyTorch's own rules)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Who allocated: the user's source line of a call stack, the library line beside it, and what kind of work it was."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Steps begin where annotations say, else where something repeats outside the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """An exported memory timeline: tensors by category at the peak and over time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

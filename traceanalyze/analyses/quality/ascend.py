@@ -1,7 +1,5 @@
 """Data-quality checks of Ascend profiles: what a profiler level leaves out, clocks, the profile's own numbers (§14)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

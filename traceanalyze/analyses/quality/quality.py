@@ -1,7 +1,5 @@
 """Data-quality checks, printed with the numbers they touch (definitions §14). One function a group of checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import compress
 

@@ -1,7 +1,5 @@
 """What each device event waited for: an event before it on its stream or another one, or its launch."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The host side of the critical path: which thread it is on at each instant, and which calls waited for the device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

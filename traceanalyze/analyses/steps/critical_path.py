@@ -5,8 +5,6 @@ through its own work to the last call that waited for the device, and from there
 that wait are thus never on the path themselves. Segments are cut to the step's window and tile it exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """The exclusive partition of a window: compute, exposed communication, exposed memory operations, idle (§4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Device and host time of the phases of a training step (definitions §10)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where the steps' time went: the headline split, the totals beside it, both step by step (definitions §§3, 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias

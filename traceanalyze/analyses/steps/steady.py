@@ -1,7 +1,5 @@
 """Which steps are the start of a run: much longer than those after them, and in no mean (definitions §18)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Step windows: from the marker's start to the last device event the step launched (definitions §3)."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

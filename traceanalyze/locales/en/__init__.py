@@ -1,7 +1,5 @@
 """English, a module for each part of the tool: its texts by kind (`TERMS`, `MESSAGES` …)."""
 
-from __future__ import annotations
-
 
 def named(prefix: str, words: str) -> dict[str, str]:
     """Texts that say what their keys say after the prefix: `no_steps` is "no steps"."""

@@ -1,7 +1,5 @@
 """Texts of comparisons: what differs, what to check about it, and what makes two sides unlike."""
 
-from __future__ import annotations
-
 from traceanalyze.locales.en import named
 
 TABLES = {

@@ -1,7 +1,5 @@
 """Texts about the ranks of a run side by side, and of the post-mortem of a run."""
 
-from __future__ import annotations
-
 from traceanalyze.locales.en import named
 
 TERMS = {

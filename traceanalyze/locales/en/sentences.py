@@ -1,7 +1,5 @@
 """Verdicts, notes, checks, reasons and hints; placeholders are in braces."""
 
-from __future__ import annotations
-
 from traceanalyze.locales.en import named
 
 MESSAGES = {

@@ -1,7 +1,5 @@
 """Words of the tool, and what some of them mean in one short line."""
 
-from __future__ import annotations
-
 from traceanalyze.locales.en import named
 
 TERMS = {
@@ -169,6 +167,23 @@ TERMS = {
     "tensor_gradient": "gradients",
     "tensor_autograd_detail": "autograd",
     "other_groups": "all others",
+    "whatif_without": "without",
+    "whatif_faster": "faster",
+    "whatif_overlap": "overlapped",
+    "whatif_rank": "rank",
+    "whatif_together": "all together",
+    "limit_host": "the host",
+    "limit_device": "the device",
+    "limit_communication": "communication",
+    "limit_loader": "the data loader",
+    "limit_ranks": "waiting for other ranks",
+    "path_host": "host",
+    "path_compute": "compute",
+    "path_memory_ops": "copies and fills",
+    "path_between": "between device events",
+    "path_communication": "communication",
+    "path_data_loading": "data loading",
+    "path_waiting": "waiting for other ranks",
 }
 
 LEVELS = {"INFO": "note", "WARN": "warning", "ERROR": "error"}

@@ -1,13 +1,11 @@
 """Kernel names that people can read: what a kernel is, in at most 32 characters.
 
 `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, …>` is `add f32`. A name is
-normalised (`text`), recognised by its family (`families`, `triton`, `cpp`) and read into parts: operation, direction,
+normalised (`words`), recognised by its family (`families`, `cpp`) and read into parts: operation, direction,
 dtype, tile, layout. A label has them in this order, and loses them from the right until it fits. Where names of one
 table would have equal labels, each gets the smallest part that tells it from the others, else `#` and letters of the
 hash of its whole name: labels depend on which names there are, never on their order.
 """
-
-from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from traceanalyze.model.kernel_names.families import meaning
-from traceanalyze.model.kernel_names.text import normal
-from traceanalyze.model.kernel_names.words import Meaning
+from traceanalyze.model.kernel_names.words import Meaning, normal
 
 LONGEST = 32
 """Characters of a label."""

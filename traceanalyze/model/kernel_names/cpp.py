@@ -1,11 +1,8 @@
 """Kernels of C++ by their templates: ATen, CUB, attention, and whatever else has a qualified name."""
 
-from __future__ import annotations
-
 import re
 
-from traceanalyze.model.kernel_names.text import Call, read
-from traceanalyze.model.kernel_names.words import Meaning, dtype_of, first_dtype, plain
+from traceanalyze.model.kernel_names.words import Call, Meaning, dtype_of, first_dtype, plain, read
 from traceanalyze.model.patterns import regex
 
 _WRAPPERS = {

@@ -4,8 +4,6 @@ Times in ms, sizes in MB of 10⁶ bytes. `Total Op Info`, sums over all, is left
 only the sums by type (`allreduce-total`) are taken; its other entries are single examples of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The database form of an Ascend profile: ascend_pytorch_profiler_*.db as a `Trace`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,13 +12,12 @@ from numpy.typing import NDArray
 from traceanalyze.errors import InputError, Lost, Phrase
 from traceanalyze.model.trace import Device, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import db_host
-from traceanalyze.readers.ascend.analysis_db import communication_tables, step_times
 from traceanalyze.readers.ascend.db_device import collectives, device_tasks
 from traceanalyze.readers.ascend.db_file import Columns, Database, open_database
 from traceanalyze.readers.ascend.db_rows import HOST, Reading, pairs, read_strings
 from traceanalyze.readers.ascend.folder import Profile
 from traceanalyze.readers.ascend.info import About, read_about
-from traceanalyze.readers.ascend.other_export import text_beside
+from traceanalyze.readers.ascend.other_export import communication_tables, step_times, text_beside
 from traceanalyze.readers.ascend.sampled_memory import module_memory_of, process_memory_of
 from traceanalyze.readers.ascend.shared import ABSENT, Block, completed, joined_events, memory_instants, no_instants
 

@@ -3,8 +3,6 @@
 Collectives come from COMMUNICATION_OP, the tasks on their planes from COMMUNICATION_TASK_INFO.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SQLite read without leaving a trace: tables as integer columns, and one clear line for what goes wrong."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence

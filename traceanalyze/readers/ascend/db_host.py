@@ -1,7 +1,5 @@
 """Host events of a database: operators, Python functions, the task queue, CANN calls, marks, garbage collection."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

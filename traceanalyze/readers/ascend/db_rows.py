@@ -1,7 +1,5 @@
 """What every table of a database needs: tracks of threads and streams, usable times, joins by id."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

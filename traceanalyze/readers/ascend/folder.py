@@ -1,7 +1,5 @@
 """Which files make the profile of one rank: `*_ascend_pt`, its ASCEND_PROFILER_OUTPUT, or a file of it by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Tasks on an Ascend device: what each is by its type, and what the kernel table knows about it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an Ascend profile says of itself in profiler_info and profiler_metadata; what is missing or damaged is noted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What each process and thread of a trace_view.json is: host threads, CANN, hardware streams, communication planes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from enum import IntEnum

@@ -5,8 +5,6 @@ of type `app` in NPU_MEM. Both forms hold the same samples. In the table of comp
 the allocator's own records describe better; it is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the text and the database form of an Ascend profile share; all texts are codes of one `Texts`."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The CSV files of an Ascend profile as columns: by name, whatever the version calls and orders them."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

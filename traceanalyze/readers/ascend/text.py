@@ -1,7 +1,5 @@
 """The text form of an Ascend profile: trace_view.json as the scanner found it, and the tables beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 The native scanner does the work wherever its library was built; the twin stands in elsewhere, slowly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from traceanalyze.readers.scan.result import Field, Scan

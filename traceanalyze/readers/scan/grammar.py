@@ -11,8 +11,6 @@ Every choice is decided by one byte, so there is one way at most to read a text,
 the shallow part of the grammar accepts a value exactly as the recursive descent does.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -3,8 +3,6 @@
 Both scanners (the native one and its pure-Python twin) return a `Scan`; everything above them sees nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """Rows of a snapshot (dictionaries) as columns, with every value checked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The whole report as text: what `--all` prints."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePath
 from typing import NamedTuple

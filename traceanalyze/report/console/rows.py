@@ -1,7 +1,5 @@
 """Which rows of a table a page or a screen shows."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, cast
 
 from traceanalyze.model.table import NUMBERS, Kind, NotMeasured, Quantity, Row, Table, Value

@@ -1,7 +1,5 @@
 """What the terminal can show: width, colour, characters beyond ASCII."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

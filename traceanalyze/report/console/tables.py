@@ -1,7 +1,5 @@
 """Tables of a report as lines of text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

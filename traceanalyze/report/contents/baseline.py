@@ -1,7 +1,5 @@
 """A baseline file as tables: its runs, and the noise of every metric."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traceanalyze.model.table import Column, Kind, Quantity, Table, Value, declare

@@ -1,7 +1,5 @@
 """Causes in words and as tables: what limited the run, what that rests on, what to do first, what was not judged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

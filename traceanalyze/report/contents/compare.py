@@ -1,7 +1,5 @@
 """The report of a comparison: its tables, and the sentences about them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import variance

@@ -1,7 +1,5 @@
 """The report of the gate: the verdict on every metric, why the step time changed, and remarks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 

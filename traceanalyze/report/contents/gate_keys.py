@@ -1,7 +1,5 @@
 """What the JSON of the gate had at its top before it had tables: kept for one release, then this module goes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

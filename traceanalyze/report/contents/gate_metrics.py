@@ -1,7 +1,5 @@
 """What the gate judged: a row a metric, what its numbers are, and why its verdict is what it is."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Why the step time of the candidate differs: parts of the step, the work inside them, kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """From the synthesis of a job to its report: verdict, causes, actions first, then the rank that decides in detail."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple

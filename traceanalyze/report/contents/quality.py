@@ -1,7 +1,5 @@
 """How far the numbers can be trusted: checks, and what to record to measure more (definitions §§14, 15)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from traceanalyze.analyses.host.computes import HOST_COMPUTES

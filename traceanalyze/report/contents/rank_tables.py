@@ -1,7 +1,5 @@
 """All that a report says about one rank beside its verdict, and about its file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The recordings of a run one after the other, and what of them could not be judged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Reports about memory: of a snapshot, of two against each other, of a timeline, and what a trace says of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice

@@ -1,7 +1,5 @@
 """What a report says of the steps at the start of a run that it leaves out: how long they are, and for what."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a verdict says of large parts of the step that nothing can save, and of files that lost data."""
 
-from __future__ import annotations
-
 from operator import itemgetter
 
 from traceanalyze.analyses.idle.idle import IdleCauses

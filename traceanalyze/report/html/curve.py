@@ -3,8 +3,6 @@
 The picture is drawn in units of its own and stretched to the room there is; zooming only chooses which part is seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple

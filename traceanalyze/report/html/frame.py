@@ -1,7 +1,5 @@
 """What every page has around its contents: policy, style, list of contents, script."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """Pictures of ranks: the mean step of each as a bar of its parts, and who was slower than the others when."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

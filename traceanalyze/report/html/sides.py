@@ -1,7 +1,5 @@
 """What a page of two sides has: the way from one step to the other, bar by bar, then causes, then all tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast

@@ -1,7 +1,5 @@
 """The split of every step as stacked columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from traceanalyze.model.table import Kind, Row, Table

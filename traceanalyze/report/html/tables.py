@@ -1,7 +1,5 @@
 """Tables of a report as HTML, under their headings: numbers sort as numbers, long ones stop and say so."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The trace around a finding as a picture: threads, streams and idle time over a time axis, in plain SVG."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

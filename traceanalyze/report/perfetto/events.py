@@ -1,7 +1,5 @@
 """Tracks as Chrome trace events, in pieces of JSON text."""
 
-from __future__ import annotations
-
 import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

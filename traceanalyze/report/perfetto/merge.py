@@ -1,7 +1,5 @@
 """The events of several ranks in one file: process ids and arrows of different ranks must not meet."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Tracks of what the analyses found: steps, phases, idle time, sync points, critical path, collectives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

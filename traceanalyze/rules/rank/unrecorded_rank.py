@@ -69,7 +69,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         definitions §12; msprof-analyze advisor, slow rank.
     """
     # Imported here: many runs have one rank.
-    from traceanalyze.ranks.absent import absent_rank, waits_for_absent
+    from traceanalyze.ranks.stragglers import absent_rank, waits_for_absent
 
     missing = ranks.missing_ranks
     if not missing or not ranks.steps:
