@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.table import Kind, Message, Value, sentences
+from traceanalyze.model.units import column_unit
 from traceanalyze.model.vocabulary import Level
+from traceanalyze.report.finding import Finding
 from traceanalyze.report.model import Doubt
 from traceanalyze.report.xlsx.formats import (
     DIM,
     HEADER_FILL,
+    INSET,
     LEVELS,
     NOT_MEASURED,
     PARTS,
@@ -19,9 +24,9 @@ from traceanalyze.report.xlsx.formats import (
     Field,
     fields_of,
 )
-from traceanalyze.report.xlsx.page import Book, Page
-from traceanalyze.report.xlsx.plan import MAX_RANKS, RankPlan, RunPlan, Sheet
-from traceanalyze.report.xlsx.rows import HEADER, bar, fields_down, mark_worse
+from traceanalyze.report.xlsx.page import SUMMARY, Book, Page, put
+from traceanalyze.report.xlsx.plan import MAX_RANKS, MAX_ROWS, RankPlan, RunPlan, Sheet, by_sheet
+from traceanalyze.report.xlsx.rows import bar, fields_down, mark_worse
 
 if TYPE_CHECKING:
     from xlsxwriter.chart_column import ChartColumn
@@ -34,7 +39,7 @@ def step_chart(book: Book, split: Sheet, steps: Sheet, widths: Sequence[int]) ->
     """A chart of the parts named in the split; None where no step has any."""
     fields = fields_of(steps.table, steps.rows, steps.formatter)
     by_key = {field.column.key: col for col, field in enumerate(fields)}
-    first, last = HEADER + 1, HEADER + len(steps.rows)
+    first, last = steps.header + 1, steps.header + len(steps.rows)
     chart = book.workbook.add_chart({"type": "column", "subtype": "stacked"})
     drawn = 0
     for part in split.table.column("part"):
@@ -90,7 +95,7 @@ _WIDTHS = (40, 16, 16, 70)
 
 def write_summary(book: Book, run: RunPlan) -> None:
     """Write the summary of a run."""
-    page = Page(book, book.add(run.summary), _WIDTHS)
+    page = Page(book, book.add(run.summary, SUMMARY), _WIDTHS)
     page.title(f"traceanalyze · {run.report.name}")
     formatter = run.ranks[0].formatter
     for sentence in run.report.verdict:
@@ -109,9 +114,12 @@ def write_summary(book: Book, run: RunPlan) -> None:
             for sentence in rank.report.verdict:
                 page.sentence(rank.formatter.message(sentence))
         _split(page, rank)
-        _findings(page, rank)
-        _figures(page, rank)
+    _overview(page, run)
+    _findings(page, run)
+    for rank in run.ranks:
         _quality(page, rank)
+    for rank in run.ranks:
+        _figures(page, rank)
     _contents(page, run)
 
 
@@ -146,20 +154,74 @@ def _split(page: Page, rank: RankPlan) -> None:
             insert(page, chart, book.words["step_chart"])
 
 
-_SHOWN = 5
+_OVERVIEW = ("whatif", "whatif_split")
+"""Tables that are on the first sheet, too."""
+
+
+def _overview(page: Page, run: RunPlan) -> None:
+    for sheet in run.shared:
+        if sheet.table.key in _OVERVIEW and sheet.rows:
+            page.section(sheet.formatter.title(sheet.table))
+            fields = fields_of(sheet.table, sheet.rows, sheet.formatter)
+            write_small(page, sheet, [field for field in fields if not field.column.minor])
+
+
+_SHOWN = 12
 """Findings on the first sheet."""
+_CAPTURE = "CAP"
+"""Rules about the recording itself."""
+_SAY = sentences(
+    book_todo="What to do, by what it saves",
+    book_saving="saving a step ({unit})",
+    book_range="from–to",
+    book_why="why, and what to do",
+    book_where="In: {place}.",
+    book_more="{count} more",
+)
 
 
-def _findings(page: Page, rank: RankPlan) -> None:
-    """What costs most in words; all of it has a sheet of its own."""
-    sheet = rank.sheet("findings")
-    if sheet is None:
+def _findings(page: Page, run: RunPlan) -> None:
+    """What costs time or memory, what is worth most first: linked to what it rests on, with saving and advice."""
+    book, formatter = page.book, run.ranks[0].formatter
+
+    def say(key: str, **values: tuple[Kind, Value]) -> str:
+        return formatter.message(Message(_SAY[f"book_{key}"], tuple((name, *value) for name, value in values.items())))
+
+    shown = {id(one) for rank in run.ranks for one in rank.report.said}
+    others = {id(one) for rank in run.report.ranks for one in rank.said} - shown
+    told = [one.in_words(book.texts) for one in run.report.said if id(one) not in others]
+    told = [one for one in told if one.severity != "note" and not one.rule.startswith(_CAPTURE)]
+    if not told:
         return
-    page.section(sheet.formatter.title(sheet.table))
-    rules = sheet.table.column("rule_id")
-    told = [one.in_words(page.book.texts) for one in rank.report.said]
-    for one in [one for one in told if one.rule in rules][:_SHOWN]:
-        page.sentence(f"{one.grade} · {one.title}: {one.sentence} {one.price}".strip())
+    page.section(say("todo"))
+    unit = column_unit(max((one.saving.ns for one in told if one.saving), default=0), formatter.resolution_ns)
+    heads = [None, say("saving", unit=(Kind.TEXT, unit.name)), say("range"), say("why")]
+    page.line(heads, [book.formats.header(right=0 < col < 3, indent=col // 3) for col in range(4)])
+    number, wrapped = f"#,##0.{'0' * unit.digits}".rstrip("."), book.formats.get(text_wrap=True, **INSET)
+    for one in told[:_SHOWN]:
+        low, high = (each / unit.ns for each in one.saving[1:]) if one.saving else (None, None)
+        between = "" if low is None else f"{low:,.{unit.digits}f}–{high:,.{unit.digits}f}"
+        where = [say("where", place=(Kind.PLACE, line)) for line in one.scope.source_lines[:1]]
+        page.link(0, _evidence(run, one), one.title)
+        page.sheet.write_string(page.row + 1, 0, one.grade, book.formats["note"])
+        cells = [one.saving.ns / unit.ns if one.saving else None, between]
+        for col, cell in enumerate(cells, start=1):
+            put(page.sheet, page.row, col, cell, book.formats.cell(number))
+        for text in (f"{one.sentence} {one.price}".strip(), *where, *(f"→ {each}" for each in one.advice)):
+            page.sentence(text, wrapped, start=3)
+    if len(told) > _SHOWN:
+        page.sentence(say("more", count=(Kind.COUNT, len(told) - _SHOWN)))
+
+
+def _evidence(run: RunPlan, one: Finding) -> str:
+    """Where its proof begins, else the row that lists it."""
+    ranks = [rank for rank in run.ranks if not one.scope.ranks or rank.report.rank in (*one.scope.ranks, None)]
+    sheets = chain(run.shared, *(rank.sheets for rank in ranks))
+    listed = [sheet for sheet in sheets if sheet.name and "rule_id" in sheet.table.keys]
+    for sheet in sorted(listed, key=lambda sheet: "evidence" not in sheet.table.key):
+        if one.rule in (rules := sheet.table.column("rule_id")[:MAX_ROWS]):
+            return sheet.link(rules.index(one.rule))
+    return run.summary
 
 
 def write_small(page: Page, sheet: Sheet, fields: Sequence[Field], meanings: Sequence[str] = ()) -> int:
@@ -235,12 +297,10 @@ def _contents(page: Page, run: RunPlan) -> None:
     page.section(book.words["contents"])
     headings = [book.words["sheet"], book.words["rows"], None, book.words["contents_of"]]
     page.line(headings, [book.formats.header(right=col == 1, indent=col // 3) for col in range(4)])
-    for sheet in run.sheets:
-        if sheet.name is not None:
-            page.link(0, sheet.name, sheet.name)
-            count = len(sheet.rows) + sheet.left_out
-            about = sheet.formatter.title(sheet.table)
-            page.line([None, count, None, about], [None, book.formats.cell("#,##0"), None, book.formats.cell(None)])
+    for sheet in (each for _, group in by_sheet(run.sheets) for each in group):
+        page.link(0, sheet.link(), sheet.called)
+        cells = [None, len(sheet.rows) + sheet.left_out, sheet.name, sheet.formatter.title(sheet.table)]
+        page.line(cells, [None, book.formats.cell("#,##0"), book.formats["aside"], book.formats.cell(None)])
     for name, text in ((book.plan.columns, "column_dictionary"), (book.plan.capture, "capture")):
         page.link(0, name, name)
         page.line([None, None, None, book.words[text]], [None, None, None, book.formats.cell(None)])
