@@ -10,11 +10,11 @@ from traceanalyze.model.table import Table
 from traceanalyze.report.format import formatter_over
 from traceanalyze.report.model import Report
 from traceanalyze.report.xlsx.book import properties, write_columns, write_tables
-from traceanalyze.report.xlsx.formats import DIM, SIDE_COLOURS, SIDE_FILLS, Formats, fields_of
+from traceanalyze.report.xlsx.formats import DIM, SIDE_FILLS, Formats, fields_of
 from traceanalyze.report.xlsx.page import SUMMARY, Book, Page
 from traceanalyze.report.xlsx.plan import MAX_ROWS, MAX_SHEETS, MORE, Plan, Sheet, arranged
 from traceanalyze.report.xlsx.rows import write_fields_down
-from traceanalyze.report.xlsx.summary import drawn_in, insert, why_absent, write_small
+from traceanalyze.report.xlsx.summary import parts_chart, why_absent, write_small
 from traceanalyze.report.xlsx.text import SheetNames
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _write_summary(book: Book, report: Report, sheets: dict[str, Sheet]) -> None
             for note in sheets[key].table.notes:
                 page.sentence(formatter.message(note))
             if key == "step_difference":
-                _parts_chart(page, sheets[key], first)
+                parts_chart(page, sheets[key], first, book.words["compare_chart"])
     if "causes" in sheets:
         _causes(page, sheets["causes"])
     _after_causes(page, report, sheets)
@@ -170,26 +170,6 @@ def _section(page: Page, sheet: Sheet) -> int:
     """A small table under its title; the row of its first line."""
     page.section(sheet.formatter.title(sheet.table))
     return write_small(page, sheet, fields_of(sheet.table, sheet.rows, sheet.formatter))
-
-
-def _parts_chart(page: Page, parts: Sheet, first: int) -> None:
-    """Two columns a part, drawn from the table of parts that begins in row `first`."""
-    book, unit, last = page.book, "", first + len(parts.rows) - 1
-    chart = book.workbook.add_chart({"type": "column"})
-    for col, field in enumerate(fields_of(parts.table, parts.rows, parts.formatter)):
-        if field.column.side is not None:
-            unit = field.unit
-            chart.add_series(
-                {
-                    "name": book.words[field.column.side],
-                    "categories": [_SUMMARY, first, 0, last, 0],
-                    "values": [_SUMMARY, first, col, last, col],
-                    "gap": 60,
-                    "fill": {"color": SIDE_COLOURS[field.column.side]},
-                }
-            )
-    title = book.words["compare_chart"]
-    insert(page, drawn_in(chart, title, unit, "#,##0.###", page.widths), title)
 
 
 def _causes(page: Page, causes: Sheet) -> None:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import Kind, Message, Value, sentences
-from traceanalyze.model.units import column_unit
+from traceanalyze.model.units import between, column_unit
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.finding import Finding
 from traceanalyze.report.model import Doubt
@@ -20,6 +20,7 @@ from traceanalyze.report.xlsx.formats import (
     NOT_MEASURED,
     PARTS,
     SHARE_BAR,
+    SIDE_COLOURS,
     SIDE_FILLS,
     Field,
     fields_of,
@@ -83,6 +84,26 @@ def drawn_in(chart: ChartColumn, title: str, unit: str, number_format: str, widt
     return chart
 
 
+def parts_chart(page: Page, parts: Sheet, first: int, title: str) -> None:
+    """A column a part for either side, else for each time or size, drawn from the table that begins in row `first`."""
+    book, last = page.book, first + len(parts.rows) - 1
+    fields = list(enumerate(fields_of(parts.table, parts.rows, parts.formatter)))
+    sides = [each for each in fields if each[1].column.side is not None]
+    drawn = sides or [each for each in fields if each[1].column.kind in {Kind.DURATION, Kind.MEMORY}]
+    chart = book.workbook.add_chart({"type": "column"})
+    for (col, field), colour in zip(drawn, SIDE_COLOURS.values(), strict=False):
+        chart.add_series(
+            {
+                "name": book.words[field.column.side] if field.column.side else field.heading,
+                "categories": [page.sheet.name, first, 0, last, 0],
+                "values": [page.sheet.name, first, col, last, col],
+                "gap": 60,
+                "fill": {"color": colour},
+            }
+        )
+    insert(page, drawn_in(chart, title, drawn[0][1].unit, "#,##0.###", page.widths), title)
+
+
 def insert(page: Page, chart: ChartColumn, description: str) -> None:
     """A chart below what was written last."""
     page.row += 1
@@ -91,11 +112,14 @@ def insert(page: Page, chart: ChartColumn, description: str) -> None:
 
 
 _WIDTHS = (40, 16, 16, 70)
+_EVEN_WIDTHS = (36, 28, 14, 14, 14, 14, 24)
+"""Where wide tables are on it."""
 
 
 def write_summary(book: Book, run: RunPlan) -> None:
     """Write the summary of a run."""
-    page = Page(book, book.add(run.summary, SUMMARY), _WIDTHS)
+    supposed = any(sheet.table.key == _OVERVIEW[0] for sheet in run.shared)
+    page = Page(book, book.add(run.summary, SUMMARY), _EVEN_WIDTHS if supposed else _WIDTHS)
     page.title(f"traceanalyze · {run.report.name}")
     formatter = run.ranks[0].formatter
     for sentence in run.report.verdict:
@@ -154,16 +178,19 @@ def _split(page: Page, rank: RankPlan) -> None:
             insert(page, chart, book.words["step_chart"])
 
 
-_OVERVIEW = ("whatif", "whatif_split")
-"""Tables that are on the first sheet, too."""
+_OVERVIEW = ("whatif", "whatif_split", "memory_categories")
+"""Tables that are on the first sheet, too, but for the first one with a chart."""
 
 
 def _overview(page: Page, run: RunPlan) -> None:
-    for sheet in run.shared:
+    for sheet in run.sheets:
         if sheet.table.key in _OVERVIEW and sheet.rows:
-            page.section(sheet.formatter.title(sheet.table))
+            title = sheet.formatter.title(sheet.table)
+            page.section(title)
             fields = fields_of(sheet.table, sheet.rows, sheet.formatter)
-            write_small(page, sheet, [field for field in fields if not field.column.minor])
+            first = write_small(page, sheet, [field for field in fields if not field.column.minor])
+            if sheet.table.key != _OVERVIEW[0]:
+                parts_chart(page, sheet, first, title)
 
 
 _SHOWN = 12
@@ -172,8 +199,10 @@ _CAPTURE = "CAP"
 """Rules about the recording itself."""
 _SAY = sentences(
     book_todo="What to do, by what it saves",
-    book_saving="saving a step ({unit})",
+    book_todo_unpriced="What to do",
+    book_saving="saving a step ({unit}), share",
     book_range="from–to",
+    book_what="what",
     book_why="why, and what to do",
     book_where="In: {place}.",
     book_more="{count} more",
@@ -187,28 +216,36 @@ def _findings(page: Page, run: RunPlan) -> None:
     def say(key: str, **values: tuple[Kind, Value]) -> str:
         return formatter.message(Message(_SAY[f"book_{key}"], tuple((name, *value) for name, value in values.items())))
 
+    number, wrapped = book.formats.cell, book.formats.get(text_wrap=True, **INSET)
     shown = {id(one) for rank in run.ranks for one in rank.report.said}
     others = {id(one) for rank in run.report.ranks for one in rank.said} - shown
     told = [one.in_words(book.texts) for one in run.report.said if id(one) not in others]
     told = [one for one in told if one.severity != "note" and not one.rule.startswith(_CAPTURE)]
     if not told:
         return
-    page.section(say("todo"))
-    unit = column_unit(max((one.saving.ns for one in told if one.saving), default=0), formatter.resolution_ns)
-    heads = [None, say("saving", unit=(Kind.TEXT, unit.name)), say("range"), say("why")]
+    savings = [one.saving.ns for one in told if one.saving]
+    page.section(say("todo" if savings else "todo_unpriced"))
+    unit = column_unit(max(savings, default=0), formatter.resolution_ns)
+    priced = [say("saving", unit=(Kind.TEXT, unit.name)), say("range")] if savings else [None, None]
+    heads = [say("what"), *priced, say("why")]
     page.line(heads, [book.formats.header(right=0 < col < 3, indent=col // 3) for col in range(4)])
-    number, wrapped = f"#,##0.{'0' * unit.digits}".rstrip("."), book.formats.get(text_wrap=True, **INSET)
     for one in told[:_SHOWN]:
-        low, high = (each / unit.ns for each in one.saving[1:]) if one.saving else (None, None)
-        between = "" if low is None else f"{low:,.{unit.digits}f}–{high:,.{unit.digits}f}"
         where = [say("where", place=(Kind.PLACE, line)) for line in one.scope.source_lines[:1]]
+        ranks = ", ".join(map(str, one.scope.ranks)) if len(run.ranks) > 1 else ""
+        grade = one.grade + (book.words["rank"].format(rank=ranks) if ranks else "")
         page.link(0, _evidence(run, one), one.title)
-        page.sheet.write_string(page.row + 1, 0, one.grade, book.formats["note"])
-        cells = [one.saving.ns / unit.ns if one.saving else None, between]
-        for col, cell in enumerate(cells, start=1):
-            put(page.sheet, page.row, col, cell, book.formats.cell(number))
+        page.sheet.write_string(page.row + 1, 0, grade, book.formats["note"])
+        below = page.row + 2
+        if one.saving is not None:
+            put(page.sheet, page.row, 1, one.saving.ns / unit.ns, number("#,##0." + "0" * unit.digits))
+            put(page.sheet, page.row, 2, between(*one.saving[1:], unit), book.formats.get(align="right"))
+            put(page.sheet, page.row + 1, 1, one.share, number("0.0%"))
+        else:
+            size = next((each.text for each in one.evidence if each.unit == "bytes"), None)
+            put(page.sheet, page.row, 1, size, book.formats.get(align="right"))
         for text in (f"{one.sentence} {one.price}".strip(), *where, *(f"→ {each}" for each in one.advice)):
             page.sentence(text, wrapped, start=3)
+        page.row = max(page.row, below)
     if len(told) > _SHOWN:
         page.sentence(say("more", count=(Kind.COUNT, len(told) - _SHOWN)))
 
@@ -216,12 +253,12 @@ def _findings(page: Page, run: RunPlan) -> None:
 def _evidence(run: RunPlan, one: Finding) -> str:
     """Where its proof begins, else the row that lists it."""
     ranks = [rank for rank in run.ranks if not one.scope.ranks or rank.report.rank in (*one.scope.ranks, None)]
-    sheets = chain(run.shared, *(rank.sheets for rank in ranks))
+    sheets = [*run.shared, *chain(*(rank.sheets for rank in ranks))]
     listed = [sheet for sheet in sheets if sheet.name and "rule_id" in sheet.table.keys]
     for sheet in sorted(listed, key=lambda sheet: "evidence" not in sheet.table.key):
         if one.rule in (rules := sheet.table.column("rule_id")[:MAX_ROWS]):
             return sheet.link(rules.index(one.rule))
-    return run.summary
+    return next((sheet.link() for sheet in sheets if sheet.name and "findings" in sheet.table.key), run.summary)
 
 
 def write_small(page: Page, sheet: Sheet, fields: Sequence[Field], meanings: Sequence[str] = ()) -> int:
@@ -304,11 +341,10 @@ def _contents(page: Page, run: RunPlan) -> None:
     for name, text in ((book.plan.columns, "column_dictionary"), (book.plan.capture, "capture")):
         page.link(0, name, name)
         page.line([None, None, None, book.words[text]], [None, None, None, book.formats.cell(None)])
-    absent = [sheet for sheet in run.sheets if sheet.name is None]
-    for sheet in absent:
-        page.line([sheet.formatter.topic(sheet.table)], [book.formats["note"]])
-        page.row -= 1
-        page.sentence(why_absent(book, sheet), book.formats.get(font_color=DIM, text_wrap=True), start=1)
+    page.listed(
+        book.words["not_measured"],
+        run.ranks[0].formatter.absent([sheet.table for sheet in run.sheets if sheet.name is None], empty=True),
+    )
 
 
 def why_absent(book: Book, sheet: Sheet) -> str:
