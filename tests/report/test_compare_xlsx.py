@@ -63,7 +63,6 @@ def test_sheets_have_the_names_that_users_know(book):
         "ApiCompare",
         "KernelCompare",
         "KernelTypeCompare",
-        "Unmatched",
         "Parameters",
         "Columns",
     ]
@@ -212,6 +211,7 @@ def test_the_summary_says_it_all(book):
         "aten::conv2d",
         "DataLoader",
         "PyTorch's allocator: allocated",
+        "Work without a partner on the other side (per step)",
     ):
         assert text in found
     assert "The two profiles have different levels." in found

@@ -23,6 +23,7 @@ MAX_SHEETS = 15
 """Sheets of a workbook: the tabs of more do not fit a screen, and links to hidden ones do nothing in Excel."""
 HEADER = 3
 """Row of the header where a table has a sheet of its own: title, links and an empty row are above it."""
+_SHORT = 40
 _PARTS = 12
 """Causes named in a cell."""
 
@@ -232,7 +233,8 @@ def arranged(
         placed[at] = replace(sheets[at], name=names.take(sheets[at].called))
     for each, group in groups.items():
         name, top = names.take(prefix + each.name) if group else "", HEADER + len(group)
-        for at in group:
+        # Short tables first: nobody scrolls past a long one.
+        for at in sorted(group, key=lambda at: len(sheets[at].rows) > _SHORT):
             placed[at] = replace(sheets[at], name=name, top=top)
             top += placed[at].height
     return placed
@@ -244,7 +246,7 @@ def by_sheet(sheets: Iterable[Sheet]) -> Iterator[tuple[str, list[Sheet]]]:
     for sheet in sheets:
         if sheet.name is not None:
             found.setdefault(sheet.name, []).append(sheet)
-    items = list(found.items())
+    items = [(name, sorted(group, key=lambda sheet: sheet.top)) for name, group in found.items()]
     if any(group[0].top for _, group in items):
         items.sort(key=lambda item: (_THEMES.index(theme_of(item[1][0].table)), not item[1][0].top))
     yield from items

@@ -332,8 +332,8 @@ def _contents(page: Page, run: RunPlan) -> None:
     """Links to all sheets, and why there is none for the others."""
     book = page.book
     page.section(book.words["contents"])
-    headings = [book.words["sheet"], book.words["rows"], None, book.words["contents_of"]]
-    page.line(headings, [book.formats.header(right=col == 1, indent=col // 3) for col in range(4)])
+    headings = [book.words[key] for key in ("table", "rows", "sheet", "contents_of")]
+    page.line(headings, [book.formats.header(right=col == 1, indent=col // 2) for col in range(4)])
     for sheet in (each for _, group in by_sheet(run.sheets) for each in group):
         page.link(0, sheet.link(), sheet.called)
         cells = [None, len(sheet.rows) + sheet.left_out, sheet.name, sheet.formatter.title(sheet.table)]
