@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.report.make import MS, analysis, empty, host_only, table_of_rows, whole_trace
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, Layout, Table
 from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.format import formatter_over
 from traceanalyze.report.xlsx import MAX_RANKS, MAX_ROWS, render

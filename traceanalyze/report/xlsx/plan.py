@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -208,15 +208,13 @@ def _sheet(table: Table, formatter: Formatter, prefix: str) -> Sheet:
     return Sheet(table, formatter, None, table.known_rows[:MAX_ROWS], left_out, called=prefix + readable(table.key))
 
 
-def arranged(
-    sheets: Sequence[Sheet], names: SheetNames, prefix: str, room: int, theme: Callable[[Table], Theme] = theme_of
-) -> list[Sheet]:
+def arranged(sheets: Sequence[Sheet], names: SheetNames, prefix: str, room: int) -> list[Sheet]:
     """Every table in its place: where there is no room for a sheet each, tables of a theme share one.
 
     The main tables with the most rows, where filters and frozen headers help most, keep one of their own.
     """
     shown = [at for at, sheet in enumerate(sheets) if sheet.rows]
-    themes = [theme(sheets[at].table) for at in shown]
+    themes = [theme_of(sheets[at].table) for at in shown]
     first = [each for each in _THEMES if each in themes][: max(room - 1, 0)]
     groups = dict[Theme, list[int]]()
     for at, each in zip(shown, themes, strict=True):

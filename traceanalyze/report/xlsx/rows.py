@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from xlsxwriter.utility import xl_rowcol_to_cell
 
@@ -79,14 +79,8 @@ _MARGIN = 5
 """Room a heading needs beside its text, which is bold and indented."""
 
 
-class Extent(NamedTuple):
-    """Of a table that was written."""
-
-    widths: list[int]
-    options: list[dict[str, object]]
-    """Of its columns: those of low value are folded."""
-    last: int
-    """Row."""
+Extent = tuple[list[int], list[dict[str, object]], int]
+"""Widths and options of a table's columns, those of low value folded, and its last row."""
 
 
 def write_sheet(book: Book, sheets: Sequence[Sheet], name: str, home: str) -> None:
@@ -101,11 +95,12 @@ def write_sheet(book: Book, sheets: Sequence[Sheet], name: str, home: str) -> No
         page.write_url(row, 0, sheet.link(), book.formats["link"], clean(sheet.formatter.title(sheet.table)))
     written = [(write_record if sheet.is_record else write_rows)(book, page, sheet) for sheet in sheets]
     # The filter of a sheet is that of its longest table; it has but one.
-    longest = max(range(len(sheets)), key=lambda at: written[at].last - sheets[at].header)
-    page.autofilter(sheets[longest].header, 0, written[longest].last, len(written[longest].widths) - 1)
-    columns = list(zip_longest(*(each.widths for each in written), fillvalue=0))
-    for col, widths in enumerate(columns):
-        page.set_column(col, col, max(widths), None, written[0].options[col] if alone else None)
+    longest = max(range(len(sheets)), key=lambda at: len(sheets[at].rows))
+    widths, options, last = written[longest]
+    page.autofilter(sheets[longest].header, 0, last, len(widths) - 1)
+    columns = list(zip_longest(*(each[0] for each in written), fillvalue=0))
+    for col, wanted in enumerate(columns):
+        page.set_column(col, col, max(wanted), None, options[col] if alone else None)
     finish(page, HEADER if alone else 1, repeat=alone)
     # Long names in the last column would otherwise count as printed columns.
     page.print_area(0, 0, max(each.top for each in sheets) + sheets[-1].height, max(len(columns), _NOTE_COLUMNS) - 1)
@@ -147,7 +142,7 @@ def write_rows(book: Book, page: Worksheet, sheet: Sheet) -> Extent:
         row += 1
     for below, note in enumerate(sheet.remarks, start=1):
         page.write_string(row + below, 0, clean(note), book.formats["note"])
-    return Extent(widths, options, last)
+    return widths, options, last
 
 
 def write_header(
@@ -309,4 +304,4 @@ def write_record(book: Book, page: Worksheet, sheet: Sheet) -> Extent:
     # What a quantity means reaches over the empty cells beside it.
     meaning = _UNIT_WIDTH if sheet.top else _MEANING_WIDTH
     widths = [_NAME_WIDTH, *([min(widest, _VALUE_WIDTHS[1])] * count), _UNIT_WIDTH, meaning]
-    return Extent(widths, [{}] * len(widths), row)
+    return widths, [{}] * len(widths), row

@@ -10,11 +10,11 @@ from traceanalyze.model.table import Table
 from traceanalyze.report.format import formatter_over
 from traceanalyze.report.model import Report
 from traceanalyze.report.xlsx.book import properties, write_columns, write_tables
-from traceanalyze.report.xlsx.formats import DIM, SIDE_FILLS, Formats, fields_of
+from traceanalyze.report.xlsx.formats import SIDE_FILLS, Formats, fields_of
 from traceanalyze.report.xlsx.page import SUMMARY, Book, Page
-from traceanalyze.report.xlsx.plan import MAX_ROWS, MAX_SHEETS, MORE, Plan, Sheet, arranged
+from traceanalyze.report.xlsx.plan import MAX_ROWS, MAX_SHEETS, Plan, Sheet, arranged
 from traceanalyze.report.xlsx.rows import write_fields_down
-from traceanalyze.report.xlsx.summary import parts_chart, why_absent, write_small
+from traceanalyze.report.xlsx.summary import parts_chart, write_small
 from traceanalyze.report.xlsx.text import SheetNames
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _sheets(report: Report, texts: Texts, names: SheetNames) -> dict[str, Sheet]
         found[table.key] = Sheet(table, formatter, None, rows[:MAX_ROWS], left_out, groups, name)
         if _place(table) == 1 or table.key == _WHOLE:
             own.append(table.key)
-    placed = arranged([found[key] for key in own], names, "", MAX_SHEETS - 3, lambda _: MORE)
+    placed = arranged([found[key] for key in own], names, "", MAX_SHEETS - 3)
     return {**found, **dict(zip(own, placed, strict=True))}
 
 
@@ -207,7 +207,5 @@ def _contents(page: Page, sheets: dict[str, Sheet]) -> None:
         page.link(0, name, name)
         page.sheet.write_string(page.row, 2, book.words[text], about)
         page.row += 1
-    for sheet in own:
-        if sheet.name is None:
-            page.sheet.write_string(page.row, 0, sheet.formatter.topic(sheet.table), book.formats["note"])
-            page.sentence(why_absent(book, sheet), book.formats.get(font_color=DIM, text_wrap=True), start=1)
+    absent = [sheet.table for sheet in own if sheet.name is None]
+    page.listed(book.words["not_compared"], own[0].formatter.absent(absent, empty=True))

@@ -25,7 +25,7 @@ from traceanalyze.report.xlsx.formats import (
     Field,
     fields_of,
 )
-from traceanalyze.report.xlsx.page import SUMMARY, Book, Page, put
+from traceanalyze.report.xlsx.page import LINE_POINTS, SUMMARY, Book, Page, put
 from traceanalyze.report.xlsx.plan import MAX_RANKS, MAX_ROWS, RankPlan, RunPlan, Sheet, by_sheet
 from traceanalyze.report.xlsx.rows import bar, fields_down, mark_worse
 
@@ -228,6 +228,7 @@ def _findings(page: Page, run: RunPlan) -> None:
     unit = column_unit(max(savings, default=0), formatter.resolution_ns)
     priced = [say("saving", unit=(Kind.TEXT, unit.name)), say("range")] if savings else [None, None]
     heads = [say("what"), *priced, say("why")]
+    page.sheet.set_row(page.row, LINE_POINTS * (2 if savings else 1))
     page.line(heads, [book.formats.header(right=0 < col < 3, indent=col // 3) for col in range(4)])
     for one in told[:_SHOWN]:
         where = [say("where", place=(Kind.PLACE, line)) for line in one.scope.source_lines[:1]]
@@ -345,9 +346,3 @@ def _contents(page: Page, run: RunPlan) -> None:
         book.words["not_measured"],
         run.ranks[0].formatter.absent([sheet.table for sheet in run.sheets if sheet.name is None], empty=True),
     )
-
-
-def why_absent(book: Book, sheet: Sheet) -> str:
-    """Why a table has no sheet."""
-    absent = sheet.table.absent
-    return sheet.formatter.missing([absent.reason]) if absent else book.words["no_rows"]
