@@ -100,12 +100,12 @@ def test_a_narrow_page_tells_cost_saving_range_and_certainty():
 
 
 def test_a_wide_page_has_room_for_places():
-    assert [line[16:] for line in console(160, RANGE, SURE)[1:6]] == [
-        "rule    finding                      saving   cost  share  at least  at most  where        count",
-        "                                         ms     ms      %        ms       ms",
-        "-" * 96,
-        "DAT101  waiting for the data loader   10–14  20.00    6.8     10.00    14.00  aten::copy_      4",
-        "plain   a plain thing                  5.00           2.8               5.00                   1",
+    assert console(160, RANGE, SURE)[1:6] == [
+        "severity        rule    finding                      saving   cost  share  at most  where        count",
+        "                                                         ms     ms      %       ms",
+        "------------------------------------------------------------------------------------------------------",
+        "medium, likely  DAT101  waiting for the data loader   10–14  20.00    6.8    14.00  aten::copy_      4",
+        "low             plain   a plain thing                  5.00           2.8     5.00                   1",
     ]
 
 

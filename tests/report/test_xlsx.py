@@ -18,6 +18,7 @@ from tests.report.make import MS, analysis, empty, host_only, table_of_rows, who
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Layout, Table
 from traceanalyze.report.contents import Scope, build_report
+from traceanalyze.report.contents.whatif import SPLIT_THEN, WHATIF
 from traceanalyze.report.format import formatter_over
 from traceanalyze.report.xlsx import MAX_RANKS, MAX_ROWS, render
 from traceanalyze.report.xlsx.plan import _THEMES, MAX_SHEETS
@@ -353,6 +354,30 @@ def test_the_summary_has_verdict_split_figures_quality_and_a_chart(book):
     assert chart.grouping == "stacked"
     assert chart.y_axis.scaling.min == 0
     assert len(names) == 6
+
+
+def test_what_would_change_is_on_the_first_sheet_with_a_chart_and_its_sheet_has_the_range():
+    supposed = {"supposed": "without", "subject": "idle", "rule_id": None, "factor": None, "share": 0.6}
+    ends = {"gain_ns": 6 * MS, "low_ns": 5 * MS, "high_ns": 7 * MS, "then_ns": 4 * MS}
+    limits = {"limit": "device", "limit_share": 0.5, "largest_part": "compute"}
+    tables = (
+        WHATIF.fill_records([{**supposed, **ends, **limits}]),
+        SPLIT_THEN.fill(
+            part=["compute", "idle"],
+            now_ns=[4 * MS, 6 * MS],
+            now_share=[0.4, 0.6],
+            then_ns=[3 * MS, MS],
+            then_share=[0.75, 0.25],
+        ),
+    )
+    report = report_of()
+    book = opened(replace(report, summary=tables, ranks=(replace(report.ranks[0], tables=()),)))
+    headings, row = values(book["Whatif"])[HEADER - 1 :][:2]
+    shown = dict(zip(headings, row, strict=True))
+    assert [shown[f"{name} (ms)"] for name in ("gain", "at least", "at most")] == [6, 5, 7]
+    (chart,) = book["Summary"]._charts
+    drawn = [book["Summary"][series.val.numRef.f.partition("!")[2].replace("$", "")] for series in chart.series]
+    assert [[cell.value for (cell,) in area] for area in drawn] == [[4, 6], [3, 1]]
 
 
 def test_the_column_dictionary_explains_every_column_of_every_sheet(book):

@@ -25,7 +25,7 @@ GRADE = Column(
     "High from 20 % of the step, medium from 5 %, of those without a saving by the rule; and whether it is certain",
     heading="severity",
 )
-LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", minor=True)
+LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", machine=True)
 _ONCE = Column("once", Kind.FLAG, "Done once in a run: later steps do without it", machine=True)
 _WHERE = Column("where", Kind.PLACE, "Operator, call, kernel or source line")
 

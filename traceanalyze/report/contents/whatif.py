@@ -55,8 +55,8 @@ WHATIF = declare(
     Column("gain_ns", Kind.DURATION, "By how much shorter the step would be", heading="gain"),
     Column("share", Kind.SHARE, "Gain over the step now"),
     Column("then_ns", Kind.DURATION, "The step then", heading="step then"),
-    Column("low_ns", Kind.DURATION, "Gain at least", heading="at least", minor=True),
-    Column("high_ns", Kind.DURATION, "Gain at most", heading="at most", minor=True),
+    Column("low_ns", Kind.DURATION, "Gain at least", heading="at least", machine=True),
+    Column("high_ns", Kind.DURATION, "Gain at most", heading="at most", machine=True),
     Column("limit", Kind.TERM, "What limits the step then", heading="limit then"),
     Column(
         "limit_share",

@@ -92,7 +92,7 @@ def write_columns(book: Book, name: str, home: str, sheets: Iterable[tuple[Sheet
     row = HEADER
     for row, (sheet, where, field) in enumerate(listed, start=HEADER + 1):
         to = sheet.link() if sheet.name else link(where)
-        page.write_url(row, 0, to, book.formats["link"], sheet.called or where)
+        page.write_url(row, 0, to, book.formats["link"], sheet.called if sheet.name else where)
         page.write_string(row, 1, field.heading, book.formats.get(bold=True, **INSET))
         put(page, row, 2, field.unit, book.formats.cell(None))
         page.write_string(
