@@ -7,6 +7,7 @@ import json
 import re
 import warnings
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import openpyxl
 import pytest
 
 import traceanalyze
+from tests.report.make import in_workbook
 from traceanalyze.analyses.options import Options
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
@@ -237,10 +239,10 @@ def times_of_sheet(content: bytes, name: str) -> dict[str, float]:
     with warnings.catch_warnings():
         # openpyxl does not know the solid bars of Excel 2010 and says so.
         warnings.simplefilter("ignore")
-        rows = list(openpyxl.load_workbook(io.BytesIO(content), read_only=True)[name].iter_rows(values_only=True))
-    headings = [re.fullmatch(r".* \((s|ms|µs|ns)\)", str(row[1])) for row in rows]
-    at = next(place for place, heading in enumerate(headings) if heading)
-    return {row[0]: row[1] * SECONDS[headings[at][1]] for row in rows[at + 1 :] if isinstance(row[1], int | float)}
+        sheet, header = in_workbook(openpyxl.load_workbook(io.BytesIO(content)), name)
+    unit = re.fullmatch(r".* \((s|ms|µs|ns)\)", str(sheet.cell(header, 2).value))[1]
+    rows = takewhile(lambda row: row[0] is not None, sheet.iter_rows(min_row=header + 1, values_only=True))
+    return {row[0]: row[1] * SECONDS[unit] for row in rows if isinstance(row[1], int | float)}
 
 
 @pytest.mark.parametrize("name", ["gpu_launch_bound", "gpu_two_ranks", "npu_training"])

@@ -309,3 +309,11 @@ def host_only(*times_ms):
 def empty():
     missing = NotMeasured("no_host_events")
     return host_only(0.0)._replace(mode=Mode.EMPTY, host=missing, tables={})
+
+
+def in_workbook(book, name, summary="Summary"):
+    """Sheet of a table, and the number of its header's row, where the link on the first sheet leads."""
+    (link,) = (row[0].hyperlink for row in book[summary].iter_rows() if row[0].value == name and row[0].hyperlink)
+    sheet, _, cell = link.location.rpartition("!")
+    at = int(cell[1:])
+    return book[sheet.strip("'")], at + 1 if at > 1 else 4

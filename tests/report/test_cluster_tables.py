@@ -14,6 +14,7 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from tests.ranks.simulated import summaries, workload
 from tests.ranks.test_compare import late
+from tests.report.make import in_workbook
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.pipeline import Choices, reports
@@ -101,7 +102,7 @@ def test_json_and_workbook_hold_them(report, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         book = openpyxl.load_workbook(tmp_path / "out.xlsx")
-    sheet = book["Rank steps"]
+    sheet, _ = in_workbook(book, "Rank steps")
     # The heat map: shades over all rows of one column.
     scales = [rule.type for ranges in sheet.conditional_formatting for rule in ranges.rules]
     assert "colorScale" in scales

@@ -13,7 +13,7 @@ import openpyxl
 import pytest
 
 import traceanalyze
-from tests.report.make import MS, analysis
+from tests.report.make import MS, analysis, in_workbook
 from traceanalyze.locales import texts
 from traceanalyze.report import folder, html, markdown, xlsx
 from traceanalyze.report import json as json_report
@@ -224,13 +224,24 @@ def test_every_page_has_cost_and_saving():
 @pytest.mark.filterwarnings("ignore:.* extension is not supported")
 def test_the_first_sheet_of_the_workbook_tells_what_costs_most():
     book = openpyxl.load_workbook(io.BytesIO(xlsx.render([report(*ALL)], texts())))
-    cells = [str(cell) for row in book["Summary"].iter_rows(values_only=True) for cell in row if cell]
-    told = [cell for cell in cells if cell.startswith(("high, uncertain · ", "medium, likely · "))]
-    assert [cell.partition(": ")[0] for cell in told] == [
-        "high, uncertain · waits for rank 5",
-        "medium, likely · waiting for the data loader",
-    ]
-    assert told[1].endswith(" (10 % of the time). It costs 20.00 ms a step; removing it saves 10–14 ms.")
+    rows = list(book["Summary"].iter_rows())
+    (at,) = (place for place, row in enumerate(rows) if row[0].value == "What to do, by what it saves")
+    heads = ["what", "saving a step (ms), share", "from–to", "why, and what to do"]
+    assert [cell.value for cell in rows[at + 1]] == heads
+    (first,) = (place for place, row in enumerate(rows) if row[0].value == "waiting for the data loader")
+    told = [[cell.value for cell in row] for row in rows[first : first + 3]]
+    assert told[0][1:3] == [12, "10–14"]
+    assert told[0][3].endswith(" (10 % of the time). It costs 20.00 ms a step; removing it saves 10–14 ms.")
+    assert told[1][:2] == ["medium, likely", pytest.approx(12 / 177.666667, rel=1e-3)]
+    advice = "→ Decode and augment more cheaply, or beforehand."
+    assert [line[3] for line in told[1:]] == ["In: train.py(12): main.", advice]
+    name, _, cell = rows[first][0].hyperlink.location.rpartition("!")
+    row = book[name.strip("'")][cell].row
+    assert [cell.value for cell in book[name.strip("'")][row]][:2] == ["DAT101", "idle time"]
+    sheet, header = in_workbook(book, "Findings")
+    head, *listed = sheet.iter_rows(min_row=header, values_only=True)
+    shown = dict(zip(head, next(row for row in listed if row[1] == "DAT101"), strict=True))
+    assert (shown["at least (ms)"], shown["saving (ms)"], shown["at most (ms)"]) == (10, 12, 14)
 
 
 def test_files_of_tables_have_one_of_findings_in_words():

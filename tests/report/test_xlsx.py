@@ -16,14 +16,18 @@ from hypothesis import strategies as st
 
 from tests.report.make import MS, analysis, empty, host_only, table_of_rows, whole_trace
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, Layout, Table
 from traceanalyze.report.contents import Scope, build_report
+from traceanalyze.report.contents.whatif import SPLIT_THEN, WHATIF
+from traceanalyze.report.format import formatter_over
 from traceanalyze.report.xlsx import MAX_RANKS, MAX_ROWS, render
-from traceanalyze.report.xlsx.text import SheetNames, clean, lines, width
+from traceanalyze.report.xlsx.plan import _THEMES, MAX_SHEETS
+from traceanalyze.report.xlsx.text import SheetNames, clean, lines, readable, width
 
 # openpyxl does not know the solid bars of Excel 2010 and says so.
 pytestmark = pytest.mark.filterwarnings("ignore:.* extension is not supported")
 HEADER = 4
+SHARED = {theme.name for theme in _THEMES}
 HOSTILE = (
     "=cmd|' /C calc'!A0",
     "+1+1",
@@ -99,29 +103,49 @@ def book():
 def test_summary_comes_first_then_tables_then_columns_and_capture(book):
     assert book.sheetnames[0] == "Summary"
     assert book.sheetnames[-2:] == ["Columns", "Capture"]
-    assert {"Split", "Idle causes", "Sync points", "Gaps", "Launches", "Steps", "Classification"} <= set(
-        book.sheetnames
-    )
+    assert {"Idle causes", "Gaps", "Classification", "Parts of the step"} <= set(book.sheetnames)
 
 
-def test_every_table_with_rows_has_a_sheet_and_every_sheet_is_linked():
-    report = report_of(analysis(rank=0), analysis(rank=1))
-    book = opened(report)
-    with_rows = [table for table in report.tables.values() if table.rows and not isinstance(table.rows, NotMeasured)]
-    assert {table.key.replace("_", " ").capitalize() for table in with_rows} - {"Files"} <= set(book.sheetnames)
-    targets = {link.location.rpartition("!")[0].strip("'") for link in links(book["Summary"])}
-    assert targets == set(book.sheetnames) - {"Summary"}
+WHOLE = report_of(analysis(rank=0), analysis(rank=1))
+EVERY = report_of(*(analysis(rank=rank) for rank in range(MAX_RANKS + 2)), every_rank=True)
 
 
-def test_every_link_resolves():
-    book = opened(report_of(analysis(rank=0), analysis(rank=1), every_rank=True), report_of())
+@pytest.mark.parametrize("reports", [[report_of()], [WHOLE], [EVERY], [WHOLE, report_of()], [report_of()] * 4])
+def test_every_table_is_one_click_away_in_at_most_fifteen_sheets(reports):
+    book = opened(*reports)
+    assert len(book.sheetnames) <= MAX_SHEETS
+    assert {sheet.sheet_state for sheet in book} == {"visible"}
+    colours = {sheet.sheet_properties.tabColor.rgb for sheet in book}
+    assert len(colours) > len(book.sheetnames) // 4
+    for number, report in enumerate(reports, start=1):
+        several, summary = len(reports) > 1, book["Summary" if len(reports) == 1 else f"Summary {number}"]
+        targets = [link.location for link in links(summary)]
+        assert {target.rpartition("!")[0].strip("'") for target in targets} <= set(book.sheetnames)
+        prefix = f"{number} " if several else ""
+        ranked = [(f"r{at} " if len(report.focus) > 1 else "", report.ranks[at]) for at in report.focus[:MAX_RANKS]]
+        tables = [("", report.summary), *((label, rank.tables) for label, rank in ranked)]
+        known = {row[0].value: row[0].hyperlink for row in summary.iter_rows()}
+        for label, table in [(label, each) for label, group in tables for each in group if len(each)]:
+            if table.key == "files" and len(table) <= 3:
+                continue
+            name, _, cell = known[prefix + label + readable(table.key)].location.rpartition("!")
+            at = book[name.strip("'")][cell]
+            assert at.value == formatter_over(report, texts()).title(table)
+            # Rows lie below the title: after a header, and the last row has no other table in it.
+            first = at.row + 1 if cell != "A1" else HEADER
+            if table.layout != Layout.RECORD:
+                shown = [row[0].value for row in at.parent.iter_rows(min_row=first, max_row=first + len(table))]
+                assert None not in shown[:1]
+                assert at.parent.max_row >= first + min(len(table), MAX_ROWS)
+
+
+def test_every_link_leads_to_a_cell_with_text():
+    book = opened(WHOLE, report_of())
     found = [link for sheet in book for link in links(sheet)]
-    locations = [link.location for link in found]
-    assert len(locations) > 2 * len(book.sheetnames)
-    for location in locations:
-        name, _, cell = location.rpartition("!")
-        assert name.strip("'") in book.sheetnames
-        assert cell == "A1"
+    assert len(found) > 2 * len(book.sheetnames)
+    for one in found:
+        name, _, cell = one.location.rpartition("!")
+        assert book[name.strip("'")][cell].value
     assert {link.target for link in found} == {None}
 
 
@@ -129,9 +153,11 @@ def test_headers_are_frozen_filtered_and_repeated_in_print(book):
     for sheet in book:
         if sheet.title in {"Summary", "Capture"}:
             continue
-        assert sheet.freeze_panes == f"B{HEADER + 1}"
-        assert sheet.auto_filter.ref.startswith(f"A{HEADER}:")
-        assert sheet.print_title_rows == f"${HEADER}:${HEADER}"
+        shared = sheet.title in SHARED
+        assert sheet.freeze_panes == ("B3" if shared else f"B{HEADER + 1}")
+        assert shared or sheet.auto_filter.ref.startswith(f"A{HEADER}:")
+        assert sheet.print_title_rows == (None if shared else f"${HEADER}:${HEADER}")
+    assert SHARED & set(book.sheetnames)
     for sheet in book:
         assert sheet.page_setup.orientation == "landscape"
         assert sheet.sheet_properties.pageSetUpPr.fitToPage
@@ -330,11 +356,35 @@ def test_the_summary_has_verdict_split_figures_quality_and_a_chart(book):
     assert len(names) == 6
 
 
+def test_what_would_change_is_on_the_first_sheet_with_a_chart_and_its_sheet_has_the_range():
+    supposed = {"supposed": "without", "subject": "idle", "rule_id": None, "factor": None, "share": 0.6}
+    ends = {"gain_ns": 6 * MS, "low_ns": 5 * MS, "high_ns": 7 * MS, "then_ns": 4 * MS}
+    limits = {"limit": "device", "limit_share": 0.5, "largest_part": "compute"}
+    tables = (
+        WHATIF.fill_records([{**supposed, **ends, **limits}]),
+        SPLIT_THEN.fill(
+            part=["compute", "idle"],
+            now_ns=[4 * MS, 6 * MS],
+            now_share=[0.4, 0.6],
+            then_ns=[3 * MS, MS],
+            then_share=[0.75, 0.25],
+        ),
+    )
+    report = report_of()
+    book = opened(replace(report, summary=tables, ranks=(replace(report.ranks[0], tables=()),)))
+    headings, row = values(book["Whatif"])[HEADER - 1 :][:2]
+    shown = dict(zip(headings, row, strict=True))
+    assert [shown[f"{name} (ms)"] for name in ("gain", "at least", "at most")] == [6, 5, 7]
+    (chart,) = book["Summary"]._charts
+    drawn = [book["Summary"][series.val.numRef.f.partition("!")[2].replace("$", "")] for series in chart.series]
+    assert [[cell.value for (cell,) in area] for area in drawn] == [[4, 6], [3, 1]]
+
+
 def test_the_column_dictionary_explains_every_column_of_every_sheet(book):
     rows = [row[:5] for row in values(book["Columns"])[HEADER:]]
     assert all(row[3] for row in rows)
     for sheet in book:
-        if sheet.freeze_panes and sheet.title != "Columns" and sheet.cell(HEADER, 1).value != "quantity":
+        if sheet.freeze_panes and sheet.title not in {"Columns", *SHARED} and sheet["A4"].value != "quantity":
             headings = {str(cell.value).split(" (")[0] for cell in sheet[HEADER]}
             assert headings == {row[1] for row in rows if row[0] == sheet.title}
     assert ["Gaps", "length", "ms", "length of the idle interval", "length_ns"] in rows
@@ -351,22 +401,23 @@ def test_the_capture_sheet_has_files_and_checks(book):
 def test_several_ranks_share_a_sheet_and_those_in_detail_have_their_own():
     book = opened(report_of(analysis(rank=0), analysis(rank=1), every_rank=True))
     assert book.sheetnames[:2] == ["Summary", "Ranks"]
-    assert {"r0 Split", "r1 Split", "r0 Idle causes"} <= set(book.sheetnames)
+    assert {"r0 Split", "r1 Split", "r0 Idle causes"} <= {row[0] for row in values(book["Summary"])}
     assert len(book["Summary"]._charts) == 2
 
 
 def test_many_ranks_are_capped_and_say_so():
-    book = opened(report_of(*(analysis(rank=rank) for rank in range(MAX_RANKS + 2)), every_rank=True))
-    assert f"r{MAX_RANKS - 1} Split" in book.sheetnames
-    assert f"r{MAX_RANKS} Split" not in book.sheetnames
+    book = opened(EVERY)
+    named = {row[0] for row in values(book["Summary"])}
+    assert (f"r{MAX_RANKS - 1} Split" in named, f"r{MAX_RANKS} Split" in named) == (True, False)
     assert f"of {MAX_RANKS} of {MAX_RANKS + 2} ranks" in str(values(book["Summary"]))
-    assert len(column(book["Files"], "rank")) == MAX_RANKS + 2
+    assert {row[0]: row[1] for row in values(book["Summary"])}["Files"] == MAX_RANKS + 2
 
 
 def test_several_runs_have_a_summary_each():
     book = opened(report_of(), report_of())
     assert book.sheetnames[:2] == ["Summary 1", "Summary 2"]
-    assert {"1 Split", "2 Split"} <= set(book.sheetnames)
+    for number in (1, 2):
+        assert f"{number} Split" in {row[0] for row in values(book[f"Summary {number}"])}
 
 
 @pytest.mark.parametrize("one", [whole_trace(), host_only(1.0, 2.0), empty()])

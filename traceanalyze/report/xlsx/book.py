@@ -11,15 +11,13 @@ from traceanalyze.locales import Texts
 from traceanalyze.report.model import Report
 from traceanalyze.report.xlsx.formats import INSET, Field, Formats, fields_of
 from traceanalyze.report.xlsx.page import Book, Page, put
-from traceanalyze.report.xlsx.plan import RankPlan, RunPlan, Sheet, plan
+from traceanalyze.report.xlsx.plan import HEADER, RankPlan, RunPlan, Sheet, by_sheet, plan
 from traceanalyze.report.xlsx.rows import (
-    HEADER,
     fields_down,
     finish,
     write_fields_down,
     write_header,
-    write_record,
-    write_rows,
+    write_sheet,
     write_title,
 )
 from traceanalyze.report.xlsx.summary import write_check, write_summary
@@ -93,7 +91,8 @@ def write_columns(book: Book, name: str, home: str, sheets: Iterable[tuple[Sheet
         page.set_column(col, col, _DICTIONARY_WIDTHS[col])
     row = HEADER
     for row, (sheet, where, field) in enumerate(listed, start=HEADER + 1):
-        page.write_url(row, 0, link(where), book.formats["link"], where)
+        to = sheet.link() if sheet.name else link(where)
+        page.write_url(row, 0, to, book.formats["link"], sheet.called if sheet.name else where)
         page.write_string(row, 1, field.heading, book.formats.get(bold=True, **INSET))
         put(page, row, 2, field.unit, book.formats.cell(None))
         page.write_string(
@@ -134,12 +133,15 @@ def write_runs(workbook: Workbook, reports: Sequence[Report], texts: Texts) -> N
     for run in book.plan.runs:
         write_summary(book, run)
     for run in book.plan.runs:
-        for sheet in run.sheets:
-            if sheet.name is not None:
-                write = write_record if sheet.is_record else write_rows
-                write(book, sheet, sheet.name, run.summary)
+        write_tables(book, run.sheets, run.summary)
     write_dictionary(book)
     write_capture(book)
+
+
+def write_tables(book: Book, sheets: Iterable[Sheet], home: str) -> None:
+    """Write the sheets of tables, theme by theme."""
+    for name, group in by_sheet(sheets):
+        write_sheet(book, group, name, home)
 
 
 def _properties(reports: Sequence[Report]) -> dict[str, object]:

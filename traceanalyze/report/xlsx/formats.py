@@ -144,6 +144,8 @@ EXACT = 10**15
 
 _MOST_DIGITS = 3
 _SHARE_FORMAT = "0.0%"
+_ENDS = ("low_ns", "high_ns")
+"""Ends of a range, for programs elsewhere: there the text of the value has them, but a number cannot."""
 _CHANGES = {Kind.CHANGE, Kind.BYTES_CHANGE, Kind.MEMORY_CHANGE}
 
 
@@ -193,7 +195,7 @@ def fields_of(table: Table, rows: Sequence[Row], formatter: Formatter) -> tuple[
     alike = _alike(table.columns)
     fields, names = list[Field](), list[Field]()
     for index, column in enumerate(table.columns):
-        if column.machine:
+        if column.machine and column.key not in _ENDS:
             continue
         fields.append(field_of(table, index, [row[at] for row in rows for at in alike[index]], units, formatter))
         if any(formatter.label(column, row[index]) for row in rows):

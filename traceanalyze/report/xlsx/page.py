@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LINE_POINTS = 15
 TITLE_POINTS = 21
 A4 = 9
+SUMMARY, ABOUT = "#1F3864", "#D9D9D9"
+"""Tabs of summaries, and of what explains the other sheets."""
 
 
 class Book(NamedTuple):
@@ -34,9 +36,10 @@ class Book(NamedTuple):
         """Phrases of the layout."""
         return self.texts.messages
 
-    def add(self, name: str) -> Worksheet:
-        """A new sheet, set up to be printed: as wide as the paper, names and page numbers below."""
+    def add(self, name: str, colour: str = ABOUT) -> Worksheet:
+        """A new sheet with its tab in a colour, set up to be printed as wide as the paper, name and page below."""
         sheet = self.workbook.add_worksheet(name)
+        sheet.set_tab_color(colour)
         sheet.hide_gridlines(2)
         sheet.set_landscape()
         sheet.set_paper(A4)
@@ -90,7 +93,8 @@ class Page:
         reserve = 0.9 if form is not None and form.bold else 1.0
         needed = lines(text, round(reserve * sum(self.widths[start:])))
         self.sheet.set_row(self.row, LINE_POINTS * needed)
-        self.sheet.merge_range(self.row, start, self.row, last, "", form or self.book.formats["wrapped"])
+        if last > start:
+            self.sheet.merge_range(self.row, start, self.row, last, "", form or self.book.formats["wrapped"])
         self.sheet.write_string(self.row, start, text, form or self.book.formats["wrapped"])
         self.row += 1
 
@@ -108,5 +112,6 @@ class Page:
         self.row += 1
 
     def link(self, col: int, name: str, text: str) -> None:
-        """A link to a sheet in the current row."""
-        self.sheet.write_url(self.row, col, link(name), self.book.formats["link"], clean(text))
+        """A link to a sheet, or to a cell by its address, in the current row."""
+        to = name if name.startswith(link("")[:9]) else link(name)
+        self.sheet.write_url(self.row, col, to, self.book.formats["link"], clean(text))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING
 
 from xlsxwriter.utility import xl_rowcol_to_cell
 
-from traceanalyze.model.table import Kind, Table
+from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.report.format import absent_reasons, column_units
 from traceanalyze.report.xlsx.formats import (
     BETTER,
@@ -25,7 +25,7 @@ from traceanalyze.report.xlsx.formats import (
     fields_of,
 )
 from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, Page, put
-from traceanalyze.report.xlsx.plan import Sheet
+from traceanalyze.report.xlsx.plan import HEADER, MORE, Sheet, theme_of
 from traceanalyze.report.xlsx.text import clean, lines, link, width
 
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ def indent(book: Book, page: Worksheet, sheet: Sheet, field: Field, first: int) 
             page.set_row(row, None, None, {"level": min(level, 7)})
 
 
-HEADER = 3
-"""Row of the header: title, links and an empty row are above it."""
 _NARROWEST = 9
 _WIDEST = {Kind.NAME: 56, Kind.BREAKDOWN: 40}
 _WIDEST_MINOR, _WIDEST_OTHER = 32, 36
@@ -81,31 +79,60 @@ _MARGIN = 5
 """Room a heading needs beside its text, which is bold and indented."""
 
 
-def write_rows(book: Book, sheet: Sheet, name: str, home: str) -> None:
-    """Write the sheet of a table with a row for each of its rows."""
-    page = book.add(name)
-    fields = fields_of(sheet.table, sheet.rows, sheet.formatter)
-    last = HEADER + len(sheet.rows)
-    write_top(book, page, sheet, home)
-    write_groups(book, page, sheet, fields, HEADER - 1)
+Extent = tuple[list[int], list[dict[str, object]], int]
+"""Widths and options of a table's columns, those of low value folded, and its last row."""
+
+
+def write_sheet(book: Book, sheets: Sequence[Sheet], name: str, home: str) -> None:
+    """Write a sheet with a table, or with several below each other, which links at its top lead to."""
+    first, alone = sheets[0], not sheets[0].top
+    theme = theme_of(first.table)
+    page = book.add(name, theme.colour)
+    shared = theme if all(theme_of(each.table) == theme for each in sheets) else MORE
+    title = first.formatter.title(first.table) if alone else first.formatter.message(Message(shared.title))
+    write_title(book, page, clean(title), home)
+    for row, sheet in enumerate(() if alone else sheets, start=2):
+        page.write_url(row, 0, sheet.link(), book.formats["link"], clean(sheet.formatter.title(sheet.table)))
+    written = [(write_record if sheet.is_record else write_rows)(book, page, sheet) for sheet in sheets]
+    # The filter of a sheet is that of its longest table; it has but one.
+    longest = max(range(len(sheets)), key=lambda at: len(sheets[at].rows))
+    widths, options, last = written[longest]
+    page.autofilter(sheets[longest].header, 0, last, len(widths) - 1)
+    columns = list(zip_longest(*(each[0] for each in written), fillvalue=0))
+    for col, wanted in enumerate(columns):
+        page.set_column(col, col, max(wanted), None, options[col] if alone else None)
+    finish(page, HEADER if alone else 1, repeat=alone)
+    # Long names in the last column would otherwise count as printed columns.
+    page.print_area(0, 0, max(each.top for each in sheets) + sheets[-1].height, max(len(columns), _NOTE_COLUMNS) - 1)
+
+
+def write_rows(book: Book, page: Worksheet, sheet: Sheet) -> Extent:
+    """Write a table with a row for each of its rows."""
+    alone, head = not sheet.top, sheet.header
+    fields = [
+        field
+        for field in fields_of(sheet.table, sheet.rows, sheet.formatter)
+        # Where columns cannot be hidden, those without values are left out.
+        if alone or not field.column.minor or any(row[field.index] is not None for row in sheet.rows)
+    ]
+    last, widths, options = head + len(sheet.rows), list[int](), list[dict[str, object]]()
+    write_top(book, page, sheet)
+    write_groups(book, page, sheet, fields, head - 1)
     high = 1
     for col, field in enumerate(fields):
         cells = [field.cell(row[field.index], sheet.formatter) for row in sheet.rows]
-        room = _width(field, cells)
+        widths.append(_width(field, cells))
         hidden = field.column.minor and all(cell is None for cell in cells)
-        grouped = {"level": 1, "hidden": hidden} if field.column.minor and col else {}
+        options.append({"level": 1, "hidden": hidden} if field.column.minor and col else {})
         fill = SIDE_FILLS.get(field.column.side or "", HEADER_FILL)
-        write_header(book, page, col, field.header, right=field.number_format is not None, fill=fill)
-        _write_column(book, page, col, field, cells)
-        page.set_column(col, col, room, None, grouped)
-        high = max(high, lines(field.header, room - _MARGIN + 1))
-    page.set_row(HEADER, LINE_POINTS * high)
-    page.autofilter(HEADER, 0, last, len(fields) - 1)
-    finish(page, HEADER)
+        write_header(book, page, col, field.header, right=field.number_format is not None, fill=fill, row=head)
+        _write_column(book, page, col, field, cells, head + 1)
+        high = max(high, lines(field.header, widths[-1] - _MARGIN + 1))
+    page.set_row(head, LINE_POINTS * high)
     if sheet.table.level is not None:
-        indent(book, page, sheet, fields[0], HEADER + 1)
-    _pictures(page, sheet.table, fields, last)
-    mark_worse(book, page, fields, HEADER + 1, last + 2)
+        indent(book, page, sheet, fields[0], head + 1)
+    _pictures(page, sheet.table, fields, head + 1, last)
+    mark_worse(book, page, fields, head + 1, last + 2)
     row = last + 1
     if sheet.table.total is not None:
         row += 1
@@ -113,29 +140,30 @@ def write_rows(book: Book, sheet: Sheet, name: str, home: str) -> None:
             total = field.cell(sheet.table.total[field.index], sheet.formatter)
             put(page, row, col, total, book.formats.cell(field.number_format, first=col == 0, total=True))
         row += 1
-    for note in _notes(sheet):
-        row += 1
-        page.write_string(row, 0, clean(note), book.formats["note"])
-    # Long names in the last column would otherwise count as printed columns.
-    page.print_area(0, 0, row, max(len(fields), _NOTE_COLUMNS) - 1)
+    for below, note in enumerate(sheet.remarks, start=1):
+        page.write_string(row + below, 0, clean(note), book.formats["note"])
+    return widths, options, last
 
 
-def write_header(book: Book, page: Worksheet, col: int, heading: str, *, right: bool, fill: str = HEADER_FILL) -> None:
+def write_header(
+    book: Book, page: Worksheet, col: int, heading: str, *, right: bool, fill: str = HEADER_FILL, row: int = HEADER
+) -> None:
     """Heading of a column with a filter: clear of the filter's arrow at the right, and as far in as the cells."""
     right = right and col > 0
     page.write_string(
-        HEADER, col, heading, book.formats.header(right=right, indent=_ARROW if right else min(col, 1), fill=fill)
+        row, col, heading, book.formats.header(right=right, indent=_ARROW if right else min(col, 1), fill=fill)
     )
 
 
-def write_top(book: Book, page: Worksheet, sheet: Sheet, home: str) -> None:
-    """Title, the way back, and what the reader must know before the numbers."""
-    write_title(book, page, clean(sheet.formatter.title(sheet.table)), home)
+def write_top(book: Book, page: Worksheet, sheet: Sheet) -> None:
+    """What the reader must know before the numbers: among other tables the title, and whether rows were left out."""
+    if sheet.top:
+        page.write_string(sheet.top, 0, clean(sheet.formatter.title(sheet.table)), book.formats.get(bold=True))
     if sheet.left_out:
         kept = book.words["rows_left_out"].format(
             kept=f"{len(sheet.rows):,}", count=f"{len(sheet.rows) + sheet.left_out:,}"
         )
-        page.write_string(1, 1, kept, book.formats["note"])
+        page.write_string(sheet.top or 1, 1 + bool(sheet.top), kept, book.formats["note"])
 
 
 def write_title(book: Book, page: Worksheet, title: str, home: str) -> None:
@@ -145,18 +173,19 @@ def write_title(book: Book, page: Worksheet, title: str, home: str) -> None:
     page.write_url(1, 0, link(home), book.formats["link"], f"← {home}")
 
 
-def finish(page: Worksheet, header: int) -> None:
+def finish(page: Worksheet, header: int, *, repeat: bool = True) -> None:
     """Keep header and first column in sight and on every printed page; no marks at steps that are text."""
     page.freeze_panes(header + 1, 1)
-    page.repeat_rows(header)
+    if repeat:
+        page.repeat_rows(header)
     page.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})
 
 
-def _write_column(book: Book, page: Worksheet, col: int, field: Field, cells: Sequence[Cell]) -> None:
+def _write_column(book: Book, page: Worksheet, col: int, field: Field, cells: Sequence[Cell], first: int) -> None:
     form = book.formats.cell(field.number_format, first=col == 0)
     missing = book.formats["missing"]
     number, string = page.write_number, page.write_string
-    for row, cell in enumerate(cells, start=HEADER + 1):
+    for row, cell in enumerate(cells, start=first):
         if cell is None:
             continue
         if isinstance(cell, str):
@@ -182,9 +211,8 @@ def _width(field: Field, cells: Sequence[Cell]) -> int:
     return max(_NARROWEST, words, min(max(longest + 2, half), widest))
 
 
-def _pictures(page: Worksheet, table: Table, fields: Sequence[Field], last: int) -> None:
+def _pictures(page: Worksheet, table: Table, fields: Sequence[Field], first: int, last: int) -> None:
     """Bars in the main columns of times and shares, shades in ratios."""
-    first = HEADER + 1
     if any(field.column.side for field in fields):
         return
     for field, colour in ((_main_time(table, fields), TIME_BAR), (_main_share(table, fields), SHARE_BAR)):
@@ -222,12 +250,6 @@ def _main_share(table: Table, fields: Sequence[Field]) -> Field | None:
     return next((field for field in shares if field.column.key == table.bar), shares[0] if shares else None)
 
 
-def _notes(sheet: Sheet) -> Iterator[str]:
-    """Why values are missing, and what the table itself notes."""
-    yield from sheet.formatter.legends(sheet.rows)
-    yield from map(sheet.formatter.message, sheet.table.notes)
-
-
 def write_fields_down(page: Page, sheet: Sheet) -> None:
     """Names and values in a page of mixed contents, as many lines high as the longest value needs."""
     formats = page.book.formats
@@ -263,16 +285,15 @@ def explanation(sheet: Sheet, field: Field) -> str:
     return sheet.formatter.texts.meaning(sheet.table, field.column)
 
 
-def write_record(book: Book, sheet: Sheet, name: str, home: str) -> None:
-    """Write the sheet of a record."""
-    page = book.add(name)
-    write_top(book, page, sheet, home)
+def write_record(book: Book, page: Worksheet, sheet: Sheet) -> Extent:
+    """Write a record as a list of quantities."""
+    write_top(book, page, sheet)
     count = len(sheet.rows)
     values = [book.words["value"]] if count == 1 else [f"{book.words['value']} {n}" for n in range(1, count + 1)]
     for col, heading in enumerate([book.words["quantity"], *values, book.words["unit"], book.words["meaning"]]):
-        write_header(book, page, col, heading, right=0 < col <= count)
-    widest, row = _VALUE_WIDTHS[0], HEADER
-    for row, (field, cells) in enumerate(fields_down(sheet), start=HEADER + 1):
+        write_header(book, page, col, heading, right=0 < col <= count, row=sheet.header)
+    widest, row = _VALUE_WIDTHS[0], sheet.header
+    for row, (field, cells) in enumerate(fields_down(sheet), start=sheet.header + 1):
         page.write_string(row, 0, field.heading, book.formats.cell(None, first=True))
         for col, cell in enumerate(cells, start=1):
             shown = book.formats.get(num_format=field.number_format or "General", align="right")
@@ -280,9 +301,7 @@ def write_record(book: Book, sheet: Sheet, name: str, home: str) -> None:
             widest = max(widest, width(cell) + 1 if isinstance(cell, str) else 0)
         put(page, row, count + 1, field.unit, book.formats.cell(None))
         put(page, row, count + 2, explanation(sheet, field), book.formats["aside"])
-    page.set_column(0, 0, _NAME_WIDTH)
-    page.set_column(1, count, min(widest, _VALUE_WIDTHS[1]))
-    page.set_column(count + 1, count + 1, _UNIT_WIDTH)
-    page.set_column(count + 2, count + 2, _MEANING_WIDTH)
-    page.autofilter(HEADER, 0, row, count + 2)
-    finish(page, HEADER)
+    # What a quantity means reaches over the empty cells beside it.
+    meaning = _UNIT_WIDTH if sheet.top else _MEANING_WIDTH
+    widths = [_NAME_WIDTH, *([min(widest, _VALUE_WIDTHS[1])] * count), _UNIT_WIDTH, meaning]
+    return widths, [{}] * len(widths), row

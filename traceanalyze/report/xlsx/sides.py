@@ -9,12 +9,12 @@ from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
 from traceanalyze.report.format import formatter_over
 from traceanalyze.report.model import Report
-from traceanalyze.report.xlsx.book import properties, write_columns
-from traceanalyze.report.xlsx.formats import DIM, SIDE_COLOURS, SIDE_FILLS, Formats, fields_of
-from traceanalyze.report.xlsx.page import Book, Page
-from traceanalyze.report.xlsx.plan import MAX_ROWS, Plan, Sheet
-from traceanalyze.report.xlsx.rows import write_fields_down, write_rows
-from traceanalyze.report.xlsx.summary import drawn_in, insert, why_absent, write_small
+from traceanalyze.report.xlsx.book import properties, write_columns, write_tables
+from traceanalyze.report.xlsx.formats import SIDE_FILLS, Formats, fields_of
+from traceanalyze.report.xlsx.page import SUMMARY, Book, Page
+from traceanalyze.report.xlsx.plan import MAX_ROWS, MAX_SHEETS, Plan, Sheet, arranged
+from traceanalyze.report.xlsx.rows import write_fields_down
+from traceanalyze.report.xlsx.summary import parts_chart, write_small
 from traceanalyze.report.xlsx.text import SheetNames
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SUMMARY = "Summary"
 _FIRST = ("gate_metrics", "step_difference", "gate_parts")
 _WHOLE = "gate_metrics"
-_AFTER_CAUSES = ("memory_peak", "link_rates")
+_AFTER_CAUSES = ("memory_peak", "link_rates", "unmatched")
 _IN_SUMMARY = (*_FIRST, *_AFTER_CAUSES)
 _IN_PARAMETERS = ("compare_sides", "compare_options", "gate_result")
 _PARAMETER_WIDTHS = (36, 56, 56)
@@ -56,9 +56,7 @@ def write_sides(workbook: Workbook, report: Report, texts: Texts) -> None:
     book = Book(workbook, Formats(workbook), texts, Plan((), taken.take("Columns"), taken.take("Parameters")))
     sheets = _sheets(report, texts, taken)
     _write_summary(book, report, sheets)
-    for sheet in sheets.values():
-        if sheet.name is not None:
-            write_rows(book, _whole(sheet), sheet.name, _SUMMARY)
+    write_tables(book, map(_whole, sheets.values()), _SUMMARY)
     _write_parameters(book, report, sheets)
     listed = sorted(sheets.values(), key=lambda sheet: _place(sheet.table))
     shown = ((_whole(sheet), _where(book, sheet)) for sheet in listed if sheet.rows)
@@ -91,15 +89,17 @@ def _sheets(report: Report, texts: Texts, names: SheetNames) -> dict[str, Sheet]
         for side in report.sides
         if side.key in SIDE_FILLS
     )
-    found = {}
+    found, own = dict[str, Sheet](), list[str]()
     for table in sorted(report.summary, key=lambda table: table.key != "causes"):
         rows = table.known_rows
-        own = len(table) and (_place(table) == 1 or table.key == _WHOLE)
         # `operator_compare_statistic` as msprof-analyze writes it.
-        name = names.take("".join(word.capitalize() for word in table.key.split("_"))) if own else None
+        name = "".join(word.capitalize() for word in table.key.split("_"))
         left_out = max(len(rows) - MAX_ROWS, 0)
-        found[table.key] = Sheet(table, formatter, name, rows[:MAX_ROWS], left_out, groups)
-    return found
+        found[table.key] = Sheet(table, formatter, None, rows[:MAX_ROWS], left_out, groups, name)
+        if _place(table) == 1 or table.key == _WHOLE:
+            own.append(table.key)
+    placed = arranged([found[key] for key in own], names, "", MAX_SHEETS - 3)
+    return {**found, **dict(zip(own, placed, strict=True))}
 
 
 def _write_parameters(book: Book, report: Report, sheets: dict[str, Sheet]) -> None:
@@ -128,7 +128,7 @@ def _write_parameters(book: Book, report: Report, sheets: dict[str, Sheet]) -> N
 
 def _write_summary(book: Book, report: Report, sheets: dict[str, Sheet]) -> None:
     """Verdict, the parts of both steps side by side, main causes, quality, the way to every sheet."""
-    page = Page(book, book.add(_SUMMARY), _SUMMARY_WIDTHS)
+    page = Page(book, book.add(_SUMMARY, SUMMARY), _SUMMARY_WIDTHS)
     page.title(f"traceanalyze · {book.words[f'{report.command}_title']}")
     formatter = formatter_over(report, book.texts)
     for sentence in report.verdict:
@@ -147,7 +147,7 @@ def _write_summary(book: Book, report: Report, sheets: dict[str, Sheet]) -> None
             for note in sheets[key].table.notes:
                 page.sentence(formatter.message(note))
             if key == "step_difference":
-                _parts_chart(page, sheets[key], first)
+                parts_chart(page, sheets[key], first, book.words["compare_chart"])
     if "causes" in sheets:
         _causes(page, sheets["causes"])
     _after_causes(page, report, sheets)
@@ -172,26 +172,6 @@ def _section(page: Page, sheet: Sheet) -> int:
     return write_small(page, sheet, fields_of(sheet.table, sheet.rows, sheet.formatter))
 
 
-def _parts_chart(page: Page, parts: Sheet, first: int) -> None:
-    """Two columns a part, drawn from the table of parts that begins in row `first`."""
-    book, unit, last = page.book, "", first + len(parts.rows) - 1
-    chart = book.workbook.add_chart({"type": "column"})
-    for col, field in enumerate(fields_of(parts.table, parts.rows, parts.formatter)):
-        if field.column.side is not None:
-            unit = field.unit
-            chart.add_series(
-                {
-                    "name": book.words[field.column.side],
-                    "categories": [_SUMMARY, first, 0, last, 0],
-                    "values": [_SUMMARY, first, col, last, col],
-                    "gap": 60,
-                    "fill": {"color": SIDE_COLOURS[field.column.side]},
-                }
-            )
-    title = book.words["compare_chart"]
-    insert(page, drawn_in(chart, title, unit, "#,##0.###", page.widths), title)
-
-
 def _causes(page: Page, causes: Sheet) -> None:
     """The largest causes in each direction, in the units of all of them."""
     if causes.name is None:
@@ -208,7 +188,7 @@ def _causes(page: Page, causes: Sheet) -> None:
         rows = tuple(causes.rows[place] for place in places[:_CAUSES].tolist())
         write_small(page, replace(causes, table=replace(causes.table, totals=None), rows=rows), fields)
         if len(places) > _CAUSES:
-            page.link(0, causes.name, f"→ {causes.name}")
+            page.link(0, causes.link(), f"→ {causes.name}")
             page.row += 1
 
 
@@ -219,7 +199,7 @@ def _contents(page: Page, sheets: dict[str, Sheet]) -> None:
     own = [sheet for sheet in sheets.values() if sheet.name is not None or _place(sheet.table) == 1]
     for sheet in own:
         if sheet.name is not None:
-            page.link(0, sheet.name, sheet.name)
+            page.link(0, sheet.link(), sheet.called)
             page.sheet.write_number(page.row, 1, len(sheet.rows) + sheet.left_out, book.formats.cell("#,##0"))
             page.sheet.write_string(page.row, 2, sheet.formatter.title(sheet.table), about)
             page.row += 1
@@ -227,7 +207,5 @@ def _contents(page: Page, sheets: dict[str, Sheet]) -> None:
         page.link(0, name, name)
         page.sheet.write_string(page.row, 2, book.words[text], about)
         page.row += 1
-    for sheet in own:
-        if sheet.name is None:
-            page.sheet.write_string(page.row, 0, sheet.formatter.topic(sheet.table), book.formats["note"])
-            page.sentence(why_absent(book, sheet), book.formats.get(font_color=DIM, text_wrap=True), start=1)
+    absent = [sheet.table for sheet in own if sheet.name is None]
+    page.listed(book.words["not_compared"], own[0].formatter.absent(absent, empty=True))

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.table import Kind, Message, Value, sentences
+from traceanalyze.model.units import between, column_unit
 from traceanalyze.model.vocabulary import Level
+from traceanalyze.report.finding import Finding
 from traceanalyze.report.model import Doubt
 from traceanalyze.report.xlsx.formats import (
     DIM,
     HEADER_FILL,
+    INSET,
     LEVELS,
     NOT_MEASURED,
     PARTS,
     SHARE_BAR,
+    SIDE_COLOURS,
     SIDE_FILLS,
     Field,
     fields_of,
 )
-from traceanalyze.report.xlsx.page import Book, Page
-from traceanalyze.report.xlsx.plan import MAX_RANKS, RankPlan, RunPlan, Sheet
-from traceanalyze.report.xlsx.rows import HEADER, bar, fields_down, mark_worse
+from traceanalyze.report.xlsx.page import LINE_POINTS, SUMMARY, Book, Page, put
+from traceanalyze.report.xlsx.plan import MAX_RANKS, MAX_ROWS, RankPlan, RunPlan, Sheet, by_sheet
+from traceanalyze.report.xlsx.rows import bar, fields_down, mark_worse
 
 if TYPE_CHECKING:
     from xlsxwriter.chart_column import ChartColumn
@@ -34,7 +40,7 @@ def step_chart(book: Book, split: Sheet, steps: Sheet, widths: Sequence[int]) ->
     """A chart of the parts named in the split; None where no step has any."""
     fields = fields_of(steps.table, steps.rows, steps.formatter)
     by_key = {field.column.key: col for col, field in enumerate(fields)}
-    first, last = HEADER + 1, HEADER + len(steps.rows)
+    first, last = steps.header + 1, steps.header + len(steps.rows)
     chart = book.workbook.add_chart({"type": "column", "subtype": "stacked"})
     drawn = 0
     for part in split.table.column("part"):
@@ -78,6 +84,26 @@ def drawn_in(chart: ChartColumn, title: str, unit: str, number_format: str, widt
     return chart
 
 
+def parts_chart(page: Page, parts: Sheet, first: int, title: str) -> None:
+    """A column a part for either side, else for each time or size, drawn from the table that begins in row `first`."""
+    book, last = page.book, first + len(parts.rows) - 1
+    fields = list(enumerate(fields_of(parts.table, parts.rows, parts.formatter)))
+    sides = [each for each in fields if each[1].column.side is not None]
+    drawn = sides or [each for each in fields if each[1].column.kind in {Kind.DURATION, Kind.MEMORY}]
+    chart = book.workbook.add_chart({"type": "column"})
+    for (col, field), colour in zip(drawn, SIDE_COLOURS.values(), strict=False):
+        chart.add_series(
+            {
+                "name": book.words[field.column.side] if field.column.side else field.heading,
+                "categories": [page.sheet.name, first, 0, last, 0],
+                "values": [page.sheet.name, first, col, last, col],
+                "gap": 60,
+                "fill": {"color": colour},
+            }
+        )
+    insert(page, drawn_in(chart, title, drawn[0][1].unit, "#,##0.###", page.widths), title)
+
+
 def insert(page: Page, chart: ChartColumn, description: str) -> None:
     """A chart below what was written last."""
     page.row += 1
@@ -86,11 +112,14 @@ def insert(page: Page, chart: ChartColumn, description: str) -> None:
 
 
 _WIDTHS = (40, 16, 16, 70)
+_EVEN_WIDTHS = (36, 28, 14, 14, 14, 14, 24)
+"""Where wide tables are on it."""
 
 
 def write_summary(book: Book, run: RunPlan) -> None:
     """Write the summary of a run."""
-    page = Page(book, book.add(run.summary), _WIDTHS)
+    supposed = any(sheet.table.key == _OVERVIEW[0] for sheet in run.shared)
+    page = Page(book, book.add(run.summary, SUMMARY), _EVEN_WIDTHS if supposed else _WIDTHS)
     page.title(f"traceanalyze · {run.report.name}")
     formatter = run.ranks[0].formatter
     for sentence in run.report.verdict:
@@ -109,9 +138,12 @@ def write_summary(book: Book, run: RunPlan) -> None:
             for sentence in rank.report.verdict:
                 page.sentence(rank.formatter.message(sentence))
         _split(page, rank)
-        _findings(page, rank)
-        _figures(page, rank)
+    _overview(page, run)
+    _findings(page, run)
+    for rank in run.ranks:
         _quality(page, rank)
+    for rank in run.ranks:
+        _figures(page, rank)
     _contents(page, run)
 
 
@@ -146,20 +178,88 @@ def _split(page: Page, rank: RankPlan) -> None:
             insert(page, chart, book.words["step_chart"])
 
 
-_SHOWN = 5
+_OVERVIEW = ("whatif", "whatif_split", "memory_categories")
+"""Tables that are on the first sheet, too, but for the first one with a chart."""
+
+
+def _overview(page: Page, run: RunPlan) -> None:
+    for sheet in run.sheets:
+        if sheet.table.key in _OVERVIEW and sheet.rows:
+            title = sheet.formatter.title(sheet.table)
+            page.section(title)
+            fields = fields_of(sheet.table, sheet.rows, sheet.formatter)
+            first = write_small(page, sheet, [field for field in fields if not field.column.minor])
+            if sheet.table.key != _OVERVIEW[0]:
+                parts_chart(page, sheet, first, title)
+
+
+_SHOWN = 12
 """Findings on the first sheet."""
+_CAPTURE = "CAP"
+"""Rules about the recording itself."""
+_SAY = sentences(
+    book_todo="What to do, by what it saves",
+    book_todo_unpriced="What to do",
+    book_saving="saving a step ({unit}), share",
+    book_range="from–to",
+    book_what="what",
+    book_why="why, and what to do",
+    book_where="In: {place}.",
+    book_more="{count} more",
+)
 
 
-def _findings(page: Page, rank: RankPlan) -> None:
-    """What costs most in words; all of it has a sheet of its own."""
-    sheet = rank.sheet("findings")
-    if sheet is None:
+def _findings(page: Page, run: RunPlan) -> None:
+    """What costs time or memory, what is worth most first: linked to what it rests on, with saving and advice."""
+    book, formatter = page.book, run.ranks[0].formatter
+
+    def say(key: str, **values: tuple[Kind, Value]) -> str:
+        return formatter.message(Message(_SAY[f"book_{key}"], tuple((name, *value) for name, value in values.items())))
+
+    number, wrapped = book.formats.cell, book.formats.get(text_wrap=True, **INSET)
+    shown = {id(one) for rank in run.ranks for one in rank.report.said}
+    others = {id(one) for rank in run.report.ranks for one in rank.said} - shown
+    told = [one.in_words(book.texts) for one in run.report.said if id(one) not in others]
+    told = [one for one in told if one.severity != "note" and not one.rule.startswith(_CAPTURE)]
+    if not told:
         return
-    page.section(sheet.formatter.title(sheet.table))
-    rules = sheet.table.column("rule_id")
-    told = [one.in_words(page.book.texts) for one in rank.report.said]
-    for one in [one for one in told if one.rule in rules][:_SHOWN]:
-        page.sentence(f"{one.grade} · {one.title}: {one.sentence} {one.price}".strip())
+    savings = [one.saving.ns for one in told if one.saving]
+    page.section(say("todo" if savings else "todo_unpriced"))
+    unit = column_unit(max(savings, default=0), formatter.resolution_ns)
+    priced = [say("saving", unit=(Kind.TEXT, unit.name)), say("range")] if savings else [None, None]
+    heads = [say("what"), *priced, say("why")]
+    page.sheet.set_row(page.row, LINE_POINTS * (2 if savings else 1))
+    page.line(heads, [book.formats.header(right=0 < col < 3, indent=col // 3) for col in range(4)])
+    for one in told[:_SHOWN]:
+        where = [say("where", place=(Kind.PLACE, line)) for line in one.scope.source_lines[:1]]
+        ranks = ", ".join(map(str, one.scope.ranks)) if len(run.ranks) > 1 else ""
+        grade = one.grade + (book.words["rank"].format(rank=ranks) if ranks else "")
+        page.link(0, _evidence(run, one), one.title)
+        page.sheet.write_string(page.row + 1, 0, grade, book.formats["note"])
+        below = page.row + 2
+        if one.saving is not None:
+            put(page.sheet, page.row, 1, one.saving.ns / unit.ns, number("#,##0." + "0" * unit.digits))
+            put(page.sheet, page.row, 2, between(*one.saving[1:], unit), book.formats.get(align="right"))
+            put(page.sheet, page.row + 1, 1, one.share, number("0.0%"))
+        else:
+            size = next((each.text for each in one.evidence if each.unit == "bytes"), None)
+            put(page.sheet, page.row, 1, size, book.formats.get(align="right"))
+        for text in (f"{one.sentence} {one.price}".strip(), *where, *(f"→ {each}" for each in one.advice)):
+            page.sentence(text, wrapped, start=3)
+        page.row = max(page.row, below)
+    if len(told) > _SHOWN:
+        page.sentence(say("more", count=(Kind.COUNT, len(told) - _SHOWN)))
+
+
+def _evidence(run: RunPlan, one: Finding) -> str:
+    """Where its proof begins, else the row that lists it."""
+    ranks = [rank for rank in run.ranks if not one.scope.ranks or rank.report.rank in (*one.scope.ranks, None)]
+    sheets = [*run.shared, *chain(*(rank.sheets for rank in ranks))]
+    listed = [sheet for sheet in sheets if sheet.name and "rule_id" in sheet.table.keys]
+    for sheet in sorted(listed, key=lambda sheet: "evidence" not in sheet.table.key):
+        if one.rule in (rules := sheet.table.column("rule_id")[:MAX_ROWS]):
+            return sheet.link(rules.index(one.rule))
+    return next((sheet.link() for sheet in sheets if sheet.name and "findings" in sheet.table.key), run.summary)
 
 
 def write_small(page: Page, sheet: Sheet, fields: Sequence[Field], meanings: Sequence[str] = ()) -> int:
@@ -233,25 +333,16 @@ def _contents(page: Page, run: RunPlan) -> None:
     """Links to all sheets, and why there is none for the others."""
     book = page.book
     page.section(book.words["contents"])
-    headings = [book.words["sheet"], book.words["rows"], None, book.words["contents_of"]]
-    page.line(headings, [book.formats.header(right=col == 1, indent=col // 3) for col in range(4)])
-    for sheet in run.sheets:
-        if sheet.name is not None:
-            page.link(0, sheet.name, sheet.name)
-            count = len(sheet.rows) + sheet.left_out
-            about = sheet.formatter.title(sheet.table)
-            page.line([None, count, None, about], [None, book.formats.cell("#,##0"), None, book.formats.cell(None)])
+    headings = [book.words[key] for key in ("table", "rows", "sheet", "contents_of")]
+    page.line(headings, [book.formats.header(right=col == 1, indent=col // 2) for col in range(4)])
+    for sheet in (each for _, group in by_sheet(run.sheets) for each in group):
+        page.link(0, sheet.link(), sheet.called)
+        cells = [None, len(sheet.rows) + sheet.left_out, sheet.name, sheet.formatter.title(sheet.table)]
+        page.line(cells, [None, book.formats.cell("#,##0"), book.formats["aside"], book.formats.cell(None)])
     for name, text in ((book.plan.columns, "column_dictionary"), (book.plan.capture, "capture")):
         page.link(0, name, name)
         page.line([None, None, None, book.words[text]], [None, None, None, book.formats.cell(None)])
-    absent = [sheet for sheet in run.sheets if sheet.name is None]
-    for sheet in absent:
-        page.line([sheet.formatter.topic(sheet.table)], [book.formats["note"]])
-        page.row -= 1
-        page.sentence(why_absent(book, sheet), book.formats.get(font_color=DIM, text_wrap=True), start=1)
-
-
-def why_absent(book: Book, sheet: Sheet) -> str:
-    """Why a table has no sheet."""
-    absent = sheet.table.absent
-    return sheet.formatter.missing([absent.reason]) if absent else book.words["no_rows"]
+    page.listed(
+        book.words["not_measured"],
+        run.ranks[0].formatter.absent([sheet.table for sheet in run.sheets if sheet.name is None], empty=True),
+    )
