@@ -162,7 +162,7 @@ def test_what_cannot_be_measured_is_said(tmp_path, builder, name, reason):
     for value in (row.gain_ns, row.share, row.then_ns, row.limit):
         assert isinstance(value, NotMeasured)
         assert reason in {None, value.reason}
-    assert "not measured" in str(report.verdict) or report.verdict[1].key == "whatif_unknown"
+    assert "not measured" in str(report.verdict_messages) or report.verdict_messages[1].key == "whatif_unknown"
 
 
 def test_one_rank_waits_for_nobody(tmp_path):
@@ -241,7 +241,7 @@ def test_a_step_waits_for_the_batch_of_its_own_host(tmp_path, steps):
 
 
 def keys(report):
-    return [message.key for message in report.verdict]
+    return [message.key for message in report.verdict_messages]
 
 
 def test_findings_are_worth_the_same_together_in_both_commands(tmp_path):

@@ -26,7 +26,7 @@ def rows(report, key):
 
 
 def said(report):
-    return " ".join(Formatter(WORDS, report.resolution_ns).message(item) for item in report.verdict)
+    return " ".join(Formatter(WORDS, report.resolution_ns).message(item) for item in report.verdict_messages)
 
 
 def test_the_verdict_says_how_much_and_what_of():
@@ -267,7 +267,7 @@ def test_every_text_is_there():
         report = built(found)
         formatter = Formatter(WORDS)
         for message in (
-            *report.verdict,
+            *report.verdict_messages,
             *report.caveats,
             *report.quality,
             *report.sides[0].about,

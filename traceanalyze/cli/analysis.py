@@ -35,10 +35,11 @@ def report_on(
     """Analyse the recordings under the paths and write the report."""
     # Imported here, so that usage errors answer at once.
     from traceanalyze.cli.guard import tell_slow_scanner
-    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import Choices
+    from traceanalyze.report.output import Target
     from traceanalyze.report.view import View
 
     target = Target.of(output, format_, inputs=paths)

@@ -13,10 +13,11 @@ import typer
 
 from traceanalyze.cli import options
 from traceanalyze.cli.guard import DEBUG_VARIABLE
-from traceanalyze.cli.output import Target, refuse_input, rendered, show, write
+from traceanalyze.cli.output import show, write
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import Texts
 from traceanalyze.report.formats import FORMATS, TABLES, endings, names
+from traceanalyze.report.output import Target, refuse_input, rendered
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ import typer
 
 from traceanalyze.cli import options
 from traceanalyze.cli.guard import in_language, tell
-from traceanalyze.cli.output import Target, refuse_input, rendered, show, tell_written, write
+from traceanalyze.cli.output import show, tell_written, write
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.locales import Texts
 from traceanalyze.report.formats import FORMATS, TABLES, names
+from traceanalyze.report.output import Target, refuse_input, rendered
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:

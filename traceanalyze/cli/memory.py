@@ -35,11 +35,12 @@ def memory(
 ) -> None:
     """Say what used the device's memory: peak, leaks, churn, fragmentation, failed requests."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.errors import UsageError
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.memory import are_snapshots, memory_difference, memory_reports
+    from traceanalyze.report.output import Target
     from traceanalyze.report.view import View
 
     if base is not None and len(paths) > 1:

@@ -49,11 +49,12 @@ def whatif(
 ) -> None:
     """Say how long a step would take if something were different, and what would limit it then."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.whatif import asked_for, whatif_reports
+    from traceanalyze.report.output import Target
     from traceanalyze.report.view import View
 
     target, words = Target.of(output, format_, inputs=paths), texts(lang)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from traceanalyze.model.columns import by_identity
 from traceanalyze.model.table import NotMeasured, Table, Value
 
 Time = int | NotMeasured
@@ -88,6 +89,7 @@ class Caveat(NamedTuple):
     values: tuple[tuple[str, int | float | str], ...] = ()
 
 
+@by_identity
 class Comparison(NamedTuple):
     """Everything this version says about two sides."""
 

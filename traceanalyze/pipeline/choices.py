@@ -31,6 +31,11 @@ def path_texts(paths: PathLike | Sequence[PathLike]) -> tuple[str, ...]:
     return tuple(os.fspath(path) for path in several)
 
 
+def several(values: str | Sequence[str]) -> tuple[str, ...]:
+    """A text on its own is one value."""
+    return (values,) if isinstance(values, str) else tuple(values)
+
+
 def read_peaks(path: str) -> tuple[Peaks, ...]:
     """The `[[device]]` entries of a file, in its order.
 

@@ -10,7 +10,7 @@ from math import isfinite
 from traceanalyze.errors import UsageError, listed
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.pipeline.choices import Choices, PathLike, path_texts
+from traceanalyze.pipeline.choices import Choices, PathLike, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.run_report import with_notes
 from traceanalyze.pipeline.whatif_answers import Wanted, answers
@@ -34,12 +34,13 @@ MEDIAN = "median"
 def whatif(
     path: PathLike | Sequence[PathLike],
     *,
-    without: Sequence[str] = (),
+    without: str | Sequence[str] = (),
     faster: Mapping[str, float] | None = None,
-    overlap: Sequence[str] = (),
+    overlap: str | Sequence[str] = (),
     ranks: Mapping[int, str] | None = None,
     steps: str | None = None,
     step_marker: str | None = None,
+    language: str = "en",
 ) -> Report:
     """How long a step would take if something were different, as the replay of the recorded program answers it.
 
@@ -52,6 +53,7 @@ def whatif(
         ranks: `{3: "median"}`: rank 3 comes when the others do, so that they never wait for it.
         steps: Steps to analyse: `5`, `0,3-5`, `2:`.
         step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
+        language: Of verdict and tables: en or zh.
 
     Returns:
         The report; `report.tables["whatif"].to_pandas()` has the gain of each and of all together.
@@ -62,13 +64,13 @@ def whatif(
     """
     found = whatif_reports(
         path_texts(path),
-        asked_for(without, tuple((faster or {}).items()), overlap, tuple((ranks or {}).items())),
+        asked_for(several(without), tuple((faster or {}).items()), several(overlap), tuple((ranks or {}).items())),
         Choices(steps=steps, step_marker=step_marker),
     )
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise UsageError("the input holds {count} runs ({names}); name one of them", len(found), names)
-    return found[0]
+    return found[0].in_language(language)
 
 
 def whatif_reports(
@@ -153,5 +155,5 @@ def _report(run: Run, wanted: Wanted, choices: Choices) -> Report:
     asked, ranks = answers(run.traces, wanted, choices)
     base = build_report(run.name, ranks[:1], version=__version__, notes=run.notes, scope=Scope(detail=Detail.QUIET))
     lost = dict.fromkeys(message for one in ranks for message in damage(one))
-    rank = replace(base.ranks[0], verdict=(*start_left_out(ranks[0]), *lost), checks=doubts(ranks[0].checks))
-    return build_whatif(run.name, rank, asked, base.notes, version=__version__)
+    rank = replace(base.ranks[0], verdict_messages=(*start_left_out(ranks[0]), *lost), checks=doubts(ranks[0].checks))
+    return build_whatif(run.name, rank, asked, base.note_messages, version=__version__)

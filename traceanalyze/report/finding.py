@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceanalyze.model.table import Column, Kind, Table, Value
+from traceanalyze.report.formats import function_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,6 +99,13 @@ class Finding:
     """Instances, over the analysed steps."""
     intervals: NDArray[np.int64] = field(repr=False)
     """(n, 2) ns since the first event of the trace: the idle or exposed time behind it."""
+
+    def __repr__(self) -> str:
+        """Rule, title and sentence."""
+        return f"<finding {' '.join(filter(None, (self.rule, self.title)))}: {self.sentence}>"[:2000]
+
+    def _repr_html_(self) -> str:
+        return str(function_of("html.notebook:finding")(self))
 
     def as_json(self) -> dict[str, Any]:
         """All of it as plain values, with the longest of its intervals in the order of time."""

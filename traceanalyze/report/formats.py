@@ -68,6 +68,11 @@ def endings(command: str, *, first: str = "", choice: bool = False) -> Phrase:
 
 def renderer(format_: str) -> Callable[..., Any]:
     """What renders it."""
-    module, _, function = FORMATS[format_].render.partition(":")
+    return function_of(FORMATS[format_].render)
+
+
+def function_of(place: str) -> Callable[..., Any]:
+    """A function by its `module:function` below this package, imported now: nobody waits for what is not used."""
+    module, _, function = place.partition(":")
     found: Callable[..., Any] = getattr(import_module(f"{__package__}.{module}"), function)
     return found

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import TIMES, Column, Kind, Message, NotMeasured, Table, Value, plain
-from traceanalyze.report.format import Formatter, formatter_of, formatter_over
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import formatter_of, formatter_over
 
 if TYPE_CHECKING:
     from traceanalyze.report.model import Doubt, RankReport, Report, Side
@@ -42,8 +43,8 @@ def _report(report: Report, texts: Texts) -> Json:
     return {
         "name": report.name,
         "answer": report.answer or None,
-        "verdict": _messages(report.verdict, formatter),
-        "notes": _messages(report.notes, formatter),
+        "verdict": _messages(report.verdict_messages, formatter),
+        "notes": _messages(report.note_messages, formatter),
         "sides": [_side(side, formatter) for side in report.sides],
         "tables": {table.key: _table(table, formatter) for table in report.summary},
         "remarks": {key: _messages(found, formatter) for key, found in report.remarks.items()},
@@ -76,11 +77,13 @@ def _rank(rank: RankReport, texts: Texts) -> Json:
         "path": rank.path,
         "mode": rank.mode.name.lower(),
         "resolution_ns": rank.resolution_ns,
-        "verdict": _messages(rank.verdict, formatter),
+        "verdict": _messages(rank.verdict_messages, formatter),
         "tables": {table.key: _table(table, formatter) for table in rank.tables},
         "together": None if rank.together is None else rank.together._asdict(),
         "checks": [_check(check, formatter) for check in rank.checks],
-        "to_measure_more": [{"key": key, "text": text, "values": {}} for text, key in formatter.hints(rank).items()],
+        "to_measure_more": [
+            {"key": key, "text": text, "values": {}} for text, key in formatter.hints(rank.hints).items()
+        ],
     }
 
 

@@ -13,8 +13,8 @@ from traceanalyze.model.table import sentences
 from traceanalyze.report.console.section import fitted
 from traceanalyze.report.console.sections import Sections
 from traceanalyze.report.console.style import Style
-from traceanalyze.report.format import formatter_over, printable
-from traceanalyze.report.model import Report
+from traceanalyze.report.format import printable
+from traceanalyze.report.model import Report, formatter_over
 
 HEIGHT = 40
 _SAY = sentences(
@@ -29,7 +29,7 @@ _ROOMY = 20
 
 def one_line(report: Report, texts: Texts, *, named: bool = False) -> str:
     """The verdict on one line, of several runs with the name of each."""
-    text = printable(formatter_over(report, texts, 1).sentences(report.verdict))
+    text = printable(formatter_over(report, texts, 1).sentences(report.verdict_messages))
     return f"{printable(report.name)}: {text}\n" if named else f"{text}\n"
 
 

@@ -171,15 +171,15 @@ def build_whatif(name: str, rank: RankReport, asked: Asked, notes: Sequence[Mess
     every = (*asked.each, *(() if asked.together is None else (asked.together,)))
     table = WHATIF.fill_records(_row(each, asked.step) for each in every)
     state = () if asked.now is None or asked.last.then is None else _states(asked.now, asked.last.then)
-    verdict = (*_verdict(asked), *rank.verdict)
+    verdict = (*_verdict(asked), *rank.verdict_messages)
     return Report(
         name=name,
         version=version,
         command="whatif",
-        verdict=verdict,
-        notes=(*notes, *_notes(asked)),
+        verdict_messages=verdict,
+        note_messages=(*notes, *_notes(asked)),
         summary=(table, *state),
-        ranks=(replace(rank, verdict=verdict),),
+        ranks=(replace(rank, verdict_messages=verdict),),
         focus=(0,),
     )
 
