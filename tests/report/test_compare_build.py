@@ -268,8 +268,8 @@ def test_every_text_is_there():
         formatter = Formatter(WORDS)
         for message in (
             *report.verdict_messages,
-            *report.caveats,
-            *report.quality,
+            *report.remarks["caveats"],
+            *report.remarks["quality"],
             *report.sides[0].about,
             *report.sides[1].about,
         ):
@@ -297,8 +297,8 @@ def test_tables_are_data_frames():
 def test_kernels_of_different_vendors_are_not_expected_to_meet_by_name():
     found = comparison()
     other = found._replace(candidate=replace(found.candidate, vendor="ascend"))
-    assert [item.key for item in build_compare(found, version="0").quality][1] == "compare_matched"
-    assert [item.key for item in build_compare(other, version="0").quality][1] == "compare_matched_by_name"
+    assert [item.key for item in build_compare(found, version="0").remarks["quality"]][1] == "compare_matched"
+    assert [item.key for item in build_compare(other, version="0").remarks["quality"]][1] == "compare_matched_by_name"
 
 
 def test_no_share_is_told_where_more_is_unknown_than_differs():

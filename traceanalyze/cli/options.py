@@ -35,7 +35,7 @@ Output = Annotated[
 Top = Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")]
 Lang = Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en or zh.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")]
-All = Annotated[bool, typer.Option("--all", help="The whole report, not one screen of it.")]
+All = Annotated[bool, typer.Option("--all", help="The whole report, not one screen of it; in JSON every row.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="All tables and notes.")]
 StepMarker = Annotated[
     str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")

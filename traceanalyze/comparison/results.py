@@ -99,3 +99,7 @@ class Comparison(NamedTuple):
     tables: Mapping[str, Table]
     """Of the sections that were compared, by key, in reading order."""
     caveats: tuple[Caveat, ...]
+
+    def __repr__(self) -> str:
+        """Short, whatever the tables hold."""
+        return f"<comparison of {self.base.path[:900]} and {self.candidate.path[:900]}>"

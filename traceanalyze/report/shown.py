@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
+from traceanalyze.model.columns import by_identity
 from traceanalyze.model.table import LABELLED, SIZES, TIMES, Column, Kind, NotMeasured, Table, Value, no_such
 from traceanalyze.report.finding import Finding, as_table
 from traceanalyze.report.format import Formatter, absent_reasons
@@ -98,10 +99,9 @@ class ShownTable(Table):
         return str(function_of("html.notebook:table")(self, self.formatter))
 
 
+@by_identity
 class Tables(dict[str, ShownTable]):
     """Tables by their keys."""
-
-    __eq__, __ne__, __hash__ = object.__eq__, object.__ne__, object.__hash__  # noqa: PLE - as of other objects
 
     def __missing__(self, key: str) -> ShownTable:
         """Say what was probably meant."""
