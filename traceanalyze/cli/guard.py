@@ -8,11 +8,13 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import ParamSpec
 
 from traceanalyze.errors import Phrase, TraceAnalyzeError
 
 DEBUG_VARIABLE = "TRACEANALYZE_DEBUG"
+LANGUAGE_VARIABLE = "TRACEANALYZE_LANG"
 INTERNAL_ERROR = 2
 INTERRUPTED = 130
 CANNOT_WRITE = 2
@@ -65,18 +67,30 @@ def _said_of(error: BaseException) -> tuple[Phrase, int]:
 
 
 def chosen_language(arguments: Sequence[str]) -> str:
-    """What the arguments choose with --lang, before they are made out: English unless they do."""
+    """What the arguments choose with --lang, before they are made out, or the variable: English unless they do."""
     given = [*arguments[: [*arguments, "--"].index("--")], ""]
     named = [(each.partition("="), after) for each, after in zip(given, [*given[1:], ""], strict=True)]
     values = [value if equals else after for (name, equals, value), after in named if name == "--lang"]
-    return values[-1] if values else ENGLISH
+    return values[-1] if values else os.environ.get(LANGUAGE_VARIABLE) or ENGLISH
+
+
+def may_be_configured(command: str) -> bool:
+    """Whether a configuration file speaks of a command, or of something called like it."""
+    here = Path.cwd()
+    for file in (folder / name for folder in (here, *here.parents) for name in ("traceanalyze.toml", "pyproject.toml")):
+        # What cannot be read is told by who reads it.
+        if file.is_file() and os.access(file, os.R_OK):
+            content = file.read_text(encoding="utf-8", errors="replace").replace("traceanalyze", "")
+            if command in content:
+                return True
+    return False
 
 
 def language_behind(arguments: Sequence[str]) -> list[str]:
     """`--lang LANG COMMAND …` as `COMMAND --lang LANG …`; before other options it stays where it is."""
     many = 2 if arguments[:1] == ["--lang"] else 1 if arguments and arguments[0].startswith("--lang=") else 0
     name = arguments[many : many + 1]
-    stays = not name or (name[0].startswith("-") and name[0] not in {"-h", "--help", "--version"})
+    stays = not name or (name[0].startswith("-") and name[0] not in {"-h", "--help", "-V", "--version"})
     return [*arguments] if stays else [*name, *arguments[:many], *arguments[many + 1 :]]
 
 

@@ -107,7 +107,10 @@ def gate_report(
     reading = _reading(written, choices)
     new = read_runs(candidate, reading, progress=progress)
     rules = written.for_environment(new[0].environment)
-    old = read_runs(baseline, reading, progress=progress) if baseline else ()
+    try:
+        old = read_runs(baseline, reading, progress=progress) if baseline else ()
+    except InputError as error:
+        raise InputError("--baseline {error}", error) from error
     stored = any(map(is_baseline, baseline))
     if stored and choices.ranks is not None:
         raise UsageError("--ranks: a baseline file keeps the ranks of a run together; give the traces instead")
