@@ -10,7 +10,9 @@ import pytest
 from tests.needs import need
 
 NOTEBOOK = Path(__file__).parents[1] / "docs" / "notebook.ipynb"
-KEY = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+_(?:ns|bytes)\b|\bfinding_\w|\bMessage\(|\bNotMeasured\b|\{\w+\}|\b[a-z]+_why\b")
+KEY = re.compile(
+    r"\b[a-z]+(?:_[a-z0-9]+)+_(?:ns|bytes)\b|\bfinding_\w|\bMessage\(|\bNotMeasured\b|\{\w+\}|\b[a-z]+_why\b"
+)
 SHOWN = {
     "Verdict and findings": ("idle 58 % of it, mostly waiting for the data loader", "DAT101", "18346753"),
     "Compare two runs": ("image/png", "data loading +18.3"),

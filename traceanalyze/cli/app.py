@@ -55,7 +55,8 @@ def _print_version(wanted: bool) -> None:
 def _global_options(
     *,
     version: Annotated[
-        bool, typer.Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
     lang: options.LangOfHelp = "en",
 ) -> None:

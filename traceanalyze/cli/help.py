@@ -28,8 +28,10 @@ _WRONG = (
     (r"Option '(.+?)' requires an argument\.", Phrase("{name}: give a value")),
     (r"Option '(.+?)' does not take a value\.", Phrase("{name}: takes no value")),
     (r"Got unexpected extra arguments? \((.+)\)", Phrase("{names}: more than the command takes")),
-    (r"Invalid value for (.+?): .*greater than or equal to (\d+)", Phrase("{given}: give a whole number from {least} on")),
-    (r"Invalid value for (.+?): .*not in the range x>=(\d+)\.", Phrase("{given}: give a whole number from {least} on")),
+    (
+        r"Invalid value for (.+?): .*(?:greater than or equal to |not in the range x>=)(\d+)\.?",
+        Phrase("{given}: give a whole number from {least} on"),
+    ),
     (r"Invalid value for (.+?): .*valid integer.*", Phrase("{given}: give a whole number, such as 5")),
     (r"Invalid value for (.+?): .*not one of (.+?)\.", Phrase("{given}: give one of {known}")),
     (r"Invalid value for (.+?): (.*)", Phrase("{given}: {why}")),
@@ -67,7 +69,7 @@ class _Spoken:
         """Parse the command line; nothing at all shows the page of a group."""
         ctx.meta[_LANGUAGE] = chosen_language(args)
         given = {each: after for each, after in pairwise(args) if each.startswith("-")}
-        given |= {each.partition("=")[0]: each.partition("=")[2] for each in args if each.startswith("--") and "=" in each}
+        given |= dict(each.split("=", 1) for each in args if each.startswith("--") and "=" in each)
         if not args and self.no_args_is_help:  # type: ignore[attr-defined]
             return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
         with _in_one_line(ctx.meta[_LANGUAGE], self, given):

@@ -9,7 +9,14 @@ import sys
 from pathlib import Path
 
 from traceanalyze.cli.analysis import report_on
-from traceanalyze.cli.guard import DEBUG_VARIABLE, chosen_language, guarded, in_language, language_behind, may_be_configured
+from traceanalyze.cli.guard import (
+    DEBUG_VARIABLE,
+    chosen_language,
+    guarded,
+    in_language,
+    language_behind,
+    may_be_configured,
+)
 from traceanalyze.errors import Phrase
 
 DEFAULT_COMMAND = "analyze"

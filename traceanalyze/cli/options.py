@@ -21,13 +21,14 @@ FormatOption = Annotated[
     ReportFormat | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
 ]
 Output = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--output",
         "-o",
         metavar="FILE|DIR/",
         help=(
-            f"Write to FILE ({endings('memory', first='html')}), or all tables into the folder DIR/ (CSV or Parquet)."
+            f"Write to FILE ({endings('memory', first='html')}), or all tables into the folder DIR/ (CSV or Parquet); "
+            "repeatable."
         ),
     ),
 ]

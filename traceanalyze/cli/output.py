@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from traceanalyze.report.model import Report
 
 
-def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> None:
+def write(reports: Sequence[Report], targets: Sequence[Target], texts: Texts, view: View) -> None:
     """Show the reports, or write them and say so."""
-    if target.path is None:
-        show(output.rendered(reports, target, texts, view))
-    else:
-        tell_written(output.write(reports, target, texts, view), texts.language)
+    for target in targets:
+        if target.path is None:
+            show(output.rendered(reports, target, texts, view))
+        else:
+            tell_written(output.write(reports, target, texts, view), texts.language)
 
 
 def tell_written(said: Phrase, language: str) -> None:

@@ -66,20 +66,20 @@ def postmortem(
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.postmortem import postmortem_reports
-    from traceanalyze.report.output import Target
+    from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
     choices = Choices(
         steps=steps, ranks=ranks, step_marker=step_marker, select=options.listed(select), ignore=options.listed(ignore)
     )
-    target = Target.of(output, format_, inputs=paths)
+    wanted = targets(output, format_, inputs=paths)
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole, usual=TOP)
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:
         found = postmortem_reports(paths, choices, capacity=capacity, progress=progress, parallel=True)
-    write(found, target, words, view)
+    write(found, wanted, words, view)
     if fail_on is not None:
         _fail_on(fail_on, found, words)
 

@@ -108,7 +108,7 @@ OWN, PROJECT = "traceanalyze.toml", "pyproject.toml"
 
 
 def configuration(start: Path | None = None) -> tuple[Mapping[str, Any], str]:
-    """The nearest configuration and the name of its file: of the folder (default: the current one), else of those above.
+    """The nearest configuration and the name of its file: of the folder (default: the current one), or of one above.
 
     Raises:
         UsageError: The file is not TOML, or has a section that nothing reads.

@@ -159,7 +159,7 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
 
 def _settings(table: Mapping[str, Any], place: str) -> Settings:
     names = [each.name for each in fields(Settings)]
-    check_known(table, (*names, "metrics", "override"), place)
+    check_known(table, (*names, "metrics", "override"), place, OPTIONS)
     found = {key: _setting(key, written, f"{place} {key}") for key, written in table.items() if key in names}
     settings = Settings(**found)
     if not 0.5 < settings.confidence < 1:

@@ -127,6 +127,11 @@ class Target(NamedTuple):
         return cls(path, _file_format(output, path, format_))
 
 
+def targets(outputs: Sequence[str] | None, format_: str | None, *, inputs: Sequence[str]) -> tuple[Target, ...]:
+    """Each file or folder that the user asked for; stdout where there is none."""
+    return tuple(Target.of(each, format_, inputs=inputs) for each in outputs or (None,))
+
+
 def _folder_format(output: str, path: Path, format_: str | None) -> str:
     chosen = format_ or "csv"
     if chosen not in TABLES:
