@@ -134,7 +134,7 @@ def test_warnings_fail_when_strict(run, runs):
     ("arguments", "told"),
     [
         ([], "Missing argument"),
-        (["--nonsense"], "No such option"),
+        (["--nonsense"], "there is no such option"),
         (["{head}", "--warmup", "x"], "Invalid value for '--warmup'"),
         (["nowhere", "--baseline", "{base}"], "nowhere"),
         (["{head}", "--baseline", "nowhere"], "nowhere"),

@@ -27,7 +27,7 @@ _WRONG = (
     (r"Missing (?:argument|parameter) '?(.+?)'?\.", Phrase("give {name}; --help says more")),
     (r"Option '(.+?)' requires an argument\.", Phrase("{name}: give a value")),
     (r"Option '(.+?)' does not take a value\.", Phrase("{name}: takes no value")),
-    (r"Got unexpected extra arguments? \((.+)\)", Phrase("{names}: more than the command takes")),
+    (r"Got unexpected extra arguments?(?:\(s\))? \((.+)\)", Phrase("{names}: more than the command takes")),
     (
         r"Invalid value for (.+?): .*(?:greater than or equal to |not in the range x>=)(\d+)\.?",
         Phrase("{given}: give a whole number from {least} on"),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.locales import Texts
-from traceanalyze.report import folder
 from traceanalyze.report.formats import FORMATS, TABLES, endings, names, renderer
 from traceanalyze.report.view import View
 from traceanalyze.whole_file import whole_file
@@ -84,6 +83,9 @@ def _remove(file: Path) -> None:
 def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
     """Only an older report is replaced, never a file that somebody else put there under the same name."""
     names = (*files, _LISTING)
+    # Imported here: help and usage errors need no report.
+    from traceanalyze.report import folder
+
     index = path / folder.INDEX
     if index.is_file():
         with index.open("rb") as file:
@@ -174,6 +176,8 @@ def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -
     refuse_input(target.path, (rank.path for report in reports for rank in report.ranks))
     refuse_input(target.path, (side.path for report in reports for side in report.sides))
     if target.format in TABLES:
+        from traceanalyze.report import folder
+
         return write_folder(target.path, folder.files(reports, texts, target.format))
     content = rendered(reports, target, texts, view)
     write_whole(target.path, content if isinstance(content, bytes) else content.encode("utf-8", errors="replace"))
