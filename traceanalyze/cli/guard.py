@@ -80,8 +80,7 @@ def may_be_configured(command: str) -> bool:
     for file in (folder / name for folder in (here, *here.parents) for name in ("traceanalyze.toml", "pyproject.toml")):
         # What cannot be read is told by who reads it.
         if file.is_file() and os.access(file, os.R_OK):
-            content = file.read_text(encoding="utf-8", errors="replace").replace("traceanalyze", "")
-            if command in content:
+            if command.encode() in file.read_bytes().replace(b"traceanalyze", b""):
                 return True
     return False
 
