@@ -15,6 +15,8 @@ from traceanalyze.errors import Phrase, TraceAnalyzeError
 
 DEBUG_VARIABLE = "TRACEANALYZE_DEBUG"
 LANGUAGE_VARIABLE = "TRACEANALYZE_LANG"
+CONFIGURED = frozenset({"analyze", "compare", "convert", "gate", "memory", "open", "postmortem", "whatif"})
+"""Commands whose options may stand in a configuration file."""
 INTERNAL_ERROR = 2
 INTERRUPTED = 130
 CANNOT_WRITE = 2
@@ -76,6 +78,8 @@ def chosen_language(arguments: Sequence[str]) -> str:
 
 def may_be_configured(command: str) -> bool:
     """Whether a configuration file speaks of a command, or of something called like it."""
+    if command not in CONFIGURED:
+        return False
     here = Path.cwd()
     for file in (folder / name for folder in (here, *here.parents) for name in ("traceanalyze.toml", "pyproject.toml")):
         # What cannot be read is told by who reads it.
