@@ -81,12 +81,10 @@ def may_be_configured(command: str) -> bool:
     if command not in CONFIGURED:
         return False
     here = Path.cwd()
-    for file in (folder / name for folder in (here, *here.parents) for name in ("traceanalyze.toml", "pyproject.toml")):
-        # What cannot be read is told by who reads it.
-        if file.is_file() and os.access(file, os.R_OK):
-            if command.encode() in file.read_bytes().replace(b"traceanalyze", b""):
-                return True
-    return False
+    files = (folder / name for folder in (here, *here.parents) for name in ("traceanalyze.toml", "pyproject.toml"))
+    # What cannot be read is told by who reads it.
+    readable = (file for file in files if file.is_file() and os.access(file, os.R_OK))
+    return any(command.encode() in file.read_bytes().replace(b"traceanalyze", b"") for file in readable)
 
 
 def language_behind(arguments: Sequence[str]) -> list[str]:
