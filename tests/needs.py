@@ -19,6 +19,7 @@ HERE = {
     "cluster": "cluster" in _REQUIRED,
     "hta": find_spec("hta") is not None,
     "node": shutil.which("node") is not None,
+    "notebook": all(map(find_spec, ("ipykernel", "matplotlib", "nbclient"))),
     "tensorboard": find_spec("tensorboard") is not None and find_spec("torch_tb_profiler") is not None,
     "torch": find_spec("torch") is not None,
 }

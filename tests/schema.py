@@ -134,6 +134,7 @@ def _table(rows: Json) -> Json:
     """Rows and what they sum to; or why there are none."""
     found = {
         "rows": {"type": ["array", "null"], "items": rows},
+        "rows_left_out": {"type": "integer", "description": "how many more rows there are with --all"},
         "total": rows,
         "notes": _list(_ref("message")),
         "reason": {"type": "string", "description": "key of why it was not measured"},

@@ -162,7 +162,7 @@ def test_what_fails_in_another_process_is_told_here(tmp_path, monkeypatch):
     monkeypatch.setattr(ranks, "workers_for", lambda _sizes: 2)
     with installed(tmp_path, {plugins.RULES: {"acme": "acme_fussy"}}, {"acme_fussy": RULE}):
         (report,) = reports([str(folder)], Choices(), parallel=True)
-    told = [text for note in report.notes for name, _, text in note.values if name == "text"]
+    told = [text for note in report.note_messages for name, _, text in note.values if name == "text"]
     assert told == [
         "the plug-in acme (traceanalyze.rules) failed, so what it adds is missing: ACM102: KeyError: 'rank 1'"
     ]

@@ -94,7 +94,7 @@ def run(first, *, rank=None):
 def test_no_number_is_over_them_and_the_report_says_what_they_spent_more_on(tmp_path):
     run(200).write(tmp_path / "trace.json")
     report = traceanalyze.analyze(tmp_path / "trace.json")
-    said = {message.key: {name: value for name, _, value in message.values} for message in report.verdict}
+    said = {message.key: {name: value for name, _, value in message.values} for message in report.verdict_messages}
     assert said["start_step"] == {
         "step": "4",
         "time": 300_000_000,
@@ -118,7 +118,7 @@ def test_steps_all_counts_them(tmp_path):
     for steps in ("all", "4-6"):
         report = traceanalyze.analyze(tmp_path / "trace.json", steps=steps)
         assert list(report.tables["step_statistics"].column("complete_steps")) == [3]
-        assert "start_step" not in [message.key for message in report.verdict]
+        assert "start_step" not in [message.key for message in report.verdict_messages]
 
 
 def test_ranks_of_a_run_count_the_same_steps(tmp_path):

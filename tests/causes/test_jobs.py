@@ -37,7 +37,7 @@ def jobs(folder):
     formatter = Formatter(texts())
     found = {}
     for report in postmortem_reports([str(folder)], Choices()):
-        told = [formatter.message(one) for one in report.notes if one.key.startswith("job_")]
+        told = [formatter.message(one) for one in report.note_messages if one.key.startswith("job_")]
         found[tuple(sorted(rank.path.rpartition("/")[2].split(".")[0] for rank in report.ranks))] = told
     return found
 

@@ -47,7 +47,7 @@ def test_an_absent_rank_is_waited_for(shared_traces):
 
 def test_both_commands_tell_the_same_wait(shared_traces):
     folder = shared_traces / "ascend/msinsight_2rank_torch/text/level1"
-    (told,) = [one for one in traceanalyze.analyze(folder).verdict if one.key == "waited_for_absent"]
+    (told,) = [one for one in traceanalyze.analyze(folder).verdict_messages if one.key == "waited_for_absent"]
     amounts = {name: value for name, _, value in told.values}
     first = rows(traceanalyze.postmortem(folder))[0]
     assert (amounts["wait"], amounts["share"]) == (first["cost_ns"], pytest.approx(first["share"]))

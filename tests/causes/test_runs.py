@@ -37,7 +37,7 @@ def rows(report, table="run_causes"):
 
 
 def said(report, language="en"):
-    return Formatter(texts(language)).sentences(report.verdict)
+    return Formatter(texts(language)).sentences(report.verdict_messages)
 
 
 def causes(report):
@@ -173,7 +173,7 @@ def test_every_file_is_accounted_for(whole):
     fates = {Path(row["path"]).name: (row["file_kind"], row["fate"], row["rank"]) for row in rows(report, "run_files")}
     kept = {name: fates.pop(name) for name in list(fates) if "rank0" in name}
     assert sorted(fate for _, fate, _ in kept.values()) == ["fate_repeated", "fate_used"]
-    (note,) = (Formatter(texts()).message(each) for each in report.notes if each.key == "files_lost")
+    (note,) = (Formatter(texts()).message(each) for each in report.note_messages if each.key == "files_lost")
     assert note == "2 files could not be used: see the table of files (console: -v)."
     assert fates == {
         "rank1.json": ("file_trace", "fate_used", 1),
@@ -201,7 +201,7 @@ def test_a_list_of_files_that_cannot_be_read_is_said_with_the_reason(whole):
     told = {Path(row["path"]).name: (row["file_kind"], row["fate"], row["why"]) for row in rows(report, "run_files")}
     assert told["run.json"] == ("file_run_list", "fate_left_out", "no JSON: damaged or cut short")
     assert told["run_rank1.json"] == ("file_other", "fate_passed_over", "json")
-    assert [each.values[0][2] for each in report.notes if each.key == "files_lost"] == [1]
+    assert [each.values[0][2] for each in report.note_messages if each.key == "files_lost"] == [1]
 
 
 def test_a_snapshot_beside_traces_is_a_cause_on_its_rank(whole):
@@ -294,7 +294,7 @@ def test_remarks_on_one_of_several_recordings_name_it(whole):
     (late, other) = write_run(whole, [[0] * 4] * 2, first=500, at=100_000, name="late_")
     Path(other).unlink()
     report = traceanalyze.postmortem(whole)
-    (remark,) = (each for each in report.notes if "no recording" in str(each.values))
+    (remark,) = (each for each in report.note_messages if "no recording" in str(each.values))
     assert Formatter(texts("en")).message(remark) == f"{Path(late).stem}: no recording of 1 of 2 ranks: 1"
     assert Formatter(texts("zh")).message(remark) == f"{Path(late).stem}：共 2 个 Rank，缺少 1 个：Rank 1"
 

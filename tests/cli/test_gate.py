@@ -133,9 +133,9 @@ def test_warnings_fail_when_strict(run, runs):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "Missing argument"),
-        (["--nonsense"], "No such option"),
-        (["{head}", "--warmup", "x"], "Invalid value for '--warmup'"),
+        ([], "give CANDIDATE…"),
+        (["--nonsense"], "there is no such option"),
+        (["{head}", "--warmup", "x"], "--warmup x: give a whole number"),
         (["nowhere", "--baseline", "{base}"], "nowhere"),
         (["{head}", "--baseline", "nowhere"], "nowhere"),
         (["{head}"], "nothing to judge"),

@@ -48,22 +48,22 @@ def test_english_pages_are_the_same_with_and_without_the_option(run, command):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("x", "--nope"), "错误：没有选项 --nope（"),
-        (("x", "--step"), "没有选项 --step（可能想用：--steps, "),
-        (("analyze",), "错误：缺少参数 'PATH…'"),
-        (("x", "--top", "0"), "'--top' 的值无效：应大于等于 1"),
-        (("x", "--top", "q"), "'--top' 的值无效：应为整数"),
-        (("x", "--format", "foo"), "'--format' 的值无效：'foo' 不在以下可选值之中：'console', "),
-        (("rule", "--all=3"), "选项 '--all' 不带值"),
-        (("record",), "错误：缺少参数"),
-        (("baseline", "update"), "错误：缺少参数 'BASELINE.json'"),
-        (("baseline", "show", "a.json", "b.json"), "多余的参数：b.json"),
+        (("x", "--nope"), "错误：--nope：没有这个选项"),
+        (("x", "--step"), "--step：没有这个选项；是否想写 --steps？"),
+        (("analyze",), "错误：请给出 PATH…；"),
+        (("x", "--top", "0"), "--top 0：请给出不小于 1 的整数"),
+        (("x", "--top", "q"), "--top q：请给出整数，例如 5"),
+        (("x", "--format", "foo"), "--format foo：请给出其中之一：console, "),
+        (("rule", "--all=3"), "--all：不带值"),
+        (("record",), "错误：请给出 -- COMMAND…"),
+        (("baseline", "update"), "错误：请给出 BASELINE.json"),
+        (("baseline", "show", "a.json", "b.json"), "b.json：参数过多"),
         (("compaer",), "错误：compaer：没有这个文件、目录或命令；是否想用 `compare`？"),
         (("nowhere.json",), "错误：nowhere.json：没有这个文件或目录"),
         (("tensorboard", "nowhere"), "错误：nowhere：不存在"),
         (("record", "-q", "python"), "错误：record：没有要运行的脚本；"),
         (("baseline", "show", "nowhere.json"), "错误：nowhere.json：无法读取："),
-        (("baseline", "shwo"), "错误：没有命令 'shwo'"),
+        (("baseline", "shwo"), "错误：shwo：没有这个命令；是否想写 show？"),
     ],
 )
 def test_wrong_usage_and_errors_are_chinese(run, arguments, said):
@@ -109,7 +109,7 @@ def test_marks_behind_the_help_are_chinese(run):
 
 
 def test_a_language_without_a_command_is_told_so(run):
-    assert run("baseline", "--lang", "zh").err == "错误：缺少命令\n"
+    assert run("baseline", "--lang", "zh").err == "错误：请给出命令；--help 列出所有命令\n"
 
 
 @pytest.mark.parametrize(

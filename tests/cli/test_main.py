@@ -62,7 +62,7 @@ def test_plain_commands_are_made_out_without_typer(given, meant):
     assert plain(given) == meant
 
 
-@pytest.mark.parametrize("flags", [["-q"], ["-v"], ["--all"], ["--quiet", "--verbose"]])
+@pytest.mark.parametrize("flags", [["-q"], ["-v"], ["--all"], ["--all", "--verbose"]])
 def test_flags_mean_the_same_to_both_readers_of_options(run, sample, flags):
     short, full = run(*flags, sample), run("analyze", *flags, sample)
     assert short == full

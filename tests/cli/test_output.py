@@ -8,8 +8,8 @@ import zipfile
 import pytest
 
 from traceanalyze import whole_file as files
-from traceanalyze.cli.output import write_whole
 from traceanalyze.errors import UsageError
+from traceanalyze.report.output import write_whole
 
 
 def test_the_suffix_chooses_the_format(run, sample):
@@ -89,7 +89,7 @@ def test_files_of_others_in_the_folder_are_not_replaced(run, sample, name):
 
 
 def test_parquet_needs_pyarrow(run, sample, monkeypatch):
-    monkeypatch.setattr("traceanalyze.cli.output.find_spec", lambda _: None)
+    monkeypatch.setattr("traceanalyze.report.output.find_spec", lambda _: None)
     result = run(sample, "-o", sample.parent / "tables", "--format", "parquet")
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "needs pyarrow" in result.err

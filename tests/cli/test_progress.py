@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 
@@ -13,28 +14,37 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    return now
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_S", 0.05)
 
 
-def test_it_is_shown_on_a_terminal_after_a_while(monkeypatch, clock):
+def test_it_is_shown_on_a_terminal_after_a_while_and_covers_the_analysis(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(module.sys, "stderr", terminal)
     with Progress(wanted=True) as progress:
-        progress("trace.json", 10, 100)
+        progress("trace[1].json", 10, 100)
         assert terminal.getvalue() == ""
-        clock[0] = 1.0
-        progress("trace[1].json", 50, 100)
-    assert "trace[1].json" in terminal.getvalue()
+        time.sleep(1)
+        assert "trace[1].json" in terminal.getvalue()
+        progress("trace[1].json", 100, 100)
+        time.sleep(0.5)
+    assert "trace[1].json: analysis" in terminal.getvalue()
+
+
+def test_what_is_quick_shows_nothing(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(module.sys, "stderr", terminal)
+    with Progress(wanted=True) as progress:
+        progress("trace.json", 100, 100)
+    time.sleep(0.2)
+    assert terminal.getvalue() == ""
 
 
 @pytest.mark.parametrize(("stream", "wanted"), [(io.StringIO(), True), (Terminal(), False)])
-def test_it_is_for_terminals_and_not_for_the_quiet(monkeypatch, clock, stream, wanted):
+def test_it_is_for_terminals_and_not_for_the_quiet(monkeypatch, stream, wanted):
     monkeypatch.setattr(module.sys, "stderr", stream)
     with Progress(wanted=wanted) as progress:
-        clock[0] = 9.0
         progress("trace.json", 10, None)
+        time.sleep(0.3)
     assert stream.getvalue() == ""

@@ -172,6 +172,8 @@ def test_of_steps_that_alternate_whole_cycles_are_compared_and_their_difference_
     found = comparison("nanogpt")
     assert [(each.count, each.cycle) for each in (found.base, found.candidate)] == [(4, 2), (4, 2)]
     report = build_compare(found, version="")
-    assert [message.key for message in report.verdict] == ["compare_noise"]
+    assert [message.key for message in report.verdict_messages] == ["compare_noise"]
     assert report.advice == ()
-    assert "compare_noise" not in {message.key for message in build_compare(comparison("resnet50"), version="").verdict}
+    assert "compare_noise" not in {
+        message.key for message in build_compare(comparison("resnet50"), version="").verdict_messages
+    }

@@ -322,14 +322,14 @@ def _comparison(name: str) -> Parts:
         return
     found = _compared(*name.split(" ~ "))
     yield from tables(found.summary)
-    yield "verdict", found.verdict
+    yield "verdict", found.verdict_messages
     yield "remarks", found.remarks
 
 
 def _regression(name: str) -> Parts:
     found = _gate(*name.split(" ~ "))
     yield from tables(each for each in found.summary if each.key != "gate_runs")
-    yield "verdict", (found.verdict, found.exit_code, found.reason, found.similarity)
+    yield "verdict", (found.verdict_messages, found.exit_code, found.reason, found.similarity)
     yield "remarks", found.remarks
     yield "metrics", [(one.name, one.difference, one.statistics, one.verdict, one.reason) for one in found.metrics]
     yield "why", found.why
@@ -341,7 +341,7 @@ def _regression(name: str) -> Parts:
 def _causes(name: str) -> Parts:
     found = _postmortem(name)
     yield from tables(found.summary)
-    yield "verdict", found.verdict
+    yield "verdict", found.verdict_messages
 
 
 def _any_report(name: str) -> Any:

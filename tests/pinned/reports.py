@@ -172,7 +172,7 @@ def _run_of(name: str, pipeline: str) -> Parts:
         return
     formatter = Formatter(texts(), 1)
     for number, report in enumerate(reports):
-        yield f"{number}: verdict", [formatter.message(one) for one in report.verdict]
+        yield f"{number}: verdict", [formatter.message(one) for one in report.verdict_messages]
         yield from tables(report.summary, f"{number}: ")
         for at, rank in enumerate(report.ranks):
             yield f"{number}: {at} tables", dict(tables(rank.tables))

@@ -168,14 +168,14 @@ def test_a_snapshot_that_is_used_is_not_said_to_be_passed_over(run: Path, tmp_pa
     (tmp_path / "run" / "snapshot.pickle").rename(tmp_path / "run" / "snapshot.json")
     (tmp_path / "run" / "list.json").write_text("{}")
     (report,) = reports([str(tmp_path / "run")], Choices())
-    assert [message.key for message in report.notes if message.key == "snapshot_used"] == ["snapshot_used"]
-    texts_said = [value for message in report.notes for _, _, value in message.values]
+    assert [message.key for message in report.note_messages if message.key == "snapshot_used"] == ["snapshot_used"]
+    texts_said = [value for message in report.note_messages for _, _, value in message.values]
     assert "files passed over: 1 (list.json (json))" in texts_said
 
 
 def test_a_snapshot_of_a_rank_without_trace_is_named(two_ranks: Path) -> None:
     (report,) = reports([str(two_ranks)], Choices())
-    said = [message for message in report.notes if message.key == "snapshot_unused"]
+    said = [message for message in report.note_messages if message.key == "snapshot_unused"]
     assert [message.values[1][2] for message in said] == [str(two_ranks / "snapshot_rank7.pickle")]
     last = memory_reports([str(two_ranks)])[-1]
     assert "no trace of the same rank" in page(last)
@@ -187,9 +187,11 @@ def test_a_file_that_cannot_be_used_is_named_and_the_others_are_read(run: Path, 
     whole = (run / "snapshot.pickle").read_bytes()
     (tmp_path / "cut_rank3.pickle").write_bytes(whole[: len(whole) // 2])
     (first, *_) = memory_reports([str(tmp_path)])
-    assert any("cut_rank3.pickle" in str(message.values) for message in first.notes)
+    assert any("cut_rank3.pickle" in str(message.values) for message in first.note_messages)
     (report,) = reports([str(tmp_path)], Choices())
-    assert any("left out" in str(message.values) and "cut_rank3" in str(message.values) for message in report.notes)
+    assert any(
+        "left out" in str(message.values) and "cut_rank3" in str(message.values) for message in report.note_messages
+    )
 
 
 def test_a_trace_that_cannot_be_used_does_not_take_the_snapshot_with_it(run: Path, tmp_path: Path) -> None:
@@ -282,8 +284,8 @@ def test_in_an_archive_a_snapshot_is_found_beside_the_trace(run: Path, tmp_path:
     assert [one.verdict for one in packed] == [one.verdict for one in memory_reports([str(run)])]
     assert [one.verdict for one in memory_reports([str(tmp_path / "run.zip")])] == [one.verdict for one in packed]
     told = traceanalyze.analyze(tmp_path / "run.zip")
-    assert [one.key for one in told.notes] == ["snapshot_used"]
-    fates = traceanalyze.postmortem(tmp_path / "run.zip").tables["run_files"].to_pandas()
+    assert [one.key for one in told.note_messages] == ["snapshot_used"]
+    fates = traceanalyze.postmortem(tmp_path / "run.zip").tables["run_files"].to_pandas(words=False)
     assert set(fates["fate"]) == {"fate_used"}
     assert set(fates["file_kind"]) == {"file_trace", "file_snapshot"}
 
@@ -293,7 +295,7 @@ def test_a_damaged_snapshot_in_an_archive_is_named(run: Path, tmp_path: Path) ->
         for file in sorted(run.iterdir()):
             content = file.read_bytes()
             archive.writestr(file.name, content[:500] if "pickle" in file.name else content)
-    files = traceanalyze.postmortem(tmp_path / "run.zip").tables["run_files"].to_pandas()
+    files = traceanalyze.postmortem(tmp_path / "run.zip").tables["run_files"].to_pandas(words=False)
     (row,) = [row for _, row in files.iterrows() if row["fate"] == "fate_left_out"]
     assert (row["file_kind"], ".pickle" in row["path"], bool(row["why"])) == ("file_snapshot", True, True)
 
@@ -306,7 +308,7 @@ def test_in_a_linked_folder_a_snapshot_is_found_once(run: Path, tmp_path: Path) 
     (tmp_path / "there" / "run" / "round").symlink_to(tmp_path / "there")
     assert len(memory_reports([str(tmp_path / "here")])) == 1
     told = traceanalyze.analyze(tmp_path / "here")
-    assert [one.key for one in told.notes] == ["snapshot_used"]
+    assert [one.key for one in told.note_messages] == ["snapshot_used"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes of that kind")

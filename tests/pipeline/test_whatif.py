@@ -162,7 +162,7 @@ def test_what_cannot_be_measured_is_said(tmp_path, builder, name, reason):
     for value in (row.gain_ns, row.share, row.then_ns, row.limit):
         assert isinstance(value, NotMeasured)
         assert reason in {None, value.reason}
-    assert "not measured" in str(report.verdict) or report.verdict[1].key == "whatif_unknown"
+    assert "not measured" in str(report.verdict_messages) or report.verdict_messages[1].key == "whatif_unknown"
 
 
 def test_one_rank_waits_for_nobody(tmp_path):
@@ -322,7 +322,7 @@ def test_what_is_asked_twice_counts_once(tmp_path):
     report = traceanalyze.whatif(late, without=["RNK101"], ranks={2: "median"})
     first, second, both = rows(report)
     assert first.gain_ns == second.gain_ns == both.gain_ns
-    assert [one.key for one in report.verdict][1] == "whatif_together_alone"
+    assert [one.key for one in report.verdict_messages][1] == "whatif_together_alone"
 
 
 def test_what_gains_nothing_gains_nothing_together(tmp_path):
@@ -331,12 +331,12 @@ def test_what_gains_nothing_gains_nothing_together(tmp_path):
     b.launch(0, 5, 10, 1000)
     report = traceanalyze.whatif(b.write(tmp_path / "trace.json"), without=["sync", "data_loading"])
     assert [row.gain_ns for row in rows(report)] == [0, 0, 0]
-    assert report.verdict[1].key == "whatif_together_nothing"
+    assert report.verdict_messages[1].key == "whatif_together_nothing"
 
 
 def test_where_nothing_is_measured_each_says_why_and_no_sum_is_told(tmp_path):
     report = traceanalyze.whatif(unlinked().write(tmp_path / "trace.json"), without=["sync", "SYN103"])
-    assert [one.key for one in report.verdict] == ["whatif_now", "whatif_unknown", "whatif_unknown"]
+    assert [one.key for one in report.verdict_messages] == ["whatif_now", "whatif_unknown", "whatif_unknown"]
     assert all(isinstance(row.share, NotMeasured) for row in rows(report))
 
 
@@ -350,7 +350,7 @@ def test_it_is_told_what_is_missing_and_which_clocks_were_moved(tmp_path):
     text = json.dumps(trace)
     (folder / "rank1.json").write_text(text[: text.rindex('"dur"')])
     report = traceanalyze.whatif(folder, without=["dispatch"])
-    assert "cut_short" in [one.key for one in report.verdict]
+    assert "cut_short" in [one.key for one in report.verdict_messages]
     moved = {rank.rank: [one.id for one in rank.checks if one.message.key == "clock_moved"] for rank in report.ranks}
     assert moved[1] == ["Q04"]
     said = {one.message.key for one in traceanalyze.analyze(folder).ranks[1].checks}

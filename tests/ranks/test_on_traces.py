@@ -28,7 +28,7 @@ def test_dlrm_waits_are_durations_beyond_the_shortest(shared_traces):
     least = [min(column) for column in zip(*durations, strict=True)]
     waits = [sum(one) - sum(least) for one in durations]
     last = Counter(rank for column in zip(*durations, strict=True) for rank in range(8) if column[rank] == min(column))
-    table = traceanalyze.analyze(folder).tables["rank_waits"].to_pandas()
+    table = traceanalyze.analyze(folder).tables["rank_waits"].to_pandas(words=False)
     assert list(table["wait_ns"]) == waits
     assert list(table["times_last"]) == [last[rank] for rank in range(8)]
     assert table["straggler"].isna().all()
@@ -41,7 +41,7 @@ def test_dlrm_ranks_have_unequal_work(shared_traces):
 
 def test_torchrec_names_the_rank_the_others_wait_for(shared_traces):
     found = traceanalyze.analyze(shared_traces / "pairs" / "torchrec_ladder" / "sst_long_a2a_optimizer_3")
-    table = found.tables["rank_waits"].to_pandas()
+    table = found.tables["rank_waits"].to_pandas(words=False)
     assert list(table["straggler"]) == [False, False, True, False]
     assert table["wait_ns"].idxmin() == 2
     # Step 4, the first, takes 406 ms instead of 155: its 30 collectives, of which two ranks recorded one more, are out.
@@ -51,12 +51,12 @@ def test_torchrec_names_the_rank_the_others_wait_for(shared_traces):
 
 def test_two_of_eight_npus_give_bounds_and_name_whom_they_wait_for(shared_traces):
     found = traceanalyze.analyze(shared_traces / "ascend" / "msinsight_2rank_torch" / "text" / "level1")
-    table = found.tables["rank_waits"].to_pandas()
+    table = found.tables["rank_waits"].to_pandas(words=False)
     assert table["straggler"].isna().all()
     assert list(table["waited_for"]) == [5, 5]
     assert [note.values[0][2] for note in found.tables["rank_waits"].notes] == ["2, 3, 4, 5, 6, 7"]
-    said = {message.key: {name: value for name, _, value in message.values} for message in found.verdict}
+    said = {message.key: {name: value for name, _, value in message.values} for message in found.verdict_messages}
     assert said["waited_for_absent"]["rank"] == 5
-    links = found.tables["links"].to_pandas()
+    links = found.tables["links"].to_pandas(words=False)
     assert set(links["source_rank"]) == {0, 1}
     assert set(links["target_rank"]) == set(range(8))

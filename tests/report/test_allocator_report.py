@@ -141,8 +141,8 @@ def test_a_peak_is_that_of_a_history_and_one_event_is_none(tmp_path: Path, event
     allocator.malloc(MIB)
     (rank,) = memory(written(tmp_path, "a.pickle", allocator, keep=events)).ranks
     about = "about_snapshot" if events > 1 else "about_snapshot_state"
-    assert (rank.headline.key, rank.verdict[0].key) == (about, peak)
-    requested, reserved, _ = rank.verdict[0].values
+    assert (rank.headline.key, rank.verdict_messages[0].key) == (about, peak)
+    requested, reserved, _ = rank.verdict_messages[0].values
     assert (requested[2], reserved[2]) == (MIB, 2 * MIB)
     assert ("memory_no_leak_check" in {each.message.key for each in rank.checks}) is (events > 1)
 
@@ -176,7 +176,7 @@ def test_what_does_not_agree_is_named_and_events_that_contradict_are_counted(
     check = rank.checks[0].message
     assert check.key == ("memory_reconciled" if told is None else "memory_not_reconciled")
     assert [value for name, _, value in check.values if name == "what"] == ([] if told is None else [told])
-    assert (rank.verdict[-1].key == "memory_contradicts") is (told is not None)
+    assert (rank.verdict_messages[-1].key == "memory_contradicts") is (told is not None)
     assert rank.headline.key == ("about_snapshot" if told is None else "about_snapshot_off")
 
 

@@ -35,7 +35,7 @@ def report_of(*analyses, **options):
 
 def sentences(report):
     formatter = Formatter(texts(), 1)
-    return [formatter.message(message) for message in report.verdict]
+    return [formatter.message(message) for message in report.verdict_messages]
 
 
 def test_the_split_sums_to_the_step_exactly():
@@ -160,7 +160,7 @@ def test_several_ranks_are_compared_and_the_slowest_is_shown():
     assert sentences(report)[0] == "Rank 2 is the slowest of 3: step 110.0 ms, 10 % longer than the fastest (100.0 ms)."
     assert report.focus == (2,)
     assert report.tables["ranks"].column("step_ns") == (100 * MS, 105 * MS, 110 * MS)
-    assert any(note.key == "details_of_rank" for note in report.notes)
+    assert any(note.key == "details_of_rank" for note in report.note_messages)
 
 
 def test_even_ranks_are_called_even():
@@ -181,7 +181,7 @@ def test_chosen_ranks_are_all_shown():
 
 
 def test_tables_become_data_frames_with_nanoseconds():
-    frame = report_of(analysis()).tables["sync_points"].to_pandas()
+    frame = report_of(analysis()).tables["sync_points"].to_pandas(words=False)
     assert frame["blocked_ns"].tolist() == [4 * MS, 3 * MS]
     assert frame["idle_caused_ns"].isna().tolist() == [False, True]
     assert frame["blocked_ns"].dtype == "Int64"

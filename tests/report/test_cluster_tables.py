@@ -44,14 +44,14 @@ def test_the_opening_names_the_rank_that_makes_the_others_wait(report):
 def test_waits_of_the_sample_are_the_difference_of_its_communication(report):
     case = tomllib.loads((SAMPLE / "case.toml").read_text())
     fast, slow = (one["parts"]["comm_exposed"] for one in case["trace"])
-    table = report.tables["collective_waits"].to_pandas()
+    table = report.tables["collective_waits"].to_pandas(words=False)
     assert list(table["wait_ns"]) == [fast - slow, 0]
     assert list(table["transfer_ns"]) == [slow, slow]
     assert list(report.tables["rank_waits"].column("straggler")) == [False, True]
 
 
 def test_every_rank_has_a_row_in_every_step(report):
-    table = report.tables["rank_steps"].to_pandas()
+    table = report.tables["rank_steps"].to_pandas(words=False)
     case = tomllib.loads((SAMPLE / "case.toml").read_text())
     for one in case["trace"]:
         mine = table[table["rank"] == str(one["rank"])]

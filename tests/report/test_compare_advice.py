@@ -8,14 +8,10 @@ import pytest
 
 from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
 from traceanalyze.comparison.results import Part
-from traceanalyze.locales import texts
-from traceanalyze.report.format import Formatter
 
 
 def told(found, language="en"):
-    report = build_compare(found, version="0")
-    formatter = Formatter(texts(language), report.resolution_ns)
-    return [formatter.message(item) for item in report.advice]
+    return [*build_compare(found, version="0").in_language(language).advice]
 
 
 def test_parts_that_take_longer_most_first_each_with_its_largest_cause_and_a_check():

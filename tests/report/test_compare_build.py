@@ -26,7 +26,7 @@ def rows(report, key):
 
 
 def said(report):
-    return " ".join(Formatter(WORDS, report.resolution_ns).message(item) for item in report.verdict)
+    return " ".join(Formatter(WORDS, report.resolution_ns).message(item) for item in report.verdict_messages)
 
 
 def test_the_verdict_says_how_much_and_what_of():
@@ -267,9 +267,9 @@ def test_every_text_is_there():
         report = built(found)
         formatter = Formatter(WORDS)
         for message in (
-            *report.verdict,
-            *report.caveats,
-            *report.quality,
+            *report.verdict_messages,
+            *report.remarks["caveats"],
+            *report.remarks["quality"],
             *report.sides[0].about,
             *report.sides[1].about,
         ):
@@ -297,8 +297,8 @@ def test_tables_are_data_frames():
 def test_kernels_of_different_vendors_are_not_expected_to_meet_by_name():
     found = comparison()
     other = found._replace(candidate=replace(found.candidate, vendor="ascend"))
-    assert [item.key for item in build_compare(found, version="0").quality][1] == "compare_matched"
-    assert [item.key for item in build_compare(other, version="0").quality][1] == "compare_matched_by_name"
+    assert [item.key for item in build_compare(found, version="0").remarks["quality"]][1] == "compare_matched"
+    assert [item.key for item in build_compare(other, version="0").remarks["quality"]][1] == "compare_matched_by_name"
 
 
 def test_no_share_is_told_where_more_is_unknown_than_differs():

@@ -41,14 +41,14 @@ def compared(shared_traces):
 def test_the_data_loader_is_the_top_finding(compared):
     report = compared("data loader", swapped=True)
     words = Formatter(texts(), report.resolution_ns)
-    assert words.message(report.verdict[0]).startswith("The candidate is 36.52 ms (26 %) slower per step, ")
-    assert "data loading +57.55 ms, dispatch -9.588 ms, sync -6.087 ms" in words.message(report.verdict[0])
-    first = report.tables["causes"].to_pandas().iloc[0]
+    assert words.message(report.verdict_messages[0]).startswith("The candidate is 36.52 ms (26 %) slower per step, ")
+    assert "data loading +57.55 ms, dispatch -9.588 ms, sync -6.087 ms" in words.message(report.verdict_messages[0])
+    first = report.tables["causes"].to_pandas(words=False).iloc[0]
     assert (first["contribution"], first["diff_ns"]) == ("DataLoader", 57_550_000)
 
 
 def test_parts_are_those_of_the_definitions(compared):
-    frame = compared("data loader").tables["step_difference"].to_pandas().set_index("part")
+    frame = compared("data loader").tables["step_difference"].to_pandas(words=False).set_index("part")
     found = {part: round(ns / 1e6, 2) for part, ns in frame["diff_ns"].items() if ns}
     assert found == {
         "data_loading": -57.55,

@@ -40,7 +40,7 @@ def test_the_findings_stand_right_after_the_split(report):
 
 
 def test_a_row_says_what_it_costs_and_where(report):
-    (row,) = report.tables["findings"].to_pandas().to_dict("records")
+    (row,) = report.tables["findings"].to_pandas(words=False).to_dict("records")
     assert row["rule_id"] == "DAT101"
     assert row["severity"] == "severity_high"
     assert row["confidence"] == "confidence_medium"

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+import traceanalyze
 from tests.report.make import MS, analysis, empty, host_only, whole_trace
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.json import render
+from traceanalyze.report.view import View
 
 RUN_KEYS = {"name", "answer", "verdict", "notes", "sides", "tables", "remarks", "in_detail", "findings", "ranks"}
 RANK_KEYS = {"rank", "path", "mode", "resolution_ns", "verdict", "tables", "together", "checks", "to_measure_more"}
@@ -42,6 +44,35 @@ def test_all_rows_are_there():
     assert len(tables["steps"]["rows"]) == 40
     assert len(tables["gaps"]["rows"]) == 120
     assert len(tables["idle_causes"]["rows"]) == 12
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_by_default_it_is_short_and_counts_the_rows_left_out(ranks):
+    report = build_report("run", [analysis(rank=rank) for rank in range(ranks)], version="0")
+    column = Column("name", Kind.TEXT)
+    # In bytes, and not in letters: 1000 rows of 312 bytes are too many; 500 fit, with 125 of each of three other ranks.
+    long, short = (Table("gaps", (column,)).fill(name=["等" * 100] * count) for count in (1500, 3))
+    report = replace(
+        report, ranks=tuple(replace(one, tables=(long, replace(short, key="steps"))) for one in report.ranks)
+    )
+    text = render([report], texts(), View())
+    assert len(text.encode()) <= 300_000
+    (run,) = json.loads(text)["reports"]
+    for place, rank in enumerate(run["ranks"]):
+        count = 500 if place in run["in_detail"] else 125
+        assert len(rank["tables"]["gaps"]["rows"]) == count
+        assert rank["tables"]["gaps"]["rows_left_out"] == 1500 - count
+        assert rank["tables"]["steps"] == {"rows": [{"name": "等" * 100}] * 3}
+    whole = json.loads(render([report], texts(), View(whole=True)))["reports"][0]["ranks"][0]["tables"]["gaps"]
+    assert (len(whole["rows"]), whole.keys()) == (1500, {"rows"})
+
+
+def test_a_real_trace_fits(shared_traces):
+    """450 kB; with every row 1.9 MB."""
+    path = shared_traces / "kineto/tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+    text = render([traceanalyze.analyze(path)], texts(), View())
+    assert 100_000 < len(text.encode()) <= 300_000
+    assert json.loads(text)["reports"][0]["ranks"][0]["tables"]["call_paths"]["rows_left_out"] > 100
 
 
 def test_what_was_not_measured_is_null_with_a_reason():

@@ -48,7 +48,7 @@ def written(folder, steps):
 
 def told(report):
     formatter = Formatter(texts())
-    return [formatter.message(one) for one in (*report.verdict, *report.notes)]
+    return [formatter.message(one) for one in (*report.verdict_messages, *report.note_messages)]
 
 
 def test_both_commands_lead_with_the_same_rank_and_say_why(tmp_path):

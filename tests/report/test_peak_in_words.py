@@ -21,8 +21,8 @@ def verdict(sentence, found):
     object.__setattr__(rank, "tables", tuple(Table(key, ()) for key in KEYS))
     made = with_places(rank, found)
     assert [table.key for table in made.tables] == [*KEYS[:2], PLACES.key, *KEYS[2:]]
-    assert made.verdict[1] is OTHER
-    return made.verdict[0].key, made.verdict[0].values
+    assert made.verdict_messages[1] is OTHER
+    return made.verdict_messages[0].key, made.verdict_messages[0].values
 
 
 def placed(inside=True, moment="moment_peak", **place):

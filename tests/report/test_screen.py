@@ -113,8 +113,8 @@ def report_of(*found, checks=None, notes=(), verdict=None, one=None):
         made,
         ranks=(rank,),
         said=found,
-        notes=tuple(map(remark, notes)),
-        verdict=made.verdict if verdict is None else verdict,
+        note_messages=tuple(map(remark, notes)),
+        verdict_messages=made.verdict_messages if verdict is None else verdict,
     )
 
 
@@ -131,7 +131,9 @@ def test_a_sample_is_one_screen(name):
         at = [text.index(title) for title in (*IN_ORDER, *LAST) if title in text]
         assert at == sorted(at)
         assert len(at) >= 3
-        assert text.startswith(" ".join(texts().messages[found[0].verdict[0].key].split()[:1]).partition("{")[0])
+        assert text.startswith(
+            " ".join(texts().messages[found[0].verdict_messages[0].key].split()[:1]).partition("{")[0]
+        )
 
 
 @pytest.mark.parametrize("name", MEMORY)
@@ -265,7 +267,7 @@ def test_where_there_is_no_room_a_finding_keeps_its_saving_and_its_rule():
 
 def test_lost_data_comes_with_the_verdict():
     lost = Message(said("cut_short"))
-    verdict = (*build_report("run", [analysis()], version="0").verdict, lost)
+    verdict = (*build_report("run", [analysis()], version="0").verdict_messages, lost)
     lines = render_all([report_of(verdict=verdict)], texts(), Style(colour=True), View()).splitlines()
     (place,) = [at for at, line in enumerate(lines) if "cut short" in line]
     assert place < next(at for at, line in enumerate(lines) if "sample.pt.trace" in line)

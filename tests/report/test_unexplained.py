@@ -27,7 +27,7 @@ def exposed(share):
 
 
 def told(report):
-    return {message.key: {name: value for name, _, value in message.values} for message in report.verdict}
+    return {message.key: {name: value for name, _, value in message.values} for message in report.verdict_messages}
 
 
 @pytest.mark.parametrize(

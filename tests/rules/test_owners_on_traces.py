@@ -51,8 +51,8 @@ def test_three_ranks_of_four_say_that_the_fourth_was_not_recorded(shared_traces,
     # 38 of 41 ms are all-to-alls of embeddings.
     assert {each.advice[0] for each in overlap} == {"overlap_all_to_all"}
     # The verdict begins with it.
-    assert report.verdict[0].key == "may_wait_for_absent"
-    causes = list(traceanalyze.postmortem(paths).tables["run_causes"].to_pandas()["rule_id"])
+    assert report.verdict_messages[0].key == "may_wait_for_absent"
+    causes = list(traceanalyze.postmortem(paths).tables["run_causes"].to_pandas(words=False)["rule_id"])
     assert causes[0] == "RNK105"
 
 
@@ -97,7 +97,7 @@ def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_trac
     # Of the waiting 18 and 9 ms are exposed; in _4 more of it moves what comes after it.
     assert one.explains == one.saving if number == 4 else 8 * MS < one.explains < 20 * MS
     report = traceanalyze.postmortem(folder)
-    causes = report.tables["run_causes"].to_pandas()
+    causes = report.tables["run_causes"].to_pandas(words=False)
     (row,) = causes[causes["rule_id"] == "RNK101"].to_dict("records")
     assert row["on_ranks"] == "2"
     assert {each.label: each.value for each in one.evidence}["phase"] == "late_pause"

@@ -7,6 +7,7 @@ from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.model.columns import by_identity
 from traceanalyze.model.table import NotMeasured, Table
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Level, Mode
@@ -23,6 +24,7 @@ class Check(NamedTuple):
     values: tuple[tuple[str, int | float | str], ...] = ()
 
 
+@by_identity
 class RankAnalysis(NamedTuple):
     """Everything this version says about one rank."""
 
@@ -40,6 +42,10 @@ class RankAnalysis(NamedTuple):
     """By key, in reading order."""
     synced: Mapping[str, int] = {}
     """Idle time that sync points caused, by operator or call (`idle.syncs.synced`)."""
+
+    def __repr__(self) -> str:
+        """Of which trace."""
+        return f"<analysis of {self.trace!r}>"
 
     def measured(self, key: str) -> bool:
         """Whether a table is there and has been measured."""

@@ -6,6 +6,7 @@ took a sixth of a run on a small trace.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
@@ -25,7 +26,7 @@ def report_on(
     choices: Choices | None = None,
     *,
     format_: str | None = None,
-    output: str | None = None,
+    output: Sequence[str] | None = None,
     top: int = TOP,
     lang: str = LANG,
     quiet: bool = False,
@@ -35,23 +36,24 @@ def report_on(
     """Analyse the recordings under the paths and write the report."""
     # Imported here, so that usage errors answer at once.
     from traceanalyze.cli.guard import tell_slow_scanner
-    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import Choices
+    from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
-    target = Target.of(output, format_, inputs=paths)
+    wanted = targets(output, format_, inputs=paths)
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     if not quiet:
         tell_slow_scanner()
     choices = choices or Choices()
-    if target.format == "console":
+    if all(each.format == "console" for each in wanted):
         choices = choices._replace(detail=view.detail)
     with Progress(wanted=not quiet) as progress:
         found = _traces_or_memory(paths, choices, progress)
-    write(found, target, words, view)
+    write(found, wanted, words, view)
 
 
 def _traces_or_memory(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:

@@ -22,14 +22,14 @@ def analyze(
         typer.Option("--format", help="What to write; default: by the name of --output, else console."),
     ] = None,
     output: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE|DIR/",
             help=(
                 f"Write to FILE ({endings('memory')}; .svg: call paths as a flame graph), or every table into the "
-                "folder DIR/ (CSV or Parquet)."
+                "folder DIR/ (CSV or Parquet); repeatable."
             ),
         ),
     ] = None,

@@ -25,7 +25,7 @@ app = typer.Typer(
         "Where did the step's time go? Analyses PyTorch profiler traces.\n\n"
         "`traceanalyze PATH…` is short for `traceanalyze analyze PATH…`."
     ),
-    **options.GROUP,
+    **{**options.GROUP, "add_completion": True},
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("analyze", cls=Command)(guarded(analyze))
@@ -53,7 +53,8 @@ def _print_version(wanted: bool) -> None:
 def _global_options(
     *,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option("--version", "-V", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
     lang: options.LangOfHelp = "en",
 ) -> None:

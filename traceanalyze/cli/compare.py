@@ -13,10 +13,11 @@ import typer
 
 from traceanalyze.cli import options
 from traceanalyze.cli.guard import DEBUG_VARIABLE
-from traceanalyze.cli.output import Target, refuse_input, rendered, show, write
+from traceanalyze.cli.output import show, write
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import Texts
 from traceanalyze.report.formats import FORMATS, TABLES, endings, names
+from traceanalyze.report.output import Target, refuse_input, rendered
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
@@ -58,16 +59,16 @@ def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[
     return Target(path / name, chosen, make_folder=path)
 
 
-def write_compare(report: CompareReport, target: Target, texts: Texts, view: View) -> None:
+def write_compare(report: CompareReport, targets: Sequence[Target], texts: Texts, view: View) -> None:
     """Show the comparison, and write it where it belongs."""
-    if target.path is not None:
+    if all(target.path is not None for target in targets):
         show(rendered([report], Target(None, "console"), texts, view))
-    if target.make_folder is not None:
+    for folder in (target.make_folder for target in targets if target.make_folder is not None):
         try:
-            target.make_folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError("{path}: cannot be made: {why}", target.make_folder, error.strerror) from error
-    write([report], target, texts, view)
+            raise UsageError("{path}: cannot be made: {why}", folder, error.strerror) from error
+    write([report], targets, texts, view)
 
 
 def compare(
@@ -79,7 +80,7 @@ def compare(
     candidate: Annotated[str | None, options.both("--profiling_path", "The candidate.", "-d", metavar="PATH")] = None,
     base: Annotated[str | None, options.both("--benchmark_profiling_path", "The base.", "-bp", metavar="PATH")] = None,
     output: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "-o",
             "--output",
@@ -87,7 +88,7 @@ def compare(
             metavar="DIR|FILE",
             help=(
                 "Write the workbook into DIR (made if need be), named by the time, or to FILE "
-                f"({endings('compare')}). Default: only the console."
+                f"({endings('compare')}). Repeatable. Default: only the console."
             ),
         ),
     ] = None,
@@ -202,11 +203,11 @@ def compare(
         ),
         op_name_map=op_name_map,
     )
-    target = compare_target(output, format_, inputs=(base_path, candidate_path))
+    targets = [compare_target(each, format_, inputs=(base_path, candidate_path)) for each in output or (None,)]
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:
         found = compare_report(choices, progress=progress)
-    write_compare(found, target, words, view)
+    write_compare(found, targets, words, view)

@@ -12,10 +12,11 @@ import typer
 
 from traceanalyze.cli import options
 from traceanalyze.cli.guard import in_language, tell
-from traceanalyze.cli.output import Target, refuse_input, rendered, show, tell_written, write
+from traceanalyze.cli.output import show, tell_written, write
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.locales import Texts
 from traceanalyze.report.formats import FORMATS, TABLES, names
+from traceanalyze.report.output import Target, refuse_input, rendered
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def write_gate(report: GateReport, targets: Sequence[Target], texts: Texts, view
 
 def _write(report: GateReport, target: Target, texts: Texts, view: View) -> None:
     if target.path is not None:
-        write([report], target, texts, view)
+        write([report], [target], texts, view)
         return
     content = str(rendered([report], target, texts, view))
     if target.format == "markdown" and os.environ.get(SUMMARY_VARIABLE):
@@ -154,6 +155,7 @@ def gate(
 
     inputs = (*candidate, *(baseline or ()))
     targets = wanted(format_ or (), inputs)
+    view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     words = texts(lang)
     choices = Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()))
     if not quiet:
@@ -171,7 +173,7 @@ def gate(
             waived=no_match or (),
             progress=progress,
         )
-    failed = write_gate(found, targets, words, View.of(top, quiet=quiet, verbose=verbose, whole=whole))
+    failed = write_gate(found, targets, words, view)
     if write_baseline is not None:
         write_refreshed(write_baseline, baseline or (), found.result)
         tell_written(Phrase("Wrote {path}", write_baseline), lang)

@@ -6,11 +6,15 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import ParamSpec
 
 from traceanalyze.errors import Phrase, TraceAnalyzeError
 
 DEBUG_VARIABLE = "TRACEANALYZE_DEBUG"
+LANGUAGE_VARIABLE = "TRACEANALYZE_LANG"
+CONFIGURED = frozenset({"analyze", "compare", "convert", "gate", "memory", "open", "postmortem", "whatif"})
+"""Commands whose options may stand in a configuration file."""
 INTERNAL_ERROR = 2
 INTERRUPTED = 130
 CANNOT_WRITE = 2
@@ -63,18 +67,29 @@ def _said_of(error: BaseException) -> tuple[Phrase, int]:
 
 
 def chosen_language(arguments: Sequence[str]) -> str:
-    """What the arguments choose with --lang, before they are made out: English unless they do."""
+    """What the arguments choose with --lang, before they are made out, or the variable: English unless they do."""
     given = [*arguments[: [*arguments, "--"].index("--")], ""]
     named = [(each.partition("="), after) for each, after in zip(given, [*given[1:], ""], strict=True)]
     values = [value if equals else after for (name, equals, value), after in named if name == "--lang"]
-    return values[-1] if values else ENGLISH
+    return values[-1] if values else os.environ.get(LANGUAGE_VARIABLE) or ENGLISH
+
+
+def may_be_configured(command: str) -> bool:
+    """Whether a configuration file speaks of a command, or of something called like it."""
+    if command not in CONFIGURED:
+        return False
+    here = Path.cwd()
+    files = (folder / name for folder in (here, *here.parents) for name in ("traceanalyze.toml", "pyproject.toml"))
+    # What cannot be read is told by who reads it.
+    readable = (file for file in files if file.is_file() and os.access(file, os.R_OK))
+    return any(command.encode() in file.read_bytes().replace(b"traceanalyze", b"") for file in readable)
 
 
 def language_behind(arguments: Sequence[str]) -> list[str]:
     """`--lang LANG COMMAND …` as `COMMAND --lang LANG …`; before other options it stays where it is."""
     many = 2 if arguments[:1] == ["--lang"] else 1 if arguments and arguments[0].startswith("--lang=") else 0
     name = arguments[many : many + 1]
-    stays = not name or (name[0].startswith("-") and name[0] not in {"-h", "--help", "--version"})
+    stays = not name or (name[0].startswith("-") and name[0] not in {"-h", "--help", "-V", "--version"})
     return [*arguments] if stays else [*name, *arguments[:many], *arguments[many + 1 :]]
 
 

@@ -1,38 +1,40 @@
 """Help, and what is said of wrong usage, in the language that --lang chooses."""
 
+import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from inspect import cleandoc
+from itertools import pairwise
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from traceanalyze.cli.guard import ENGLISH, chosen_language, language_behind, tell
-from traceanalyze.errors import Phrase, UsageError
+from traceanalyze.cli.guard import ENGLISH, chosen_language, language_behind, may_be_configured, tell
+from traceanalyze.errors import Phrase, TraceAnalyzeError, UsageError
 
 _LANGUAGE = "traceanalyze.language"
 _WIDEST, _NAMES = 80, 30
 """Columns of a page, and of the names in it that share a line with what they mean."""
 _WRONG = (
-    Phrase("No such option: {option} (Possible options: {near})"),
-    Phrase("No such option: {option} Did you mean {near}?"),
-    Phrase("No such option: {option}"),
-    Phrase("No such command {name}. Did you mean {near}?"),
-    Phrase("No such command {name}."),
-    Phrase("Missing command."),
-    Phrase("Missing argument {name}."),
-    Phrase("Option {name} requires an argument."),
-    Phrase("Option {name} does not take a value."),
-    Phrase("Got unexpected extra argument(s) ({names})"),
-    Phrase("Invalid value for {name}: Input should be greater than or equal to {least}"),
-    Phrase("Invalid value for {name}: Input should be a valid integer, unable to parse string as an integer"),
-    Phrase("Invalid value for {name}: Value error, {value} is not one of {known}."),
-    Phrase("Invalid value for {name}: {why}"),
+    (r"No such option:? '?(-\S+?)'?\W*(?:\s.*)?", Phrase("{name}: there is no such option{hint}")),
+    (r"No such command '(.+?)'.*", Phrase("{name}: there is no such command{hint}")),
+    (r"Missing command\.?", Phrase("give a command; --help lists them")),
+    (r"Missing (?:argument|parameter) '?(.+?)'?\.", Phrase("give {name}; --help says more")),
+    (r"Option '(.+?)' requires an argument\.", Phrase("{name}: give a value")),
+    (r"Option '(.+?)' does not take a value\.", Phrase("{name}: takes no value")),
+    (r"Got unexpected extra arguments?(?:\(s\))? \((.+)\)", Phrase("{names}: more than the command takes")),
+    (
+        r"Invalid value for (.+?): .*(?:greater than or equal to |not in the range x>=)(\d+)\.?",
+        Phrase("{given}: give a whole number from {least} on"),
+    ),
+    (r"Invalid value for (.+?): .*valid integer.*", Phrase("{given}: give a whole number, such as 5")),
+    (r"Invalid value for (.+?): .*not one of (.+?)\.", Phrase("{given}: give one of {known}")),
+    (r"Invalid value for (.+?): (.*)", Phrase("{given}: {why}")),
 )
-"""What typer and click say, in the order in which they are looked for."""
+"""What typer and click say, whatever their version, and what is said in its place."""
 
 _WORDS = (
     *(Phrase("Usage: "), Phrase("Arguments:"), Phrase("Options:"), Phrase("Commands:"), Phrase("default: ")),
@@ -42,16 +44,19 @@ _WORDS = (
 
 
 @contextmanager
-def _in_one_line(language: str) -> Iterator[None]:
-    """Wrong usage is told as other errors are."""
+def _in_one_line(language: str, command: Any, given: Mapping[str, str]) -> Iterator[None]:
+    """Wrong usage is told as other errors are; of options by what was given for them."""
     try:
         yield
+    except TraceAnalyzeError as error:
+        raise typer.Exit(tell(error, language)) from error
     except Exception as error:
         # Errors of usage are those with a message for people; where their class lives depends on typer's version.
         message = getattr(error, "format_message", None)
-        if message is None:
+        # The page of a group, which is shown where nothing is asked of it, is an error to click.
+        if message is None or type(error).__name__ == "NoArgsIsHelpError":
             raise
-        said = _wrong(" ".join(str(message()).split()))
+        said = _wrong(" ".join(str(message()).split()), command, given)
         raise typer.Exit(tell(UsageError("{said}", said), language)) from error
 
 
@@ -61,7 +66,14 @@ class _Spoken:
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line; nothing at all shows the page of a group."""
         ctx.meta[_LANGUAGE] = chosen_language(args)
-        with nullcontext() if not args and self.no_args_is_help else _in_one_line(ctx.meta[_LANGUAGE]):  # type: ignore[attr-defined]
+        given = {each: after for each, after in pairwise(args) if each.startswith("-")}
+        given |= dict(each.split("=", 1) for each in args if each.startswith("--") and "=" in each)
+        if not args and self.no_args_is_help:  # type: ignore[attr-defined]
+            return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
+        with _in_one_line(ctx.meta[_LANGUAGE], self, given):
+            if isinstance(self, TyperCommand) and not {"-h", "--help"} & {*args}:
+                ctx.default_map = defaults(self)
+                given |= {f"--{key}": str(each) for key, each in ctx.default_map.items() if f"--{key}" not in given}
             return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
 
     def get_help(self, ctx: Any) -> str:
@@ -87,17 +99,70 @@ class Group(_Spoken, TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that is named."""
-        with _in_one_line(ctx.meta[_LANGUAGE]):
+        with _in_one_line(ctx.meta[_LANGUAGE], self, {}):
             return super().invoke(ctx)
 
 
-def _wrong(text: str) -> Phrase:
-    """What is said of wrong usage, known again by how it is worded."""
-    for each in _WRONG:
-        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(each))
+def _wrong(text: str, command: Any, given: Mapping[str, str]) -> Phrase:
+    """What is said of wrong usage, known again by how libraries word it."""
+    for pattern, said in _WRONG:
         if found := re.fullmatch(pattern, text):
-            return Phrase(each, *found.groupdict().values())
+            first, *others = found.groups() or ("",)
+            # 'A' / '--a': ways to write one option, the last of them the longest.
+            names = re.findall(r"'(.+?)'", first)
+            if "{hint}" in said:
+                return Phrase(said, first, _nearest(first, command))
+            shown = next((f"{name} {given[name]}" for name in names if name in given), names[0] if names else first)
+            return Phrase(said, *([shown, *(each.replace("'", "") for each in others)] if "{" in said else ()))
     return Phrase("{text}", text)
+
+
+def _nearest(name: str, command: Any) -> Phrase:
+    """What was probably meant, where anything comes near."""
+    # Imported here: commands are right most of the time.
+    from difflib import get_close_matches
+
+    known = [each for param in command.params for each in param.opts] if name.startswith("-") else command.commands
+    near = get_close_matches(name, [each for each in known if each not in {"-", "--"}], n=1, cutoff=0.6)
+    return Phrase("; did you mean {path}?", near[0]) if near else Phrase("")
+
+
+def defaults(command: Any) -> dict[str, Any]:
+    """Options of a command by name, as variables `TRACEANALYZE_…` and the command's table in the configuration say.
+
+    Raises:
+        UsageError: The table has a key that is no option.
+    """
+    named = {
+        name.removeprefix("--").replace("-", "_"): each
+        for each in command.params
+        if each.param_type_name == "option" and not each.hidden
+        for name in each.opts
+        if name.startswith("--")
+    }
+    found = {}
+    if may_be_configured(command.name):
+        # Imported here: most folders have no configuration.
+        from traceanalyze.pipeline.choices import configuration
+        from traceanalyze.regression.budget import OPTIONS, check_known, words
+
+        document, source = configuration()
+        table = {words(key): value for key, value in document.get(command.name, {}).items()}
+        if command.name == "gate":
+            table = {key: value for key, value in table.items() if key in OPTIONS}
+        check_known(table, named, f"{source}: [{command.name}]")
+        found = {key: value for key, value in table.items() if value is not False}
+    stated = {key: os.environ.get(f"TRACEANALYZE_{key.upper()}") for key in named}
+    found |= {key: text for key, text in stated.items() if text}
+    return {named[key].name: _typed(named[key], value) for key, value in found.items()}
+
+
+def _typed(param: Any, value: Any) -> Any:
+    if param.is_flag:
+        return value is True or str(value).lower() in {"1", "true", "yes", "on"}
+    if param.multiple:
+        return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+    return str(value)
 
 
 def text_of(command: Any) -> str:

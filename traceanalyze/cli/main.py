@@ -7,7 +7,14 @@ import sys
 from pathlib import Path
 
 from traceanalyze.cli.analysis import report_on
-from traceanalyze.cli.guard import chosen_language, guarded, in_language, language_behind
+from traceanalyze.cli.guard import (
+    DEBUG_VARIABLE,
+    chosen_language,
+    guarded,
+    in_language,
+    language_behind,
+    may_be_configured,
+)
 from traceanalyze.errors import Phrase
 
 DEFAULT_COMMAND = "analyze"
@@ -16,12 +23,14 @@ COMMANDS = frozenset(
     | {"tensorboard", "whatif"}
 )
 """Those of `app`, which takes long to import."""
+GLOBAL = frozenset({"-h", "--help", "-V", "--version", "--install-completion", "--show-completion"})
+"""Options that stand without a command."""
 _FLAGS = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose", "--all": "whole"}
 
 
 def with_default_command(arguments: list[str]) -> list[str]:
     """`PATH…` and `--option … PATH…` mean `analyze …`; command names and global options stand for themselves."""
-    if not arguments or arguments[0] in {*COMMANDS, "-h", "--help", "--version"}:
+    if not arguments or arguments[0] in {*COMMANDS, *GLOBAL}:
         return arguments
     return [DEFAULT_COMMAND, *arguments]
 
@@ -45,6 +54,12 @@ def plain(arguments: list[str]) -> tuple[list[str], set[str]] | None:
     return paths, {_FLAGS[each] for each in arguments if each in _FLAGS}
 
 
+def configured() -> bool:
+    """Whether options of `analyze` may stand elsewhere."""
+    own = {name for name in os.environ if name.startswith("TRACEANALYZE_")}
+    return bool(own - {DEBUG_VARIABLE, "TRACEANALYZE_REQUIRE"}) or may_be_configured(DEFAULT_COMMAND)
+
+
 def main() -> None:
     """Run the command line and exit."""
     for name in ("stdout", "stderr"):
@@ -65,7 +80,7 @@ def main() -> None:
         # of them. The program that `record` starts keeps its own setting.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     short = plain(arguments)
-    if short is not None:
+    if short is not None and not configured():
         paths, flags = short
         guarded(report_on)(paths, quiet="quiet" in flags, verbose="verbose" in flags, whole="whole" in flags)
         sys.exit()

@@ -33,17 +33,18 @@ def memory(
 ) -> None:
     """Say what used the device's memory: peak, leaks, churn, fragmentation, failed requests."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.errors import UsageError
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.memory import are_snapshots, memory_difference, memory_reports
+    from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
     if base is not None and len(paths) > 1:
         raise UsageError("--base: give one snapshot to compare with it")
     pair = (base, paths[0]) if base is not None else tuple(paths) if len(paths) == 2 and are_snapshots(paths) else None
-    target = Target.of(output, format_, inputs=[*paths, *([base] if base else [])])
+    wanted = targets(output, format_, inputs=[*paths, *([base] if base else [])])
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     with Progress(wanted=not quiet) as progress:
@@ -51,4 +52,4 @@ def memory(
             found = memory_reports(paths, capacity=capacity, progress=progress)
         else:
             found = (memory_difference(*pair, progress=progress),)
-    write(found, target, words, view)
+    write(found, wanted, words, view)

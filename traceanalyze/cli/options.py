@@ -19,13 +19,14 @@ FormatOption = Annotated[
     ReportFormat | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
 ]
 Output = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--output",
         "-o",
         metavar="FILE|DIR/",
         help=(
-            f"Write to FILE ({endings('memory', first='html')}), or all tables into the folder DIR/ (CSV or Parquet)."
+            f"Write to FILE ({endings('memory', first='html')}), or all tables into the folder DIR/ (CSV or Parquet); "
+            "repeatable."
         ),
     ),
 ]
@@ -33,7 +34,7 @@ Output = Annotated[
 Top = Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")]
 Lang = Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en or zh.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")]
-All = Annotated[bool, typer.Option("--all", help="The whole report, not one screen of it.")]
+All = Annotated[bool, typer.Option("--all", help="The whole report, not one screen of it; in JSON every row.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="All tables and notes.")]
 StepMarker = Annotated[
     str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")

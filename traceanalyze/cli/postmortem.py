@@ -61,24 +61,25 @@ def postmortem(
     """
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.guard import tell_slow_scanner
-    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.postmortem import postmortem_reports
+    from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
     choices = Choices(
         steps=steps, ranks=ranks, step_marker=step_marker, select=options.listed(select), ignore=options.listed(ignore)
     )
-    target = Target.of(output, format_, inputs=paths)
+    wanted = targets(output, format_, inputs=paths)
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole, usual=TOP)
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:
         found = postmortem_reports(paths, choices, capacity=capacity, progress=progress, parallel=True)
-    write(found, target, words, view)
+    write(found, wanted, words, view)
     if fail_on is not None:
         _fail_on(fail_on, found, words)
 

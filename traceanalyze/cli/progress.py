@@ -1,10 +1,10 @@
-"""How far reading is, on stderr: only on a terminal, and only when it takes long enough to wonder."""
+"""How far reading and analysing are, on stderr: only on a terminal, and only when it takes long enough to wonder."""
 
 from __future__ import annotations
 
 import sys
-import time
-from typing import TYPE_CHECKING, Self
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -14,30 +14,42 @@ PATIENCE_S = 0.5
 
 
 class Progress:
-    """Called with the name of what is being read, the bytes read so far and the bytes there are."""
+    """Called with the name of what is being read, the bytes read so far and the bytes there are.
+
+    What has been read is analysed until something else is read. A timer shows it, as nothing is called meanwhile.
+    """
 
     def __init__(self, *, wanted: bool) -> None:
         self._wanted = wanted and sys.stderr.isatty()
-        self._begin = time.monotonic()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
+        self._state: dict[str, Any] = {"description": "", "completed": 0, "total": None}
+        self._timer = Timer(PATIENCE_S, self._show)
+        self._timer.daemon = True
 
     def __enter__(self) -> Self:
+        if self._wanted:
+            self._timer.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._timer.cancel()
+        if self._timer.is_alive():
+            self._timer.join()
         if self._bar is not None:
             self._bar.stop()
 
     def __call__(self, name: str, done: int, total: int | None) -> None:
-        """Show it, once it is worth it."""
-        if not self._wanted or time.monotonic() - self._begin < PATIENCE_S:
-            return
-        if self._bar is None:
-            self._bar = self._started()
-            self._task = self._bar.add_task(name)
-        if self._task is not None:
-            self._bar.update(self._task, description=name, completed=done, total=total)
+        """Keep it, and show it once it is worth it."""
+        read = total is not None and done >= total
+        self._state = {"description": f"{name}: analysis" if read else name, "completed": done, "total": total}
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, **self._state)
+
+    def _show(self) -> None:
+        bar = self._started()
+        self._task = bar.add_task(**self._state)
+        self._bar = bar
 
     def _started(self) -> Bar:
         from rich.console import Console

@@ -47,14 +47,16 @@ def whatif(
 ) -> None:
     """Say how long a step would take if something were different, and what would limit it then."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.whatif import asked_for, whatif_reports
+    from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
-    target, words = Target.of(output, format_, inputs=paths), texts(lang)
+    places, words = targets(output, format_, inputs=paths), texts(lang)
+    view = View.of(View().top, quiet=quiet, verbose=verbose, whole=whole)
     wanted = asked_for(
         options.listed(without),
         [_halves("--faster", each, "communication=1.5", str, float) for each in faster or ()],
@@ -63,7 +65,7 @@ def whatif(
     )
     with Progress(wanted=not quiet) as progress:
         found = whatif_reports(paths, wanted, Choices(steps=steps, step_marker=step_marker), progress=progress)
-    write(found, target, words, View.of(View().top, quiet=quiet, verbose=verbose, whole=whole))
+    write(found, places, words, view)
 
 
 def _halves(

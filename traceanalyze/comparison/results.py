@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from traceanalyze.model.columns import by_identity
 from traceanalyze.model.table import NotMeasured, Table, Value
 
 Time = int | NotMeasured
@@ -86,6 +87,7 @@ class Caveat(NamedTuple):
     values: tuple[tuple[str, int | float | str], ...] = ()
 
 
+@by_identity
 class Comparison(NamedTuple):
     """Everything this version says about two sides."""
 
@@ -95,3 +97,7 @@ class Comparison(NamedTuple):
     tables: Mapping[str, Table]
     """Of the sections that were compared, by key, in reading order."""
     caveats: tuple[Caveat, ...]
+
+    def __repr__(self) -> str:
+        """Short, whatever the tables hold."""
+        return f"<comparison of {self.base.path[:900]} and {self.candidate.path[:900]}>"

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 MISSING = -(2**62)
 """A whole-number argument that the event does not have."""
@@ -53,6 +55,13 @@ class Strings:
     def matches(self, codes: NDArray[np.int32], test: Callable[[str], object]) -> NDArray[np.bool_]:
         """Whether the text of each of `codes` passes a test, which is made once a distinct code."""
         return self.lookup(codes, lambda text: bool(test(text))).astype(np.bool_)
+
+
+def by_identity(made: type[T]) -> type[T]:
+    """A class of which only what is the same is equal: arrays have no single answer."""
+    for name in ("__eq__", "__ne__", "__hash__"):
+        setattr(made, name, getattr(object, name))
+    return made
 
 
 def strings_of(texts: Sequence[bytes]) -> Strings:
@@ -128,6 +137,7 @@ _TABLE = 16
 """Values are looked up in a table when it has at most this many places a row asked for, else by search."""
 
 
+@by_identity
 class Sparse(NamedTuple):
     """A column that only some rows have: `row` (uint32, ascending) and `value` (int64, float64, or int32 codes)."""
 

@@ -166,6 +166,10 @@ class Column:
         names = () if isinstance(self.values, NotMeasured) else self.values
         return labels_of(self.kind, (name for name in names if isinstance(name, str) and not isinstance(name, Word)))
 
+    def __repr__(self) -> str:
+        """Short, whatever the values are."""
+        return f"<column {self.key!r}>"
+
     def cells(self, count: int) -> list[Value]:
         """Values as plain Python, for a table of so many rows."""
         if isinstance(self.values, NotMeasured):
@@ -273,7 +277,14 @@ class Table:
 
     def __getitem__(self, key: str) -> Column:
         """A column by its key."""
+        if key not in self.keys:
+            raise KeyError(no_such("column", key, self.keys))
         return self.columns[self.keys.index(key)]
+
+    def __repr__(self) -> str:
+        """Short, whatever the rows hold."""
+        state = "not measured" if self.absent is not None else f"{len(self)} rows"
+        return f"<table {self.key!r}: {state}, {len(self.columns)} columns>"
 
     @property
     def keys(self) -> list[str]:
@@ -349,6 +360,15 @@ class Table:
         columns = {each.key: [plain(each.kind, value) for value in self.column(each.key)] for each in self.columns}
         dtypes = {each.key: _DTYPES[each.kind] for each in self.columns if each.kind in _DTYPES}
         return pd.DataFrame(columns, dtype=object).astype(dtypes)
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> str:
+    """That nothing is called so, and what was probably meant."""
+    # Imported here: names are right most of the time.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1, cutoff=0)
+    return f"no {what} {name!r}; did you mean {near[0]!r}?" if near else f"no {what} {name!r}; there is none"
 
 
 def declare(key: str, title: str, *columns: Column, **shown: Any) -> Table:

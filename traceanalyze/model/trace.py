@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import MISSING, Sparse, Strings
+from traceanalyze.model.columns import MISSING, Sparse, Strings, by_identity
 from traceanalyze.model.intervals import Intervals, merge
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from traceanalyze.model.collectives import VendorCollectives
 
 
@@ -66,6 +69,7 @@ class Events:
         return np.where(codes < 0, missing, codes)
 
 
+@by_identity
 class Instants(NamedTuple):
     """Things without a duration (allocator records, marks), in file order; columns as in `Events`."""
 
@@ -76,6 +80,7 @@ class Instants(NamedTuple):
     fields: Mapping[str, Sparse]
 
 
+@by_identity
 class Flows(NamedTuple):
     """Arrows between events, in file order; equal `id` and `cat` belong together.
 
@@ -256,6 +261,31 @@ class Trace:
         names = {one.name for one in self.devices if one.id == device} or {one.name for one in self.devices}
         return (names.pop() or None) if len(names) == 1 else None
 
+    def to_pandas(self) -> pd.DataFrame:
+        """A row an event, in file order: names, categories, ids of process and thread, times in ns, and arguments.
+
+        Times count from `base_ns`; an argument that an event does not have is NA.
+        """
+        import pandas as pd
+
+        found, texts = self.events, self.strings
+        columns = {"name": found.name, "cat": found.cat}
+        columns |= dict(zip(("pid", "tid"), self.tracks[found.track].T, strict=True))
+        frame = pd.DataFrame({key: pd.Categorical(texts.each(codes)) for key, codes in columns.items()})
+        frame["ts_ns"], frame["dur_ns"] = found.ts, found.dur
+        for key, column in found.fields.items():
+            at, kind = pd.Index(column.row.astype(np.int64)), column.value.dtype
+            if kind == np.int32:
+                frame[key] = pd.Series(texts.each(column.value), at, dtype="category")
+            else:
+                frame[key] = pd.Series(column.value, at, dtype="Float64" if kind == np.float64 else "Int64")
+        return frame
+
+    def __repr__(self) -> str:
+        """File, rank and size."""
+        rank = "" if self.origin.rank is None else f"rank {self.origin.rank}, "
+        return f"<trace {self.origin.path[:1000]}: {rank}{len(self.events)} events>"
+
     def track_text(self, track: int) -> tuple[str, str]:
         """Process id and thread id of a track, as written in the file."""
         pid, tid = self.tracks[track]
@@ -273,3 +303,13 @@ class Run(NamedTuple):
     def ranks(self) -> tuple[int | None, ...]:
         """Rank of each trace, None where the profile does not tell."""
         return tuple(trace.origin.rank for trace in self.traces)
+
+    def __repr__(self) -> str:
+        """Name and recordings."""
+        return f"<run {self.name}: {', '.join(map(repr, self.traces[:20]))}>"[:2000]
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<br>{escape(repr(each)[1:-1][:500])}" for each in self.traces[:20])
+        more = f"<br>… {len(self.traces) - 20} more" if len(self.traces) > 20 else ""
+        notes = "".join(f"<br>{escape(note[:500])}" for note in self.notes[:5])
+        return f"<p><b>{escape(self.name[:200])}</b>{lines}{more}{notes}</p>"

@@ -7,7 +7,7 @@ from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.agreement import disagreeing
-from traceanalyze.pipeline.choices import Choices, path_texts
+from traceanalyze.pipeline.choices import Choices, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.recordings import analysed_rank
 from traceanalyze.pipeline.run_report import chosen_ranks, report_of_ranks, run_reports, with_notes
@@ -49,10 +49,14 @@ def analyze(
     data_regex: str | None = None,
     comm_regex: str | None = None,
     not_comm_regex: str | None = None,
-    categories: Sequence[str] = (),
+    categories: str | Sequence[str] = (),
     device_peaks: Path | None = None,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
+    streams: str | None = None,
+    name_regex: str | None = None,
+    time: str | None = None,
+    select: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
+    language: str = "en",
 ) -> Report:
     """Where the steps' time went.
 
@@ -66,8 +70,12 @@ def analyze(
         not_comm_regex: Regular expression of kernels that are not.
         categories: `NAME=class` for event categories the tool does not know.
         device_peaks: TOML file with peak rates of devices, looked at before those that the tool knows.
+        streams: Streams whose device work to analyse, written like steps; the rest is as if unrecorded.
+        name_regex: Regular expression of names of device work to analyse; the rest is as if unrecorded.
+        time: The time to analyse, since the first event: `10ms-1.5s`, `2s-`.
         select: Rules to run, by id, slug or how ids begin; all when empty.
         ignore: Rules not to run, written the same way.
+        language: Of verdict, findings and tables: en or zh.
 
     Returns:
         The report; `report.tables["split"].to_pandas()` and the like are its tables.
@@ -79,10 +87,13 @@ def analyze(
         data_regex,
         comm_regex,
         not_comm_regex,
-        tuple(categories),
+        several(categories),
         None if device_peaks is None else os.fspath(device_peaks),
-        tuple(select),
-        tuple(ignore),
+        several(select),
+        several(ignore),
+        streams,
+        name_regex,
+        time,
     )
     if isinstance(run, Run):
         options, rules = choices.options(), choices.rules()
@@ -94,12 +105,12 @@ def analyze(
             for path in [one.analysis.trace.origin.path]
         ]
         new = tuple(note for note in plugins.notes() if note not in run.notes)
-        return report_of_ranks(with_notes((run,), new)[0], by_rank, choices)
+        return report_of_ranks(with_notes((run,), new)[0], by_rank, choices).in_language(language)
     found = reports(path_texts(run), choices)
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise UsageError("the input holds {count} runs ({names}); name one of them", len(found), names)
-    return found[0]
+    return found[0].in_language(language)
 
 
 def reports(

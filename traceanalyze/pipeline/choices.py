@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,11 @@ def path_texts(paths: PathLike | Sequence[PathLike]) -> tuple[str, ...]:
     """One path or several, as text."""
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     return tuple(os.fspath(path) for path in several)
+
+
+def several(values: str | Sequence[str]) -> tuple[str, ...]:
+    """A text on its own is one value."""
+    return (values,) if isinstance(values, str) else tuple(values)
 
 
 def read_peaks(path: str) -> tuple[Peaks, ...]:
@@ -100,22 +105,32 @@ def _rate(value: Any, where: str) -> float:
 OWN, PROJECT = "traceanalyze.toml", "pyproject.toml"
 
 
-def configured_rules(start: Path | None = None) -> RuleConfig:
-    """What the nearest configuration says: of the folder (default: the current one), else of those above it.
+def configuration(start: Path | None = None) -> tuple[Mapping[str, Any], str]:
+    """The nearest configuration and the name of its file: of the folder (default: the current one), or of one above.
 
     Raises:
-        UsageError: The file is not TOML, or does not say what it should.
+        UsageError: The file is not TOML, or has a section that nothing reads.
     """
     folder = (start or Path.cwd()).resolve()
     for here in (folder, *folder.parents):
         own, project = here / OWN, here / PROJECT
         if own.is_file():
-            return _config(_read(own), own)
+            return _tables(_read(own), own), own.name
         if project.is_file():
             table = _read(project).get("tool", {})
             if isinstance(table, dict) and "traceanalyze" in table:
-                return _config(table["traceanalyze"], project)
-    return RuleConfig()
+                return _tables(table["traceanalyze"], project), project.name
+    return {}, OWN
+
+
+def configured_rules(start: Path | None = None) -> RuleConfig:
+    """What the nearest configuration says of rules.
+
+    Raises:
+        UsageError: The file is not TOML, or does not say what it should.
+    """
+    document, source = configuration(start)
+    return rule_config(document.get("rules", {}), source)
 
 
 def _read(path: Path) -> dict[str, object]:
@@ -128,10 +143,17 @@ def _read(path: Path) -> dict[str, object]:
         raise UsageError("{path}: {error}", path, error) from error
 
 
-def _config(table: object, path: Path) -> RuleConfig:
-    if not isinstance(table, dict) or not isinstance(table.get("rules", {}), dict):
-        raise UsageError("{path}: rules is not a table", path)
-    return rule_config(table.get("rules", {}), path.name)
+def _tables(document: object, path: Path) -> Mapping[str, Any]:
+    # Imported here: most folders have no configuration.
+    from traceanalyze.regression.budget import check_sections
+
+    if not isinstance(document, dict):
+        raise UsageError("{path}: {name} is not a table", path, "tool.traceanalyze")
+    check_sections(document, str(path))
+    for name, table in document.items():
+        if not isinstance(table, dict):
+            raise UsageError("{path}: {name} is not a table", path, name)
+    return document
 
 
 class Choices(NamedTuple):

@@ -14,7 +14,7 @@ from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.trace import Run, Trace
-from traceanalyze.pipeline.choices import Choices, PathLike
+from traceanalyze.pipeline.choices import Choices, PathLike, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.selection import listed, step_chooser
 from traceanalyze.readers.runs import group_runs
@@ -125,7 +125,7 @@ def compare(
     comparison_step: str | None = None,
     base_rank: int | None = None,
     comparison_rank: int | None = None,
-    sections: Sequence[str] = (),
+    sections: str | Sequence[str] = (),
     details: bool = True,
     modules: bool = True,
     max_kernel_num: int | None = None,
@@ -135,7 +135,8 @@ def compare(
     data_regex: str | None = None,
     comm_regex: str | None = None,
     not_comm_regex: str | None = None,
-    categories: Sequence[str] = (),
+    categories: str | Sequence[str] = (),
+    language: str = "en",
 ) -> CompareReport:
     """What makes two profiles differ, from the whole step down to single operators.
 
@@ -157,6 +158,7 @@ def compare(
         comm_regex: Regular expression of kernels that are communication.
         not_comm_regex: Regular expression of kernels that are not.
         categories: `NAME=class` for event categories the tool does not know.
+        language: Of verdict, remarks and tables: en or zh.
 
     Returns:
         The comparison; `report.tables["causes"].to_pandas()` and the like are its tables.
@@ -165,7 +167,7 @@ def compare(
         InputError: A side cannot be read.
         UsageError: The options do not fit the input.
     """
-    wanted = frozenset(sections) or frozenset(SECTIONS)
+    wanted = frozenset(several(sections)) or frozenset(SECTIONS)
     unknown = wanted - frozenset(SECTIONS)
     if unknown:
         raise UsageError("no section {names}; there is {known}", ", ".join(sorted(unknown)), ", ".join(SECTIONS))
@@ -173,7 +175,7 @@ def compare(
         CompareChoices(
             base=SideChoices("base", os.fspath(base), base_step, base_rank),
             candidate=SideChoices("candidate", os.fspath(candidate), comparison_step, comparison_rank),
-            common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, tuple(categories)),
+            common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, several(categories)),
             options=CompareOptions(
                 sections=wanted,
                 details=details,
@@ -183,7 +185,7 @@ def compare(
             ),
             op_name_map=json.dumps(dict(op_name_map)) if op_name_map else None,
         )
-    )
+    ).in_language(language)
 
 
 def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = None) -> CompareReport:

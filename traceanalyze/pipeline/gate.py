@@ -8,7 +8,7 @@ from pathlib import Path
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.pipeline.choices import Choices, PathLike, path_texts
+from traceanalyze.pipeline.choices import Choices, PathLike, path_texts, several
 from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
 from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, is_baseline, read_baseline, write_baseline
@@ -35,7 +35,15 @@ def gate(
     ranks: str | None = None,
     warmup: int | None = None,
     strict: bool = False,
-    no_match: Sequence[str] = (),
+    exit_zero: bool = False,
+    no_match: str | Sequence[str] = (),
+    labels: str | Sequence[str] = (),
+    step_marker: str | None = None,
+    data_regex: str | None = None,
+    comm_regex: str | None = None,
+    not_comm_regex: str | None = None,
+    categories: str | Sequence[str] = (),
+    language: str = "en",
 ) -> GateReport:
     """Is the candidate slower or bigger than the baseline by more than its budget?
 
@@ -47,7 +55,15 @@ def gate(
         ranks: Ranks to use, written the same way.
         warmup: Steps left out at the beginning of every run.
         strict: Inconclusive metrics and regressions at level warn fail, too.
+        exit_zero: `exit_code` is 0 whatever the verdict.
         no_match: Keys of the environment that need not match.
+        labels: `NAME=PATH`: the name of the side with this path.
+        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
+        data_regex: Regular expression of host ranges that are data loading, beside torch's own.
+        comm_regex: Regular expression of kernels that are communication.
+        not_comm_regex: Regular expression of kernels that are not.
+        categories: `NAME=class` for event categories the tool does not know.
+        language: Of verdict and tables: en or zh.
 
     Returns:
         The report; its `overall`, `exit_code`, `metrics` and `why` say most.
@@ -59,12 +75,14 @@ def gate(
     return gate_report(
         path_texts(candidate),
         path_texts(baseline),
-        Choices(steps=steps, ranks=ranks),
+        Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, several(categories)),
         budget=None if budget is None else os.fspath(budget),
+        labels=several(labels),
         warmup=warmup,
         strict=strict,
-        waived=no_match,
-    )
+        exit_zero=exit_zero,
+        waived=several(no_match),
+    ).in_language(language)
 
 
 def gate_report(
@@ -87,7 +105,10 @@ def gate_report(
     reading = _reading(written, choices)
     new = read_runs(candidate, reading, progress=progress)
     rules = written.for_environment(new[0].environment)
-    old = read_runs(baseline, reading, progress=progress) if baseline else ()
+    try:
+        old = read_runs(baseline, reading, progress=progress) if baseline else ()
+    except InputError as error:
+        raise InputError("--baseline {error}", error) from error
     stored = any(map(is_baseline, baseline))
     if stored and choices.ranks is not None:
         raise UsageError("--ranks: a baseline file keeps the ranks of a run together; give the traces instead")

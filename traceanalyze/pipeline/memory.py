@@ -10,7 +10,7 @@ from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
 from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.patterns import regex
 from traceanalyze.pipeline import reports
-from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, progress_of
 from traceanalyze.pipeline.memory_files import (
     allocators_of_traces,
@@ -36,21 +36,34 @@ _CAPACITY = regex(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]i?B?|B)?", re.IGN
 _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
-def memory(path: Path, *, capacity: int | str | None = None) -> Report:
+def memory(
+    path: Path | Sequence[Path],
+    *,
+    base: Path | None = None,
+    capacity: int | str | None = None,
+    language: str = "en",
+) -> Report:
     """What an allocator snapshot, an exported memory timeline or a trace tells about memory.
 
     Args:
-        path: The file, or a folder with one.
+        path: The file, or a folder with one; with the traces of the run if there are any.
+        base: A snapshot to compare it with, by source line at the peaks.
         capacity: Memory of the device: bytes, or text such as `80GiB`.
+        language: Of verdict and tables: en or zh.
 
     Raises:
         InputError: It cannot be used.
         UsageError: The folder holds several; `memory_reports` takes them all.
     """
-    found = memory_reports([os.fspath(path)], capacity=capacity)
+    paths = path_texts(path)
+    if base is not None:
+        if len(paths) > 1:
+            raise UsageError("base: give one snapshot to compare with it")
+        return memory_difference(base, paths[0]).in_language(language)
+    found = memory_reports(paths, capacity=capacity)
     if len(found) > 1:
-        raise UsageError("{path}: holds {count} snapshots or runs; name one of them", os.fspath(path), len(found))
-    return found[0]
+        raise UsageError("{path}: holds {count} snapshots or runs; name one of them", ", ".join(paths), len(found))
+    return found[0].in_language(language)
 
 
 def memory_reports(
@@ -93,8 +106,8 @@ def memory_reports(
     remarks = tuple(map(remark, notes))
     if not shown:
         # What became of traces that could not be used is said with their reports, which are not shown.
-        remarks = (*remarks, *(note for one in views for note in one.notes if note.key == "run_note"))
-    return replace(first, notes=(*first.notes, *remarks)), *others
+        remarks = (*remarks, *(note for one in views for note in one.note_messages if note.key == "run_note"))
+    return replace(first, note_messages=(*first.note_messages, *remarks)), *others
 
 
 def _views(path: str, notes: Sequence[Phrase], progress: ReadProgress | None) -> tuple[Report, ...]:

@@ -203,7 +203,7 @@ def reports_with_snapshots(
         replace(report, ranks=tuple(_with_places(rank, results.get(rank.path)) for rank in report.ranks))
         for report in found
     )
-    return replace(first, notes=(*first.notes, *map(remark, notes), *_uses(files, used))), *others
+    return replace(first, note_messages=(*first.note_messages, *map(remark, notes), *_uses(files, used))), *others
 
 
 def _with_places(rank: RankReport, one: AnalysedRank | None) -> RankReport:
@@ -243,8 +243,10 @@ def _placed(
         with_places(rank, _best(traced[id(each)]) if id(each) in traced else NotMeasured(other))
         for rank, each in zip(file.report.ranks, file.analyses, strict=True)
     )
-    largest = file.report.ranks.index(next(one for one in file.report.ranks if one.verdict == file.report.verdict))
-    return file._replace(report=replace(file.report, ranks=ranks, verdict=ranks[largest].verdict))
+    largest = file.report.ranks.index(
+        next(one for one in file.report.ranks if one.verdict_messages == file.report.verdict_messages)
+    )
+    return file._replace(report=replace(file.report, ranks=ranks, verdict_messages=ranks[largest].verdict_messages))
 
 
 def _best(found: Sequence[InTrace | NotMeasured]) -> InTrace | NotMeasured:

@@ -15,7 +15,7 @@ from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.pipeline.choices import Choices, path_texts
+from traceanalyze.pipeline.choices import Choices, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
 from traceanalyze.pipeline.memory import parse_capacity
 from traceanalyze.pipeline.memory_files import (
@@ -117,8 +117,9 @@ def postmortem(
     ranks: str | None = None,
     step_marker: str | None = None,
     capacity: int | str | None = None,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
+    select: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
+    language: str = "en",
 ) -> Report:
     """What limited a run, since when, on which ranks, what it cost and what to do first.
 
@@ -131,6 +132,7 @@ def postmortem(
         capacity: Memory of the device: bytes, or text such as `80GiB`; default: as the traces tell it.
         select: Rules to run, by id, slug or how ids begin; all when empty.
         ignore: Rules not to run, written the same way.
+        language: Of verdict and tables: en or zh.
 
     Returns:
         The report; `report.tables["run_causes"].to_pandas()` is the ranked list.
@@ -139,13 +141,13 @@ def postmortem(
         InputError: Nothing there can be used.
         UsageError: The directory holds several jobs; name one of them.
     """
-    choices = Choices(steps, ranks, step_marker, select=tuple(select), ignore=tuple(ignore))
+    choices = Choices(steps, ranks, step_marker, select=several(select), ignore=several(ignore))
     found = postmortem_reports(path_texts(paths), choices, capacity=capacity)
     if len(found) > 1:
         raise UsageError(
             "the input holds {count} jobs ({names}); name one of them", len(found), ", ".join(one.name for one in found)
         )
-    return found[0]
+    return found[0].in_language(language)
 
 
 def postmortem_reports(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from traceanalyze.errors import UsageError, listed
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.pipeline.choices import Choices, PathLike, path_texts
+from traceanalyze.pipeline.choices import Choices, PathLike, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.run_report import with_notes
 from traceanalyze.pipeline.whatif_answers import Wanted, answers
@@ -41,6 +41,7 @@ def whatif(
     ranks: Mapping[int, str] | None = None,
     steps: str | None = None,
     step_marker: str | None = None,
+    language: str = "en",
 ) -> Report:
     """How long a step would take if something were different, as the replay of the recorded program answers it.
 
@@ -53,6 +54,7 @@ def whatif(
         ranks: `{3: "median"}`: rank 3 comes when the others do, so that they never wait for it.
         steps: Steps to analyse: `5`, `0,3-5`, `2:`.
         step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
+        language: Of verdict and tables: en or zh.
 
     Returns:
         The report; `report.tables["whatif"].to_pandas()` has the gain of each and of all together.
@@ -63,18 +65,13 @@ def whatif(
     """
     found = whatif_reports(
         path_texts(path),
-        asked_for(_names(without), tuple((faster or {}).items()), _names(overlap), tuple((ranks or {}).items())),
+        asked_for(several(without), tuple((faster or {}).items()), several(overlap), tuple((ranks or {}).items())),
         Choices(steps=steps, step_marker=step_marker),
     )
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise UsageError("the input holds {count} runs ({names}); name one of them", len(found), names)
-    return found[0]
-
-
-def _names(given: str | Sequence[str]) -> Sequence[str]:
-    """One name or several."""
-    return (given,) if isinstance(given, str) else given
+    return found[0].in_language(language)
 
 
 def whatif_reports(
@@ -162,4 +159,4 @@ def _report(run: Run, wanted: Wanted, choices: Choices) -> Report:
     told = [told for one in analyses for told in damage(one)]
     ranks = [replace(rank, checks=doubts(one.checks)) for rank, one in zip(base.ranks, analyses, strict=True)]
     beside = (*start_left_out(analyses[lead]), *dict.fromkeys(told))
-    return build_whatif(run.name, ranks, lead, asked, base.notes, beside, version=__version__)
+    return build_whatif(run.name, ranks, lead, asked, base.note_messages, beside, version=__version__)

@@ -50,9 +50,16 @@ def not_found(path: Path) -> InputError:
     # Imported here: most inputs are there.
     from difflib import get_close_matches
 
-    near = get_close_matches(path.name, names, 1)
+    # Endings first (`trace.json` of `trace.json.gz`); what differs in a number is another file.
+    longer = [name for name in names if path.name and name.startswith(f"{path.name}.")]
+    alike = [name for name in names if _digits(name) == _digits(path.name)]
+    near = longer or get_close_matches(path.name, alike, 1, 0.75)
     hint = Phrase("; did you mean {path}?", path.with_name(near[0])) if near else ""
     return InputError("{path}: no such file or folder{hint}", path, hint)
+
+
+def _digits(name: str) -> list[str]:
+    return [each for each in name if each.isdigit()]
 
 
 def no_permission(name: str) -> InputError:

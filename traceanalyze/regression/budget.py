@@ -95,6 +95,30 @@ class BudgetFile(NamedTuple):
         return budget
 
 
+SECTIONS = ("gate", "rules", "analyze", "compare", "memory", "postmortem", "whatif", "convert", "open")
+"""Tables of the configuration file: the gate's budget, the choice of rules, and options of commands."""
+OPTIONS = frozenset(
+    {"all", "baseline", "category", "comm_regex", "data_regex", "exit_zero", "format", "label", "lang", "no_match"}
+    | {"not_comm_regex", "quiet", "ranks", "step_marker", "steps", "strict", "top", "verbose", "write_baseline"}
+)
+"""Options of the command that may stand in the table `gate`, too."""
+
+
+def words(key: str) -> str:
+    """A name of an option, whether its words are joined by dashes or by underscores."""
+    return key.replace("-", "_")
+
+
+def check_sections(document: Mapping[str, object], source: str) -> None:
+    """Refuse what no command reads.
+
+    Raises:
+        UsageError: There is such a section.
+    """
+    # Tables of the gate may have been written without its name.
+    check_known(document, SECTIONS, source, ("gate", "gate.metrics", "gate.override"))
+
+
 def read_budget(content: bytes, source: str) -> BudgetFile:
     """Understand a TOML file, all of it.
 
@@ -111,10 +135,9 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
         raise UsageError("{source}: not TOML: {error}", source, error) from error
     if source.endswith("pyproject.toml"):
         document = _table(_table(document.get("tool", {}), source).get("traceanalyze", {}), source)
-    # Tables of the gate may have been written without its name.
-    _known(document, ("gate", "rules"), source, ("gate", "gate.metrics", "gate.override"))
+    check_sections(document, source)
     place, where = f"{source}: [gate]", f"{source}: [[gate.override]]"
-    table = _table(document.get("gate", {}), place)
+    table = {key: each for key, each in _table(document.get("gate", {}), place).items() if words(key) not in OPTIONS}
     budget = Budget(_settings(table, place), source=source)
     budget = _with_metrics(budget, _table(table.get("metrics", {}), f"{place} metrics"), source)
     written = table.get("override", [])
@@ -123,9 +146,9 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
     overrides = []
     for each in written:
         entry = _table(each, where)
-        _known(entry, ("when", "metrics"), where)
+        check_known(entry, ("when", "metrics"), where)
         when = _table(entry.get("when", {}), f"{where} when")
-        _known(when, KEYS, f"{where} when")
+        check_known(when, KEYS, f"{where} when")
         metrics = _table(entry.get("metrics", {}), f"{where} metrics")
         _with_metrics(budget, metrics, where)
         overrides.append((when, metrics))
@@ -134,7 +157,7 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
 
 def _settings(table: Mapping[str, Any], place: str) -> Settings:
     names = [each.name for each in fields(Settings)]
-    _known(table, (*names, "metrics", "override"), place)
+    check_known(table, (*names, "metrics", "override"), place, OPTIONS)
     found = {key: _setting(key, written, f"{place} {key}") for key, written in table.items() if key in names}
     settings = Settings(**found)
     if not 0.5 < settings.confidence < 1:
@@ -171,7 +194,7 @@ def _with_metrics(budget: Budget, table: Mapping[str, Any], source: str) -> Budg
         if metric is None:
             raise UsageError("{source}: there is no metric {name}{hint}", source, name, _nearest(name, known_names()))
         entry = _table(written, place)
-        _known(entry, _METRIC_KEYS, place)
+        check_known(entry, _METRIC_KEYS, place)
         rules[name] = _rule(rules.get(name, default(metric)), entry, place)
     return replace(budget, rules=rules)
 
@@ -219,7 +242,7 @@ def _check_timing(rule: Rule, place: str) -> None:
 def check_keys(keys: Iterable[str], option: str) -> tuple[str, ...]:
     """Names of environment keys, as an option gives them."""
     found = tuple(keys)
-    _known(dict.fromkeys(found), KEYS, option)
+    check_known(dict.fromkeys(found), KEYS, option)
     return found
 
 
@@ -235,7 +258,12 @@ def _table(value: object, place: str) -> Mapping[str, Any]:
     return value
 
 
-def _known(table: Mapping[str, object], names: Iterable[str], place: str, near: Iterable[str] = ()) -> None:
+def check_known(table: Mapping[str, object], names: Iterable[str], place: str, near: Iterable[str] = ()) -> None:
+    """Refuse keys that have none of these names, and name the nearest.
+
+    Raises:
+        UsageError: There is such a key.
+    """
     known = tuple(names)
     for key in table:
         if key not in known:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from traceanalyze.model.columns import by_identity
 from traceanalyze.regression.budget import Budget, Rule
 from traceanalyze.regression.environment import Difference
 from traceanalyze.regression.explain import Why
@@ -85,6 +86,7 @@ class MetricResult:
         return self.difference / self.baseline
 
 
+@by_identity
 class SideSummary(NamedTuple):
     """What the report says of a side."""
 
@@ -93,8 +95,12 @@ class SideSummary(NamedTuple):
     stored: bool = False
     """Runs are the history that a baseline file keeps."""
 
+    def __repr__(self) -> str:
+        """Short, however many runs there are."""
+        return f"<{self.label[:1000]}: {len(self.runs)} runs>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class GateResult:
     """Everything the gate says."""
 
@@ -117,3 +123,7 @@ class GateResult:
     """Findings whose number changed: rule → number on either side."""
     strict: bool = False
     tool_version: str = ""
+
+    def __repr__(self) -> str:
+        """The answer."""
+        return f"<gate: {self.overall}, {len(self.metrics)} metrics>"

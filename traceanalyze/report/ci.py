@@ -17,8 +17,8 @@ from traceanalyze.regression.verdict import fails_gate
 from traceanalyze.report.console import Style, render_all
 from traceanalyze.report.contents.gate_metrics import CHANGE, budget, change, reason, verdict
 from traceanalyze.report.contents.words import PAGE, Setting, said
-from traceanalyze.report.format import Formatter, formatter_over
-from traceanalyze.report.model import GateReport
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import GateReport, formatter_over
 from traceanalyze.report.view import View
 from traceanalyze.rules.registry import every_rule
 

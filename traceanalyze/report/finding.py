@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceanalyze.model.table import Column, Kind, Table, Value
+from traceanalyze.report.formats import function_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,9 +100,16 @@ class Finding:
     intervals: NDArray[np.int64] = field(repr=False)
     """(n, 2) ns since the first event of the trace: the idle or exposed time behind it."""
 
-    def as_json(self) -> dict[str, Any]:
+    def __repr__(self) -> str:
+        """Rule, title and sentence."""
+        return f"<finding {' '.join(filter(None, (self.rule, self.title)))}: {self.sentence}>"[:2000]
+
+    def _repr_html_(self) -> str:
+        return str(function_of("html.notebook:finding")(self))
+
+    def as_json(self, most: int | None = None) -> dict[str, Any]:
         """All of it as plain values, with the longest of its intervals in the order of time."""
-        longest = (self.intervals[:, 0] - self.intervals[:, 1]).argsort(kind="stable")[:MOST_INTERVALS]
+        longest = (self.intervals[:, 0] - self.intervals[:, 1]).argsort(kind="stable")[: most or MOST_INTERVALS]
         whole = {key: value for key, value in vars(self).items() if key != "intervals"}
         plain = {key: value._asdict() if hasattr(value, "_asdict") else value for key, value in whole.items()}
         return {

@@ -13,8 +13,8 @@ from zlib import crc32
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
-from traceanalyze.report.format import Formatter, formatter_of
-from traceanalyze.report.model import Report
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import Report, formatter_of
 
 _SAY = sentences(
     flame_help="Click a box to zoom in, here to zoom out.",
@@ -50,7 +50,7 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
     report = reports[0]
     rank = report.ranks[report.focus[0]]
     formatter = formatter_of(rank, texts)
-    about = formatter.about(rank, PurePath(rank.path).name)
+    about = formatter.about(rank.headline, PurePath(rank.path).name)
     table = next((table for table in rank.tables if table.key == "call_paths"), None)
     rows = NotMeasured("no_host_events") if table is None else table.rows
     if table is None or isinstance(rows, NotMeasured):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from traceanalyze.errors import Phrase
 from traceanalyze.locales import Texts
@@ -26,10 +26,6 @@ from traceanalyze.model.table import (
     Word,
     labels_of,
 )
-from traceanalyze.model.vocabulary import Mode
-
-if TYPE_CHECKING:
-    from traceanalyze.report.model import RankReport, Report
 
 _PLAIN: Mapping[Kind, Callable[..., str]] = {
     Kind.SHARE: units.percent,
@@ -45,19 +41,6 @@ _PLAIN: Mapping[Kind, Callable[..., str]] = {
 _PLURAL = regex(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
 
 _WIDE_STOP = regex("(?<=[。！？；：，]) ")
-
-
-def formatter_of(rank: RankReport, texts: Texts, parts: int = 2) -> Formatter:
-    """How the values of a rank's report are written."""
-    whole = rank.mode == Mode.WHOLE_TRACE or rank.headline.key == "about_host_trace"
-    return Formatter(texts, rank.resolution_ns, parts, whole=whole)
-
-
-def formatter_over(report: Report, texts: Texts, parts: int = 2) -> Formatter:
-    """How the values of a report over all its ranks, or both sides, are written."""
-    if report.ranks:
-        return formatter_of(report.ranks[report.focus[0]], texts, parts)
-    return Formatter(texts, report.resolution_ns, parts)
 
 
 class Formatter(NamedTuple):
@@ -199,12 +182,12 @@ class Formatter(NamedTuple):
         """What a table is about, whatever its rows were taken over."""
         return self.texts.tables.get(f"{table.key}_one") or table.title_one or self.title(table)
 
-    def about(self, rank: RankReport, path: str) -> str:
-        """Recording, rank, device and windows in one line."""
-        values = {name: value for name, _, value in rank.headline.values}
+    def about(self, headline: Message, path: str) -> str:
+        """Recording, rank, device and windows in one line, as the headline of a rank's report says them."""
+        values = {name: value for name, _, value in headline.values}
         messages = self.texts.messages
         device = "" if values["device"] is None else messages["device_named" if values["device_name"] else "device"]
-        template = messages[rank.headline.key].format(
+        template = messages[headline.key].format(
             path="{path}",
             rank=messages["rank"] if values["rank"] is not None else "",
             device=device,
@@ -213,10 +196,10 @@ class Formatter(NamedTuple):
         )
         return template.format(**{**values, "path": path})
 
-    def hints(self, rank: RankReport) -> dict[str, str]:
+    def hints(self, keys: Iterable[str]) -> dict[str, str]:
         """Advice on what to record, each once, with its key; that of the platform, where it has its own or none."""
         known, found = self.texts.hints, dict[str, str]()
-        for key in rank.hints:
+        for key in keys:
             found.setdefault(known.get(key, known.get(key.partition(".")[0], "")), key)
         return {text: key for text, key in found.items() if text}
 

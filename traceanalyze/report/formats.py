@@ -35,7 +35,7 @@ FORMATS = {
     each.name: each
     for each in (
         Format("console", "console:render_all", ("style", "view"), ending=".txt", place=5),
-        Format("json", "json:render", ending=".json", place=3),
+        Format("json", "json:render", ("view",), ending=".json", place=3),
         Format("xlsx", "xlsx:render", ending=".xlsx", place=0, binary=True),
         Format("csv", "csv:render", ending=".csv", tables=True),
         Format("parquet", "parquet:render", ending=".parquet", needs="pyarrow", tables=True),
@@ -66,6 +66,11 @@ def endings(command: str, *, first: str = "", choice: bool = False) -> Phrase:
 
 def renderer(format_: str) -> Callable[..., Any]:
     """What renders it."""
-    module, _, function = FORMATS[format_].render.partition(":")
+    return function_of(FORMATS[format_].render)
+
+
+def function_of(place: str) -> Callable[..., Any]:
+    """A function by its `module:function` below this package, imported now: nobody waits for what is not used."""
+    module, _, function = place.partition(":")
     found: Callable[..., Any] = getattr(import_module(f"{__package__}.{module}"), function)
     return found

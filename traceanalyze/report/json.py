@@ -1,18 +1,22 @@
-"""Reports as JSON, schema `traceanalyze.report/2`: everything there is, durations as exact nanoseconds.
+"""Reports as JSON, schema `traceanalyze.report/2`: durations as exact nanoseconds.
 
-What was not measured is null, with the reason beside it under the same name and `_reason`. `schema.json` beside this
-module describes it as a JSON Schema.
+Long tables have their first rows and say how many were left out, so that the document stays below 300 kB where that can
+be; `--all` writes every row. What was not measured is null, with the reason beside it under the same name and
+`_reason`. `schema.json` beside this module describes it as a JSON Schema.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import TIMES, Column, Kind, Message, NotMeasured, Table, Value, plain
-from traceanalyze.report.format import Formatter, formatter_of, formatter_over
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import formatter_of, formatter_over
+from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
     from traceanalyze.report.model import Doubt, RankReport, Report, Side
@@ -23,32 +27,91 @@ SCHEMAS = (SCHEMA, "traceanalyze.report/1", "traceanalyze.compare/1")
 
 Json = dict[str, Any]
 
+_LIMIT = 300_000
+_ROWS = (10**9, 1000, 500, 200, 100, 50, 20, 10, 5, 3, 1)
+"""How many of a table are tried: as many as fit, of every table alike."""
+_AROUND = 12
+"""Bytes of indent, comma and end of line."""
+_INTERVALS = 3
+_WIDE = 500
+_WHOLE = View(whole=True)
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
-def render(reports: Sequence[Report], texts: Texts) -> str:
+
+def render(reports: Sequence[Report], texts: Texts, view: View = _WHOLE) -> str:
     """Reports of all runs as one JSON document."""
     first = reports[0]
     document = {
         "schema": SCHEMA,
         "tool": {"name": "traceanalyze", "version": first.version},
         "command": first.command,
-        "reports": [_report(report, texts) for report in reports],
+        "reports": [_report(report, texts, None if view.whole else _INTERVALS) for report in reports],
         **_former(first.former, formatter_over(first, texts)),
     }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    if not view.whole:
+        _shorten(document)
+    return "\n".join(_lines(document)) + "\n"
 
 
-def _report(report: Report, texts: Texts) -> Json:
+def _shorten(document: Json) -> None:
+    """Leave out rows of long tables until the document is short enough; of a rank not in detail the more."""
+    found = [
+        (table, table["rows"], shares)
+        for report in document["reports"]
+        for part, shares in _parts(report)
+        for table in part["tables"].values()
+        if table["rows"]
+    ]
+    for table, _, _ in found:
+        table["rows"] = []
+    rest = sum(len(line.encode()) + 1 for line in _lines(document))
+    sizes = [[len(_encode(row).encode()) + _AROUND for row in rows] for _, rows, _ in found]
+    for most in _ROWS:
+        kept = [max(most // shares, 1) for _, _, shares in found]
+        if rest + sum(sum(each[:count]) for each, count in zip(sizes, kept, strict=True)) <= _LIMIT:
+            break
+    for (table, rows, _), count in zip(found, kept, strict=True):
+        table["rows"] = rows[:count]
+        if len(rows) > count:
+            table["rows_left_out"] = len(rows) - count
+
+
+def _parts(report: Json) -> Iterator[tuple[Json, int]]:
+    """What has tables, and among how many its rows are shared."""
+    ranks = report["ranks"]
+    yield report, 1
+    yield from ((rank, 1 if place in report["in_detail"] else len(ranks)) for place, rank in enumerate(ranks))
+
+
+def _lines(value: Any) -> list[str]:
+    """A row or what is short is one line, other values are broken up."""
+    members = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
+    if not any(isinstance(each, dict | list) for _, each in members):
+        return [_encode(value)]
+    parts = [_lines(each) for _, each in members]
+    if isinstance(value, dict):
+        for (key, _), lines in zip(members, parts, strict=True):
+            lines[0] = f"{_encode(key)}: {lines[0]}"
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    if sum(map(len, chain(*parts))) <= _WIDE and all(len(lines) == 1 for lines in parts):
+        return [f"{begin}{', '.join(chain(*parts))}{end}"]
+    for lines in parts[:-1]:
+        lines[-1] += ","
+    return [begin, *(f" {line}" for line in chain(*parts)), end]
+
+
+def _report(report: Report, texts: Texts, intervals: int | None) -> Json:
     formatter = formatter_over(report, texts)
     return {
         "name": report.name,
         "answer": report.answer or None,
-        "verdict": _messages(report.verdict, formatter),
-        "notes": _messages(report.notes, formatter),
+        "verdict": _messages(report.verdict_messages, formatter),
+        "notes": _messages(report.note_messages, formatter),
         "sides": [_side(side, formatter) for side in report.sides],
         "tables": {table.key: _table(table, formatter) for table in report.summary},
         "remarks": {key: _messages(found, formatter) for key, found in report.remarks.items()},
         "in_detail": list(report.focus),
-        "findings": [one.as_json() for one in report.findings_in(texts.language)],
+        "findings": [one.as_json(intervals) for one in report.findings_in(texts.language)],
         "ranks": [_rank(rank, texts) for rank in report.ranks],
     }
 
@@ -76,11 +139,13 @@ def _rank(rank: RankReport, texts: Texts) -> Json:
         "path": rank.path,
         "mode": rank.mode.name.lower(),
         "resolution_ns": rank.resolution_ns,
-        "verdict": _messages(rank.verdict, formatter),
+        "verdict": _messages(rank.verdict_messages, formatter),
         "tables": {table.key: _table(table, formatter) for table in rank.tables},
         "together": None if rank.together is None else rank.together._asdict(),
         "checks": [_check(check, formatter) for check in rank.checks],
-        "to_measure_more": [{"key": key, "text": text, "values": {}} for text, key in formatter.hints(rank).items()],
+        "to_measure_more": [
+            {"key": key, "text": text, "values": {}} for text, key in formatter.hints(rank.hints).items()
+        ],
     }
 
 

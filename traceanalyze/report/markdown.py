@@ -7,8 +7,8 @@ from html import escape
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NUMBERS, Table
-from traceanalyze.report.format import Formatter, formatter_of, formatter_over, printable, shown_columns
-from traceanalyze.report.model import Report
+from traceanalyze.report.format import Formatter, printable, shown_columns
+from traceanalyze.report.model import Report, formatter_of, formatter_over
 from traceanalyze.report.view import Half, View, compared, with_columns
 
 MAX_ROWS = 20
@@ -63,18 +63,18 @@ def plain(text: str) -> str:
 def _run(report: Report, texts: Texts) -> Iterator[str]:
     formatter = formatter_over(report, texts)
     yield f"# {plain(report.name)}\n"
-    yield f"**{plain(formatter.sentences(report.verdict))}**\n"
-    for note in report.notes:
+    yield f"**{plain(formatter.sentences(report.verdict_messages))}**\n"
+    for note in report.note_messages:
         yield f"{plain(formatter.message(note))}\n"
     yield from _tables(report.summary, formatter, "##")
     for number in report.focus:
         rank = report.ranks[number]
         own = formatter_of(rank, texts)
-        yield f"## {plain(own.about(rank, rank.path))}\n"
+        yield f"## {plain(own.about(rank.headline, rank.path))}\n"
         if len(report.focus) > 1:
-            yield f"**{plain(own.sentences(rank.verdict))}**\n"
+            yield f"**{plain(own.sentences(rank.verdict_messages))}**\n"
         yield from _tables(rank.tables, own, "###")
-        yield from listed(texts.messages["measure_more"], own.hints(rank))
+        yield from listed(texts.messages["measure_more"], own.hints(rank.hints))
 
 
 def _tables(tables: Sequence[Table], formatter: Formatter, mark: str) -> Iterator[str]:
@@ -123,9 +123,9 @@ def _compared(report: Report, formatter: Formatter, top: int) -> Iterator[str]:
     """A comparison, for a pull request or a chat."""
     words = formatter.texts.messages
     remarks = {key: [formatter.message(each) for each in found] for key, found in report.remarks.items()}
-    yield f"**{plain(formatter.sentences(report.verdict))}**\n"
+    yield f"**{plain(formatter.sentences(report.verdict_messages))}**\n"
     yield "\n".join(_sides(report, formatter)) + "\n"
-    for note in report.notes:
+    for note in report.note_messages:
         yield f"{plain(formatter.message(note))}\n"
     yield from listed(words["caveats"], remarks["caveats"])
     for shown in compared(report, everything=False):
@@ -147,7 +147,7 @@ def _sides(report: Report, formatter: Formatter) -> Iterator[str]:
 def _judged(report: Report, formatter: Formatter) -> Iterator[str]:
     """What a gate says: the verdict and what was judged, the rest folded away."""
     words = formatter.texts.messages
-    yield f"{_MARK} {_SIGNS[report.answer]} traceanalyze gate: {plain(formatter.sentences(report.verdict))}\n"
+    yield f"{_MARK} {_SIGNS[report.answer]} traceanalyze gate: {plain(formatter.sentences(report.verdict_messages))}\n"
     yield "\n".join(_sides(report, formatter)) + "\n"
     first, *rest = (each for each in compared(report, everything=False) if isinstance(each, Table))
     yield from _table(first, formatter, len(first))

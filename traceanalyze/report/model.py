@@ -5,15 +5,20 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.locales import LANGUAGES, Texts, texts
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.finding import Finding, Saving
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.formats import function_of
+from traceanalyze.report.shown import Findings, ShownTable, Tables
 from traceanalyze.rules import finding as rule_findings
 
 if TYPE_CHECKING:
@@ -21,6 +26,18 @@ if TYPE_CHECKING:
     from traceanalyze.comparison.results import Comparison
     from traceanalyze.regression.explain import Why
     from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary
+
+
+LEADING = {
+    "run_causes": ("finding", "gain_ns"),
+    "whatif": ("subject", "gain_ns"),
+    "gate_metrics": ("metric", "relative_change"),
+    "step_difference": ("part", "diff_ns"),
+    "ranks": ("rank", "step_ns"),
+    "split": ("part", "mean_ns"),
+    "memory_at_peak": ("source_line", "block_bytes"),
+}
+"""Tables that say most, and what figures draw of each: names and amounts. The first that has rows is meant."""
 
 
 class Said(Protocol):
@@ -79,13 +96,13 @@ class RankReport:
     resolution_ns: int
     headline: Message
     """What was analysed: file, device, number of windows."""
-    verdict: tuple[Message, ...]
+    verdict_messages: tuple[Message, ...]
     tables: tuple[Table, ...]
     checks: tuple[Doubt, ...]
     hints: tuple[str, ...]
     """Keys of reasons and checks, of an Ascend profile with `.ascend`; what `Texts.hints` knows of them is advice."""
     open_parts: tuple[Message, ...] = field(default=(), repr=False)
-    """What `verdict` says of large parts of the step that are done once, or that no finding explains."""
+    """What the verdict says of large parts of the step that are done once, or that no finding explains."""
     findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
     """What the rules found, with keys in place of words, for programs; renderers do not use them."""
     said: tuple[Said, ...] = field(default=(), repr=False)
@@ -95,6 +112,10 @@ class RankReport:
     excerpts: tuple[FindingExcerpt, ...] = field(default=(), repr=False)
     """What the trace shows around some of the findings, most saving first."""
 
+    def __repr__(self) -> str:
+        """Rank and file."""
+        return f"<rank {'?' if self.rank is None else self.rank}: {self.path[:1000]}>"
+
 
 @dataclass(frozen=True, eq=False)
 class Report:
@@ -102,9 +123,10 @@ class Report:
 
     name: str
     version: str
-    verdict: tuple[Message, ...]
-    notes: tuple[Message, ...]
-    """Remarks on the input."""
+    verdict_messages: tuple[Message, ...]
+    """The verdict before a language is chosen."""
+    note_messages: tuple[Message, ...]
+    """Remarks on the input, the same way."""
     summary: tuple[Table, ...]
     """Tables over all ranks, or both sides, in reading order."""
     ranks: tuple[RankReport, ...] = ()
@@ -125,30 +147,90 @@ class Report:
     analyses: tuple[RankAnalysis, ...] = field(default=(), repr=False)
     """The arrays behind `ranks`, for programs; renderers do not use them."""
     about_ranks: tuple[Message, ...] = field(default=(), repr=False)
-    """What `verdict` says of the ranks side by side."""
+    """What the verdict says of the ranks side by side."""
     run_findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
     """What the rules about ranks found in the comparison of the ranks, as `RankReport.findings`."""
     said: tuple[Said, ...] = field(default=(), repr=False)
     """Everything that was found, on any rank and about all of them, before a language is chosen."""
+    language: str = LANGUAGES[0]
+    """In which it speaks, by its code; files and pages are asked for theirs."""
+
+    def in_language(self, language: str) -> Self:
+        """The same report in another language, by its code."""
+        return replace(self, language=texts(language).language)
+
+    @property
+    def _formatter(self) -> Formatter:
+        return formatter_over(self, texts(self.language))
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to, in words."""
+        return self._formatter.sentences(self.verdict_messages)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on the input, in words."""
+        return tuple(map(self._formatter.message, self.note_messages))
 
     def findings_in(self, language: str) -> tuple[Finding, ...]:
         """Everything that was found, in a language by its code; what is worth most first."""
         words = texts(language)
         return tuple(one.in_words(words) for one in self.said)
 
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Everything that was found, in English; what is worth most first."""
-        return self.findings_in(LANGUAGES[0])
+    @cached_property
+    def findings(self) -> Findings:
+        """Everything that was found, in words; what is worth most first."""
+        return Findings.of(self.findings_in(self.language), self._formatter)
 
-    @property
-    def tables(self) -> Mapping[str, Table]:
+    @cached_property
+    def tables(self) -> Tables:
         """Tables by name: those over all ranks, and those of the rank shown in detail."""
         detail = self.ranks[self.focus[0]].tables if self.focus else ()
-        return {table.key: table for table in (*detail, *self.summary)}
+        return self._shown((*detail, *self.summary), self._formatter)
+
+    def tables_of(self, rank: int) -> Tables:
+        """Tables of a rank by name."""
+        found = next((one for one in self.ranks if one.rank == rank), None)
+        if found is None:
+            raise KeyError(f"no rank {rank}; there is {', '.join(str(one.rank) for one in self.ranks) or 'none'}")
+        return self._shown(found.tables, formatter_of(found, texts(self.language)))
+
+    def _shown(self, found: Iterable[Table], formatter: Formatter) -> Tables:
+        return Tables({table.key: ShownTable.of(table, formatter) for table in found})
+
+    def write(
+        self, path: str | os.PathLike[str], *, language: str | None = None, top: int = 5, everything: bool = False
+    ) -> None:
+        """Write it to a file in the format that its ending says, or every table into a folder, `tables/`.
+
+        A file appears when it is complete. Where JSON leaves rows out, it has them with `everything`.
+
+        Raises:
+            UsageError: No format has this ending, or the file cannot be written.
+        """
+        function_of("output:write_to")(self, os.fspath(path), texts(language or self.language), top, whole=everything)
+
+    def figure(self) -> Any:
+        """Its main view as a figure of matplotlib, which has to be installed (`pip install traceanalyze[plot]`)."""
+        lead = self._lead
+        return function_of("figure:figure")(lead, *(LEADING[lead.key] if lead else ("", "")))
+
+    @property
+    def _lead(self) -> ShownTable | None:
+        known = self.tables
+        return next((known[key] for key in LEADING if key in known and len(known[key])), None)
+
+    def __repr__(self) -> str:
+        """Name and verdict."""
+        return f"<{self.command} of {self.name}: {self.verdict}>"[:2000]
+
+    def _repr_html_(self) -> str:
+        said = (self.verdict, *self.notes)
+        return str(function_of("html.notebook:report")(self.name, said, self.findings, self._lead, self._formatter))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CompareReport(Report):
     """What makes two profiles differ."""
 
@@ -156,19 +238,19 @@ class CompareReport(Report):
     """The results behind the tables, for programs; renderers do not use them."""
 
     @property
-    def advice(self) -> tuple[Message, ...]:
+    def advice(self) -> tuple[str, ...]:
         """Where to look next, for each part that takes longer."""
-        return self.remarks["advice"]
+        return tuple(map(self._formatter.message, self.remarks["advice"]))
 
     @property
-    def caveats(self) -> tuple[Message, ...]:
+    def caveats(self) -> tuple[str, ...]:
         """What makes parts less comparable."""
-        return self.remarks["caveats"]
+        return tuple(map(self._formatter.message, self.remarks["caveats"]))
 
     @property
-    def quality(self) -> tuple[Message, ...]:
+    def quality(self) -> tuple[str, ...]:
         """How far the numbers can be trusted: linked time, clocks, levels."""
-        return self.remarks["quality"]
+        return tuple(map(self._formatter.message, self.remarks["quality"]))
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -176,7 +258,7 @@ class CompareReport(Report):
         return tuple(side.path for side in self.sides)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GateReport(Report):
     """Whether the candidate is worse than the baseline by more than its budget."""
 
@@ -222,6 +304,19 @@ class GateReport(Report):
     def why(self) -> Why | None:
         """Why the step time changed."""
         return self.result.why
+
+
+def formatter_of(rank: RankReport, texts: Texts, parts: int = 2) -> Formatter:
+    """How the values of a rank's report are written."""
+    whole = rank.mode == Mode.WHOLE_TRACE or rank.headline.key == "about_host_trace"
+    return Formatter(texts, rank.resolution_ns, parts, whole=whole)
+
+
+def formatter_over(report: Report, texts: Texts, parts: int = 2) -> Formatter:
+    """How the values of a report over all its ranks, or both sides, are written."""
+    if report.ranks:
+        return formatter_of(report.ranks[report.focus[0]], texts, parts)
+    return Formatter(texts, report.resolution_ns, parts)
 
 
 def remark(text: str) -> Message:

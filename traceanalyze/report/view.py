@@ -8,6 +8,7 @@ from itertools import groupby, takewhile
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
+from traceanalyze.errors import UsageError
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Column, Table
 from traceanalyze.model.vocabulary import Detail
@@ -27,7 +28,13 @@ class View(NamedTuple):
 
     @classmethod
     def of(cls, top: int, *, quiet: bool, verbose: bool, whole: bool = False, usual: int = 5) -> Self:
-        """As the options of a command say; who asks for more rows than usual wants more than a screen of them."""
+        """As the options of a command say; who asks for more rows than usual wants more than a screen of them.
+
+        Raises:
+            UsageError: They contradict each other.
+        """
+        if quiet and verbose:
+            raise UsageError("--quiet and --verbose: give one of them")
         detail = Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL
         return cls(detail, top, whole or top != usual)
 

@@ -18,7 +18,7 @@ def test_the_highest_value_is_the_peak_of_the_report(case, tmp_path):
     source = SAMPLES / case / "snapshot.pickle.gz"
     traceanalyze.annotate(source, tmp_path / "out.json")
     events = [e for e in json.loads((tmp_path / "out.json").read_text())["traceEvents"] if e["ph"] == "C"]
-    table = traceanalyze.memory(source).tables["memory_moments"].to_pandas()
+    table = traceanalyze.memory(source).tables["memory_moments"].to_pandas(words=False)
     peak = max(event["args"]["requested, MiB"] for event in events)
     assert peak == pytest.approx(table["requested_bytes"].max() / 2**20)
     assert max(event["args"]["reserved, MiB"] for event in events) == pytest.approx(

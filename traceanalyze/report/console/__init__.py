@@ -12,8 +12,8 @@ from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console.full import Printer, curve_lines, render
 from traceanalyze.report.console.sections import Sections, fitted
 from traceanalyze.report.console.style import Style, file_style, style_for
-from traceanalyze.report.format import formatter_over, printable
-from traceanalyze.report.model import Report
+from traceanalyze.report.format import printable
+from traceanalyze.report.model import Report, formatter_over
 from traceanalyze.report.view import View
 
 __all__ = ["Printer", "Style", "curve_lines", "file_style", "render", "render_all", "style_for"]
@@ -45,7 +45,7 @@ def render_all(reports: Sequence[Report], texts: Texts, style: Style, view: View
 
 def one_line(report: Report, texts: Texts, *, named: bool = False) -> str:
     """The verdict on one line, of several runs with the name of each."""
-    text = printable(formatter_over(report, texts, 1).sentences(report.verdict))
+    text = printable(formatter_over(report, texts, 1).sentences(report.verdict_messages))
     return f"{printable(report.name)}: {text}\n" if named else f"{text}\n"
 
 

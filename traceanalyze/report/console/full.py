@@ -10,8 +10,8 @@ from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.report.console.rows import pick
 from traceanalyze.report.console.style import Style, display_width, padded
 from traceanalyze.report.console.tables import WIDE, absent_lines, table_lines
-from traceanalyze.report.format import Formatter, formatter_of, formatter_over, printable
-from traceanalyze.report.model import Doubt, RankReport, Report, Side
+from traceanalyze.report.format import Formatter, printable
+from traceanalyze.report.model import Doubt, RankReport, Report, Side, formatter_of, formatter_over
 from traceanalyze.report.view import View, compared, with_columns
 
 HEIGHT = 8
@@ -139,7 +139,7 @@ class Printer(NamedTuple):
     def about(self, rank: RankReport, room: int = 0) -> str:
         """File, rank, device and windows in one line."""
         path = self.style.shorten(printable(PurePath(rank.path).name), room or self.style.width // 2)
-        return self.painted(self.formatter.about(rank, path), "dim")
+        return self.painted(self.formatter.about(rank.headline, path), "dim")
 
     def sides(self, sides: Sequence[Side], most: int = 99) -> Iterator[str]:
         """What was compared, each in so many lines at most."""
@@ -180,14 +180,14 @@ class _Page(NamedTuple):
     def text(self) -> str:
         report = self.report
         printer = self._printer(formatter_over(report, self.texts, self._parts))
-        blocks = [printer.verdict(report.verdict, ANSWER_COLOURS.get(report.answer, "bold"))]
+        blocks = [printer.verdict(report.verdict_messages, ANSWER_COLOURS.get(report.answer, "bold"))]
         several = len(report.focus) > 1
         intro = (
             [*printer.sides(report.sides)]
             if report.sides or several
             else [printer.about(report.ranks[report.focus[0]])]
         )
-        intro += [self.style.wrap(printable(printer.formatter.message(note))) for note in report.notes]
+        intro += [self.style.wrap(printable(printer.formatter.message(note))) for note in report.note_messages]
         blocks += ["\n".join(intro)] if intro else []
         blocks += self._compared(printer) if report.sides else self._tables(report.summary, printer)
         for index in report.focus:
@@ -225,14 +225,14 @@ class _Page(NamedTuple):
         formatter = printer.formatter
         if with_verdict:
             yield printer.about(rank)
-            yield printer.verdict(rank.verdict)
+            yield printer.verdict(rank.verdict_messages)
         yield from self._tables(rank.tables, printer)
         # A line a table, though several may have one reason.
         missing = [line for table in rank.tables if not table.detail for line in formatter.absent([table])]
         yield from printer.listed("not_measured", missing)
         if rank.checks:
             yield from self._quality(rank, printer)
-        yield from printer.listed("measure_more", formatter.hints(rank))
+        yield from printer.listed("measure_more", formatter.hints(rank.hints))
 
     def _tables(self, tables: tuple[Table, ...], printer: Printer) -> Iterator[str]:
         for table in tables:

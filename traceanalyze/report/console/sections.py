@@ -13,8 +13,8 @@ from traceanalyze.report.console.rows import large, pick, telling
 from traceanalyze.report.console.style import Style, display_width
 from traceanalyze.report.console.tables import compact
 from traceanalyze.report.finding import Finding
-from traceanalyze.report.format import formatter_over, printable
-from traceanalyze.report.model import Report
+from traceanalyze.report.format import printable
+from traceanalyze.report.model import Report, formatter_over
 from traceanalyze.report.view import View, compared
 
 _WEIGHT = ("todo", "beside", "parts", "trust", "work")
@@ -173,9 +173,9 @@ class Sections:
     def top(self, most: int, about: int) -> list[str]:
         """The verdict in so many lines, what was lost, and in so many what was recorded."""
         told = tuple(one.sentence for one in self._told if one.sentence)
-        said = [each for each in self.report.verdict if each.key not in _LOST | _TOLD]
+        said = [each for each in self.report.verdict_messages if each.key not in _LOST | _TOLD]
         verdict = [each for each in said if not self.formatter.message(each).endswith(told)]
-        lost = [each for each in (*self.report.verdict, *self.report.notes) if each.key in _LOST]
+        lost = [each for each in (*self.report.verdict_messages, *self.report.note_messages) if each.key in _LOST]
         warned = self._marked("!", "yellow", self.formatter.sentences(lost), 3, all_of_it=True) if lost else ()
         colour = ANSWER_COLOURS.get(self.report.answer, "bold")
         first = self._paragraph(verdict or said, max(most - len(warned), 2))
@@ -194,7 +194,7 @@ class Sections:
     def _recorded(self) -> list[str]:
         """Sides, or the rank in detail; what else the notes say of it."""
         about = [self.printer.about(each, self.style.width // 3).splitlines()[:2] for each in self.ranks[:1]]
-        notes = [each for each in self.report.notes if each.key not in _LOST | _DOUBTS]
+        notes = [each for each in self.report.note_messages if each.key not in _LOST | _DOUBTS]
         return [
             *(line for lines in about for line in lines),
             *self.printer.sides(self.report.sides, 1),
@@ -330,13 +330,13 @@ class Sections:
         texts = [
             f"{each.id}: {self.formatter.fill(self.texts.checks[each.message.key], each.message)}" for each in doubts
         ]
-        texts += [fill(each) for each in self.report.notes if each.key in _DOUBTS]
+        texts += [fill(each) for each in self.report.note_messages if each.key in _DOUBTS]
         texts += map(fill, remarks.get("caveats", ()))
         warnings = len(texts)
         texts += [fill(each) for key, said in remarks.items() if key.startswith("gate") for each in said]
         known, texts = len(texts), [*texts, *self._missing()]
         notes = len(checks) - len(doubts) + len(remarks.get("quality", ()))
-        hints = len({hint for rank in self.ranks for hint in self.formatter.hints(rank)})
+        hints = len({hint for rank in self.ranks for hint in self.formatter.hints(rank.hints)})
 
         def more(omitted: Sequence[int]) -> str:
             left = sum(at < warnings for at in omitted)

@@ -54,7 +54,7 @@ def build_report(
         _rank_report(*each, f"?{at}", across, verdict_only=verdict_only)
         for at, each in enumerate(zip(analyses, found, shown, strict=True))
     )
-    lead, sentences, summary, told = 0, reports[0].verdict, tuple[Table, ...](), tuple[Said, ...]()
+    lead, sentences, summary, told = 0, reports[0].verdict_messages, tuple[Table, ...](), tuple[Said, ...]()
     about: tuple[Message, ...] = ()
     remarks = [remark(note) for note in notes]
     if len(reports) > 1:
@@ -62,7 +62,7 @@ def build_report(
         from traceanalyze.report.contents.ranks import across_ranks
 
         lead, label, about, summary, told = across_ranks(analyses, cluster, across, verdict_only=verdict_only)
-        sentences = (*about, *reports[lead].verdict)
+        sentences = (*about, *reports[lead].verdict_messages)
         if not scope.every_rank:
             remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, label),)))
     if not verdict_only:
@@ -72,8 +72,8 @@ def build_report(
     return Report(
         name=name,
         version=version,
-        verdict=sentences,
-        notes=tuple(remarks),
+        verdict_messages=sentences,
+        note_messages=tuple(remarks),
         summary=summary,
         ranks=reports,
         focus=tuple(range(len(reports))) if scope.every_rank else (lead,),
@@ -101,7 +101,7 @@ def _rank_report(
         mode=analysis.mode,
         resolution_ns=analysis.trace.resolution_ns,
         headline=_headline(analysis, window),
-        verdict=(*_waits(outcome, analysis), *verdict(analysis), *open_parts),
+        verdict_messages=(*_waits(outcome, analysis), *verdict(analysis), *open_parts),
         tables=(),
         checks=(),
         hints=(),

@@ -115,7 +115,7 @@ def build_compare(
         version=version,
         command="compare",
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
-        verdict=_verdict(comparison, per),
+        verdict_messages=_verdict(comparison, per),
         sides=tuple(
             Side(key, key, side.path, name, tuple(_about_side(side)))
             for (key, side), name in zip(both.items(), names, strict=True)
@@ -126,7 +126,7 @@ def build_compare(
             "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats),
             "quality": tuple(_quality(comparison)),
         },
-        notes=tuple(
+        note_messages=tuple(
             Message(_SAY["side_note"], (("side", Kind.TERM, f"side_{side}"), ("text", Kind.TEXT, text)))
             for side, text in notes
         ),

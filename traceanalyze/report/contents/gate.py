@@ -85,8 +85,8 @@ def build_gate(result: GateResult) -> GateReport:
     return GateReport(
         name=" → ".join(side.name or side.key for side in sides if side.about),
         version=result.tool_version,
-        verdict=(headline,),
-        notes=(),
+        verdict_messages=(headline,),
+        note_messages=(),
         summary=tuple(_tables(result)),
         command="gate",
         sides=tuple(side for side in sides if side.about),

@@ -127,8 +127,8 @@ def build_postmortem(found: Postmortem, job: JobParts, *, version: str) -> Repor
         name=job.name,
         version=version,
         command="postmortem",
-        verdict=_verdict(found, job),
-        notes=_notes(found, job),
+        verdict_messages=_verdict(found, job),
+        note_messages=_notes(found, job),
         summary=(
             causes_table(found),
             actions_table(found, job.platform),
@@ -248,7 +248,7 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     if found.decider is None:
         # Without a trace: what the file with the worst finding says, of equal ones that with the highest peak.
         worst = max(job.memory, key=lambda one: (_worst(one), one.peak or 0), default=None)
-        return memory or (() if worst is None else worst.report.verdict)
+        return memory or (() if worst is None else worst.report.verdict_messages)
     recording, rank = found.decider
     report = job.recordings[recording]
     deciding = report.ranks[rank]
@@ -366,7 +366,7 @@ def _since(onset: Onset, *, several: bool) -> Iterator[Message]:
 def _healthy(found: Postmortem, deciding: RankReport, doubt: tuple[str, float] | None) -> Iterator[Message]:
     """That nothing was found, no more than that, and what the step was spent on."""
     if deciding.mode == Mode.EMPTY:
-        yield from deciding.verdict
+        yield from deciding.verdict_messages
         return
     if deciding.mode != Mode.HOST_ONLY:
         recording = found.recordings[(found.decider or (0, 0))[0]]
@@ -377,7 +377,7 @@ def _healthy(found: Postmortem, deciding: RankReport, doubt: tuple[str, float] |
         else:
             part, share = doubt
             yield Message(_SAY[f"{key}_open"], (*time, ("part", Kind.TERM, part), ("share", Kind.SHARE, share)))
-    yield from deciding.verdict
+    yield from deciding.verdict_messages
     hint = next((one for one in found.causes if one.gain and one.part_of is None), None)
     if hint is not None:
         values = ("finding", Kind.TERM, title(hint)), ("gain", Kind.DURATION, gained(hint))

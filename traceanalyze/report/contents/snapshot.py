@@ -99,7 +99,7 @@ def of_snapshot(snapshot: Snapshot, analyses: tuple[AllocatorAnalysis, ...]) -> 
     report = Report(
         snapshot.path,
         __version__,
-        devices[largest].verdict,
+        devices[largest].verdict_messages,
         notes,
         (),
         devices,
@@ -138,7 +138,7 @@ def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) 
             "{base} and {candidate}: one of the snapshots is empty, nothing to compare", base.path, candidate.path
         )
     report = _single(candidate.path, "about_difference", 0, tuple(_difference_verdict(found)), (found,))
-    return replace(report, notes=(Message(_SAY["compared_with"], (("path", Kind.NAME, base.path),)),))
+    return replace(report, note_messages=(Message(_SAY["compared_with"], (("path", Kind.NAME, base.path),)),))
 
 
 def _single(path: str, about: str, steps: int, verdict: tuple[Message, ...], tables: tuple[Table, ...]) -> Report:
@@ -183,7 +183,7 @@ def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis, found: tuple
         mode=Mode.MEMORY,
         resolution_ns=1000,
         headline=_headline(_about(analysis), snapshot.path, analysis.events, analysis.device),
-        verdict=tuple(_verdict(analysis, found)),
+        verdict_messages=tuple(_verdict(analysis, found)),
         tables=(*analysis.held, findings_table(found), *analysis.state),
         checks=doubts(checks),
         hints=tuple(check.message for check in checks),
@@ -267,8 +267,9 @@ def with_places(rank: RankReport, found: InTrace | NotMeasured) -> RankReport:
     """The report of a snapshot's device with the table, after that of the moments, and the peak's place."""
     at = next(index for index, each in enumerate(rank.tables) if each.key == "memory_moments") + 1
     tables = (*rank.tables[:at], places_of(found), *rank.tables[at:])
-    verdict = rank.verdict if isinstance(found, NotMeasured) else (_peak(rank.verdict[0], found), *rank.verdict[1:])
-    return replace(rank, tables=tables, verdict=verdict)
+    first, *others = rank.verdict_messages
+    verdict = (first if isinstance(found, NotMeasured) else _peak(first, found), *others)
+    return replace(rank, tables=tables, verdict_messages=verdict)
 
 
 def _peak(sentence: Message, found: InTrace) -> Message:
@@ -302,12 +303,14 @@ _TABLES = (
 def memory_view(report: Report, *, beside_snapshot: bool = False) -> Report:
     """The report restricted to memory, with a verdict of its own, which may ask for a snapshot."""
     ranks = tuple(_memory_of_rank(rank, beside_snapshot) for rank in report.ranks)
-    return replace(report, ranks=ranks, summary=(), verdict=ranks[report.focus[0]].verdict)
+    return replace(report, ranks=ranks, summary=(), verdict_messages=ranks[report.focus[0]].verdict_messages)
 
 
 def _memory_of_rank(rank: RankReport, beside_snapshot: bool) -> RankReport:
     tables = tuple(_shown(table) for table in rank.tables if table.key in _TABLES)
-    return replace(rank, tables=tables, checks=(), hints=(), verdict=tuple(_trace_verdict(tables, beside_snapshot)))
+    return replace(
+        rank, tables=tables, checks=(), hints=(), verdict_messages=tuple(_trace_verdict(tables, beside_snapshot))
+    )
 
 
 def _shown(table: Table) -> Table:

@@ -194,10 +194,10 @@ def build_whatif(
         name=name,
         version=version,
         command="whatif",
-        verdict=verdict,
-        notes=(*notes, *_notes(asked)),
+        verdict_messages=verdict,
+        note_messages=(*notes, *_notes(asked)),
         summary=(table, *state),
-        ranks=tuple(replace(rank, verdict=verdict) if at == lead else rank for at, rank in enumerate(ranks)),
+        ranks=tuple(replace(rank, verdict_messages=verdict) if at == lead else rank for at, rank in enumerate(ranks)),
         focus=(lead,),
     )
 

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Message, Table
-from traceanalyze.report.format import Formatter, formatter_of, formatter_over
+from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import sides
 from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.frame import Place, document, element, safe, sentence
@@ -17,7 +17,7 @@ from traceanalyze.report.html.ranks import heat_map, rank_chart
 from traceanalyze.report.html.steps import step_chart
 from traceanalyze.report.html.tables import MAX_ROWS, listed, short_title, table_section
 from traceanalyze.report.html.timeline import Picture, by_table, links, pictures_of, timeline_html
-from traceanalyze.report.model import Doubt, RankReport, Report
+from traceanalyze.report.model import Doubt, RankReport, Report, formatter_of, formatter_over
 
 __all__ = ["MAX_RANKS", "MAX_ROWS", "render"]
 
@@ -69,9 +69,9 @@ class _Run:
         formatter = self._formatter(first)
         several = len(report.focus) > 1
         parts = [self._heading("h1", self.id, self.name, 1)]
-        parts.append(self._verdict(report.verdict, formatter))
+        parts.append(self._verdict(report.verdict_messages, formatter))
         parts += [] if several else [self._about(first)]
-        parts += [element("p", sentence(formatter.message(note))) for note in report.notes]
+        parts += [element("p", sentence(formatter.message(note))) for note in report.note_messages]
         if len(report.focus) > MAX_RANKS:
             left_out = self.texts.messages["page_ranks_left_out"]
             parts.append(element("p", safe(left_out.format(kept=MAX_RANKS, count=len(report.focus)))))
@@ -88,10 +88,10 @@ class _Run:
         """Everything between the list of contents and the end, of two sides."""
         report, words = self.report, self.texts.messages
         yield self._heading("h1", self.id, self.name, 1)
-        verdict = sentence(formatter.sentences(report.verdict))
+        verdict = sentence(formatter.sentences(report.verdict_messages))
         yield element("p", verdict, class_=" ".join(filter(None, ("verdict", report.answer))))
         yield self._sides(formatter)
-        yield from (element("p", sentence(formatter.message(note))) for note in report.notes)
+        yield from (element("p", sentence(formatter.message(note))) for note in report.note_messages)
         for caveats in self._remarks("caveats", formatter):
             yield element("section", caveats, class_="caveats")
         yield from (self._shown(each, formatter) for each in sides.headline(report, formatter))
@@ -143,14 +143,14 @@ class _Run:
 
     def _about(self, rank: RankReport) -> str:
         """File, rank, device and windows in one line; the whole path on demand."""
-        text = self._formatter(rank).about(rank, PurePath(rank.path).name)
+        text = self._formatter(rank).about(rank.headline, PurePath(rank.path).name)
         return element("p", safe(text), class_="aside", title=rank.path)
 
     def _rank(self, rank: RankReport, at: str, pictures: Sequence[Picture], *, with_verdict: bool) -> Iterator[str]:
         formatter, words = self._formatter(rank), self.texts.messages
         if with_verdict:
-            yield self._heading("h2", at, formatter.about(rank, PurePath(rank.path).name), 2)
-            yield self._verdict(rank.verdict, formatter)
+            yield self._heading("h2", at, formatter.about(rank.headline, PurePath(rank.path).name), 2)
+            yield self._verdict(rank.verdict_messages, formatter)
         yield from self._tables(rank.tables, formatter, at, pictures, ())
         if rank.checks:
             checks = "".join(self._check(check, formatter) for check in rank.checks)
@@ -158,7 +158,7 @@ class _Run:
         absent = formatter.absent(rank.tables, empty=True)
         if absent:
             yield self._heading("h3", f"{at}-missing", words["not_measured"], 3) + listed(absent)
-        hints = formatter.hints(rank)
+        hints = formatter.hints(rank.hints)
         if hints:
             yield self._heading("h3", f"{at}-more", words["measure_more"], 3) + listed(hints)
 

@@ -43,7 +43,7 @@ def write_capture(book: Book) -> None:
 def _run(page: Page, run: RunPlan, *, named: bool) -> None:
     if named:
         page.section(run.report.name)
-    for note in run.report.notes:
+    for note in run.report.note_messages:
         page.sentence(run.ranks[0].formatter.message(note))
     for sheet in run.recording:
         page.section(sheet.formatter.title(sheet.table))
@@ -61,7 +61,7 @@ def _rank(page: Page, rank: RankPlan, label: str) -> None:
     # A line a table, though several may have one reason.
     missing = [line for sheet in rank.sheets for line in rank.formatter.absent([sheet.table])]
     page.listed(book.words["not_measured"] + label, missing)
-    page.listed(book.words["measure_more"] + label, rank.formatter.hints(rank.report))
+    page.listed(book.words["measure_more"] + label, rank.formatter.hints(rank.report.hints))
 
 
 _DICTIONARY_WIDTHS = (26, 40, 9, 84, 26, 42)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Layout, Row, Table, sentences
-from traceanalyze.report.format import Formatter, formatter_of
-from traceanalyze.report.model import RankReport, Report
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import RankReport, Report, formatter_of
 from traceanalyze.report.xlsx.text import SheetNames, link, readable
 
 MAX_ROWS = 5000

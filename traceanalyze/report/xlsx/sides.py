@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
-from traceanalyze.report.format import formatter_over
-from traceanalyze.report.model import Report
+from traceanalyze.report.model import Report, formatter_over
 from traceanalyze.report.xlsx.book import properties, write_columns, write_tables
 from traceanalyze.report.xlsx.formats import SIDE_FILLS, Formats, fields_of
 from traceanalyze.report.xlsx.page import SUMMARY, Book, Page
@@ -131,7 +130,7 @@ def _write_summary(book: Book, report: Report, sheets: dict[str, Sheet]) -> None
     page = Page(book, book.add(_SUMMARY, SUMMARY), _SUMMARY_WIDTHS)
     page.title(f"traceanalyze · {book.words[f'{report.command}_title']}")
     formatter = formatter_over(report, book.texts)
-    for sentence in report.verdict:
+    for sentence in report.verdict_messages:
         page.sentence(formatter.message(sentence), book.formats.get(bold=True, text_wrap=True))
     for side, colour in zip(report.sides, SIDE_FILLS.values(), strict=False):
         fill = book.formats.get(bg_color=colour, text_wrap=True)
@@ -139,7 +138,7 @@ def _write_summary(book: Book, report: Report, sheets: dict[str, Sheet]) -> None
         # A path ends in its short name; what the user calls a side stands in no path.
         named = [side.name] if not side.path.endswith(side.name) else []
         page.sentence(" · ".join([*named, side.path, *map(formatter.message, side.about)]), fill, start=1)
-    for note in report.notes:
+    for note in report.note_messages:
         page.sentence(formatter.message(note))
     for key in _FIRST:
         if key in sheets and sheets[key].rows:

@@ -122,11 +122,11 @@ def write_summary(book: Book, run: RunPlan) -> None:
     page = Page(book, book.add(run.summary, SUMMARY), _EVEN_WIDTHS if supposed else _WIDTHS)
     page.title(f"traceanalyze · {run.report.name}")
     formatter = run.ranks[0].formatter
-    for sentence in run.report.verdict:
+    for sentence in run.report.verdict_messages:
         page.sentence(formatter.message(sentence), book.formats.get(bold=True, text_wrap=True))
     if len(run.ranks) == 1:
         _about(page, run.ranks[0])
-    for note in run.report.notes:
+    for note in run.report.note_messages:
         page.sentence(formatter.message(note))
     if len(run.report.focus) > MAX_RANKS:
         page.sentence(book.words["ranks_left_out"].format(kept=MAX_RANKS, count=len(run.report.focus)))
@@ -135,7 +135,7 @@ def write_summary(book: Book, run: RunPlan) -> None:
         if len(run.ranks) > 1:
             page.section(rank.report.path)
             _about(page, rank)
-            for sentence in rank.report.verdict:
+            for sentence in rank.report.verdict_messages:
                 page.sentence(rank.formatter.message(sentence))
         _split(page, rank)
     _overview(page, run)
@@ -148,7 +148,9 @@ def write_summary(book: Book, run: RunPlan) -> None:
 
 
 def _about(page: Page, rank: RankPlan) -> None:
-    page.sentence(rank.formatter.about(rank.report, PurePath(rank.report.path).name), page.book.formats["note"])
+    page.sentence(
+        rank.formatter.about(rank.report.headline, PurePath(rank.report.path).name), page.book.formats["note"]
+    )
 
 
 def _other_runs(page: Page, run: RunPlan) -> None:

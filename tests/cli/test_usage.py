@@ -1,0 +1,149 @@
+"""Wrong usage in the tool's own words; options in variables and in the configuration file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from traceanalyze.cli.app import app
+from traceanalyze.cli.guard import CONFIGURED
+from traceanalyze.cli.help import _wrong
+from traceanalyze.regression.budget import OPTIONS, SECTIONS
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch, sample):
+    monkeypatch.chdir(sample.parent)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--top", "abc"], "--top abc: give a whole number, such as 5"),
+        (["--top=abc"], "--top abc: give a whole number, such as 5"),
+        (["--top", "0"], "--top 0: give a whole number from 1 on"),
+        (["--format", "pdf"], "--format pdf: give one of console, json, xlsx, csv, parquet, svg, html, markdown"),
+        (["--tpo", "3"], "--tpo: there is no such option; did you mean --top?"),
+        (["--zzz"], "--zzz: there is no such option"),
+        (["--steps"], "--steps: give a value"),
+        (["--quiet=1"], "--quiet: takes no value"),
+        (["-q", "-v"], "--quiet and --verbose: give one of them"),
+    ],
+)
+def test_wrong_usage_names_what_to_give(run, sample, arguments, said):
+    assert run(sample, *arguments).err == f"error: {said}\n"
+    assert run(sample, *arguments).code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["baseline", "updat"], "updat: there is no such command; did you mean update?"),
+        (["convert"], "give PATH…; --help says more"),
+        (["trace"], "trace: no such file or folder; did you mean trace.json?"),
+        (["rank1.json"], "rank1.json: no such file or folder"),
+        (["gate", "trace.json", "--baseline", "nosuch"], "--baseline nosuch: no such file or folder"),
+    ],
+)
+def test_what_is_not_there_is_named(run, sample, arguments, said):
+    (sample.parent / "rank2.json").write_bytes(sample.read_bytes())
+    assert run(*arguments).err == f"error: {said}\n"
+
+
+def test_a_group_alone_shows_its_page(run):
+    assert run("baseline").err.startswith("Usage: traceanalyze baseline")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Invalid value for '--top': 'abc' is not a valid integer.", "--top abc: give a whole number, such as 5"),
+        ("Invalid value for '--top' / '-t': 0 is not in the range x>=1.", "--top abc: give a whole number from 1 on"),
+        ("No such option '--topp'. Did you mean '--top'?", "--topp: there is no such option; did you mean --top?"),
+        ("Something else", "Something else"),
+    ],
+)
+def test_words_of_other_versions_of_the_library(text, said):
+    from typer.main import get_command
+
+    command = get_command(app).commands["analyze"]
+    assert _wrong(text, command, {"--top": "abc"}) == said
+
+
+def test_several_outputs(run, sample):
+    html, json_ = sample.parent / "a.html", sample.parent / "b.json"
+    result = run(sample, "-o", html, "-o", json_)
+    assert (result.out, result.err) == ("", f"Wrote {html}\nWrote {json_}\n")
+    assert json.loads(json_.read_text())["command"] == "analyze"
+    compared = run("compare", sample, sample, "-o", html, "-o", json_)
+    assert compared.err == f"Wrote {html}\nWrote {json_}\n"
+    assert compared.out.startswith("No difference")
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_the_version(run, option):
+    assert run(option).out.startswith("traceanalyze ")
+
+
+def test_a_shell_completes_commands_and_options(run_process):
+    for words, found in (("compa", "compare"), ("compare --base-r", "--base-rank")):
+        environment = {
+            "_TRACEANALYZE_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"traceanalyze {words}",
+            "COMP_CWORD": str(words.count(" ") + 1),
+        }
+        assert found in run_process(env=environment).stdout.split()
+
+
+def test_variables_stand_for_options_and_the_command_line_wins(run, monkeypatch, sample):
+    monkeypatch.setenv("TRACEANALYZE_LANG", "zh")
+    monkeypatch.setenv("TRACEANALYZE_QUIET", "1")
+    assert run(sample).out.startswith("单步 100 µs")
+    assert len(run(sample).out.splitlines()) == 1
+    assert run(sample, "--lang", "en").out.startswith("Step 100 µs")
+    monkeypatch.setenv("TRACEANALYZE_TOP", "abc")
+    assert run(sample, "--lang", "en").err == "error: --top abc: give a whole number, such as 5\n"
+
+
+@pytest.mark.parametrize("name", ["traceanalyze.toml", "pyproject.toml"])
+def test_options_in_a_file_come_after_variables(run, monkeypatch, sample, name):
+    above = "tool.traceanalyze." if name == "pyproject.toml" else ""
+    (sample.parent / name).write_text(f'[{above}analyze]\nformat = "json"\nselect = ["SYN"]\nlang = "zh"\nall = true\n')
+    found = json.loads(run(sample).out)["reports"][0]
+    assert found["verdict"][0]["text"].startswith("单步 100 µs")
+    assert found["findings"] == []
+    monkeypatch.setenv("TRACEANALYZE_LANG", "en")
+    assert json.loads(run(sample).out)["reports"][0]["verdict"][0]["text"].startswith("Step 100 µs")
+    assert run(sample, "--format", "markdown").out.startswith("# ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[analyse]\ntop = 3", "there is no analyse; did you mean analyze?"),
+        ("[analyze]\ntopp = 3", "traceanalyze.toml: [analyze]: there is no topp; did you mean top?"),
+        ("analyze = 3", "analyze is not a table"),
+    ],
+)
+def test_what_nothing_reads_is_refused(run, sample, text, said):
+    (sample.parent / "traceanalyze.toml").write_text(text)
+    assert run(sample).code == 2
+    assert said in run(sample).err
+
+
+def test_options_of_the_gate_stand_beside_its_budget(run, sample):
+    (sample.parent / "traceanalyze.toml").write_text("[gate]\nquiet = true\nexit-zero = true\nconfidence = 0.9\n")
+    result = run("gate", sample, "--baseline", sample)
+    assert (result.code, len(result.out.splitlines())) == (0, 1)
+    (sample.parent / "traceanalyze.toml").write_text("[gate]\nstrictt = true\n")
+    assert "there is no strictt; did you mean strict?" in run("gate", sample, "--baseline", sample).err
+
+
+def test_every_option_of_the_gate_may_stand_in_a_file():
+    from typer.main import get_command
+
+    named = {name for param in get_command(app).commands["gate"].params for name in param.opts if name[:2] == "--"}
+    assert {*SECTIONS} == CONFIGURED | {"rules"}
+    # What the budget file itself says, or says where it is.
+    assert {name[2:].replace("-", "_") for name in named} - {"budget", "warmup"} == OPTIONS

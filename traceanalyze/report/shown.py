@@ -1,0 +1,141 @@
+"""Tables and findings of a report in its language, as notebooks show them: headings and words in place of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from traceanalyze.model.columns import by_identity
+from traceanalyze.model.table import LABELLED, SIZES, TIMES, Column, Kind, NotMeasured, Table, Value, no_such
+from traceanalyze.report.finding import Finding, as_table
+from traceanalyze.report.format import Formatter, absent_reasons
+from traceanalyze.report.formats import function_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 20
+"""Rows of a table in a notebook."""
+_SPOKEN = frozenset({Kind.TERM, Kind.TEXT, Kind.LIST, Kind.BREAKDOWN, Kind.QUANTITY, *LABELLED})
+_FOR_PROGRAMS = ("id", "severity", "confidence", "command", "page", "trace")
+"""Columns of findings that say nothing to people, or what others say in words."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShownColumn(Column):
+    """A column of a table that speaks."""
+
+    formatter: Formatter = field(kw_only=True)
+
+    @property
+    def why_not(self) -> str:
+        """Why it, or some of its cells, were not measured; empty where all were."""
+        rows = [[self.values]] if isinstance(self.values, NotMeasured) else [[each] for each in self.cells(0)]
+        return " ".join(self.formatter.texts.reasons[each] for each in absent_reasons(map(tuple, rows)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShownTable(Table):
+    """A table that speaks."""
+
+    formatter: Formatter = field(kw_only=True)
+
+    @classmethod
+    def of(cls, table: Table, formatter: Formatter) -> Self:
+        """The table with what writes its values."""
+        made = object.__new__(cls)
+        made.__dict__.update(table.__dict__, formatter=formatter)
+        return made
+
+    def __getitem__(self, key: str) -> ShownColumn:
+        """A column by its key."""
+        made = object.__new__(ShownColumn)
+        made.__dict__.update(super().__getitem__(key).__dict__, formatter=self.formatter)
+        return made
+
+    @cached_property
+    def why_not(self) -> str:
+        """Why nothing was measured; empty where something was."""
+        return "" if self.absent is None else self.formatter.texts.reasons[self.absent.reason]
+
+    def to_pandas(self, *, words: bool = True) -> pd.DataFrame:
+        """The table as a data frame: durations in ns, shares as fractions, what was not measured as NA.
+
+        Args:
+            words: Headings and words as in other outputs, names of device work by their labels; without it keys as in
+                JSON, whole names and every column.
+        """
+        if not words:
+            return super().to_pandas()
+        import pandas as pd
+
+        found: dict[str, pd.Series] = {}
+        raw = super().to_pandas()
+        for column in self.columns:
+            if not column.machine:
+                spoken = pd.Series(self._texts(column), dtype="str") if column.kind in _SPOKEN else raw[column.key]
+                found[self._heading(column, found)] = spoken
+        return pd.DataFrame(found)
+
+    def _heading(self, column: Column, taken: Iterable[str]) -> str:
+        unit = " (ns)" if column.kind in TIMES else " (B)" if column.kind in SIZES else ""
+        heading = f"{self.formatter.texts.heading(self, column)}{unit}"
+        # Two columns may be told apart by what stands above them only.
+        return f"{heading}, {column.key.replace('_', ' ')}" if heading in taken else heading
+
+    def _texts(self, column: Column) -> list[str | None]:
+        cells = self.column(column.key)
+        return [None if each is None or isinstance(each, NotMeasured) else self.said(column, each) for each in cells]
+
+    def said(self, column: Column, value: Value) -> str:
+        """A value in words."""
+        if column.kind in LABELLED or column.kind == Kind.TEXT:
+            return self.formatter.cell(column, value, None)
+        return self.formatter.value(column.kind, value)
+
+    def _repr_html_(self) -> str:
+        return str(function_of("html.notebook:table")(self, self.formatter))
+
+
+@by_identity
+class Tables(dict[str, ShownTable]):
+    """Tables by their keys."""
+
+    def __missing__(self, key: str) -> ShownTable:
+        """Say what was probably meant."""
+        raise KeyError(no_such("table", key, list(self)))
+
+    def __repr__(self) -> str:
+        """The keys."""
+        return f"<{len(self)} tables: {', '.join(self)}>"[:2000]
+
+    def _repr_html_(self) -> str:
+        titles = ((key, each.formatter.title(each)) for key, each in self.items())
+        return str(function_of("html.notebook:listing")(titles))
+
+
+class Findings(tuple[Finding, ...]):  # noqa: SLOT001 - keeps what writes its values
+    """Findings in words, what is worth most first."""
+
+    formatter: Formatter
+
+    @classmethod
+    def of(cls, found: Iterable[Finding], formatter: Formatter) -> Self:
+        """Findings with what writes their values."""
+        made = cls(found)
+        made.formatter = formatter
+        return made
+
+    def to_pandas(self, *, words: bool = True) -> pd.DataFrame:
+        """A row a finding; without `words` as files of tables have it."""
+        table = as_table(self).drop(*(_FOR_PROGRAMS if words else ()))
+        return ShownTable.of(table, self.formatter).to_pandas(words=words)
+
+    def __repr__(self) -> str:
+        """Their titles."""
+        return f"<{len(self)} findings: {'; '.join(one.title for one in self)}>"[:2000]
+
+    def _repr_html_(self) -> str:
+        return "".join(one._repr_html_() for one in self[:SHOWN])
