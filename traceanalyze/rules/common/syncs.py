@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.idle.syncs import blamed, own_stretches, quiet_stretches, timed_stretches
+from traceanalyze.analyses.idle.syncs import OWN_NS, blamed, own_stretches, quiet_stretches, timed_stretches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model.intervals import coverage, intersect, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
@@ -167,8 +167,8 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     What is no sync's (`own_stretches`) is left out, though a call drained the device before it. Whether that ends at
     its own time, and whether the work after a read needs the number, is not recorded: at worst both.
 
-    `with_use`: without the calls there is no value, hence no operators that read it; at best nor the Python that
-    follows, as far as the device waits meanwhile.
+    `with_use`: without the calls there is no value, hence neither operators that read it nor the Python between these;
+    at best nor longer Python that follows, as far as the device waits meanwhile.
     """
     calls = facts.once(sync_calls)
     if not chosen.any():
@@ -182,8 +182,11 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     if with_use:
         device = facts.context.device
         copies = np.isin(facts.context.event_op, calls.op[chosen & (calls.op >= 0)]) & (device.kind == EventKind.MEMCPY)
-        removed = union(removed, intersect(launching(facts, np.flatnonzero(copies)), merged(spans)))
-        unread = union(removed, intersect(merged(facts.idle(Cause.UNTRACED)), merged(spans)))
+        quiet = facts.idle(Cause.UNTRACED)
+        short = merged(quiet[quiet[:, 1] - quiet[:, 0] < OWN_NS])
+        use = union(short, launching(facts, np.flatnonzero(copies)))
+        removed = union(removed, intersect(use, merged(spans)))
+        unread = union(removed, intersect(merged(quiet), merged(spans)))
     # Any stretch of its own may end when what it waits for comes, and what follows a read may need the number.
     change = Change(removed, pinned=facts.context.once(timed_stretches))
     blocked = facts.per_step(coverage(facts.windows, start[chosen], end[chosen]))
