@@ -41,12 +41,13 @@ class RunStep(NamedTuple):
         """Whether a saving is not worth a row."""
         return saving < LEAST_NS or self.share(saving) < LEAST_SHARE
 
-    def severity(self, saving: int | None) -> Severity:
-        """By the share of a saving."""
+    def severity(self, saving: int | None, least: int | None = None) -> Severity:
+        """By the share of a saving; what may save next to nothing is not high."""
         if saving is None:
             return Severity.INFO
         share = self.share(saving)
-        return Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW
+        sure = least is None or self.share(least) >= LEAST_SHARE
+        return Severity.HIGH if share >= HIGH and sure else Severity.MEDIUM if share >= MEDIUM else Severity.LOW
 
 
 def drop_rank_rules(outcome: Outcome) -> Outcome:
@@ -84,7 +85,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
                 found.append(one)
     rules = {rule.id: rule for rule, _ in wanted.rules}
     kept = [
-        replace(one, severity=step.severity(one.saving) if one.severity is None else one.severity)
+        replace(one, severity=_severity(one, step) if one.severity is None else one.severity)
         for one in _disjoint(found, rules)
         if one.saving is None or not rules[one.rule].threshold or not step.small(one.saving)
     ]
@@ -92,6 +93,13 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
     kept = [one for one in kept if rules[one.rule].unless not in told]
     kept = [one for one in kept if one.rule != _IMBALANCE or one.scope.ops not in late]
     return Outcome(tuple(sorted(kept, key=_ORDER)), tuple(not_applicable))
+
+
+def _severity(one: Finding, step: RunStep) -> Severity:
+    """By what it saves; a large part that it explains has an owner, also where others would be late next."""
+    grade = step.severity(one.saving, one.least)
+    owns = one.saving is not None and step.share(one.explains or 0) >= HIGH
+    return max(grade, Severity.MEDIUM) if owns else grade
 
 
 def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding | None:
@@ -300,7 +308,7 @@ def _of_run(
         low, saving, high = gain([one])
         if one.rule in thresholds and step.small(saving):
             continue
-        grade = one.severity if one.severity == Severity.INFO else step.severity(saving)
+        grade = one.severity if one.severity == Severity.INFO else step.severity(saving, low)
         if WAIT_POSSIBLE in _evidence(one):
             grade = min(grade or Severity.INFO, Severity.MEDIUM)
         kept.append(replace(one, saving=saving, alone=one.saving, low=low, bound=high, severity=grade))
