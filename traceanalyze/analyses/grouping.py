@@ -1,7 +1,5 @@
 """Rows with equal keys as groups, and the times of each group, without a loop over rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar

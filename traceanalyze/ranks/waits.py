@@ -317,8 +317,7 @@ def _by_siblings(rank: RankSummary, rows: NDArray[np.int64]) -> NDArray[np.int64
 def beyond_siblings(own: RankCollectives, time: NDArray[np.int64]) -> NDArray[np.int64]:
     """Exposed ns of each at its end that so long a time is beyond its siblings (`communication.outlasting`)."""
     longer = outlasting(own.kind, own.bytes, own.group, time)
-    beyond: NDArray[np.int64] = np.clip(own.exposed - (own.end - own.start - longer), 0, longer)
-    return beyond
+    return np.clip(own.exposed - (own.end - own.start - longer), 0, longer)
 
 
 def in_common(rank: RankSummary, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

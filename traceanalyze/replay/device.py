@@ -1,7 +1,5 @@
 """What device events wait for: their launch, the events before them, and what streams wait for each other for."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

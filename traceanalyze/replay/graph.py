@@ -5,8 +5,6 @@ windows) and the starts of device events. An edge says that a point comes so lon
 edges that lead to a point one fits exactly, so that the longest paths through the graph are the recording.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The moments of the host that matter to the device, by thread, and what its calls wait for."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a replayed step waits for: the path through the graph of waits that decides how long it takes."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Longest paths: when each of many points happens, if it waits for all that lead to it."""
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import NamedTuple

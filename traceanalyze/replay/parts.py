@@ -1,7 +1,5 @@
 """What a run of the program would not do if a part of its step took no time, or less: changes by the names of parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

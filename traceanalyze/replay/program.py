@@ -1,7 +1,5 @@
 """All that a replay needs of one rank, apart from its recording: small, and fit to be sent between processes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ end together, and their shortest duration on any rank is the transfer (definitio
 where in its own time that point lies. Without a change every recorded time comes back, as in the replay of one rank.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

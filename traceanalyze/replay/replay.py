@@ -5,8 +5,6 @@ events before them on their streams and for what streams wait for each other for
 when it is done; batches that workers make are there when they were. Without a change every recorded time comes back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

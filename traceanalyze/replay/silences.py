@@ -7,8 +7,6 @@ own timing) has waited for the later one, whatever else the device does.
 Where another thread was active between the device's end and its going on, that one handed over to it.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

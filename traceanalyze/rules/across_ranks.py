@@ -1,7 +1,5 @@
 """Rules about the ranks of a run: they need `R` and are given the comparison of the ranks, not one rank's facts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

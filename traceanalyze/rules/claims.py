@@ -4,8 +4,6 @@ Findings that state a change are told apart by what they change: each keeps what
 much of its gain another cause hides. Those that state only time are left the time that nothing before them saves.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

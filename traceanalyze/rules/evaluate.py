@@ -1,7 +1,5 @@
 """Run rules on the facts of one rank."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

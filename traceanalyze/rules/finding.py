@@ -1,7 +1,5 @@
 """What a rule says: a finding with its proof and its price, or why it could not be applied."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias, TypeVar

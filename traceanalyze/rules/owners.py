@@ -1,7 +1,5 @@
 """Which large parts of a step no finding explains (definitions §18: every large part of the step has an owner)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ A rule states what would change (`Finding.change`), or by how much a class of ti
 and `intervals`): kernels, communication and copies in proportion, or the host's time while the device is idle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple

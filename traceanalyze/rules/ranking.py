@@ -5,8 +5,6 @@ about the same interval, that of the more particular rule keeps it, then the one
 that saves more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter

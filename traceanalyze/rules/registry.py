@@ -1,7 +1,5 @@
 """All rules there are: those of this package and those of others, found by the same means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, wraps

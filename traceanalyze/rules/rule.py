@@ -1,7 +1,5 @@
 """What a rule is: metadata, and a pure generator over facts. All that a rule needs can be imported from here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import getdoc

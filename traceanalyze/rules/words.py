@@ -1,7 +1,5 @@
 """English that several rules share: advice, and what their evidence is called."""
 
-from __future__ import annotations
-
 ADVICE = {
     "set_workers": (
         "DataLoader(num_workers=4 or more, pin_memory=True, persistent_workers=True); then tune the number of workers "

@@ -1,7 +1,5 @@
 """Tables of times on device and host, as they suit a recording with a device or without one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

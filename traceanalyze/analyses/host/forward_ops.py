@@ -73,5 +73,4 @@ class ForwardOps:
 
 def _joined(track: NDArray[np.int64], sequence: NDArray[np.int64]) -> NDArray[np.int64]:
     """One number for a thread and a sequence number."""
-    joined: NDArray[np.int64] = track * (1 << 40) + sequence
-    return joined
+    return track * (1 << 40) + sequence

@@ -48,8 +48,7 @@ class Nest:
     def depth(self) -> NDArray[np.int64]:
         """Events around each: those before it, without those that have ended."""
         ended = np.cumsum(np.bincount(self.stop, minlength=len(self) + 1))[:-1]
-        depth: NDArray[np.int64] = np.arange(len(self)) - ended
-        return depth
+        return np.arange(len(self)) - ended
 
     def of(self, track: int) -> slice:
         """Places of the events of a thread."""
@@ -70,8 +69,7 @@ class Nest:
             own = self.of(track)
             for edges, step in ((windows.start, 1), (windows.end, -1)):
                 np.add.at(change, own.start + np.searchsorted(self.start[own], edges), step)
-        inside: NDArray[np.bool_] = np.cumsum(change[:-1], dtype=np.int8).astype(np.bool_)
-        return inside
+        return np.cumsum(change[:-1], dtype=np.int8).astype(np.bool_)
 
 
 class Levels(NamedTuple):

@@ -61,8 +61,7 @@ class Reasons(NamedTuple):
 
 def lane_key(device: NDArray[np.int64], stream: NDArray[np.int64]) -> NDArray[np.int64]:
     """One number for a stream of a device."""
-    key: NDArray[np.int64] = (device << 32) | (stream & 0xFFFFFFFF)
-    return key
+    return (device << 32) | (stream & 0xFFFFFFFF)
 
 
 def lanes(context: Context) -> Lanes:

@@ -107,8 +107,7 @@ def _complete(owned: NDArray[np.int64]) -> NDArray[np.bool_]:
     if len(owned) < 2 or len(some) == 0:
         return np.ones(len(owned), np.bool_)
     reference = np.median(some) if len(some) > 2 else some.max()
-    complete: NDArray[np.bool_] = owned >= COMPLETE_SHARE * reference
-    return complete
+    return owned >= COMPLETE_SHARE * reference
 
 
 def whole_window(start: int, end: int, *, owned: int) -> Steps:

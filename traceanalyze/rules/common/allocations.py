@@ -1,7 +1,5 @@
 """Calls of the allocator of the device in the windows, for the rules about memory."""
 
-from __future__ import annotations
-
 import re
 from operator import itemgetter
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Failed checks of the recording's quality, for the rules about recordings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from traceanalyze.analyses.results import Check

@@ -1,7 +1,5 @@
 """Collectives of the windows, one by one, for the rules about communication."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Compute kernels of the windows and the operators that launched them, for the rules about kernels."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

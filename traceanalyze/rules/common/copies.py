@@ -1,7 +1,5 @@
 """Bytes of copies, for the rules about copies."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operators of a program that computes on the host: those of the steps' thread outside its data loader, in order."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

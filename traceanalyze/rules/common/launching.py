@@ -1,7 +1,5 @@
 """How far the host is from keeping the device busy, for the rules about dispatch."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What rules about data loading share: the loader's ranges, and what the step waits for them."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

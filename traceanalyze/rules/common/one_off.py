@@ -3,8 +3,6 @@
 A step after these does without them, so that they have a cost and no saving.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operators that launched kernels, as a text of one letter each in order of launch, so that patterns find chains."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

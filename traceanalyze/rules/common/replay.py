@@ -1,7 +1,5 @@
 """What one rank would gain by a change, as rules state it and the replay answers it (`traceanalyze.replay`)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sync calls with what they are under and the idle time each one caused, for the rules about sync points."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple

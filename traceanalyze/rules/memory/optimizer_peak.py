@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.rules.common.allocations import memory_finding
