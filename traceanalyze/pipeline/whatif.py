@@ -1,7 +1,5 @@
 """What a step would take if something about the program were different: parts, findings, kernels, ranks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the replay answers when it is asked what would change: for one rank, or for all ranks of a run together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

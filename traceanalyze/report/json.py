@@ -5,8 +5,6 @@ be; `--all` writes every row. What was not measured is null, with the reason bes
 `_reason`. `schema.json` beside this module describes it as a JSON Schema.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -38,7 +36,7 @@ _WHOLE = View(whole=True)
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def render(reports: Sequence[Report], texts: Texts, view: View = _WHOLE) -> str:
+def render(reports: "Sequence[Report]", texts: Texts, view: View = _WHOLE) -> str:
     """Reports of all runs as one JSON document."""
     first = reports[0]
     document = {
@@ -100,7 +98,7 @@ def _lines(value: Any) -> list[str]:
     return [begin, *(f" {line}" for line in chain(*parts)), end]
 
 
-def _report(report: Report, texts: Texts, intervals: int | None) -> Json:
+def _report(report: "Report", texts: Texts, intervals: int | None) -> Json:
     formatter = formatter_over(report, texts)
     return {
         "name": report.name,
@@ -116,7 +114,7 @@ def _report(report: Report, texts: Texts, intervals: int | None) -> Json:
     }
 
 
-def _side(side: Side, formatter: Formatter) -> Json:
+def _side(side: "Side", formatter: Formatter) -> Json:
     return {"side": side.key, "path": side.path, "name": side.name, "about": _messages(side.about, formatter)}
 
 
@@ -132,7 +130,7 @@ def _former(value: Any, formatter: Formatter) -> Any:
     return value
 
 
-def _rank(rank: RankReport, texts: Texts) -> Json:
+def _rank(rank: "RankReport", texts: Texts) -> Json:
     formatter = formatter_of(rank, texts)
     return {
         "rank": rank.rank,
@@ -149,7 +147,7 @@ def _rank(rank: RankReport, texts: Texts) -> Json:
     }
 
 
-def _check(check: Doubt, formatter: Formatter) -> Json:
+def _check(check: "Doubt", formatter: Formatter) -> Json:
     message = _message(check.message, formatter, formatter.texts.checks)
     return {"id": check.id, "level": check.level.name.lower(), **message}
 

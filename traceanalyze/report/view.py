@@ -1,7 +1,5 @@
 """How much of a report its reader asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
@@ -99,7 +97,7 @@ _INPUTS = frozenset({"compare_sides", "compare_options"})
 """Tables on what was compared, which lines above the others say."""
 
 
-def compared(report: Report, *, everything: bool) -> Iterator[Table | Half]:
+def compared(report: "Report", *, everything: bool) -> Iterator[Table | Half]:
     """Tables over both sides in the order in which a page of text has them, the causes in two halves."""
     tables = report.tables
     if "causes" not in tables:

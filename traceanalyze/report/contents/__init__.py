@@ -1,7 +1,5 @@
 """What a report contains: from the analyses of a run's ranks to the sentences and tables of its `Report`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -38,9 +36,9 @@ def build_report(
     notes: Sequence[str] = (),
     scope: Scope | None = None,
     outcomes: Sequence[Outcome | None] = (),
-    cluster: Cluster | None = None,
+    cluster: "Cluster | None" = None,
     across: Outcome | None = None,
-    places: Sequence[Mapping[FindingKey, Place]] = (),
+    places: "Sequence[Mapping[FindingKey, Place]]" = (),
 ) -> Report:
     """The report of a run from the analyses of its ranks, and from what the rules say about each, if they were run.
 
@@ -87,7 +85,7 @@ def build_report(
 def _rank_report(
     analysis: RankAnalysis,
     outcome: Outcome | None,
-    places: Mapping[FindingKey, Place],
+    places: "Mapping[FindingKey, Place]",
     name: str,
     across: Outcome | None,
     *,

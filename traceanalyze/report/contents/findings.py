@@ -1,7 +1,5 @@
 """Findings of the rules as tables: what, what it costs, where; the sentences and advice below."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

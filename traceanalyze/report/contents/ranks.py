@@ -1,7 +1,5 @@
 """Tables and sentences over all ranks of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -199,7 +197,7 @@ class Across(NamedTuple):
     sentences: tuple[Message, ...]
     tables: tuple[Table, ...]
     """None where the verdict is all that is shown."""
-    said: tuple[Said, ...]
+    said: "tuple[Said, ...]"
     """What the rules about ranks found."""
 
 
@@ -233,7 +231,7 @@ def across_ranks(
     return Across(lead, labels[lead], sentences, tuple(tables), told)
 
 
-def _setting(cluster: Cluster, first: RankAnalysis) -> Setting:
+def _setting(cluster: Cluster, first: RankAnalysis) -> "Setting":
     """Of the findings about the ranks: shares are of the mean step of all of them."""
     from traceanalyze.report.contents.words import Setting, platform_of
 

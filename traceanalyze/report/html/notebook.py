@@ -1,7 +1,5 @@
 """What notebooks show of a report: a few rows of a table, findings, the verdict; of bounded size, without scripts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """The workbook as a whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import PurePath
@@ -126,7 +124,7 @@ def _fields(sheet: Sheet) -> Iterator[Field]:
 _FILES_NAMED = 5
 
 
-def write_runs(workbook: Workbook, reports: Sequence[Report], texts: Texts) -> None:
+def write_runs(workbook: "Workbook", reports: Sequence[Report], texts: Texts) -> None:
     """Write all sheets of the reports of all runs."""
     workbook.set_properties(_properties(reports))
     book = Book(workbook, Formats(workbook), texts, plan(reports, texts))

@@ -1,7 +1,5 @@
 """What was compared as a workbook; sheets are named as in msprof-analyze, where that has them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,7 +39,7 @@ _SHOWN_OF_CAUSES = (
 )
 
 
-def write_sides(workbook: Workbook, report: Report, texts: Texts) -> None:
+def write_sides(workbook: "Workbook", report: Report, texts: Texts) -> None:
     """Write all sheets: summary, tables, parameters, columns."""
     workbook.set_properties(
         properties(
