@@ -25,11 +25,7 @@ _FORMATS = names("gate")
 
 
 def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
-    """What `--format F[=PATH]` asks for.
-
-    Raises:
-        UsageError: There is no such format, or the file is an input.
-    """
+    """What `--format F[=PATH]` asks for."""
     found = []
     for text in formats or ("console",):
         name, equals, path = text.partition("=")

@@ -248,11 +248,7 @@ class Table:
     title_values: tuple[tuple[str, Kind, Value], ...] = ()
 
     def fill(self, **values: Values) -> Table:
-        """The declared table with the values of all its columns, by their keys.
-
-        Raises:
-            KeyError: A column has no values, or values have no column.
-        """
+        """The declared table with the values of all its columns, by their keys."""
         if set(values) != set(self.keys):
             raise KeyError(f"{self.key}: {sorted(set(values) ^ set(self.keys))}")
         return replace(self, columns=tuple(column.of(values[column.key]) for column in self.columns))

@@ -72,9 +72,6 @@ def memory_reports(
     """A report for every snapshot and memory timeline under the paths, and for traces of paths with neither.
 
     A snapshot and a trace of the same rank are read together: see the table `memory_in_trace`.
-
-    Raises:
-        InputError: Nothing under the paths can be used.
     """
     room = parse_capacity(capacity) or expected_capacity(paths)
     files, notes = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)

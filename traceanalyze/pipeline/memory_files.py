@@ -132,11 +132,7 @@ def allocators_of(files: Sequence[MemoryFile]) -> dict[int | None, AllocatorAnal
 
 
 def not_empty(snapshot: Snapshot) -> Snapshot:
-    """The snapshot, if anything was recorded.
-
-    Raises:
-        InputError: Nothing was.
-    """
+    """The snapshot, if anything was recorded."""
     if not snapshot.devices:
         raise InputError("{path}: the snapshot is empty: no device had memory, nothing was recorded", snapshot.path)
     return snapshot

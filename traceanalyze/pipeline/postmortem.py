@@ -161,9 +161,6 @@ def postmortem_reports(
     """A report for every job found under the paths; every file is read once.
 
     With `parallel` two recordings at a time where they are large, in processes that import the main module anew.
-
-    Raises:
-        InputError: Nothing there can be used.
     """
     # As all readers name the files in them, so that each is named once.
     paths = [str(PurePath(path)) if path else path for path in paths]
@@ -221,11 +218,7 @@ def _report(
 
 
 def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:
-    """The recordings that have the ranks the user chose.
-
-    Raises:
-        UsageError: None has.
-    """
+    """The recordings that have the ranks the user chose."""
     found, errors = [], []
     for run in runs:
         try:

@@ -90,11 +90,7 @@ class AnalysedRank(NamedTuple):
 
     @property
     def summary(self) -> RankSummary:
-        """What the comparison with other ranks needs.
-
-        Raises:
-            LookupError: None was to come.
-        """
+        """What the comparison with other ranks needs."""
         if self.compared is None:
             raise LookupError("nothing was kept for a comparison")
         return self.compared

@@ -105,11 +105,7 @@ class _Supposed(NamedTuple):
 
 
 def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[Asked, int, list[RankAnalysis]]:
-    """The answers for the ranks of a run, the position of the one whose step they show, and the analyses of all.
-
-    Raises:
-        UsageError: Something that is asked for has a name that nothing has.
-    """
+    """The answers for the ranks of a run, the position of the one whose step they show, and the analyses of all."""
     run = _run_of(traces, wanted, choices)
     every = [_answered(run, each) for each in _supposed(run, traces, wanted)]
     both = _answered(run, _all_of(every)) if len(every) > 1 else every[0]

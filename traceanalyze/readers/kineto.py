@@ -114,11 +114,7 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
 
 
 def read_text(text: bytes, name: str = "text") -> Trace:
-    """Read a recording that is in memory already, as uncompressed JSON.
-
-    Raises:
-        InputError: It holds no event.
-    """
+    """Read a recording that is in memory already, as uncompressed JSON."""
     ascend = looks_ascend(text[:HEAD_BYTES])
     found = _scan(io.BytesIO(text), ascend=ascend)
     if not _has_rows(found):

@@ -42,9 +42,6 @@ def amount(written: object, unit: str, place: str, *, relative: bool = True) -> 
         unit: a key of `UNITS`.
         place: where it is written, for the message.
         relative: whether a percentage is allowed.
-
-    Raises:
-        UsageError: It is no number, of another unit, or negative.
     """
     if isinstance(written, int | float) and not isinstance(written, bool):
         return Amount(_checked(float(written) * (1e6 if unit == "ns" else 1), place))

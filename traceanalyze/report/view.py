@@ -26,11 +26,7 @@ class View(NamedTuple):
 
     @classmethod
     def of(cls, top: int, *, quiet: bool, verbose: bool, whole: bool = False, usual: int = 5) -> Self:
-        """As the options of a command say; who asks for more rows than usual wants more than a screen of them.
-
-        Raises:
-            UsageError: They contradict each other.
-        """
+        """As the options of a command say; who asks for more rows than usual wants more than a screen of them."""
         if quiet and verbose:
             raise UsageError("--quiet and --verbose: give one of them")
         detail = Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL

@@ -128,11 +128,7 @@ def of_timeline(timeline: MemoryTimeline) -> MemoryFile:
 
 
 def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) -> Report:
-    """Two snapshots against each other.
-
-    Raises:
-        InputError: One of them is empty: there is no difference.
-    """
+    """Two snapshots against each other."""
     if found is None:
         raise InputError(
             "{base} and {candidate}: one of the snapshots is empty, nothing to compare", base.path, candidate.path
