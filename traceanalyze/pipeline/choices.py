@@ -19,7 +19,6 @@ from traceanalyze.rules.config import Plan, RuleConfig, rule_config
 
 _KEYS = ("pattern", "name", "bandwidth_gbs", "tflops")
 
-
 PathLike = str | os.PathLike[str]
 
 

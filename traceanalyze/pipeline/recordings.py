@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from traceanalyze.ranks.results import RankSummary
     from traceanalyze.replay.program import Program
 
-
 Allocators: TypeAlias = "Mapping[str, Mapping[int | None, AllocatorAnalysis]]"
 """By the name of a trace and its rank."""
 

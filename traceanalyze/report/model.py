@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from traceanalyze.regression.explain import Why
     from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary
 
-
 LEADING = {
     "run_causes": ("finding", "gain_ns"),
     "whatif": ("subject", "gain_ns"),
