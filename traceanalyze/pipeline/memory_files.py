@@ -32,11 +32,7 @@ def memory_files(
 ) -> tuple[tuple[MemoryFile, ...], tuple[Phrase, ...]]:
     """Every snapshot and memory timeline under the paths, and remarks on those that cannot be used.
 
-    Args:
-        paths: Files and folders.
-        ranks: Of the traces found beside them, None where a trace does not tell; empty without traces.
-        capacity: Bytes of device memory, if anybody tells.
-        progress: Told how far reading is.
+    `ranks` are those of the traces beside them, None where one does not tell; `capacity` is in bytes.
     """
     files: list[MemoryFile] = []
     notes: list[Phrase] = []
@@ -210,13 +206,7 @@ def _with_places(rank: RankReport, one: AnalysedRank | None) -> RankReport:
 def placed_files(
     files: Sequence[MemoryFile], results: Sequence[AnalysedRank], allocators: Allocators
 ) -> tuple[MemoryFile, ...]:
-    """The files with what the traces of their ranks tell about them.
-
-    Args:
-        files: Snapshots and timelines.
-        results: The traces beside them, analysed with `allocators`.
-        allocators: From `allocators_of_traces`.
-    """
+    """The files with what the traces of their ranks, which were analysed with `allocators`, tell about them."""
     if not results:
         return tuple(files)
     traced: dict[int, list[InTrace | NotMeasured]] = {}

@@ -116,12 +116,7 @@ def check_sections(document: Mapping[str, object], source: str) -> None:
 
 
 def read_budget(content: bytes, source: str) -> BudgetFile:
-    """Understand a TOML file, all of it.
-
-    Args:
-        content: the file.
-        source: its name; in a `pyproject.toml` the table is `[tool.traceanalyze.gate]`.
-    """
+    """Understand a TOML file, all of it; of a `pyproject.toml` the table `[tool.traceanalyze.gate]`."""
     try:
         document: Mapping[str, Any] = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -61,9 +61,7 @@ class ShownTable(Table):
     def to_pandas(self, *, words: bool = True) -> "pd.DataFrame":
         """The table as a data frame: durations in ns, shares as fractions, what was not measured as NA.
 
-        Args:
-            words: Headings and words as in other outputs, names of device work by their labels; without it keys as in
-                JSON, whole names and every column.
+        Without `words`, headings and labels as in other outputs, it has keys as in JSON, whole names and every column.
         """
         if not words:
             return super().to_pandas()

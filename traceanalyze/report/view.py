@@ -65,12 +65,7 @@ class Half(NamedTuple):
 
 
 def halves(causes: Table, *, least: float = OF_WEIGHT) -> Iterator[Half]:
-    """Slower and faster apart; nothing where nothing differs.
-
-    Args:
-        causes: Table `causes`.
-        least: Share of all changes from which a cause matters.
-    """
+    """Slower and faster apart; nothing where nothing differs. A cause matters from this share of all changes on."""
     if not len(causes):
         return
     diffs = cast("tuple[int, ...]", causes.column("diff_ns"))

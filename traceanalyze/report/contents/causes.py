@@ -157,12 +157,7 @@ _OF_CAPTURE = {
     "total_ns": "None",
     "recording": "Number of the recording, in the order of time",
 }
-_CAPTURE = declare(
-    "capture_causes",
-    "On the recordings themselves",
-    *tuple(replace(one, meaning=_OF_CAPTURE.get(one.key, one.meaning)) for one in _CAUSES.columns),
-    detail=True,
-)
+_CAPTURE = _CAUSES.variant("capture_causes", "On the recordings themselves", _OF_CAPTURE, ranked=False, detail=True)
 
 
 def causes_table(found: Postmortem) -> Table:

@@ -101,14 +101,7 @@ class _Beside(NamedTuple):
 def ranks_sentences(
     labels: Sequence[str], times: Sequence[int], own: Sequence[int | None], beside: _Beside
 ) -> tuple[Message, ...]:
-    """Which rank works longest, by its step without waiting for others; what was not counted for that.
-
-    Args:
-        labels: of the ranks.
-        times: mean steps, ns.
-        own: the same without waiting for others; None where that is not known.
-        beside: what else is known.
-    """
+    """Which rank works longest, by its step without waiting for others (`own`); what was not counted for that."""
     counted = [at for at, whole in enumerate(beside.whole) if whole] or list(range(len(labels)))
     cut = [label for at, label in enumerate(labels) if at not in counted]
     head = _headline([labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], beside)
