@@ -17,7 +17,7 @@ from traceanalyze.report.model import formatter_of, formatter_over
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
-    from traceanalyze.report.model import Doubt, RankReport, Report, Side
+    from traceanalyze.report.model import Doubt, RankReport, Report
 
 SCHEMA = "traceanalyze.report/2"
 SCHEMAS = (SCHEMA, "traceanalyze.report/1", "traceanalyze.compare/1")
@@ -105,17 +105,16 @@ def _report(report: "Report", texts: Texts, intervals: int | None) -> Json:
         "answer": report.answer or None,
         "verdict": _messages(report.verdict_messages, formatter),
         "notes": _messages(report.note_messages, formatter),
-        "sides": [_side(side, formatter) for side in report.sides],
+        "sides": [
+            {"side": side.key, "path": side.path, "name": side.name, "about": _messages(side.about, formatter)}
+            for side in report.sides
+        ],
         "tables": {table.key: _table(table, formatter) for table in report.summary},
         "remarks": {key: _messages(found, formatter) for key, found in report.remarks.items()},
         "in_detail": list(report.focus),
         "findings": [one.as_json(intervals) for one in report.findings_in(texts.language)],
         "ranks": [_rank(rank, texts) for rank in report.ranks],
     }
-
-
-def _side(side: "Side", formatter: Formatter) -> Json:
-    return {"side": side.key, "path": side.path, "name": side.name, "about": _messages(side.about, formatter)}
 
 
 def _former(value: Any, formatter: Formatter) -> Any:
