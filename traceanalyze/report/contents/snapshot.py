@@ -273,13 +273,8 @@ def _peak(sentence: Message, found: InTrace) -> Message:
 
 
 _TABLES = (
-    "memory",
-    "memory_peak_place",
-    "step_memory",
-    "memory_curve",
-    "allocator_calls",
-    "allocator_sites",
-    "module_memory",
+    *("memory", "memory_peak_place", "step_memory", "memory_curve"),
+    *("allocator_calls", "allocator_sites", "module_memory"),
 )
 
 

@@ -28,14 +28,8 @@ _SUMMARY_WIDTHS = (44, 24, 16, 16, 16, 14, 14, 18)
 _CAUSES = 5
 """Causes named in each direction."""
 _SHOWN_OF_CAUSES = (
-    "contribution",
-    "part",
-    "base_time_ns",
-    "candidate_time_ns",
-    "diff_ns",
-    "step_change_share",
-    "ratio",
-    "change",
+    *("contribution", "part", "base_time_ns", "candidate_time_ns", "diff_ns"),
+    *("step_change_share", "ratio", "change"),
 )
 
 
