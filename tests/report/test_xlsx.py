@@ -19,7 +19,7 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Layout, Table
 from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.contents.whatif import SPLIT_THEN, WHATIF
-from traceanalyze.report.format import formatter_over
+from traceanalyze.report.model import formatter_over
 from traceanalyze.report.xlsx import MAX_RANKS, MAX_ROWS, render
 from traceanalyze.report.xlsx.plan import _THEMES, MAX_SHEETS
 from traceanalyze.report.xlsx.text import SheetNames, clean, lines, readable, width

@@ -4,8 +4,6 @@ Apart from the options' declarations, so that `traceanalyze PATH…` need not wa
 took a sixth of a run on a small trace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,7 +21,7 @@ LANG = "en"
 
 def report_on(
     paths: list[str],
-    choices: Choices | None = None,
+    choices: "Choices | None" = None,
     *,
     format_: str | None = None,
     output: Sequence[str] | None = None,
@@ -56,7 +54,7 @@ def report_on(
     write(found, wanted, words, view)
 
 
-def _traces_or_memory(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:
+def _traces_or_memory(paths: list[str], choices: "Choices", progress: "Progress") -> "tuple[Report, ...]":
     """Reports on the traces under the paths; where there is none but there are files on memory, on these."""
     from traceanalyze.pipeline import reports
 

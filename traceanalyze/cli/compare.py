@@ -1,7 +1,5 @@
 """`traceanalyze compare`: what makes two profiles differ. Takes the options of `msprof-analyze compare`, too."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -59,7 +57,7 @@ def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[
     return Target(path / name, chosen, make_folder=path)
 
 
-def write_compare(report: CompareReport, targets: Sequence[Target], texts: Texts, view: View) -> None:
+def write_compare(report: "CompareReport", targets: Sequence[Target], texts: Texts, view: View) -> None:
     """Show the comparison, and write it where it belongs."""
     if all(target.path is not None for target in targets):
         show(rendered([report], Target(None, "console"), texts, view))

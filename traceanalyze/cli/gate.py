@@ -1,7 +1,5 @@
 """`traceanalyze gate`: is the candidate slower or bigger than the baseline by more than the budget?"""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
@@ -27,11 +25,7 @@ _FORMATS = names("gate")
 
 
 def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
-    """What `--format F[=PATH]` asks for.
-
-    Raises:
-        UsageError: There is no such format, or the file is an input.
-    """
+    """What `--format F[=PATH]` asks for."""
     found = []
     for text in formats or ("console",):
         name, equals, path = text.partition("=")
@@ -46,7 +40,7 @@ def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
     return tuple(found)
 
 
-def write_gate(report: GateReport, targets: Sequence[Target], texts: Texts, view: View) -> int:
+def write_gate(report: "GateReport", targets: Sequence[Target], texts: Texts, view: View) -> int:
     """Write every format; the exit code, 0 where all went well.
 
     A format that fails keeps none of the others from being written.
@@ -63,7 +57,7 @@ def write_gate(report: GateReport, targets: Sequence[Target], texts: Texts, view
     return max(codes)
 
 
-def _write(report: GateReport, target: Target, texts: Texts, view: View) -> None:
+def _write(report: "GateReport", target: Target, texts: Texts, view: View) -> None:
     if target.path is not None:
         write([report], [target], texts, view)
         return

@@ -128,11 +128,7 @@ def _nearest(name: str, command: Any) -> Phrase:
 
 
 def defaults(command: Any) -> dict[str, Any]:
-    """Options of a command by name, as variables `TRACEANALYZE_…` and the command's table in the configuration say.
-
-    Raises:
-        UsageError: The table has a key that is no option.
-    """
+    """Options of a command by name, as variables `TRACEANALYZE_…` and the command's table in the configuration say."""
     named = {
         name.removeprefix("--").replace("-", "_"): each
         for each in command.params

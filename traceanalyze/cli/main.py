@@ -6,15 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from traceanalyze.cli import guard
 from traceanalyze.cli.analysis import report_on
-from traceanalyze.cli.guard import (
-    DEBUG_VARIABLE,
-    chosen_language,
-    guarded,
-    in_language,
-    language_behind,
-    may_be_configured,
-)
 from traceanalyze.errors import Phrase
 
 DEFAULT_COMMAND = "analyze"
@@ -57,7 +50,7 @@ def plain(arguments: list[str]) -> tuple[list[str], set[str]] | None:
 def configured() -> bool:
     """Whether options of `analyze` may stand elsewhere."""
     own = {name for name in os.environ if name.startswith("TRACEANALYZE_")}
-    return bool(own - {DEBUG_VARIABLE, "TRACEANALYZE_REQUIRE"}) or may_be_configured(DEFAULT_COMMAND)
+    return bool(own - {guard.DEBUG_VARIABLE, "TRACEANALYZE_REQUIRE"}) or guard.may_be_configured(DEFAULT_COMMAND)
 
 
 def main() -> None:
@@ -69,11 +62,11 @@ def main() -> None:
     # A run makes nearly no garbage in cycles; looking for it would take a tenth of a short one, and again at the end.
     gc.disable()
     atexit.register(gc.freeze)
-    arguments = language_behind(sys.argv[1:])
+    arguments = guard.language_behind(sys.argv[1:])
     meant = meant_command(arguments)
     if meant is not None:
         said = Phrase("{name}: no such file, folder or command; did you mean `{command}`?", arguments[0], meant)
-        sys.stderr.write(in_language(Phrase("error: {error}", said), chosen_language(arguments)) + "\n")
+        sys.stderr.write(guard.in_language(Phrase("error: {error}", said), guard.chosen_language(arguments)) + "\n")
         sys.exit(2)
     if arguments[:1] != ["record"]:
         # NumPy's linear algebra, which nothing here uses, would start a thread for every core: 50 ms of CPU time on two
@@ -82,7 +75,7 @@ def main() -> None:
     short = plain(arguments)
     if short is not None and not configured():
         paths, flags = short
-        guarded(report_on)(paths, quiet="quiet" in flags, verbose="verbose" in flags, whole="whole" in flags)
+        guard.guarded(report_on)(paths, quiet="quiet" in flags, verbose="verbose" in flags, whole="whole" in flags)
         sys.exit()
     # Imported here: with typer come 80 ms (pydantic, email, …) that the most common command does without.
     from traceanalyze.cli.app import app

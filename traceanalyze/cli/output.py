@@ -1,7 +1,5 @@
 """What a command shows on stdout, writes, and says on stderr of what it has written."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from traceanalyze.report.model import Report
 
 
-def write(reports: Sequence[Report], targets: Sequence[Target], texts: Texts, view: View) -> None:
+def write(reports: "Sequence[Report]", targets: Sequence[Target], texts: Texts, view: View) -> None:
     """Show the reports, or write them and say so."""
     for target in targets:
         if target.path is None:

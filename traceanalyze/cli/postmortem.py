@@ -1,7 +1,5 @@
 """`traceanalyze postmortem`: what limited a run, from everything that its directory holds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -84,7 +82,7 @@ def postmortem(
         _fail_on(fail_on, found, words)
 
 
-def _fail_on(limit: FailOn, found: Sequence[Report], words: Texts) -> None:
+def _fail_on(limit: FailOn, found: "Sequence[Report]", words: Texts) -> None:
     """End with 1, and one line that names the first cause that is severe enough."""
     severe = ("severity_high",) if limit == FailOn.HIGH else ("severity_high", "severity_medium")
     for report in found:

@@ -1,7 +1,5 @@
 """How far reading and analysing are, on stderr: only on a terminal, and only when it takes long enough to wonder."""
 
-from __future__ import annotations
-
 import sys
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Self
@@ -51,7 +49,7 @@ class Progress:
         self._task = bar.add_task(**self._state)
         self._bar = bar
 
-    def _started(self) -> Bar:
+    def _started(self) -> "Bar":
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
         from rich.progress import Progress as Bar

@@ -97,7 +97,6 @@ class _Known(dict[str, str]):
 KINDS = tuple(name for name in Texts._fields if name != "language")
 """A module of English has those it needs, in capitals: TABLES, COLUMNS, TERMS …"""
 
-
 _OF_RULES: dict[str, dict[str, str]] = {"rule_titles": {}, "rule_sentences": {}, "rule_advice": {}, "rule_evidence": {}}
 """English of rules by kind, known from when they are loaded."""
 _MADE: list[Texts] = []

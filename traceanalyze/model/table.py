@@ -248,11 +248,7 @@ class Table:
     title_values: tuple[tuple[str, Kind, Value], ...] = ()
 
     def fill(self, **values: Values) -> Table:
-        """The declared table with the values of all its columns, by their keys.
-
-        Raises:
-            KeyError: A column has no values, or values have no column.
-        """
+        """The declared table with the values of all its columns, by their keys."""
         if set(values) != set(self.keys):
             raise KeyError(f"{self.key}: {sorted(set(values) ^ set(self.keys))}")
         return replace(self, columns=tuple(column.of(values[column.key]) for column in self.columns))
@@ -265,6 +261,11 @@ class Table:
     def missing(self, reason: str, *, detail: bool = False) -> Table:
         """The declared table where nothing was measured, and why; a `detail` is not worth a word in a short view."""
         return replace(self, absent=NotMeasured(reason), detail=self.detail or detail)
+
+    def variant(self, key: str, title: str, meanings: Mapping[str, str], **shown: Any) -> Table:
+        """A declared table with the same columns, some of which mean something of their own."""
+        columns = tuple(replace(each, meaning=meanings.get(each.key, each.meaning)) for each in self.columns)
+        return replace(self, key=key, title=title, columns=columns, **shown)
 
     def drop(self, *keys: str) -> Table:
         """The table without these columns."""
@@ -294,6 +295,10 @@ class Table:
     def column(self, key: str) -> tuple[Value, ...]:
         """Values of one column, top to bottom; empty when nothing was measured."""
         return () if self.absent is not None else tuple(self[key].cells(len(self)))
+
+    def numbers(self, key: str) -> list[int]:
+        """A column of whole numbers; 0 where a row has none."""
+        return [value if isinstance(value, int) else 0 for value in self.column(key)]
 
     def array(self, key: str) -> NDArray[Any]:
         """A column of numbers that all rows have."""

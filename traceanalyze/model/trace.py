@@ -1,7 +1,5 @@
 """One rank's recording as a handful of tables, whatever profiler wrote it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -24,7 +22,7 @@ class OtherExport(NamedTuple):
 
     source: str
     """Its files."""
-    steps: tuple[VendorStep, ...] = ()
+    steps: "tuple[VendorStep, ...]" = ()
     """The profile's own step times as this form gives them."""
     windows: tuple[int, ...] | None = None
     """Durations of the steps on the host, ns."""
@@ -242,7 +240,7 @@ class Trace:
     cann …"""
     vendor: VendorNumbers | None = None
     """The profile's own step times, where it has them."""
-    vendor_collectives: VendorCollectives | None = None
+    vendor_collectives: "VendorCollectives | None" = None
     """The same of its collectives."""
     clocks: tuple[DeviceClock, ...] | None = None
     """Clocks of devices that are off; None while nobody looked at them, as in what a reader returns."""
@@ -261,7 +259,7 @@ class Trace:
         names = {one.name for one in self.devices if one.id == device} or {one.name for one in self.devices}
         return (names.pop() or None) if len(names) == 1 else None
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> "pd.DataFrame":
         """A row an event, in file order: names, categories, ids of process and thread, times in ns, and arguments.
 
         Times count from `base_ns`; an argument that an event does not have is NA.

@@ -19,7 +19,6 @@ from traceanalyze.rules.config import Plan, RuleConfig, rule_config
 
 _KEYS = ("pattern", "name", "bandwidth_gbs", "tflops")
 
-
 PathLike = str | os.PathLike[str]
 
 
@@ -35,11 +34,7 @@ def several(values: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def read_peaks(path: str) -> tuple[Peaks, ...]:
-    """The `[[device]]` entries of a file, in its order.
-
-    Raises:
-        UsageError: The file cannot be read or says something else.
-    """
+    """The `[[device]]` entries of a file, in its order."""
     try:
         return tuple(_peaks(entry, index, path) for index, entry in enumerate(_entries(path), 1))
     except UsageError as error:
@@ -106,11 +101,7 @@ OWN, PROJECT = "traceanalyze.toml", "pyproject.toml"
 
 
 def configuration(start: Path | None = None) -> tuple[Mapping[str, Any], str]:
-    """The nearest configuration and the name of its file: of the folder (default: the current one), or of one above.
-
-    Raises:
-        UsageError: The file is not TOML, or has a section that nothing reads.
-    """
+    """The nearest configuration and the name of its file: of the folder (default: the current one), or of one above."""
     folder = (start or Path.cwd()).resolve()
     for here in (folder, *folder.parents):
         own, project = here / OWN, here / PROJECT
@@ -124,11 +115,7 @@ def configuration(start: Path | None = None) -> tuple[Mapping[str, Any], str]:
 
 
 def configured_rules(start: Path | None = None) -> RuleConfig:
-    """What the nearest configuration says of rules.
-
-    Raises:
-        UsageError: The file is not TOML, or does not say what it should.
-    """
+    """What the nearest configuration says of rules."""
     document, source = configuration(start)
     return rule_config(document.get("rules", {}), source)
 
@@ -192,11 +179,7 @@ class Choices(NamedTuple):
     that it leaves out, no pictures of findings, nor of one rank what others are compared by."""
 
     def rules(self) -> Plan:
-        """Rules to run and their options, with what `traceanalyze.toml` says.
-
-        Raises:
-            UsageError: No rule or option is called so, or the file cannot be used.
-        """
+        """Rules to run and their options, with what `traceanalyze.toml` says."""
         stated = configured_rules()
         wanted = stated._replace(select=self.select or stated.select, ignore=(*stated.ignore, *self.ignore))
         verdict_only = self.detail == Detail.QUIET
@@ -209,11 +192,7 @@ class Choices(NamedTuple):
         return Plan(()) if verdict_only else found
 
     def options(self) -> Options:
-        """The same for the analyses.
-
-        Raises:
-            UsageError: A text cannot be understood, or a file that it names cannot be used.
-        """
+        """The same for the analyses."""
         classify = ClassifyOptions(
             categories=dict(_category(text) for text in self.categories),
             comm=_compiled("--comm-regex", self.comm_regex),

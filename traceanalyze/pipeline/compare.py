@@ -85,11 +85,7 @@ class CompareChoices:
 
 
 def name_map(text: str) -> Mapping[str, str]:
-    """Names of operators to other names: JSON, a Python dictionary as text, or a file that holds either.
-
-    Raises:
-        UsageError: It is none of these.
-    """
+    """Names of operators to other names: JSON, a Python dictionary as text, or a file that holds either."""
     content = text
     if not text.lstrip().startswith("{"):
         try:

@@ -123,11 +123,7 @@ def gate_report(
 
 
 def _find_budget(path: str | None, warmup: int | None) -> BudgetFile:
-    """The budget file that is named or found, or the defaults; with another number of warm-up steps if one is given.
-
-    Raises:
-        UsageError: It cannot be read, or does not make sense.
-    """
+    """The budget file that is named or found, or the defaults; with another number of warm-up steps if one is given."""
     found = BudgetFile(Budget())
     for name in (path,) if path is not None else (BUDGET_FILE, PROJECT_FILE):
         try:
@@ -195,10 +191,6 @@ def update(
 
     Returns:
         The file's runs, how many were added, and the names of those that were in it already.
-
-    Raises:
-        InputError: A run cannot be used, or the file is damaged.
-        UsageError: A run is a regression against the baseline and is not accepted.
     """
     written = _find_budget(budget, warmup)
     found = read_runs(runs, _reading(written, choices), progress=progress)

@@ -57,12 +57,7 @@ class Reading:
 
 
 def read_runs(paths: Sequence[str], reading: Reading, *, progress: ReadProgress | None = None) -> tuple[RunSample, ...]:
-    """The runs behind paths: files, folders of one run or of several, globs, baseline files, allocator snapshots.
-
-    Raises:
-        InputError: A recording cannot be read, or has no usable step.
-        UsageError: It is not clear which files are ranks of one run.
-    """
+    """The runs behind paths: files, folders of one run or of several, globs, baseline files, allocator snapshots."""
     found: list[RunSample] = []
     traces: list[str] = []
     for path in paths:
@@ -133,11 +128,7 @@ def _by_folder(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _refuse_overlaps(folders: Mapping[str, Sequence[Run]], samples: dict[str, RankSample], named: set[str]) -> None:
-    """Runs that a folder's files were taken apart into must not have been recorded at the same time.
-
-    Raises:
-        UsageError: They overlap, and the user did not name each of the files.
-    """
+    """Runs that a folder's files were taken apart into must not have been recorded at the same time."""
     for folder, members in folders.items():
         paths = [[trace.origin.path for trace in run.traces] for run in members]
         ranks = [[samples[path] for path in each] for each in paths if not named.issuperset(each)]

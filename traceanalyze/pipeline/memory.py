@@ -9,18 +9,9 @@ from dataclasses import replace
 from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
 from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.patterns import regex
-from traceanalyze.pipeline import reports
+from traceanalyze.pipeline import memory_files, reports
 from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, progress_of
-from traceanalyze.pipeline.memory_files import (
-    allocators_of_traces,
-    expected_capacity,
-    expected_ranks,
-    memory_files,
-    not_empty,
-    placed_files,
-    trace_paths,
-)
 from traceanalyze.pipeline.run_report import run_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
@@ -72,16 +63,15 @@ def memory_reports(
     """A report for every snapshot and memory timeline under the paths, and for traces of paths with neither.
 
     A snapshot and a trace of the same rank are read together: see the table `memory_in_trace`.
-
-    Raises:
-        InputError: Nothing under the paths can be used.
     """
-    room = parse_capacity(capacity) or expected_capacity(paths)
-    files, notes = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
+    room = parse_capacity(capacity) or memory_files.expected_capacity(paths)
+    files, notes = memory_files.memory_files(
+        paths, memory_files.expected_ranks(paths), capacity=room, progress=progress
+    )
     if not files:
         return tuple(report for path in paths for report in _views(path, notes, progress))
-    allocators = allocators_of_traces(files, paths)
-    traces = trace_paths(paths)
+    allocators = memory_files.allocators_of_traces(files, paths)
+    traces = memory_files.trace_paths(paths)
     views: tuple[Report, ...] = ()
     if traces:
         try:
@@ -93,7 +83,7 @@ def memory_reports(
                 allocators=allocators,
                 known={file.path for file in files},
             )
-            files = placed_files(files, tuple(results.values()), allocators)
+            files = memory_files.placed_files(files, tuple(results.values()), allocators)
         except InputError as error:
             notes = (*notes, Phrase("left out: {error}", error))
     named = tuple(path for path in traces if not holds_memory_file(path))
@@ -131,7 +121,7 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
             raise UsageError(
                 "{path}: holds {count} snapshots; two snapshots are compared, name one file each", path, len(found)
             )
-        snapshot = not_empty(read_snapshot(found[0], progress_of(progress, found[0])))
+        snapshot = memory_files.not_empty(read_snapshot(found[0], progress_of(progress, found[0])))
         sides.append((snapshot, analyze_snapshot(snapshot)))
     (first, before), (second, after) = sides
     return difference_report(first, second, difference(before, after))

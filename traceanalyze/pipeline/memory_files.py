@@ -14,15 +14,7 @@ from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, progress_of
 from traceanalyze.pipeline.recordings import Allocators, AnalysedRank, allocator_of
 from traceanalyze.pipeline.run_report import run_reports
-from traceanalyze.readers.memory_sources import (
-    candidates,
-    device_memory,
-    is_snapshot,
-    is_timeline,
-    memory_ranks,
-    named_rank,
-    trace_ranks,
-)
+from traceanalyze.readers import memory_sources
 from traceanalyze.readers.memory_timeline import read_memory_timeline, statistics_beside
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -40,11 +32,7 @@ def memory_files(
 ) -> tuple[tuple[MemoryFile, ...], tuple[Phrase, ...]]:
     """Every snapshot and memory timeline under the paths, and remarks on those that cannot be used.
 
-    Args:
-        paths: Files and folders.
-        ranks: Of the traces found beside them, None where a trace does not tell; empty without traces.
-        capacity: Bytes of device memory, if anybody tells.
-        progress: Told how far reading is.
+    `ranks` are those of the traces beside them, None where one does not tell; `capacity` is in bytes.
     """
     files: list[MemoryFile] = []
     notes: list[Phrase] = []
@@ -65,7 +53,7 @@ def _ranked(files: Sequence[MemoryFile], traces: Sequence[int | None]) -> Iterat
     ranks: dict[str, tuple[int | None, str]] = {}
     for kind in ("snapshot", "memory_timeline"):
         paths = [file.path for file in files if file.kind == kind]
-        ranks |= zip(paths, memory_ranks(paths, traces), strict=True)
+        ranks |= zip(paths, memory_sources.memory_ranks(paths, traces), strict=True)
     for file in files:
         rank, source = ranks[file.path]
         yield file._replace(rank=rank, rank_source=source)
@@ -78,12 +66,12 @@ def trace_paths(paths: Sequence[str]) -> tuple[str, ...]:
 
 def expected_ranks(paths: Sequence[str]) -> tuple[int | None, ...]:
     """Ranks of the traces under the paths as far as their beginnings and names tell, before any of them is read."""
-    return trace_ranks(_traces(paths))
+    return memory_sources.trace_ranks(_traces(paths))
 
 
 def expected_capacity(paths: Sequence[str]) -> int | None:
     """Bytes of device memory as the beginnings of the traces tell it."""
-    return device_memory(_traces(paths))
+    return memory_sources.device_memory(_traces(paths))
 
 
 def _traces(paths: Sequence[str]) -> list[Source]:
@@ -98,7 +86,7 @@ def allocators_of_traces(
     Several runs may have a rank 0: a snapshot belongs to the traces of its rank whose folders are nearest to it.
     """
     sources = _traces(paths)
-    traces = list(zip((source.name for source in sources), trace_ranks(sources), strict=True))
+    traces = list(zip((source.name for source in sources), memory_sources.trace_ranks(sources), strict=True))
     own: dict[str, list[MemoryFile]] = {}
     for file in files:
         near = {
@@ -132,11 +120,7 @@ def allocators_of(files: Sequence[MemoryFile]) -> dict[int | None, AllocatorAnal
 
 
 def not_empty(snapshot: Snapshot) -> Snapshot:
-    """The snapshot, if anything was recorded.
-
-    Raises:
-        InputError: Nothing was.
-    """
+    """The snapshot, if anything was recorded."""
     if not snapshot.devices:
         raise InputError("{path}: the snapshot is empty: no device had memory, nothing was recorded", snapshot.path)
     return snapshot
@@ -144,7 +128,7 @@ def not_empty(snapshot: Snapshot) -> Snapshot:
 
 def _snapshot(source: Source, capacity: int | None, tell: Callable[[int], None] | None) -> MemoryFile:
     snapshot = not_empty(read_snapshot(source, tell))
-    beside = (None, None) if source.member else statistics_beside(source.path, named_rank(source.path))
+    beside = (None, None) if source.member else statistics_beside(source.path, memory_sources.named_rank(source.path))
     statistics, remark = beside
     notes = (*snapshot.notes, remark) if remark else snapshot.notes
     snapshot = replace(snapshot, statistics=statistics, notes=notes)
@@ -152,12 +136,18 @@ def _snapshot(source: Source, capacity: int | None, tell: Callable[[int], None] 
 
 
 def _kind(source: Source) -> str:
-    return "snapshot" if is_snapshot(source) else "memory_timeline" if is_timeline(source) else ""
+    return (
+        "snapshot"
+        if memory_sources.is_snapshot(source)
+        else "memory_timeline"
+        if memory_sources.is_timeline(source)
+        else ""
+    )
 
 
 def _named(path: str) -> tuple[Source, ...]:
     """The file, if the path names one."""
-    found = candidates(path)
+    found = memory_sources.candidates(path)
     return found if [source.name for source in found] == [path] else ()
 
 
@@ -171,7 +161,7 @@ def _sources(path: str) -> tuple[Source, ...]:
 def _distinct(paths: Sequence[str]) -> tuple[Source, ...]:
     """The files that may be snapshots or timelines, each once."""
     found: dict[tuple[Path, str], Source] = {}
-    for source in (one for path in paths for one in candidates(path)):
+    for source in (one for path in paths for one in memory_sources.candidates(path)):
         found.setdefault((Path(source.path).resolve(), source.member), source)
     return tuple(found.values())
 
@@ -216,13 +206,7 @@ def _with_places(rank: RankReport, one: AnalysedRank | None) -> RankReport:
 def placed_files(
     files: Sequence[MemoryFile], results: Sequence[AnalysedRank], allocators: Allocators
 ) -> tuple[MemoryFile, ...]:
-    """The files with what the traces of their ranks tell about them.
-
-    Args:
-        files: Snapshots and timelines.
-        results: The traces beside them, analysed with `allocators`.
-        allocators: From `allocators_of_traces`.
-    """
+    """The files with what the traces of their ranks, which were analysed with `allocators`, tell about them."""
     if not results:
         return tuple(files)
     traced: dict[int, list[InTrace | NotMeasured]] = {}

@@ -1,7 +1,7 @@
 """A trace with the analyses drawn over it, for Perfetto: one rank, or the ranks of a run in one file."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +28,7 @@ from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.contents.ranks import whole_recordings
+from traceanalyze.report.output import refuse_input
 from traceanalyze.report.perfetto import overlay, snapshot_overlay, with_findings
 from traceanalyze.report.perfetto.events import FIRST_PID, PROCESS, Clock, Overlay, Process, alone, overlay_events
 from traceanalyze.report.perfetto.merge import NoEventListError
@@ -100,7 +101,7 @@ def annotated(
     if not target.parent.is_dir():
         raise UsageError("{path}: the folder {parent} does not exist", target, target.parent)
     sources = {source.name: source for source in _sources(given)}
-    _refuse_input(target, sources.values())
+    refuse_input(target, (source.path for source in sources.values()))
     if not overlay_only and any(source.size is None for source in sources.values()):
         raise UsageError("a pipe is empty once it was analysed: save it to a file first, or --overlay-only")
     if any(source.size is not None and is_snapshot(source) for source in sources.values()):
@@ -127,13 +128,6 @@ def _sources(given: Sequence[str]) -> tuple[Source, ...]:
         if not found:
             raise
         return found
-
-
-def _refuse_input(target: Path, sources: Iterable[Source]) -> None:
-    for source in sources:
-        path = Path(source.path)
-        if target.exists() and path.exists() and target.samefile(path):
-            raise UsageError("{path}: this is an input; choose another name", target)
 
 
 def _snapshot(sources: list[Source], target: Path, words: Texts) -> tuple[str, ...]:

@@ -1,7 +1,5 @@
 """The text of annotated traces: one with its tracks, or several put together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,7 +48,7 @@ class Rank(NamedTuple):
         """Absolute time of the zero of the times in the text; those of Ascend profiles are absolute themselves."""
         return (0 if self.trace.origin.format == "ascend" else self.trace.base_ns) - self.ahead_ns
 
-    def place(self, ranks: Sequence[Rank]) -> tuple[int, int] | None:
+    def place(self, ranks: "Sequence[Rank]") -> tuple[int, int] | None:
         """`worst` on the clock of the text that these ranks are written into."""
         zero = min(rank.text_base_ns for rank in ranks)
         offset = self.clock(zero).offset_ns

@@ -15,17 +15,10 @@ from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
+from traceanalyze.pipeline import memory_files
 from traceanalyze.pipeline.choices import Choices, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
 from traceanalyze.pipeline.memory import parse_capacity
-from traceanalyze.pipeline.memory_files import (
-    allocators_of_traces,
-    expected_capacity,
-    expected_ranks,
-    memory_files,
-    nearness,
-    placed_files,
-)
 from traceanalyze.pipeline.recordings import AnalysedRank, analysed_files
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
 from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_report, side_by_side
@@ -161,17 +154,16 @@ def postmortem_reports(
     """A report for every job found under the paths; every file is read once.
 
     With `parallel` two recordings at a time where they are large, in processes that import the main module anew.
-
-    Raises:
-        InputError: Nothing there can be used.
     """
     # As all readers name the files in them, so that each is named once.
     paths = [str(PurePath(path)) if path else path for path in paths]
-    room = parse_capacity(capacity) or expected_capacity(paths)
-    memory, left_out = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
-    allocators = allocators_of_traces(memory, paths)
+    room = parse_capacity(capacity) or memory_files.expected_capacity(paths)
+    memory, left_out = memory_files.memory_files(
+        paths, memory_files.expected_ranks(paths), capacity=room, progress=progress
+    )
+    allocators = memory_files.allocators_of_traces(memory, paths)
     read, analysed = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
-    memory = placed_files(memory, tuple(analysed.values()), allocators)
+    memory = memory_files.placed_files(memory, tuple(analysed.values()), allocators)
     if not read.traces and not memory:
         raise _nothing(paths, read, left_out)
     runs = group_runs(read.traces) if read.traces else ()
@@ -221,11 +213,7 @@ def _report(
 
 
 def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:
-    """The recordings that have the ranks the user chose.
-
-    Raises:
-        UsageError: None has.
-    """
+    """The recordings that have the ranks the user chose."""
     found, errors = [], []
     for run in runs:
         try:
@@ -274,4 +262,4 @@ def _memory_of_jobs(jobs: Sequence[Job], memory: Sequence[MemoryFile]) -> tuple[
 
 
 def _nearness(path: str, runs: Sequence[Run]) -> int:
-    return max((nearness(path, trace.origin.path) for run in runs for trace in run.traces), default=0)
+    return max((memory_files.nearness(path, trace.origin.path) for run in runs for trace in run.traces), default=0)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from traceanalyze.ranks.results import RankSummary
     from traceanalyze.replay.program import Program
 
-
 Allocators: TypeAlias = "Mapping[str, Mapping[int | None, AllocatorAnalysis]]"
 """By the name of a trace and its rank."""
 
@@ -90,11 +89,7 @@ class AnalysedRank(NamedTuple):
 
     @property
     def summary(self) -> RankSummary:
-        """What the comparison with other ranks needs.
-
-        Raises:
-            LookupError: None was to come.
-        """
+        """What the comparison with other ranks needs."""
         if self.compared is None:
             raise LookupError("nothing was kept for a comparison")
         return self.compared

@@ -42,7 +42,6 @@ _LIBRARIES = ("torch", "torch_npu", "cann", "mindspore", "cuda_runtime", "hip_ru
 _INSTANCE = regex(r"(?:_\d+)+$")
 """What numbers the instances of a kernel (`trans_TransData_12`)."""
 
-
 _REASONS = ("apart_kind", "apart_libraries", "apart_same_time", "apart_work")
 """What tells jobs apart; of those told apart from several the last one is named: there the rest is alike."""
 

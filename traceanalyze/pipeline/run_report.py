@@ -1,7 +1,5 @@
 """Recordings become runs, the ranks of a run are put side by side, and the report says what they tell."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +28,7 @@ class SideBySide(NamedTuple):
     ranks: tuple[AnalysedRank, ...]
     outcomes: tuple[Outcome, ...]
     """What the rules say about each, seen beside the others."""
-    cluster: Cluster | None
+    cluster: "Cluster | None"
     """None for a single rank."""
     across: Outcome | None
     """What the rules say about the ranks together."""
@@ -67,7 +65,7 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
     return SideBySide(tuple(ranks), tuple(beside_absent(beside, across)), cluster, across)
 
 
-def _joint(ranks: Sequence[AnalysedRank], cluster: Cluster) -> Joint | None:
+def _joint(ranks: Sequence[AnalysedRank], cluster: "Cluster") -> "Joint | None":
     """The ranks in one replay; None where that of some is not known, or they meet nowhere."""
     programs = [one.program for one in ranks if one.program is not None]
     if len(programs) < len(ranks) or not cluster.steps:

@@ -1,7 +1,5 @@
 """What a step would take if something about the program were different: parts, findings, kernels, ranks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -77,12 +75,7 @@ def whatif(
 def whatif_reports(
     paths: Sequence[str], wanted: Wanted, choices: Choices, *, progress: ReadProgress | None = None
 ) -> tuple[Report, ...]:
-    """A report for every run found under the paths.
-
-    Raises:
-        InputError: The input cannot be used.
-        UsageError: Something is asked by a name that nothing in the run has.
-    """
+    """A report for every run found under the paths."""
     read = gather(paths, lambda trace: trace, progress=progress)
     runs = with_notes(group_runs(list(read.traces)), read.notes)
     return tuple(_report(run, wanted, choices) for run in runs)
@@ -94,11 +87,7 @@ def asked_for(
     overlap: Sequence[str],
     ranks: Sequence[tuple[int, str]],
 ) -> Wanted:
-    """What users ask by names as they write them.
-
-    Raises:
-        UsageError: Nothing is asked, or something by a name that nothing has.
-    """
+    """What users ask by names as they write them."""
     if not (without or faster or overlap or ranks):
         raise UsageError("say what would be different: --without, --faster, --overlap or --rank")
     for name in overlap:

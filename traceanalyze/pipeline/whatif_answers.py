@@ -1,7 +1,5 @@
 """What the replay answers when it is asked what would change: for one rank, or for all ranks of a run together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,16 +31,7 @@ from traceanalyze.replay.replay import Again, Change, run_again
 from traceanalyze.report.contents.ranks import rank_label
 from traceanalyze.report.contents.whatif import Asked, Gain, State
 from traceanalyze.report.contents.words import name_of
-from traceanalyze.rules.across_ranks import (
-    alone,
-    changes_of,
-    drop_rank_rules,
-    evaluate_run,
-    never_last,
-    stated,
-    subtract_waiting,
-    waits_for_certain,
-)
+from traceanalyze.rules import across_ranks
 from traceanalyze.rules.config import RuleConfig, options_of
 from traceanalyze.rules.evaluate import evaluate
 from traceanalyze.rules.facts import Facts
@@ -107,11 +96,7 @@ class _Supposed(NamedTuple):
 
 
 def answers(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> tuple[Asked, int, list[RankAnalysis]]:
-    """The answers for the ranks of a run, the position of the one whose step they show, and the analyses of all.
-
-    Raises:
-        UsageError: Something that is asked for has a name that nothing has.
-    """
+    """The answers for the ranks of a run, the position of the one whose step they show, and the analyses of all."""
     run = _run_of(traces, wanted, choices)
     every = [_answered(run, each) for each in _supposed(run, traces, wanted)]
     both = _answered(run, _all_of(every)) if len(every) > 1 else every[0]
@@ -142,15 +127,19 @@ def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
     outcomes = [evaluate(one, rules) for one in ranks] if judged else [Outcome()] * len(ranks)
     reason = next((reason for one in ranks if (reason := _irreplayable(one)) is not None), None)
     if len(ranks) < 2:
-        return _Run(tuple(ranks), tuple(map(alone, outcomes)), Outcome(), None, reason)
+        return _Run(tuple(ranks), tuple(map(across_ranks.alone, outcomes)), Outcome(), None, reason)
     cluster = compare_ranks([summarize(one.context, one.analysis) for one in ranks])
     if reason is None and not cluster.steps:
         reason = NotMeasured("no_common_steps")
     run = None if reason is not None else joint([one.context.once(program) for one in ranks], cluster)
     across = Outcome()
     if judged:
-        outcomes = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
-        across = evaluate_run(cluster, rules, run if run is not None and len(run.meetings.number) else None)
+        outcomes = across_ranks.subtract_waiting(
+            [across_ranks.drop_rank_rules(one) for one in outcomes], cluster, rules
+        )
+        across = across_ranks.evaluate_run(
+            cluster, rules, run if run is not None and len(run.meetings.number) else None
+        )
     return _Run(tuple(ranks), tuple(outcomes), across, run, reason, cluster)
 
 
@@ -269,7 +258,7 @@ def _of_rule(run: _Run, gain: Gain) -> _Supposed:
         skipped = [one.reason for outcome in outcomes for one in outcome.not_applicable if one.rule == rule]
         return _Supposed(gain._replace(saving=NotMeasured(skipped[0] if skipped else "no_such_finding")))
     about = tuple(one for at, one in found if at == len(run.ranks) and one.saving is not None)
-    late = () if run.cluster is None else (rank for one in about for rank in never_last(one, run.cluster))
+    late = () if run.cluster is None else (rank for one in about for rank in across_ranks.never_last(one, run.cluster))
     like_others = tuple(dict.fromkeys(late)) if run.missing is None else ()
     known = tuple((at, one) for at, one in found if one.saving is not None and at < len(run.ranks))
     if about or (known and run.missing is None):
@@ -300,16 +289,18 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
     ranks = range(len(run.ranks))
     if len(one.like_others) == len(ranks):
         return one._replace(gain=one.gain._replace(saving=NotMeasured("all_ranks_named")))
-    changes = changes_of(one.pieces)
+    changes = across_ranks.changes_of(one.pieces)
     again = () if run.missing is not None else _again(run, changes, one.like_others)
     found = [each for _, each in one.pieces]
-    beside = stated(one.pieces, len(ranks)) + sum(each.saving or 0 for each in one.about if not one.like_others)
+    beside = across_ranks.stated(one.pieces, len(ranks)) + sum(
+        each.saving or 0 for each in one.about if not one.like_others
+    )
     if len(one.about) == 1 and not found:
         low, saving, high = one.about[0].ends
     elif run.joint is not None:
         saving = beside + mean_gain(shorter_steps(run.joint, again), one.like_others)
         ends = ends_together([*found, *one.about * len(ranks)], saving, run.step)
-        low, saving, high = below_waits(ends, found, waits_for_certain(run.across)) if found else ends
+        low, saving, high = below_waits(ends, found, across_ranks.waits_for_certain(run.across)) if found else ends
     elif len(found) == 1:
         low, saving, high = found[0].ends
     else:

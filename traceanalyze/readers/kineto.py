@@ -15,16 +15,9 @@ from traceanalyze.model.classify import OVERLAY_CATEGORY
 from traceanalyze.model.columns import Sparse, Strings
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
+from traceanalyze.readers import header
 from traceanalyze.readers.ascend.folder import Profile, is_ascend, looks_ascend, profile_at, profile_of, stray
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
-from traceanalyze.readers.header import (
-    ASCEND_FIELDS,
-    EVENT_FIELDS,
-    INSTANT_FIELDS,
-    process_names,
-    thread_names,
-    with_header,
-)
 from traceanalyze.readers.runs import explicit_rank, host_and_pid
 from traceanalyze.readers.scan import scan
 from traceanalyze.readers.scan.result import REASONS, Scan
@@ -114,11 +107,7 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
 
 
 def read_text(text: bytes, name: str = "text") -> Trace:
-    """Read a recording that is in memory already, as uncompressed JSON.
-
-    Raises:
-        InputError: It holds no event.
-    """
+    """Read a recording that is in memory already, as uncompressed JSON."""
     ascend = looks_ascend(text[:HEAD_BYTES])
     found = _scan(io.BytesIO(text), ascend=ascend)
     if not _has_rows(found):
@@ -136,8 +125,8 @@ def _name(source: Source, stream: Stream) -> str:
 
 def _scan(stream: Stream | io.BytesIO, *, ascend: bool) -> Scan:
     """With the arguments of events that traces of Kineto, or of Ascend, have: one list has no room for all."""
-    fields = ASCEND_FIELDS if ascend else EVENT_FIELDS
-    return scan(stream.readinto, event_fields=fields, instant_fields=INSTANT_FIELDS)
+    fields = header.ASCEND_FIELDS if ascend else header.EVENT_FIELDS
+    return scan(stream.readinto, event_fields=fields, instant_fields=header.INSTANT_FIELDS)
 
 
 def _has_rows(found: Scan) -> bool:
@@ -162,7 +151,7 @@ def _trace(
         from traceanalyze.readers.ascend.text import ascend_trace
 
         return ascend_trace(found, profile or profile_of(Path(file)), origin, read)
-    names = process_names(found.metadata)
+    names = header.process_names(found.metadata)
     trace = Trace(
         origin=origin,
         read=read,
@@ -173,9 +162,9 @@ def _trace(
         flows=found.flows,
         resolution_ns=1 if found.fractional and _finer_than_us(found) else 1000,
         process_names=names,
-        thread_names=thread_names(found.metadata),
+        thread_names=header.thread_names(found.metadata),
     )
-    trace = whole_groups(with_header(trace, found.header))
+    trace = whole_groups(header.with_header(trace, found.header))
     host, pid = _process(names, (file, trace.origin.trace_name or ""))
     origin, rank = trace.origin._replace(host=host, pid=pid), explicit_rank(file)
     if origin.rank is None and rank is not None:

@@ -20,11 +20,7 @@ _ACTIONS = (1, 2, 3, 4)
 
 
 def read_memory_timeline(source: Source, progress: Callable[[int], None] | None = None) -> MemoryTimeline:
-    """Read one timeline.
-
-    Raises:
-        InputError: It cannot be read or is something else.
-    """
+    """Read one timeline."""
     with open_stream(source, progress) as stream:
         text = stream.read()
     try:

@@ -277,11 +277,7 @@ class RunList(NamedTuple):
 
 
 def read_run_list(path: Path) -> RunList | None:
-    """The list; None for a file of another program that is only called so.
-
-    Raises:
-        InputError: It cannot be read; says why, without its name.
-    """
+    """The list; None for a file of another program that is only called so."""
     try:
         # A pipe that is called so would be waited for.
         if not path.is_file() or path.stat().st_size > _MOST:

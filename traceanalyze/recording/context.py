@@ -1,7 +1,5 @@
 """A recording of the running process: the profiler, the allocator's history, and what they leave in a folder."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable
@@ -97,7 +95,7 @@ def record(
     memory: bool = False,
     snapshot: bool = True,
     light: bool = False,
-) -> Recording:
+) -> "Recording":
     """Record a loop of your own.
 
         with traceanalyze.record("run") as recording:

@@ -24,9 +24,6 @@ def recorded(command: Sequence[str], interpreter: str) -> list[str]:
     """The command that runs the same script recorded; `interpreter` is for a script that is given alone.
 
     Known are `python [options] script.py …`, `python -m module …`, `script.py …` and `torchrun … script.py …`.
-
-    Raises:
-        UsageError: Another command, or one without a script.
     """
     name = PurePath(command[0]).name
     if name.endswith(".py"):
@@ -97,12 +94,7 @@ FOLDER, OPTIONS, QUIET = "TRACEANALYZE_RECORD_FOLDER", "TRACEANALYZE_RECORD_OPTI
 
 
 def launch(command: Sequence[str], folder: Path, options: RecordOptions, *, quiet: bool) -> NoReturn:
-    """Replace this process by the command, recorded.
-
-    Raises:
-        UsageError: The command cannot be recorded or does not exist, its Python does not have this package, or the
-            folder holds a recording.
-    """
+    """Replace this process by the command, recorded."""
     words = recorded(command, sys.executable)
     refuse_recorded(folder)
     program = shutil.which(words[0])
@@ -121,12 +113,7 @@ _ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
 
 
 def open_tensorboard(folder: str, port: int) -> NoReturn:
-    """Become TensorBoard over the folder.
-
-    Raises:
-        UsageError: TensorBoard or its plugin is not installed.
-        InputError: The folder holds nothing that the plugin shows.
-    """
+    """Become TensorBoard over the folder."""
     command = tensorboard_command(folder, port)
     sys.stdout.flush()
     sys.stderr.flush()

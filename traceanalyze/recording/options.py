@@ -69,11 +69,7 @@ def installed(package: str) -> bool:
 
 
 def require_torch() -> None:
-    """Raise in one line what to install where torch is missing.
-
-    Raises:
-        UsageError: torch is missing.
-    """
+    """Raise in one line what to install where torch is missing."""
     if not installed("torch"):
         raise UsageError(
             "recording needs torch, and {python} has none: pip install 'traceanalyze[torch]' into it", sys.executable
@@ -84,9 +80,6 @@ def require_this_package(python: str) -> None:
     """Raise in one line where a Python is another one than this and cannot import this package.
 
     So it is where the command is called by its path, without activating its environment.
-
-    Raises:
-        UsageError: `python` does not have this package.
     """
     if python == sys.executable:
         return

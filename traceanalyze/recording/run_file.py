@@ -73,11 +73,7 @@ def trace_name(rank: int) -> str:
 
 
 def refuse_recorded(folder: Path, rank: int | None = None) -> None:
-    """Two recordings of a rank (None: of any) in one folder would be taken for one run.
-
-    Raises:
-        UsageError: There is one already, or the folder is a file.
-    """
+    """Two recordings of a rank (None: of any) in one folder would be taken for one run."""
     start = "" if rank is None else f"rank{rank}_"
     if folder.exists() and not folder.is_dir():
         raise UsageError("{folder}: this is a file; give a folder for the recording", folder)

@@ -160,11 +160,7 @@ def _sample(name: str, sample: Sample) -> dict[str, Any]:
 
 
 def load(content: bytes, source: str) -> Baseline:
-    """Read a baseline file.
-
-    Raises:
-        InputError: It is damaged, or of a newer version of the tool.
-    """
+    """Read a baseline file."""
     try:
         document = json.loads(content)
         _check_version(document["schema_version"], source)
@@ -227,11 +223,7 @@ def _read_sample(sample: Mapping[str, Any], steps: int) -> Sample:
 
 
 def read_baseline(path: str) -> Baseline:
-    """The baseline of a file.
-
-    Raises:
-        InputError: It cannot be read, or is damaged.
-    """
+    """The baseline of a file."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:

@@ -110,25 +110,13 @@ def words(key: str) -> str:
 
 
 def check_sections(document: Mapping[str, object], source: str) -> None:
-    """Refuse what no command reads.
-
-    Raises:
-        UsageError: There is such a section.
-    """
+    """Refuse what no command reads."""
     # Tables of the gate may have been written without its name.
     check_known(document, SECTIONS, source, ("gate", "gate.metrics", "gate.override"))
 
 
 def read_budget(content: bytes, source: str) -> BudgetFile:
-    """Understand a TOML file, all of it.
-
-    Args:
-        content: the file.
-        source: its name; in a `pyproject.toml` the table is `[tool.traceanalyze.gate]`.
-
-    Raises:
-        UsageError: It is not TOML, or says something that cannot be meant.
-    """
+    """Understand a TOML file, all of it; of a `pyproject.toml` the table `[tool.traceanalyze.gate]`."""
     try:
         document: Mapping[str, Any] = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -259,11 +247,7 @@ def _table(value: object, place: str) -> Mapping[str, Any]:
 
 
 def check_known(table: Mapping[str, object], names: Iterable[str], place: str, near: Iterable[str] = ()) -> None:
-    """Refuse keys that have none of these names, and name the nearest.
-
-    Raises:
-        UsageError: There is such a key.
-    """
+    """Refuse keys that have none of these names, and name the nearest."""
     known = tuple(names)
     for key in table:
         if key not in known:

@@ -11,21 +11,8 @@ from traceanalyze.regression.measures import RankSteps
 from traceanalyze.regression.samples import Environment, EnvironmentValue, RunSample
 
 KEYS = (
-    "device",
-    "device_count",
-    "world_size",
-    "parallel",
-    "torch",
-    "torch_npu",
-    "cuda",
-    "cann",
-    "driver",
-    "profiler_options",
-    "step_marker",
-    "usable_steps",
-    "host",
-    "format",
-    "tool_version",
+    *("device", "device_count", "world_size", "parallel", "torch", "torch_npu", "cuda", "cann", "driver"),
+    *("profiler_options", "step_marker", "usable_steps", "host", "format", "tool_version"),
 )
 DEFAULT_MATCH = ("device", "world_size", "torch", "profiler_options")
 _BY_REPEAT = frozenset({"usable_steps", "host"})

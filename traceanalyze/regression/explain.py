@@ -142,12 +142,10 @@ def why(baseline: Sequence[Explain], candidate: Sequence[Explain]) -> Why | None
     # Older runs kept fewer rows, to keep a baseline file small: those that kept most speak for a side.
     sides = [[each for each in side if each.kept == max(one.kept for one in side)] for side in (old, new)]
     reasons = _joined(*([(each.steps, each.reasons) for each in side] for side in sides)) if same else ()
-    kernels = _joined(*([(each.steps, _with_parts(each.kernels)) for each in side] for side in sides))
+    kernels = _joined(
+        *([(each.steps, {("", "kernel", n): a for n, a in each.kernels.items()}) for each in side] for side in sides)
+    )
     return Why(sum(before.values()), sum(after.values()), parts, reasons, kernels)
-
-
-def _with_parts(kernels: Mapping[str, Amounts]) -> dict[Key, Amounts]:
-    return {("", "kernel", name): amounts for name, amounts in kernels.items()}
 
 
 def _parts(side: Sequence[Explain], *, merged: bool) -> dict[str, float]:

@@ -35,17 +35,7 @@ class Amount(NamedTuple):
 
 
 def amount(written: object, unit: str, place: str, *, relative: bool = True) -> Amount:
-    """What was written, in the unit in which the metric is kept.
-
-    Args:
-        written: a number (of times in ms, otherwise in `unit`) or a text with a unit.
-        unit: a key of `UNITS`.
-        place: where it is written, for the message.
-        relative: whether a percentage is allowed.
-
-    Raises:
-        UsageError: It is no number, of another unit, or negative.
-    """
+    """What was written, a number (of times in ms) or a text with a unit, in the unit in which the metric is kept."""
     if isinstance(written, int | float) and not isinstance(written, bool):
         return Amount(_checked(float(written) * (1e6 if unit == "ns" else 1), place))
     found = _NUMBER.fullmatch(written) if isinstance(written, str) else None

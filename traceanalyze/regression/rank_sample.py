@@ -158,9 +158,6 @@ def rank_sample(
     """Measure one rank, in the steps that the user has `chosen`; `selectors` are metrics named by patterns.
 
     `findings` counts those by rule; without it they are not counted.
-
-    Raises:
-        InputError: No step is left to measure.
     """
     rank = rank_steps(trace, options, warmup=settings.warmup_steps, chosen=chosen)
     if rank.count == 0:

@@ -1,7 +1,5 @@
 """The run is the sample: ranks are put together step by step, then the steps of a run become one number a metric."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,7 +77,7 @@ def count_findings(trace: Trace, options: Options) -> Counted:
     return _counted(kept.findings, own)
 
 
-def side_by_side(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[RankSample], Counted]:
+def side_by_side(ranks: "Sequence[tuple[int | None, RankSample]]") -> "tuple[list[RankSample], Counted]":
     """The ranks of a run with what is said of each beside the others, and the findings about all of them.
 
     As in a report: communication that is waiting for a late rank is a finding about ranks, not one of each.
@@ -102,7 +100,7 @@ def side_by_side(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[R
     return beside, _counted(evaluate_run(cluster, wanted).findings)
 
 
-def with_findings(sample: RankSample, found: Counted) -> RankSample:
+def with_findings(sample: "RankSample", found: Counted) -> "RankSample":
     """The rank with its findings, and the metrics that count them."""
     values = sample.values | {name: np.array([value]) for name, value in found.metrics.items()}
     return replace(sample, values=values, findings=found)

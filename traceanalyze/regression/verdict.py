@@ -25,11 +25,7 @@ LIKE_WORKLOAD = 0.8
 def comparable(
     baseline: Sequence[RunSample], candidate: Sequence[RunSample], settings: Settings, waived: Collection[str]
 ) -> tuple[tuple[Difference, ...], float | None]:
-    """Differences of the environment that do not forbid a comparison, and the likeness of the workloads.
-
-    Raises:
-        UsageError: The sides differ in a key that must match, in their ranks, or in what they run.
-    """
+    """Differences of the environment that do not forbid a comparison, and the likeness of the workloads."""
     found = differences(baseline, candidate)
     must = {*settings.match, PROFILER_OPTIONS} - set(waived)
     broken = [each for each in found if each.key in must]
@@ -84,9 +80,6 @@ def gate(
 
     With `strict` inconclusive metrics and regressions at level warn fail, with `exit_zero` nothing does. `waived` are
     keys of the environment that need not match.
-
-    Raises:
-        UsageError: The sides cannot be compared, a selector fits nothing, or there is nothing to judge.
     """
     old, new, settings = baseline.runs, candidate.runs, budget.settings
     for name in budget.selectors:

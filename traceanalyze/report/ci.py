@@ -36,7 +36,7 @@ def github(reports: Sequence[GateReport], texts: Texts) -> str:
         changed = formatter.cell(CHANGE, change(each), None)
         why = formatter.message(reason(each))
         text = say["gate_annotation"].format(metric=each.name, change=changed, budget=budget(each), reason=why)
-        title = _property(f"traceanalyze gate: {_verdict(each, texts)}")
+        title = _message(f"traceanalyze gate: {_verdict(each, texts)}").replace(":", "%3A").replace(",", "%2C")
         lines.append(f"::{'error' if error else 'warning'} title={title}::{_message(text)}")
     if len(worst) > SHOWN:
         lines.append(f"::warning::{_message(say['gate_annotations_more'].format(count=len(worst) - SHOWN))}")
@@ -45,10 +45,6 @@ def github(reports: Sequence[GateReport], texts: Texts) -> str:
 
 def _message(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
 
 
 _INVALID = regex("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

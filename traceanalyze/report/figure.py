@@ -1,7 +1,5 @@
 """The main view of a report as a figure of matplotlib, which is imported when one is asked for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from traceanalyze.errors import UsageError

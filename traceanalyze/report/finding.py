@@ -1,7 +1,5 @@
 """What costs time or memory, as every output tells it: in words of one language, with its numbers and its proof."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,7 +95,7 @@ class Finding:
     link: Link
     count: int
     """Instances, over the analysed steps."""
-    intervals: NDArray[np.int64] = field(repr=False)
+    intervals: "NDArray[np.int64]" = field(repr=False)
     """(n, 2) ns since the first event of the trace: the idle or exposed time behind it."""
 
     def __repr__(self) -> str:

@@ -77,10 +77,7 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
 
 def boxes(table: Table) -> tuple[str, tuple[Box, ...]]:
     """Boxes of the call paths in drawing order, and whether their time is that of the `device` or the `host`."""
-    device, host = (
-        [value if isinstance(value, int) else 0 for value in table.column(f"{side}_self_ns")]
-        for side in ("device", "host")
-    )
+    device, host = (table.numbers(f"{side}_self_ns") for side in ("device", "host"))
     what, own = ("device", device) if any(device) else ("host", host)
     total: dict[tuple[str, ...], int] = {}
     for path, time in zip(table.column("call_path"), own, strict=True):

@@ -1,7 +1,5 @@
 """The report as a folder: every table whole in a file of its own, and the report as JSON."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -21,7 +19,7 @@ INDEX = "report.json"
 """Marks a folder as one of this tool's."""
 
 
-def files(reports: Sequence[Report], texts: Texts, format_: str) -> dict[str, Contents]:
+def files(reports: "Sequence[Report]", texts: Texts, format_: str) -> dict[str, Contents]:
     """Names of the files and what makes the contents of each; the index first."""
     found: dict[str, Contents] = {INDEX: lambda: json.render(reports, texts).encode("utf-8", errors="replace")}
     render = renderer(format_)
@@ -39,7 +37,7 @@ def is_index(start: bytes) -> bool:
     return any(f'"{schema}"'.encode() in start for schema in json.SCHEMAS)
 
 
-def _named(reports: Sequence[Report], texts: Texts) -> Iterator[tuple[str, Table]]:
+def _named(reports: "Sequence[Report]", texts: Texts) -> Iterator[tuple[str, Table]]:
     """Every table with what comes before its key: run and rank where there are several."""
     for number, report in enumerate(reports, start=1):
         run = f"{number}_{_safe(report.name)}_" if len(reports) > 1 else ""

@@ -1,7 +1,5 @@
 """Values and messages of a report as text in one language, alike in every renderer that is read by people."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, cast

@@ -5,8 +5,6 @@ be; `--all` writes every row. What was not measured is null, with the reason bes
 `_reason`. `schema.json` beside this module describes it as a JSON Schema.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -19,7 +17,7 @@ from traceanalyze.report.model import formatter_of, formatter_over
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
-    from traceanalyze.report.model import Doubt, RankReport, Report, Side
+    from traceanalyze.report.model import Doubt, RankReport, Report
 
 SCHEMA = "traceanalyze.report/2"
 SCHEMAS = (SCHEMA, "traceanalyze.report/1", "traceanalyze.compare/1")
@@ -38,7 +36,7 @@ _WHOLE = View(whole=True)
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def render(reports: Sequence[Report], texts: Texts, view: View = _WHOLE) -> str:
+def render(reports: "Sequence[Report]", texts: Texts, view: View = _WHOLE) -> str:
     """Reports of all runs as one JSON document."""
     first = reports[0]
     document = {
@@ -100,24 +98,23 @@ def _lines(value: Any) -> list[str]:
     return [begin, *(f" {line}" for line in chain(*parts)), end]
 
 
-def _report(report: Report, texts: Texts, intervals: int | None) -> Json:
+def _report(report: "Report", texts: Texts, intervals: int | None) -> Json:
     formatter = formatter_over(report, texts)
     return {
         "name": report.name,
         "answer": report.answer or None,
         "verdict": _messages(report.verdict_messages, formatter),
         "notes": _messages(report.note_messages, formatter),
-        "sides": [_side(side, formatter) for side in report.sides],
+        "sides": [
+            {"side": side.key, "path": side.path, "name": side.name, "about": _messages(side.about, formatter)}
+            for side in report.sides
+        ],
         "tables": {table.key: _table(table, formatter) for table in report.summary},
         "remarks": {key: _messages(found, formatter) for key, found in report.remarks.items()},
         "in_detail": list(report.focus),
         "findings": [one.as_json(intervals) for one in report.findings_in(texts.language)],
         "ranks": [_rank(rank, texts) for rank in report.ranks],
     }
-
-
-def _side(side: Side, formatter: Formatter) -> Json:
-    return {"side": side.key, "path": side.path, "name": side.name, "about": _messages(side.about, formatter)}
 
 
 def _former(value: Any, formatter: Formatter) -> Any:
@@ -132,7 +129,7 @@ def _former(value: Any, formatter: Formatter) -> Any:
     return value
 
 
-def _rank(rank: RankReport, texts: Texts) -> Json:
+def _rank(rank: "RankReport", texts: Texts) -> Json:
     formatter = formatter_of(rank, texts)
     return {
         "rank": rank.rank,
@@ -149,7 +146,7 @@ def _rank(rank: RankReport, texts: Texts) -> Json:
     }
 
 
-def _check(check: Doubt, formatter: Formatter) -> Json:
+def _check(check: "Doubt", formatter: Formatter) -> Json:
     message = _message(check.message, formatter, formatter.texts.checks)
     return {"id": check.id, "level": check.level.name.lower(), **message}
 

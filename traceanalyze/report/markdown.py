@@ -21,7 +21,6 @@ _LINKED = regex(r"(?P<before>@|\\#(?=\d)|:(?=//)|\bwww(?=\.))", re.IGNORECASE)
 # What opens a list, a rule or a heading where a line begins; a number with its sign or its decimals does not.
 _BLOCK = regex(r"^(?P<number>\d+(?=[.)](?:\s|$))|(?=[-+=](?!\d)))(?P<mark>[-+=.)])")
 
-
 SUMMARY_BYTES = 900_000
 """GitHub cuts off summaries of a step at 1 MiB."""
 COMMENT_BYTES = 60_000

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from traceanalyze.regression.explain import Why
     from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary
 
-
 LEADING = {
     "run_causes": ("finding", "gain_ns"),
     "whatif": ("subject", "gain_ns"),
@@ -322,3 +321,12 @@ def formatter_over(report: Report, texts: Texts, parts: int = 2) -> Formatter:
 def remark(text: str) -> Message:
     """A reader's note on the input."""
     return Message("run_note", (("text", Kind.TEXT, text),))
+
+
+def headline(
+    key: str, path: str, steps: int, *, device: int | None, name: str = "", rank: int | None = None, left_out: int = 0
+) -> Message:
+    """File, rank, device and its name, how many windows were analysed, and how many were not."""
+    where = ("path", Kind.NAME, path), ("rank", Kind.COUNT, rank)
+    what = ("device", Kind.COUNT, device), ("device_name", Kind.TEXT, name)
+    return Message(key, (*where, *what, ("steps", Kind.COUNT, steps), ("left_out", Kind.COUNT, left_out)))

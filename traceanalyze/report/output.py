@@ -1,7 +1,5 @@
 """Where a report goes: text for a terminal, a file, or a folder of tables."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -168,7 +166,7 @@ def refuse_input(path: Path, inputs: Iterable[str]) -> None:
             raise UsageError("{path}: this is an input; choose another name", path)
 
 
-def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> Phrase:
+def write(reports: "Sequence[Report]", target: Target, texts: Texts, view: View) -> Phrase:
     """Render the reports into the file or folder of the target; what was written."""
     if target.path is None:
         raise ValueError("no path")
@@ -184,7 +182,7 @@ def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -
     return Phrase("Wrote {path}", target.path)
 
 
-def write_to(report: Report, path: str, texts: Texts, top: int, *, whole: bool) -> None:
+def write_to(report: "Report", path: str, texts: Texts, top: int, *, whole: bool) -> None:
     """Write one report to a file or folder by its ending."""
     target = Target.of(path, None, inputs=())
     if target.format not in names(report.command):
@@ -192,7 +190,7 @@ def write_to(report: Report, path: str, texts: Texts, top: int, *, whole: bool) 
     write([report], target, texts, View(top=top, whole=whole))
 
 
-def rendered(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> str | bytes:
+def rendered(reports: "Sequence[Report]", target: Target, texts: Texts, view: View) -> str | bytes:
     """What goes to the target; its style is that of the terminal, where it goes there."""
     render, takes = renderer(target.format), FORMATS[target.format].takes
     given: dict[str, object] = {"view": view}

@@ -1,7 +1,5 @@
 """Tables and findings of a report in its language, as notebooks show them: headings and words in place of keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -60,12 +58,10 @@ class ShownTable(Table):
         """Why nothing was measured; empty where something was."""
         return "" if self.absent is None else self.formatter.texts.reasons[self.absent.reason]
 
-    def to_pandas(self, *, words: bool = True) -> pd.DataFrame:
+    def to_pandas(self, *, words: bool = True) -> "pd.DataFrame":
         """The table as a data frame: durations in ns, shares as fractions, what was not measured as NA.
 
-        Args:
-            words: Headings and words as in other outputs, names of device work by their labels; without it keys as in
-                JSON, whole names and every column.
+        Without `words`, headings and labels as in other outputs, it has keys as in JSON, whole names and every column.
         """
         if not words:
             return super().to_pandas()
@@ -128,7 +124,7 @@ class Findings(tuple[Finding, ...]):  # noqa: SLOT001 - keeps what writes its va
         made.formatter = formatter
         return made
 
-    def to_pandas(self, *, words: bool = True) -> pd.DataFrame:
+    def to_pandas(self, *, words: bool = True) -> "pd.DataFrame":
         """A row a finding; without `words` as files of tables have it."""
         table = as_table(self).drop(*(_FOR_PROGRAMS if words else ()))
         return ShownTable.of(table, self.formatter).to_pandas(words=words)

@@ -1,7 +1,5 @@
 """How much of a report its reader asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
@@ -28,11 +26,7 @@ class View(NamedTuple):
 
     @classmethod
     def of(cls, top: int, *, quiet: bool, verbose: bool, whole: bool = False, usual: int = 5) -> Self:
-        """As the options of a command say; who asks for more rows than usual wants more than a screen of them.
-
-        Raises:
-            UsageError: They contradict each other.
-        """
+        """As the options of a command say; who asks for more rows than usual wants more than a screen of them."""
         if quiet and verbose:
             raise UsageError("--quiet and --verbose: give one of them")
         detail = Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL
@@ -71,12 +65,7 @@ class Half(NamedTuple):
 
 
 def halves(causes: Table, *, least: float = OF_WEIGHT) -> Iterator[Half]:
-    """Slower and faster apart; nothing where nothing differs.
-
-    Args:
-        causes: Table `causes`.
-        least: Share of all changes from which a cause matters.
-    """
+    """Slower and faster apart; nothing where nothing differs. A cause matters from this share of all changes on."""
     if not len(causes):
         return
     diffs = cast("tuple[int, ...]", causes.column("diff_ns"))
@@ -99,7 +88,7 @@ _INPUTS = frozenset({"compare_sides", "compare_options"})
 """Tables on what was compared, which lines above the others say."""
 
 
-def compared(report: Report, *, everything: bool) -> Iterator[Table | Half]:
+def compared(report: "Report", *, everything: bool) -> Iterator[Table | Half]:
     """Tables over both sides in the order in which a page of text has them, the causes in two halves."""
     tables = report.tables
     if "causes" not in tables:

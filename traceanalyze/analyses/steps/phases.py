@@ -77,7 +77,7 @@ def phases(context: Context) -> tuple[Table, Table]:
     if len(device):
         counted[context.once(device_work).event] = True
         shown = device.device == context.devices[0]
-    states = [context.once(PhaseRanges).states(track) for track in _threads(context)]
+    states = [context.once(PhaseRanges).states(track) for track in program_threads(context)]
     inside = intervals.contains(context.host_windows, launch_places(context)[1])
     found: list[tuple[str, NDArray[np.int64], NDArray[np.int64], int, bool]] = []
     for each in Phase:
@@ -118,7 +118,7 @@ def _host_steps(context: Context) -> intervals.Intervals:
     return context.host_windows if whole else intervals.Intervals(context.steps.start, context.steps.end)
 
 
-def _threads(context: Context) -> list[int]:
+def program_threads(context: Context) -> list[int]:
     """Threads of the step thread's process that run operators, and the step thread itself."""
     tracks = context.trace.tracks
     busy = np.flatnonzero(np.diff(context.op_nest.bounds)).tolist()

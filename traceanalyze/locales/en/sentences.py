@@ -102,7 +102,6 @@ MESSAGES = {
     "about_timeline": "{path}, {steps} changes, tensor bytes of one device the file does not name",
 }
 
-
 REASONS = {
     **named("", "no_device_events no_host_events no_steps no_communication no_memory_records"),
     "no_such_finding": "this profile has no such finding",

@@ -81,11 +81,7 @@ _GIVE = Phrase("give ascend_pytorch_profiler_*.db or its folder")
 
 
 def read_database(profile: Profile, progress: Callable[[int], None] | None = None) -> Trace:
-    """Read the database of one rank's profile, or its main file, whatever that is named.
-
-    Raises:
-        InputError: The database cannot be read, is something else, or holds no event.
-    """
+    """Read the database of one rank's profile, or its main file, whatever that is named."""
     path = profile.database or profile.main
     if path is None:
         raise InputError("{folder}: this Ascend profile has no database", profile.folder)

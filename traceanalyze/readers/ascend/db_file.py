@@ -82,9 +82,6 @@ def open_database(path: Path) -> Iterator[Database]:
 
     The file is opened as immutable: no lock is taken, no file is made beside it. When a program left changes beside
     it, a copy in a temporary folder is read, because SQLite would have to write to take them into account.
-
-    Raises:
-        InputError: The file cannot be read, is no database, or is damaged.
     """
     try:
         _check_head(path)
@@ -109,11 +106,7 @@ def open_database(path: Path) -> Iterator[Database]:
 
 
 def check_finished(path: Path) -> None:
-    """Refuse a database with changes beside it, which only a copy of all of it could be read with.
-
-    Raises:
-        InputError: There are such changes.
-    """
+    """Refuse a database with changes beside it, which only a copy of all of it could be read with."""
     if any(_holds_bytes(path.with_name(path.name + ending)) for ending in _UNFINISHED):
         raise InputError("{name}: another program has left changes beside it", path.name)
 

@@ -1,7 +1,5 @@
 """The native scanner: feeds text to the shared library and wraps its columns as NumPy arrays without a copy."""
 
-from __future__ import annotations
-
 import ctypes
 import weakref
 from collections import Counter
@@ -103,7 +101,7 @@ class _Memory:
 
     __slots__ = ("__array_interface__", "_scanner")
 
-    def __init__(self, scanner: _Scanner, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, scanner: "_Scanner", address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._scanner = scanner
         self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": dtype.str}
 

@@ -140,11 +140,7 @@ _POINTER = 1 << 16
 
 
 def read_snapshot(source: Source, progress: Callable[[int], None] | None = None) -> Snapshot:
-    """Read one snapshot; `progress` is called with the bytes of the stored file read so far.
-
-    Raises:
-        InputError: The source cannot be read, is something else, or its values make no sense.
-    """
+    """Read one snapshot; `progress` is called with the bytes of the stored file read so far."""
     with open_stream(source, progress) as stream:
         kind = sniff(stream.head, source.name)
         if kind in _PICKLES:

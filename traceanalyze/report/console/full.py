@@ -23,7 +23,7 @@ def curve_lines(table: Table, formatter: Formatter, style: Style) -> list[str]:
     """The two columns `Table.plot` names over the table's first column, as long as the room allows."""
     if len(table) < 2:
         return []
-    at, outer, inner = (_numbers(table, key) for key in (table.keys[0], *table.plot))
+    at, outer, inner = (table.numbers(key) for key in (table.keys[0], *table.plot))
     top = max(outer)
     kind = table[table.plot[0]].kind
     labels = {HEIGHT - 1: formatter.value(kind, top), 0: formatter.value(kind, 0)}
@@ -70,10 +70,6 @@ def _highest(values: Sequence[int], places: Sequence[int], width: int) -> list[i
             highest[place] = current
         current = last_of.get(place, current)
     return highest
-
-
-def _numbers(table: Table, key: str) -> list[int]:
-    return [value if isinstance(value, int) else 0 for value in table.column(key)]
 
 
 ANSWER_COLOURS = {"fail": "red", "inconclusive": "yellow", "pass": "green"}

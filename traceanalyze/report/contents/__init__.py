@@ -1,7 +1,5 @@
 """What a report contains: from the analyses of a run's ranks to the sentences and tables of its `Report`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -13,7 +11,7 @@ from traceanalyze.model.table import Kind, Message, Table, sentences
 from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.report.contents.unexplained import done_once, not_explained
 from traceanalyze.report.contents.verdict import verdict
-from traceanalyze.report.model import RankReport, Report, Said, remark
+from traceanalyze.report.model import RankReport, Report, Said, headline, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
 
 if TYPE_CHECKING:
@@ -38,9 +36,9 @@ def build_report(
     notes: Sequence[str] = (),
     scope: Scope | None = None,
     outcomes: Sequence[Outcome | None] = (),
-    cluster: Cluster | None = None,
+    cluster: "Cluster | None" = None,
     across: Outcome | None = None,
-    places: Sequence[Mapping[FindingKey, Place]] = (),
+    places: "Sequence[Mapping[FindingKey, Place]]" = (),
 ) -> Report:
     """The report of a run from the analyses of its ranks, and from what the rules say about each, if they were run.
 
@@ -87,7 +85,7 @@ def build_report(
 def _rank_report(
     analysis: RankAnalysis,
     outcome: Outcome | None,
-    places: Mapping[FindingKey, Place],
+    places: "Mapping[FindingKey, Place]",
     name: str,
     across: Outcome | None,
     *,
@@ -142,16 +140,9 @@ def _headline(analysis: RankAnalysis, window: Window) -> Message:
     trace = analysis.trace
     device = "" if analysis.device is None else trace.device_name(analysis.device) or ""
     left_out = len(analysis.steps) - window.count
-    return Message(
-        _headline_key(analysis.mode, window.count, left_out),
-        (
-            ("path", Kind.NAME, trace.origin.path),
-            ("rank", Kind.COUNT, trace.origin.rank),
-            ("device", Kind.COUNT, analysis.device),
-            ("device_name", Kind.TEXT, device),
-            ("steps", Kind.COUNT, window.count),
-            ("left_out", Kind.COUNT, left_out),
-        ),
+    key, where = _headline_key(analysis.mode, window.count, left_out), trace.origin
+    return headline(
+        key, where.path, window.count, device=analysis.device, name=device, rank=where.rank, left_out=left_out
     )
 
 

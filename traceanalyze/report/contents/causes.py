@@ -6,17 +6,7 @@ from dataclasses import replace
 from traceanalyze.causes.results import Cause, Growth, Postmortem, spans
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
-from traceanalyze.report.contents.findings import (
-    BOUND,
-    CONFIDENCE,
-    COST,
-    EVIDENCE,
-    GRADE,
-    LOW,
-    RULE_ID,
-    UNPRICED,
-    evidence_rows,
-)
+from traceanalyze.report.contents import findings
 from traceanalyze.report.contents.words import Said, Setting, between, grade_of, name_of, of_memory, sentence_of
 from traceanalyze.rules.finding import Confidence, Severity
 
@@ -128,31 +118,31 @@ _CAUSES = declare(
     _POSITION,
     Column("finding", Kind.TERM, "What was found"),
     Column("gain_ns", Kind.DURATION, _GAIN),
-    COST,
+    findings.COST,
     Column("share", Kind.SHARE, "Gain over the mean step; the cost over it where no saving was measured"),
     Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
     Column("on_ranks", Kind.TEXT, "Ranks that have it", heading="ranks"),
     Column("part_of", Kind.COUNT, "Number of the cause that is about the same time: the two must not be added"),
     Column("since", Kind.TERM, "In which of the analysed steps it takes 1 % of the step or more"),
     Column("since_step", Kind.TEXT, "The first of them, or the last; else how many of how many", heading="step"),
-    GRADE,
+    findings.GRADE,
     Column(
         "severity",
         Kind.TERM,
         "By what the run gains: high from 20 % of the step, medium from 5 %; of memory by its kind",
         machine=True,
     ),
-    RULE_ID,
+    findings.RULE_ID,
     Column("where", Kind.PLACE, "Operator, call, kernel or source line"),
     Column("affected", Kind.TEXT, "Steps in which it is there, of how many", heading="steps", minor=True),
     Column("largest_ns", Kind.DURATION, "Largest saving of a single rank, per step", minor=True),
     Column(
         "mean_saving_ns", Kind.DURATION, "Mean saving over all ranks, per step", heading="mean of ranks", minor=True
     ),
-    LOW,
-    BOUND,
+    findings.LOW,
+    findings.BOUND,
     Column("total_ns", Kind.DURATION, "Savings summed over all ranks and analysed steps", scale="total", minor=True),
-    CONFIDENCE,
+    findings.CONFIDENCE,
     Column("because", Kind.COUNT, "Number of the cause that explains it", heading="because of", minor=True),
     Column("recording", Kind.COUNT, "Recording in which it costs most; the numbers are from there", minor=True),
     Column("since_recording", Kind.COUNT, "Recording which that step is in", heading="in recording", minor=True),
@@ -167,12 +157,7 @@ _OF_CAPTURE = {
     "total_ns": "None",
     "recording": "Number of the recording, in the order of time",
 }
-_CAPTURE = declare(
-    "capture_causes",
-    "On the recordings themselves",
-    *tuple(replace(one, meaning=_OF_CAPTURE.get(one.key, one.meaning)) for one in _CAUSES.columns),
-    detail=True,
-)
+_CAPTURE = _CAUSES.variant("capture_causes", "On the recordings themselves", _OF_CAPTURE, ranked=False, detail=True)
 
 
 def causes_table(found: Postmortem) -> Table:
@@ -199,7 +184,7 @@ def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Valu
         yield {
             "position": number,
             "finding": title(one),
-            "gain_ns": gained(one) if one.cost is None else UNPRICED,
+            "gain_ns": gained(one) if one.cost is None else findings.UNPRICED,
             "cost_ns": one.cost,
             "share": one.share,
             "amount_bytes": amount(one),
@@ -224,7 +209,7 @@ def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Valu
         }
 
 
-_EVIDENCE = declare("cause_evidence", "What the causes rest on", _POSITION, *EVIDENCE.columns, detail=True)
+_EVIDENCE = declare("cause_evidence", "What the causes rest on", _POSITION, *findings.EVIDENCE.columns, detail=True)
 
 
 def evidence_table(found: Postmortem) -> Table:
@@ -233,7 +218,7 @@ def evidence_table(found: Postmortem) -> Table:
         {_POSITION.key: number, **row}
         for number, one in enumerate(found.causes, 1)
         if one.finding is not None
-        for row in evidence_rows((one.finding,))
+        for row in findings.evidence_rows((one.finding,))
     ]
     return replace(
         _EVIDENCE.fill_records(rows), notes=tuple(note for one in found.causes for note in in_words(one, found))
@@ -277,7 +262,7 @@ _ACTIONS = declare(
     Column("finding", Kind.TERM, "The cause it removes"),
     Column("gain_ns", Kind.DURATION, _GAIN),
     Column("share", Kind.SHARE, "Gain over the mean step"),
-    replace(BOUND, minor=False),
+    replace(findings.BOUND, minor=False),
     Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
     Column("advice", Kind.TERM, "What to do", heading="what to do"),
     in_words=True,

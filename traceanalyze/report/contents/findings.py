@@ -1,7 +1,5 @@
 """Findings of the rules as tables: what, what it costs, where; the sentences and advice below."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -26,8 +24,6 @@ GRADE = Column(
     heading="severity",
 )
 LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", minor=True)
-_ONCE = Column("once", Kind.FLAG, "Done once in a run: later steps do without it", machine=True)
-_WHERE = Column("where", Kind.PLACE, "Operator, call, kernel or source line")
 
 _FINDINGS = declare(
     "findings",
@@ -49,45 +45,29 @@ _FINDINGS = declare(
     LOW,
     BOUND,
     CONFIDENCE,
-    _WHERE,
-    _ONCE,
+    Column("where", Kind.PLACE, "Operator, call, kernel or source line"),
+    Column("once", Kind.FLAG, "Done once in a run: later steps do without it", machine=True),
     Column("count", Kind.COUNT, "Instances in the analysed steps", minor=True),
 )
-_ON_RECORDING = declare(
+_ON_RECORDING = _FINDINGS.variant(
     "capture_findings",
     "Findings on the recording",
-    replace(GRADE, meaning="How far it touches the numbers"),
-    Column("severity", Kind.TERM, "How far it touches the numbers", machine=True),
-    RULE_ID,
-    Column("finding", Kind.TERM, "What was found"),
-    Column("saving_ns", Kind.DURATION, "None: the recording costs the program nothing"),
-    COST,
-    Column("share", Kind.SHARE, "None"),
-    LOW,
-    BOUND,
-    CONFIDENCE,
-    _WHERE,
-    _ONCE,
-    Column("count", Kind.COUNT, "Instances", minor=True),
+    {
+        **dict.fromkeys(("grade", "severity"), "How far it touches the numbers"),
+        "saving_ns": "None: the recording costs the program nothing",
+        "share": "None",
+        "count": "Instances",
+    },
     # In a short view the quality of the recording has its own place at the end.
     detail=True,
 )
-_OF_RANKS = declare(
+_OF_RANKS = _FINDINGS.variant(
     "rank_findings",
     "Findings about the ranks",
-    GRADE,
-    _FINDINGS["severity"],
-    RULE_ID,
-    _FINDINGS["finding"],
-    Column("saving_ns", Kind.DURATION, "Estimate of the time per step without it; findings may overlap"),
-    COST,
-    Column("share", Kind.SHARE, "Saving over the mean step of all ranks; the cost where no saving was measured"),
-    LOW,
-    BOUND,
-    CONFIDENCE,
-    _WHERE,
-    _ONCE,
-    _FINDINGS["count"],
+    {
+        "saving_ns": "Estimate of the time per step without it; findings may overlap",
+        "share": "Saving over the mean step of all ranks; the cost where no saving was measured",
+    },
 )
 EVIDENCE = declare(
     "finding_evidence",

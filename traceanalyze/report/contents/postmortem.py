@@ -9,21 +9,7 @@ from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, UNRECORDED, wo
 from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.stragglers import WAITS_FOR_ABSENT
-from traceanalyze.report.contents.causes import (
-    actions,
-    actions_table,
-    amounts,
-    as_finding,
-    because,
-    capture_table,
-    causes_table,
-    evidence_table,
-    gained,
-    on_ranks,
-    sentence,
-    title,
-    trend_table,
-)
+from traceanalyze.report.contents import causes
 from traceanalyze.report.contents.recordings import change, recordings_table, unjudged_table
 from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.contents.starting import start_left_out
@@ -130,14 +116,14 @@ def build_postmortem(found: Postmortem, job: JobParts, *, version: str) -> Repor
         verdict_messages=_verdict(found, job),
         note_messages=_notes(found, job),
         summary=(
-            causes_table(found),
-            actions_table(found, job.platform),
+            causes.causes_table(found),
+            causes.actions_table(found, job.platform),
             *((recordings_table(found, job.recordings),) if recorded else ()),
             *((_memory_table(job),) if job.memory else ()),
             *((unjudged_table(found, job.platform),) if recorded else ()),
-            evidence_table(found),
-            *((trend_table(found),) if several else ()),
-            *((capture_table(found),) if recorded else ()),
+            causes.evidence_table(found),
+            *((causes.trend_table(found),) if several else ()),
+            *((causes.capture_table(found),) if recorded else ()),
             job.files,
             *(() if deciding is None else _brief(deciding.summary)),
         ),
@@ -153,12 +139,12 @@ def _said(one: Cause, found: Postmortem, job: JobParts) -> Said:
     """A cause as a finding; its times are of the rank whose finding is shown."""
     if one.finding is None:
         file = None if one.trouble is None else job.memory[one.trouble.file].path
-        return as_finding(one, Setting(platform=job.platform, path=file or ""))
+        return causes.as_finding(one, Setting(platform=job.platform, path=file or ""))
     recording = found.recordings[one.recording]
     ranks = job.recordings[one.recording].ranks
     rank = next((each for each, part in zip(ranks, recording.ranks, strict=True) if part.label == one.rank), None)
     setting = Setting(recording.step_time, job.platform, whole=not recording.marked)
-    return as_finding(
+    return causes.as_finding(
         one, setting if rank is None else setting._replace(path=rank.path, resolution_ns=rank.resolution_ns)
     )
 
@@ -260,8 +246,8 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
         Message(
             _SAY[f"limits_{'then' if place else 'next'}{'' if one.gain else '_cost'}"],
             (
-                ("finding", Kind.TERM, title(one)),
-                ("gain", Kind.DURATION, gained(one)) if one.gain else ("cost", Kind.DURATION, one.worth),
+                ("finding", Kind.TERM, causes.title(one)),
+                ("gain", Kind.DURATION, causes.gained(one)) if one.gain else ("cost", Kind.DURATION, one.worth),
                 ("share", Kind.SHARE, one.share),
             ),
         )
@@ -280,18 +266,18 @@ def _worst(one: MemoryFile) -> int:
 
 
 def _memory(one: Cause) -> Iterator[Message]:
-    failed = title(one).startswith("oom")
-    known = on_ranks(one.ranks)
+    failed = causes.title(one).startswith("oom")
+    known = causes.on_ranks(one.ranks)
     key = "ran_out" if failed else "will_run_out"
     yield Message(_SAY[f"{key}_rank"], (("rank", Kind.TEXT, known),)) if known else Message(_SAY[key])
-    yield sentence(one)
+    yield causes.sentence(one)
 
 
 def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> Iterator[Message]:
     recording = found.recordings[one.recording]
     extent = _extent(one, len(recording.ranks))
-    ranks = ("ranks", Kind.TEXT, on_ranks(one.ranks) or ""), ("count", Kind.COUNT, len(recording.ranks))
-    yield Message(_SAY[f"limited_{extent}"], (("finding", Kind.TERM, title(one)), *ranks))
+    ranks = ("ranks", Kind.TEXT, causes.on_ranks(one.ranks) or ""), ("count", Kind.COUNT, len(recording.ranks))
+    yield Message(_SAY[f"limited_{extent}"], (("finding", Kind.TERM, causes.title(one)), *ranks))
     yield from _sure(one)
     for price, amount in _prices(one, extent):
         share = amount / recording.step_time if recording.step_time else 0.0
@@ -299,26 +285,26 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
         yield Message(_SAY[price if recording.marked else f"{price}_trace"], (*costs, ("share", Kind.SHARE, share)))
     known = {} if one.finding is None else {each.label: each.value for each in one.finding.evidence}
     if one.because is not None:
-        yield from because(one, found)
+        yield from causes.because(one, found)
     elif one.finding is not None and one.finding.rule == STRAGGLER:
         # What it takes longer for than the others, where that is known.
         if "phase" in known and "excess" in known:
             values = ("phase", Kind.TERM, known["phase"]), ("excess", Kind.DURATION, known["excess"])
             yield Message(_SAY["late_because"], values)
     elif one.about_ranks:
-        yield sentence(one)
+        yield causes.sentence(one)
     yield from _since(one.onset, several=len(found.recordings) > 1)
     for each in found.growths:
         if found.causes[each.cause] is one and each.before:
-            yield Message(_SAY["told_grew"], amounts(each))
-    todo = next((keys[0] for each, keys in actions(found) if each is one and keys), None)
+            yield Message(_SAY["told_grew"], causes.amounts(each))
+    todo = next((keys[0] for each, keys in causes.actions(found) if each is one and keys), None)
     if todo is not None:
         yield Message(_SAY["do_first" if first else "do_next"], (("text", Kind.TERM, f"do_{todo}.{job.platform}"),))
 
 
 def _prices(one: Cause, extent: str) -> Iterator[tuple[str, int]]:
     """What it costs and what the run saves without it, each as what it is."""
-    saving = gained(one)
+    saving = causes.gained(one)
     if saving is None:
         yield "costs", one.worth
     elif extent != "by_rank":
@@ -380,7 +366,7 @@ def _healthy(found: Postmortem, deciding: RankReport, doubt: tuple[str, float] |
     yield from deciding.verdict_messages
     hint = next((one for one in found.causes if one.gain and one.part_of is None), None)
     if hint is not None:
-        values = ("finding", Kind.TERM, title(hint)), ("gain", Kind.DURATION, gained(hint))
+        values = ("finding", Kind.TERM, causes.title(hint)), ("gain", Kind.DURATION, causes.gained(hint))
         yield Message(_SAY["healthy_hint"], values)
     missing = len({rule for one in found.not_evaluated for rule in one.rules})
     if missing:

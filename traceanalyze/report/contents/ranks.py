@@ -1,7 +1,5 @@
 """Tables and sentences over all ranks of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -103,14 +101,7 @@ class _Beside(NamedTuple):
 def ranks_sentences(
     labels: Sequence[str], times: Sequence[int], own: Sequence[int | None], beside: _Beside
 ) -> tuple[Message, ...]:
-    """Which rank works longest, by its step without waiting for others; what was not counted for that.
-
-    Args:
-        labels: of the ranks.
-        times: mean steps, ns.
-        own: the same without waiting for others; None where that is not known.
-        beside: what else is known.
-    """
+    """Which rank works longest, by its step without waiting for others (`own`); what was not counted for that."""
     counted = [at for at, whole in enumerate(beside.whole) if whole] or list(range(len(labels)))
     cut = [label for at, label in enumerate(labels) if at not in counted]
     head = _headline([labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], beside)
@@ -199,7 +190,7 @@ class Across(NamedTuple):
     sentences: tuple[Message, ...]
     tables: tuple[Table, ...]
     """None where the verdict is all that is shown."""
-    said: tuple[Said, ...]
+    said: "tuple[Said, ...]"
     """What the rules about ranks found."""
 
 
@@ -233,7 +224,7 @@ def across_ranks(
     return Across(lead, labels[lead], sentences, tuple(tables), told)
 
 
-def _setting(cluster: Cluster, first: RankAnalysis) -> Setting:
+def _setting(cluster: Cluster, first: RankAnalysis) -> "Setting":
     """Of the findings about the ranks: shares are of the mean step of all of them."""
     from traceanalyze.report.contents.words import Setting, platform_of
 

@@ -16,7 +16,7 @@ from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentence
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.contents.quality import doubts
 from traceanalyze.report.contents.words import Setting, of_memory
-from traceanalyze.report.model import RankReport, Report, remark
+from traceanalyze.report.model import RankReport, Report, headline, remark
 from traceanalyze.version import __version__
 
 _LONGER = 'record a longer history (max_entries) or shorter stacks (stacks="python")'
@@ -128,11 +128,7 @@ def of_timeline(timeline: MemoryTimeline) -> MemoryFile:
 
 
 def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) -> Report:
-    """Two snapshots against each other.
-
-    Raises:
-        InputError: One of them is empty: there is no difference.
-    """
+    """Two snapshots against each other."""
     if found is None:
         raise InputError(
             "{base} and {candidate}: one of the snapshots is empty, nothing to compare", base.path, candidate.path
@@ -143,22 +139,9 @@ def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) 
 
 def _single(path: str, about: str, steps: int, verdict: tuple[Message, ...], tables: tuple[Table, ...]) -> Report:
     """A report of one part."""
-    side = RankReport(None, path, Mode.MEMORY, 1000, _headline(about, path, steps), verdict, tables, (), ())
+    about_it = headline(about, path, steps, device=None)
+    side = RankReport(None, path, Mode.MEMORY, 1000, about_it, verdict, tables, (), ())
     return Report(path, __version__, verdict, (), (), (side,), (0,), command="memory")
-
-
-def _headline(about: str, path: str, steps: int, device: int | None = None) -> Message:
-    return Message(
-        about,
-        (
-            ("path", Kind.NAME, path),
-            ("rank", Kind.COUNT, None),
-            ("device", Kind.COUNT, device),
-            ("device_name", Kind.TEXT, ""),
-            ("steps", Kind.COUNT, steps),
-            ("left_out", Kind.COUNT, 0),
-        ),
-    )
 
 
 def _difference_verdict(found: Table) -> Iterator[Message]:
@@ -182,7 +165,7 @@ def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis, found: tuple
         path=snapshot.path,
         mode=Mode.MEMORY,
         resolution_ns=1000,
-        headline=_headline(_about(analysis), snapshot.path, analysis.events, analysis.device),
+        headline=headline(_about(analysis), snapshot.path, analysis.events, device=analysis.device),
         verdict_messages=tuple(_verdict(analysis, found)),
         tables=(*analysis.held, findings_table(found), *analysis.state),
         checks=doubts(checks),
@@ -290,13 +273,8 @@ def _peak(sentence: Message, found: InTrace) -> Message:
 
 
 _TABLES = (
-    "memory",
-    "memory_peak_place",
-    "step_memory",
-    "memory_curve",
-    "allocator_calls",
-    "allocator_sites",
-    "module_memory",
+    *("memory", "memory_peak_place", "step_memory", "memory_curve"),
+    *("allocator_calls", "allocator_sites", "module_memory"),
 )
 
 

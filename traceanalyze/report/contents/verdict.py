@@ -1,7 +1,5 @@
 """The sentences a report opens with: first the number, then the cause."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from operator import attrgetter
 

@@ -1,7 +1,5 @@
 """The report of a run with changes: the step now, the step then, what limits it then, the gain of each and of all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple

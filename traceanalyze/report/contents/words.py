@@ -1,7 +1,5 @@
 """What rules found, in words: the one place where keys become titles, sentences, prices and advice for every output."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

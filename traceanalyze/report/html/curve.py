@@ -35,8 +35,8 @@ def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
     if len(table) < 2:
         return ""
     bands = _bands(table, groups, formatter)
-    at = _numbers(table, table.columns[0].key)
-    outer, inner = (_numbers(table, key) for key in table.plot[:2]) if table.plot else ([], [])
+    at = table.numbers(table.columns[0].key)
+    outer, inner = (table.numbers(key) for key in table.plot[:2]) if table.plot else ([], [])
     levels = list(accumulate((band.amounts for band in bands), _added))
     top = max([1, *outer, *inner, *(levels[-1] if levels else ())])
     paths = []
@@ -66,10 +66,6 @@ def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
     return f'<figure class="curve" data-top="{top}">{drawn}{numbers}</figure>{_key(table, bands, formatter)}{help_}'
 
 
-def _numbers(table: Table, key: str) -> list[int]:
-    return [value if isinstance(value, int) else 0 for value in table.column(key)]
-
-
 def _added(low: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(low, more, strict=True))
 
@@ -79,9 +75,9 @@ def _bands(table: Table, groups: Table | None, formatter: Formatter) -> list[Ban
     names = {column.key: formatter.texts.heading(table, column) for column in table.columns}
     found = []
     for index, key in enumerate(table.stack):
-        amounts = tuple(_numbers(table, key))
+        amounts = tuple(table.numbers(key))
         counts = key.removesuffix("_bytes") + "_blocks"
-        blocks = tuple(_numbers(table, counts)) if counts in names else ()
+        blocks = tuple(table.numbers(counts)) if counts in names else ()
         label, stack = names[key], tuple[str, ...]()
         if groups is not None:
             label, stack = _described(groups, index, formatter)

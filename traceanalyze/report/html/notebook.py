@@ -1,8 +1,6 @@
 """What notebooks show of a report: a few rows of a table, findings, the verdict; of bounded size, without scripts."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
 from traceanalyze.model.table import NUMBERS, Row, Table
@@ -67,14 +65,8 @@ def finding(one: Finding) -> str:
 
 def report(name: str, sentences: Iterable[str], found: Iterable[Finding], lead: Table | None, shown: Formatter) -> str:
     """Verdict, remarks, the first findings, and the table that says most."""
-    return "".join(_report(name, sentences, found, lead, shown))
-
-
-def _report(
-    name: str, sentences: Iterable[str], found: Iterable[Finding], lead: Table | None, shown: Formatter
-) -> Iterator[str]:
     first, *others = [*islice(sentences, 6), ""]
-    yield f"<h3>{_cut(name, 200)}</h3><p><b>{_cut(first, _SENTENCE)}</b></p>"
-    yield from (element("p", _cut(each, _SENTENCE)) for each in others if each)
-    yield from map(finding, islice(found, 5))
-    yield "" if lead is None else table(lead, shown)
+    parts = [f"<h3>{_cut(name, 200)}</h3><p><b>{_cut(first, _SENTENCE)}</b></p>"]
+    parts += (element("p", _cut(each, _SENTENCE)) for each in others if each)
+    parts += map(finding, islice(found, 5))
+    return "".join(parts) + ("" if lead is None else table(lead, shown))

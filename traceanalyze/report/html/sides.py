@@ -34,13 +34,7 @@ class _Axis(NamedTuple):
 
 
 def waterfall(parts: Table, sides: Table, formatter: Formatter) -> str:
-    """The way from the base's step to the candidate's; nothing where no part differs.
-
-    Args:
-        parts: Table `step_difference`: the parts of the step, its total the step itself.
-        sides: Table `compare_sides`: how many steps each side has.
-        formatter: How values are written.
-    """
+    """The way from the base's step to the candidate's (tables `step_difference`, `compare_sides`), if they differ."""
     steps = [max(cast("int", count), 1) for count in sides.column("steps_compared")]
     total: Mapping[str, Any] = parts.totals or {}
     moves = list(_moves(parts, total, steps)) if total else []

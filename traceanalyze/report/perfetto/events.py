@@ -16,7 +16,6 @@ from traceanalyze.model.table import NotMeasured
 Value = str | int | float | None
 """What a slice says of itself; None is left out."""
 
-
 MIB = 1 << 20
 
 

@@ -148,11 +148,7 @@ def _whole_objects(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def appended(blocks: Iterable[bytes], events: Iterable[bytes]) -> Iterator[bytes]:
-    """The text with these events at the end of its event list; the rest as it is, byte by byte.
-
-    Raises:
-        NoEventListError: At the end of the text, when it has no whole event list.
-    """
+    """The text with these events at the end of its event list; the rest as it is, byte by byte."""
     last, added = b"", False
     for part, text, _ in parts(blocks):
         if part is Part.EVENTS:
@@ -204,11 +200,7 @@ class RankText:
         return self.pid[written]
 
     def events(self, text: Iterable[bytes]) -> Iterator[bytes]:
-        """The events of a trace, rewritten, in pieces as they come; without commas at the ends of all of it.
-
-        Raises:
-            NoEventListError: At the end of the text, when it has no whole event list.
-        """
+        """The events of a trace, rewritten, in pieces as they come; without commas at the ends of all of it."""
         held = b""
         level = -1
         for part, piece, brackets in parts(text):

@@ -14,7 +14,7 @@ from traceanalyze.analyses.idle.syncs import last_launch, sync_costs
 from traceanalyze.analyses.kernels.use import utilisation
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.critical_path import PathKind, critical_path
-from traceanalyze.analyses.steps.phases import PhaseRanges
+from traceanalyze.analyses.steps.phases import PhaseRanges, program_threads
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
@@ -46,11 +46,8 @@ def phase_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeas
     ranges = context.once(PhaseRanges)
     if not ranges.known or context.step_track < 0:
         return NotMeasured("no_host_ops")
-    tracks = context.trace.tracks
-    busy = np.flatnonzero(np.diff(context.op_nest.bounds)).tolist()
-    same = [track for track in busy if tracks[track, 0] == tracks[context.step_track, 0]]
     found = []
-    for track in dict.fromkeys([context.step_track, *same]):
+    for track in dict.fromkeys([context.step_track, *program_threads(context)]):
         states = ranges.states(track)
         if len(states.start) == 0:
             continue

@@ -1,7 +1,5 @@
 """The report as an Excel workbook; the only package that knows xlsxwriter."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from io import BytesIO
 

@@ -1,7 +1,5 @@
 """The workbook as a whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import PurePath
@@ -9,17 +7,10 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.locales import Texts
 from traceanalyze.report.model import Report
+from traceanalyze.report.xlsx import rows
 from traceanalyze.report.xlsx.formats import INSET, Field, Formats, fields_of
 from traceanalyze.report.xlsx.page import Book, Page, put
 from traceanalyze.report.xlsx.plan import HEADER, RankPlan, RunPlan, Sheet, by_sheet, plan
-from traceanalyze.report.xlsx.rows import (
-    fields_down,
-    finish,
-    write_fields_down,
-    write_header,
-    write_sheet,
-    write_title,
-)
 from traceanalyze.report.xlsx.summary import write_check, write_summary
 from traceanalyze.report.xlsx.text import clean, link
 
@@ -47,7 +38,7 @@ def _run(page: Page, run: RunPlan, *, named: bool) -> None:
         page.sentence(run.ranks[0].formatter.message(note))
     for sheet in run.recording:
         page.section(sheet.formatter.title(sheet.table))
-        write_fields_down(page, sheet)
+        rows.write_fields_down(page, sheet)
     for rank in run.ranks:
         _rank(page, rank, f" · {rank.report.path}" if len(run.ranks) > 1 else "")
 
@@ -84,10 +75,10 @@ def write_columns(book: Book, name: str, home: str, sheets: Iterable[tuple[Sheet
     listed = list(_columns(sheets))
     aliases = any(field.column.alias for _, _, field in listed)
     page = book.add(name)
-    write_title(book, page, book.words["column_dictionary"], home)
+    rows.write_title(book, page, book.words["column_dictionary"], home)
     keys = ("table", "column", "unit", "meaning", "data_name", *(("in_msprof",) if aliases else ()))
     for col, key in enumerate(keys):
-        write_header(book, page, col, book.words[key], right=False)
+        rows.write_header(book, page, col, book.words[key], right=False)
         page.set_column(col, col, _DICTIONARY_WIDTHS[col])
     row = HEADER
     for row, (sheet, where, field) in enumerate(listed, start=HEADER + 1):
@@ -102,7 +93,7 @@ def write_columns(book: Book, name: str, home: str, sheets: Iterable[tuple[Sheet
         if field.column.alias:
             page.write_string(row, 5, field.column.alias, book.formats["aside"])
     page.autofilter(HEADER, 0, row, len(keys) - 1)
-    finish(page, HEADER)
+    rows.finish(page, HEADER)
 
 
 def _columns(sheets: Iterable[tuple[Sheet, str]]) -> Iterator[tuple[Sheet, str, Field]]:
@@ -118,7 +109,7 @@ def _columns(sheets: Iterable[tuple[Sheet, str]]) -> Iterator[tuple[Sheet, str, 
 
 def _fields(sheet: Sheet) -> Iterator[Field]:
     if sheet.is_record:
-        yield from (field for field, _ in fields_down(sheet))
+        yield from (field for field, _ in rows.fields_down(sheet))
     else:
         yield from fields_of(sheet.table, sheet.rows, sheet.formatter)
 
@@ -126,7 +117,7 @@ def _fields(sheet: Sheet) -> Iterator[Field]:
 _FILES_NAMED = 5
 
 
-def write_runs(workbook: Workbook, reports: Sequence[Report], texts: Texts) -> None:
+def write_runs(workbook: "Workbook", reports: Sequence[Report], texts: Texts) -> None:
     """Write all sheets of the reports of all runs."""
     workbook.set_properties(_properties(reports))
     book = Book(workbook, Formats(workbook), texts, plan(reports, texts))
@@ -141,7 +132,7 @@ def write_runs(workbook: Workbook, reports: Sequence[Report], texts: Texts) -> N
 def write_tables(book: Book, sheets: Iterable[Sheet], home: str) -> None:
     """Write the sheets of tables, theme by theme."""
     for name, group in by_sheet(sheets):
-        write_sheet(book, group, name, home)
+        rows.write_sheet(book, group, name, home)
 
 
 def _properties(reports: Sequence[Report]) -> dict[str, object]:

@@ -47,7 +47,6 @@ INSET = {"align": "left", "indent": 1}
 """Of text beside a number."""
 LEVELS = {"WARN": "#9C5700", "ERROR": "#C00000"}
 
-
 _NAMED: dict[str, dict[str, Any]] = {
     "title": {"bold": True, "font_size": 14},
     "section": {"bold": True, "font_size": 12, "bottom": 1, "bottom_color": RULE},

@@ -1,7 +1,5 @@
 """Which sheets a workbook has, in order, under which names, and how much of each table they hold."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -78,7 +78,6 @@ _ARROW = 2
 _MARGIN = 5
 """Room a heading needs beside its text, which is bold and indented."""
 
-
 Extent = tuple[list[int], list[dict[str, object]], int]
 """Widths and options of a table's columns, those of low value folded, and its last row."""
 

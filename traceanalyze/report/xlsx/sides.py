@@ -1,7 +1,5 @@
 """What was compared as a workbook; sheets are named as in msprof-analyze, where that has them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,18 +28,12 @@ _SUMMARY_WIDTHS = (44, 24, 16, 16, 16, 14, 14, 18)
 _CAUSES = 5
 """Causes named in each direction."""
 _SHOWN_OF_CAUSES = (
-    "contribution",
-    "part",
-    "base_time_ns",
-    "candidate_time_ns",
-    "diff_ns",
-    "step_change_share",
-    "ratio",
-    "change",
+    *("contribution", "part", "base_time_ns", "candidate_time_ns", "diff_ns"),
+    *("step_change_share", "ratio", "change"),
 )
 
 
-def write_sides(workbook: Workbook, report: Report, texts: Texts) -> None:
+def write_sides(workbook: "Workbook", report: Report, texts: Texts) -> None:
     """Write all sheets: summary, tables, parameters, columns."""
     workbook.set_properties(
         properties(

@@ -1,7 +1,5 @@
 """The first sheet: verdict, where the step's time went, key figures, quality, and the way to every other sheet."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import PurePath
@@ -36,7 +34,7 @@ _HEIGHT = 260
 _ROW_PIXELS, _CHAR_PIXELS, _CELL_PADDING = 20, 7, 5
 
 
-def step_chart(book: Book, split: Sheet, steps: Sheet, widths: Sequence[int]) -> ChartColumn | None:
+def step_chart(book: Book, split: Sheet, steps: Sheet, widths: Sequence[int]) -> "ChartColumn | None":
     """A chart of the parts named in the split; None where no step has any."""
     fields = fields_of(steps.table, steps.rows, steps.formatter)
     by_key = {field.column.key: col for col, field in enumerate(fields)}
@@ -65,7 +63,7 @@ def step_chart(book: Book, split: Sheet, steps: Sheet, widths: Sequence[int]) ->
     return drawn_in(chart, book.words["step_chart"], unit, "#,##0", widths)
 
 
-def drawn_in(chart: ChartColumn, title: str, unit: str, number_format: str, widths: Sequence[int]) -> ChartColumn:
+def drawn_in(chart: "ChartColumn", title: str, unit: str, number_format: str, widths: Sequence[int]) -> "ChartColumn":
     """The chart with its title, axis and size, as wide as these columns."""
     chart.set_title({"name": title, "name_font": {"size": 11, "bold": True}})
     chart.set_y_axis(
@@ -104,7 +102,7 @@ def parts_chart(page: Page, parts: Sheet, first: int, title: str) -> None:
     insert(page, drawn_in(chart, title, drawn[0][1].unit, "#,##0.###", page.widths), title)
 
 
-def insert(page: Page, chart: ChartColumn, description: str) -> None:
+def insert(page: Page, chart: "ChartColumn", description: str) -> None:
     """A chart below what was written last."""
     page.row += 1
     page.sheet.insert_chart(page.row, 0, chart, {"description": description})

@@ -1,7 +1,5 @@
 """Text as a cell may hold it, how much room it takes, and names of sheets."""
 
-from __future__ import annotations
-
 import unicodedata
 
 from traceanalyze.model.patterns import regex
