@@ -14,17 +14,17 @@ def test_two_recordings_of_a_run_whose_loader_is_too_slow(shared_traces):
     first = rows(report)[0]
     assert (first["rule_id"], first["since"], first["affected"]) == ("DAT101", "since_every", "12/12")
     # definitions §16: 352,401 µs of data loading in six steps.
-    assert abs(first["gain_ns"] - 352_401_000 / 6) < 0.01 * first["gain_ns"]
+    assert first["low_ns"] < first["gain_ns"] < first["bound_ns"] == pytest.approx(352_401_000 / 6, rel=0.01)
     assert [row["steps"] for row in rows(report, "recordings")] == ["5-10", "16-21"]
     assert "num_workers=4 or more" in said(report)
 
 
-def test_ranks_with_unequal_work(shared_traces):
+def test_ranks_that_wait_for_each_other_in_one_step(shared_traces):
     report = traceanalyze.postmortem(shared_traces / "kineto/param/dlrm_8rank")
     by_name = {row["finding"]: row for row in rows(report)}
-    # Its compute differs by 6 %, its host work by 33 %: that is what is named, and once.
-    assert not {"rule_RNK101", "rule_RNK102", "rule_RNK106"} & set(by_name)
-    assert by_name["rule_RNK102_dispatch"]["where"] == "rank 5"
+    # Rank 5 does most, but waits longer than the mean itself: nobody is blamed.
+    assert {name for name in by_name if "RNK" in name} == {"rule_RNK106"}
+    assert not by_name["rule_RNK106"]["where"]
     assert len([row for row in rows(report, "run_files") if row["fate"] == "fate_used"]) == 8
 
 

@@ -21,10 +21,14 @@ def findings(folder, path):
     ("file", "waits"), [("0/worker0.1623143089861", 352_401 / 6), ("0/worker0.1623143566756", 209_870 / 6)]
 )
 def test_resnet_without_workers_waits_for_its_data(shared_traces, file, waits):
-    """Published idle time in data loading (definitions §16), µs a step; four workers removed 57.55 of 58.73 ms."""
+    """Published idle time in data loading (definitions §16), µs a step; with four workers the median step is 51 or 55
+    and 25 or 29 ms shorter, and other host work takes longer."""
     first, *_ = findings(shared_traces, f"{_RESNET}{file}.pt.trace.json.gz")
-    assert (first.rule, first.sentence, first.severity) == ("DAT101", "single", Severity.HIGH)
-    assert first.saving == pytest.approx(waits * 1000, rel=0.03)
+    assert (first.rule, first.sentence) == ("DAT101", "single")
+    assert first.cost == pytest.approx(waits * 1000, rel=0.03)
+    gains = (50.8, 54.6) if waits > 50_000 else (25.4, 29.2)
+    assert all(first.low < gain * MS < first.bound for gain in gains)
+    assert first.saving / MS == pytest.approx(sum(gains) / 2, rel=0.1)
 
 
 @pytest.mark.parametrize(("file", "blocked"), [("4/worker0.1623212756351", 16.2), ("4/worker0.1623213129365", 40.5)])

@@ -104,7 +104,7 @@ def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_trac
     assert number == 3 or causes["rule_id"].iloc[0] == "RNK101"
     # The same numbers as in `analyze`, and a saving is not called a cost.
     assert (row["gain_ns"], row["low_ns"], row["bound_ns"]) == (one.saving, one.low, one.bound)
-    said = {each.key: {name: value for name, _, value in each.values} for each in report.verdict}
+    said = {each.key: {name: value for name, _, value in each.values} for each in report.verdict_messages}
     assert number == 3 or ("costs_others" not in said and said["in_time"]["gain"] == one.saving)
     # Both pauses are named: 20.24 ms before the one all-to-all, 20.22 ms inside the backward function of the other, on
     # which alone nobody waits in _3.

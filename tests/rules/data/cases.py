@@ -57,7 +57,8 @@ FIRES = {
     "DAT101": [
         Fires(
             program(loaded(lambda number: 800)),
-            saving=800,
+            saving=590,
+            bound=800,
             confidence="MEDIUM",
             low=380,
             severity="HIGH",

@@ -271,7 +271,7 @@ FIRES = {
             each=1199,
             first=(520, 1719),
             look=(520, 1719),
-            options={"kernels": (100, 120, 121), "short_us": (10, 6, 5)},
+            options={"kernels": (50, 120, 121), "short_us": (10, 6, 5)},
         ),
         Fires(
             program(optimized("aten::_foreach_add_", 30)),

@@ -144,7 +144,7 @@ def test_nothing_recorded_at_the_end_of_the_last_step_is_told_once(length, where
 def test_a_recording_that_goes_on_without_work_says_so_in_its_verdict(shared_traces):
     """80.42 ms after the last kernel of step 21, of six steps of 142.8 ms."""
     (path,) = shared_traces.glob("kineto/kineto_tb/samples/resnet50_num_workers_4/*1623213129365*")
-    (values,) = (one.values for one in traceanalyze.analyze(path).verdict if one.key == "last_end")
+    (values,) = (one.values for one in traceanalyze.analyze(path).verdict_messages if one.key == "last_end")
     assert [value for _, _, value in values] == [80_423_000, pytest.approx(80_423 / 6 / 142_808, rel=0.001)]
 
 

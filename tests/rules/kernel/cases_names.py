@@ -12,7 +12,7 @@ T4 = {"id": 0, "name": "Tesla T4"}
 V100 = {"id": 0, "name": "Tesla V100-SXM2-16GB"}
 P100 = {"id": 0, "name": "Tesla P100-PCIE-16GB"}
 MI300 = {"id": 0, "name": "AMD Instinct MI300X", "computeMajor": 9, "computeMinor": 4}
-PRODUCT = {"low": 0, "severity": "HIGH", "count": 4, "ops": ("aten::addmm",), "draws": "compute", "each": 2000}
+PRODUCT = {"low": 0, "severity": "MEDIUM", "count": 4, "ops": ("aten::addmm",), "draws": "compute", "each": 2000}
 FIRST = {"first": (100, 2100), "look": (100, 2100)}
 
 

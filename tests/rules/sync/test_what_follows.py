@@ -6,7 +6,6 @@ import pytest
 
 from tests.builder import TraceBuilder
 from tests.rules.make import judged, known
-from traceanalyze.rules.rule import Confidence, Severity
 
 MS = 1_000_000
 
@@ -62,11 +61,11 @@ def test_a_loader_of_another_thread_is_what_the_steps_wait_for():
 
 
 def test_whether_work_needs_the_number_that_was_read_before_it_is_not_known():
-    """5.9 ms of it beside the 4 ms of the device would take 3.9 less, after it nothing less; but in the last step."""
+    """5.9 ms of it beside the 4 ms of the device would take 3.9 less, after it nothing less."""
     (one,) = [each for each in judged(program(computes)).findings if each.rule == "SYN101"]
-    assert one.saving / MS == pytest.approx(3.9 * 5 / 6, rel=0.02)
-    assert one.least < 0.02 * MS
-    assert (one.severity, one.confidence) == (Severity.MEDIUM, Confidence.LOW)
+    assert 3.9 * 5 / 6 < one.saving / MS < 3.9  # In the last of six steps nothing follows.
+    # Python between two operators goes with the number.
+    assert one.least == pytest.approx(0.45 * MS, rel=0.02)
 
 
 @pytest.mark.parametrize(("after", "share"), [(peers, 0.02 * 5 / 6), (tick, 0), (computes, 0.6 * 5 / 6)])
