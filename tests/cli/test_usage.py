@@ -59,6 +59,8 @@ def test_a_group_alone_shows_its_page(run):
     ("text", "said"),
     [
         ("Invalid value for '--top': 'abc' is not a valid integer.", "--top abc: give a whole number, such as 5"),
+        ("Invalid value for '--top': 'abc' is not a valid int range.", "--top abc: give a whole number, such as 5"),
+        ("Missing option '--annotate'.", "give --annotate; --help says more"),
         ("Invalid value for '--top' / '-t': 0 is not in the range x>=1.", "--top abc: give a whole number from 1 on"),
         ("No such option '--topp'. Did you mean '--top'?", "--topp: there is no such option; did you mean --top?"),
         ("Something else", "Something else"),

@@ -22,7 +22,7 @@ _WRONG = (
     (r"No such option:? '?(-\S+?)'?\W*(?:\s.*)?", Phrase("{name}: there is no such option{hint}")),
     (r"No such command '(.+?)'.*", Phrase("{name}: there is no such command{hint}")),
     (r"Missing command\.?", Phrase("give a command; --help lists them")),
-    (r"Missing (?:argument|parameter) '?(.+?)'?\.", Phrase("give {name}; --help says more")),
+    (r"Missing (?:argument|option|parameter) '?(.+?)'?\.", Phrase("give {name}; --help says more")),
     (r"Option '(.+?)' requires an argument\.", Phrase("{name}: give a value")),
     (r"Option '(.+?)' does not take a value\.", Phrase("{name}: takes no value")),
     (r"Got unexpected extra arguments?(?:\(s\))? \((.+)\)", Phrase("{names}: more than the command takes")),
@@ -30,7 +30,7 @@ _WRONG = (
         r"Invalid value for (.+?): .*(?:greater than or equal to |not in the range x>=)(\d+)\.?",
         Phrase("{given}: give a whole number from {least} on"),
     ),
-    (r"Invalid value for (.+?): .*valid integer.*", Phrase("{given}: give a whole number, such as 5")),
+    (r"Invalid value for (.+?): .*valid int.*", Phrase("{given}: give a whole number, such as 5")),
     (r"Invalid value for (.+?): .*not one of (.+?)\.", Phrase("{given}: give one of {known}")),
     (r"Invalid value for (.+?): (.*)", Phrase("{given}: {why}")),
 )
