@@ -21,7 +21,10 @@ from traceanalyze.report.console import render
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import View
 
-AGAIN = "Phrase(each, *found.groupdict().values())"
+AGAIN = (
+    "Phrase(said, first, _nearest(first, command))",
+    """Phrase(said, *([shown, *(each.replace("'", '') for each in others)] if '{' in said else ()))""",
+)
 """What typer says, which is known again by the template."""
 PHRASES = texts("zh").phrases
 
@@ -61,7 +64,7 @@ def test_every_phrase_of_the_package_is_a_plain_template_with_its_values():
     """Only such ones are found for the catalogues, and only they can be said in another language."""
     for _, call, template in phrases():
         if template is None:
-            assert ast.unparse(call) == AGAIN, ast.unparse(call)
+            assert ast.unparse(call) in AGAIN, ast.unparse(call)
         elif not any(isinstance(each, ast.Starred) for each in call.args):
             assert len(call.args) - 1 in {0, len(placeholders(template))}, template
 

@@ -27,7 +27,7 @@ def test_it_says_the_step_now_and_then_and_what_limits_it(run, slow):
     result = run("whatif", slow, "--without", "data_loading")
     assert (result.code, result.err) == (0, "")
     first = " ".join(result.out.split())
-    assert first.startswith('A step takes 65.00 ms now, the mean of 2 ranks. Without "data loading" it would be 25')
+    assert first.startswith('A step takes 65.00 ms now, the mean of 2 ranks. Without "data loading" it would be 20')
     assert "What limits it then is" in first
     assert max(map(len, result.out.splitlines())) <= 80
     for title in ("What would change", "The step now and then (mean step)"):

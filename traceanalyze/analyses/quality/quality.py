@@ -197,7 +197,7 @@ def _links(context: Context) -> Iterator[Check]:
         counted = bool(coverage(windows, device.start[~linked], device.end[~linked]).any())
         level = Level.WARN if counted and share > 0.05 else Level.INFO
         values = (("count", unlinked), ("events", len(device)), ("share", share))
-        yield Check("Q03", level, _SAY["unlinked" if counted else "unlinked_outside"], values)
+        yield Check("Q03", level, _SAY[f"unlinked{'' if counted else '_outside'}"], values)
     for clock in context.trace.clocks or ():
         about = (("device", clock.device), ("count", clock.early), ("share", clock.share))
         if not clock.moved:
