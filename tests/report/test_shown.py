@@ -10,6 +10,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
+from tests.declared import declared_tables
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, NotMeasured, declare
@@ -122,6 +123,13 @@ def test_what_was_not_measured_says_why():
     assert absent.why_not == said
     assert said in absent._repr_html_()
     assert made("analyze").tables["split"].why_not == ""
+
+
+@pytest.mark.parametrize("table", declared_tables(), ids=lambda table: table.key)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_table_can_be_missing(table, language):
+    shown = ShownTable.of(table.missing("no_device_events"), Formatter(texts(language)))
+    assert texts(language).reasons["no_device_events"] in shown._repr_html_()
 
 
 def test_names_of_a_trace_are_no_markup(tmp_path):

@@ -18,9 +18,10 @@ def _cut(text: str, most: int = _LETTERS) -> str:
 
 def table(one: Table, formatter: Formatter) -> str:
     """Title, rows, and what was left out or not measured."""
-    title = element("b", _cut(formatter.title(one)))
     if one.absent is not None:
-        return title + aside(formatter.missing([one.absent.reason]))
+        # What its rows would have been taken over is not known.
+        return element("b", _cut(formatter.topic(one))) + aside(formatter.missing([one.absent.reason]))
+    title = element("b", _cut(formatter.title(one)))
     rows = one.known_rows[:_ROWS]
     more = formatter.texts.messages["rows_left_out"].format(kept=f"{len(rows):,}", count=f"{len(one):,}")
     below = [*([more] if len(one) > len(rows) else []), *formatter.legends(rows)]
