@@ -9,6 +9,7 @@ from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.copies import copied_bytes
+from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
 from traceanalyze.rules.pricing import LEAST_SHARE
 from traceanalyze.rules.ranking import PRESENT
@@ -19,6 +20,7 @@ from traceanalyze.rules.rule import (
     Findings,
     Options,
     Scope,
+    Severity,
     intervals_of,
     measured,
     rule,
@@ -26,6 +28,8 @@ from traceanalyze.rules.rule import (
 
 PARTS = 10
 """Of a recording without steps; in half of them there is what comes back."""
+INDEXED = r"^aten::(_?index|_?index_put|_unsafe_index)\w*$"
+"""Operators that copy an index that lies on the host: no batch of the data loader."""
 LONG_NS = 100_000
 """Copies shorter than this say nothing about the rate of the link."""
 
@@ -39,6 +43,10 @@ LONG_NS = 100_000
             "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} "
             "the device has no work, {exposed} nothing but these copies runs."
         ),
+        "index": (
+            "Indices that lie on the host are copied to the device ({count} copies in all), and the host waits for "
+            "that: {idle} {per} the device has no work, {exposed} nothing but these copies runs."
+        ),
         "once": (
             "Copies from pageable memory or that hold the host up come only in a part of the recording ({count} in "
             "all), as when a model is loaded: {idle} {per} the device has no work, {exposed} nothing but them runs."
@@ -50,6 +58,7 @@ LONG_NS = 100_000
         "pin_memory": (
             "pin_memory=True in the DataLoader and .to(device, non_blocking=True); neither helps without the other."
         ),
+        "index_on_device": "Keep the index on the device: what is made there once need not be copied.",
         "prefetch_copy": "Copy the next batch ahead, on a side stream.",
     },
     options={
@@ -70,27 +79,31 @@ def find(facts: Facts, options: Options) -> Findings:
         What a replay of the launches gains without the blocking calls, and with pageable copies as short as pinned ones
         of as many bytes. At most: the idle time the calls caused (definitions §7) and all exposed time of the copies,
         as a copy on another stream can be hidden. Without step markers, copies before the first kernel, and those of
-        which half of ten parts of the recording, equal in kernels, have hardly any, are done once: no saving.
+        which half of ten parts of the recording, equal in kernels, have hardly any, are done once: no saving. Calls
+        that mostly wait while a collective runs may save nothing: what waits for other ranks waits in the next one.
     What to do
         `pin_memory=True` in the DataLoader *and* `.to(device, non_blocking=True)`; copy the next batch ahead, on a side
-        stream.
+        stream. Indices that operators copy are no batch: keep them on the device.
 
     References
         pin_memory and non_blocking tutorial; torch.utils.data; CUDA semantics.
     """
     event = _pageable(facts, options.number("pinned_gbs") * options.number("slow"))
     blocking = used_for(facts, SyncUse.HOST_TO_DEVICE)
-    calls = facts.context.calls.start[facts.once(sync_calls).call]
-    start = facts.context.device.start[event]
+    start, call = facts.context.device.start[event], facts.once(sync_calls)
+    calls, loading = facts.context.calls.start[call.call], _loads_until(facts)
+    indexed, indexes = names_under(facts, facts.context.event_op[event], INDEXED), names_under(facts, call.op, INDEXED)
     for first in (True, False) if not facts.marked else (False,):
-        loading = _loads_until(facts)
-        early, late = event[start < loading], event[start >= loading]
-        own = blocking & ((calls < loading) == first)
-        found = _finding(facts, options.number("pinned_gbs"), own, early if first else late)
-        if found is not None and found.intervals is not None:
+        for index in (False, True):
+            copies = ((start < loading) == first) & (indexed == index)
+            own = blocking & ((calls < loading) == first) & (indexes == index)
+            found = _finding(facts, options.number("pinned_gbs"), own, event[copies])
+            if found is None or found.intervals is None:
+                continue
             once = first or (not facts.marked and not _throughout(facts, facts.clip(found.intervals)))
             if not once or facts.share(found.cost or 0) >= LEAST_SHARE:
-                yield replace(found, once=once, sentence="once" if once else "")
+                advice, sentence = (("index_on_device",), "index") if index else ((), "")
+                yield replace(found, once=once, sentence="once" if once else sentence, advice=advice)
 
 
 def _loads_until(facts: Facts) -> int:
@@ -126,6 +139,8 @@ def _finding(facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDAr
         return change._replace(events=event, shorter=shorter)
 
     idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
+    if 2 * intervals.total(intervals.intersect(removed, facts.busy(DeviceClass.COMM))) > intervals.total(removed):
+        waits = replace(waits, low=0, severity=Severity.LOW, confidence=Confidence.MEDIUM)
     return replace(
         waits,
         cost=idle + facts.mean(int(shorter.sum())),
