@@ -1,5 +1,6 @@
 """Values and messages of a report as text in one language, alike in every renderer that is read by people."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, cast
@@ -172,9 +173,10 @@ class Formatter(NamedTuple):
 
     def title(self, table: Table) -> str:
         """A table's title; one step needs no mean."""
-        values = {name: self.value(kind, value) for name, kind, value in table.title_values}
+        # What was not measured has no values.
+        values = defaultdict(lambda: "…", {name: self.value(kind, one) for name, kind, one in table.title_values})
         single = ("steps", Kind.COUNT, 1) in table.title_values
-        return self.texts.title(table, one=single).format(**values)
+        return self.texts.title(table, one=single).format_map(values)
 
     def topic(self, table: Table) -> str:
         """What a table is about, whatever its rows were taken over."""
