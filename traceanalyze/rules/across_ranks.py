@@ -318,14 +318,14 @@ def _of_run(
 def alone(outcome: Outcome) -> Outcome:
     """What is said about one rank of several whose others were not recorded: part of what it saves may be waiting.
 
-    Work before collectives that may wait for others is no certain saving either, where that much may be waiting.
+    Work before collectives that may wait for others is no certain saving either, where half as much may be waiting.
     """
     waits = max((_evidence(one).get(WAIT_POSSIBLE, 0) for one in outcome.findings if one.rule == _GENERAL), default=0)
     found = tuple(
         _perhaps(one)
         if one.rule == _GENERAL
         else replace(one, confidence=Confidence.MEDIUM)
-        if one.saving and one.confidence == Confidence.HIGH and waits > (one.least or 0)
+        if one.saving and one.confidence == Confidence.HIGH and 2 * waits > one.saving
         else one
         for one in outcome.findings
     )
