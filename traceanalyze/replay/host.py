@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.links import enqueuing_calls
-from traceanalyze.analyses.idle.host_state import host_states, is_sync_call, loading_ranges
+from traceanalyze.analyses.idle.host_state import PYTHON_NS, host_states, is_sync_call, loading_ranges
 from traceanalyze.analyses.idle.launches import FULL_QUEUE_DEPTH, LONG_LAUNCH_NS
+from traceanalyze.analyses.idle.syncs import NUMBER_BYTES
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.steps.critical_device import lanes, sync_records
 from traceanalyze.analyses.steps.critical_host import launched_before
@@ -33,8 +34,6 @@ ALONE = 10
 """Waits of more than so many times the median come by themselves, as in DAT102."""
 OWN_COST_NS, MOST_OWN_COST_NS = 5_000, 20_000
 """What a call costs that finds the device done, where the recording has none, and at most."""
-WORK_NS, NUMBER_BYTES = 1_000_000, 16
-"""Work of the host that is longer than Python between two operators reads the copy before it."""
 TOGETHER = 0.05
 """Threads that are active at the same time for less than this part of their time take turns: one goes on where the
 other one stopped, as the thread of the backward pass does."""
@@ -195,7 +194,7 @@ def reading(context: Context, waits: Waits) -> tuple[Intervals, NDArray[np.bool_
         until = launching[np.minimum(np.searchsorted(launching, back), len(launching) - 1)]
         until = np.maximum(until, back)
         idle = context.once(host_states, track, True).of((Cause.SYNC, Cause.DATA_LOADING, Cause.PEER_WAIT))
-        works = until - back - intervals.coverage(idle, back, until) >= WORK_NS
+        works = until - back - intervals.coverage(idle, back, until) >= PYTHON_NS
         start[own[works]], end[own[works]] = back[works], until[works]
     return Intervals(start, end), context.trace.events.numbers("bytes", device.row[waits.event]) <= NUMBER_BYTES
 

@@ -321,19 +321,17 @@ def alone(outcome: Outcome) -> Outcome:
     Work before collectives that may wait for others is no certain saving either, where half as much may be waiting.
     """
     waits = max((_evidence(one).get(WAIT_POSSIBLE, 0) for one in outcome.findings if one.rule == _GENERAL), default=0)
-    found = tuple(
-        _perhaps(one)
-        if one.rule == _GENERAL
-        else replace(one, confidence=Confidence.MEDIUM)
-        if one.saving and one.confidence == Confidence.HIGH and 2 * waits > one.saving
-        else one
-        for one in outcome.findings
-    )
+    found = tuple(_perhaps(one) if one.rule == _GENERAL else _less_sure(one, waits) for one in outcome.findings)
     if outcome.together is None or found == outcome.findings:
         return outcome._replace(findings=found)
     low, saving, high = outcome.together
     least, every = sum(one.least or 0 for one in found), sum(one.saving or 0 for one in found)
     return outcome._replace(findings=found, together=(min(low, round(least * (saving / every))), saving, high))
+
+
+def _less_sure(one: Finding, waits: int) -> Finding:
+    unsure = one.saving and one.confidence == Confidence.HIGH and 2 * waits > one.saving
+    return replace(one, confidence=Confidence.MEDIUM) if unsure else one
 
 
 def _perhaps(one: Finding) -> Finding:

@@ -14,7 +14,7 @@ from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Finding, intervals_of
+from traceanalyze.rules.finding import Evidence, Finding, intervals_of
 from traceanalyze.rules.pricing import Price, gaps_of
 
 
@@ -42,15 +42,9 @@ class Claims:
         part = intervals.total(free) / max(intervals.total(span), 1)
         numbers = {name: getattr(one, name) for name in ("saving", "cost", "low", "bound")}
         cut = {name: round(value * part) for name, value in numbers.items() if value is not None}
-        told = (
-            one.evidence
-            if one.saving is not None
-            else tuple(
-                each._replace(value=cut["cost"]) if each.value == one.cost and each.kind == "DURATION" else each
-                for each in one.evidence
-            )
-        )
-        return replace(one, intervals=intervals_of(*free), evidence=told, **cut), part
+        if one.saving is None and one.cost is not None:
+            one = replace(one, evidence=tuple(_restated(each, one.cost, cut["cost"]) for each in one.evidence))
+        return replace(one, intervals=intervals_of(*free), **cut), part
 
     def take(self, price: Price) -> None:
         """Keep from all that follow what this one changes, and of its idle time as much as would be gone."""
@@ -72,6 +66,11 @@ class Claims:
         held = np.zeros(len(self._gaps), np.int64)
         np.add.at(held, at, own.end - own.start)
         return last_part(own, np.minimum(1.0, most / np.maximum(held, 1))[at])
+
+
+def _restated(one: Evidence, cost: int, left: int) -> Evidence:
+    """Evidence that states the cost, with what is left of it."""
+    return one._replace(value=left) if one.kind == "DURATION" and one.value == cost else one
 
 
 def _without(change: Change, other: Change, events: int) -> tuple[Change, float]:

@@ -18,9 +18,11 @@ from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, Event
 BLOCKING_COPY_NS = 50_000
 """An asynchronous copy call this long that outlasts the start of its copy blocks in effect (definitions §7)."""
 
-SILENT_NS, HANDED_NS = 1_000_000, 100_000
-"""A thread that does nothing recorded for so long, longer than Python between operators, and goes on so soon after a
-batch is made by another thread, has waited for it."""
+PYTHON_NS = 1_000_000
+"""Own: shorter stretches without anything recorded are Python between operators, and belong to launching; longer ones
+are work or waiting of their own."""
+HANDED_NS = 100_000
+"""A thread that goes on so soon after another one has made a batch has waited for it."""
 
 API_CAUSE = {
     ApiClass.LAUNCH: Cause.DISPATCH_LAUNCH,
@@ -103,7 +105,7 @@ def _loaded_elsewhere(context: Context, active: Intervals) -> Intervals:
     silent = intervals.gaps(active, begin, end)
     at = np.searchsorted(loading.end, silent.end, "right") - 1
     made = loading.end[np.maximum(at, 0)]
-    handed = (at >= 0) & (silent.end - made <= HANDED_NS) & (made - silent.start >= SILENT_NS)
+    handed = (at >= 0) & (silent.end - made <= HANDED_NS) & (made - silent.start >= PYTHON_NS)
     return intervals.intersect(loading, Intervals(silent.start[handed], silent.end[handed]))
 
 

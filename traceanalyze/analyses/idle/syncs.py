@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.idle.host_state import blocking_copies, data_loading, is_sync_call
+from traceanalyze.analyses.idle.host_state import PYTHON_NS, blocking_copies, data_loading, is_sync_call
 from traceanalyze.analyses.idle.idle import Gaps, Pieces, analysed_time, clipped, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
@@ -133,9 +133,9 @@ def sync_costs(context: Context) -> SyncCosts:
     return SyncCosts(sync, blocked[sync], caused, drained)
 
 
-OWN_NS, LONG_NS, NUMBER_BYTES = 1_000_000, 10_000_000, 16
-"""A stretch that nothing recorded explains may be work or waiting of its own if it is longer than Python between two
-operators; after a copy to the host of more than a number it reads that, and as long as pauses it is one."""
+LONG_NS, NUMBER_BYTES = 10_000_000, 16
+"""A stretch that nothing recorded explains is work or waiting of its own if it is so long; after a copy to the host of
+more than a number from `PYTHON_NS` on, as it reads that."""
 
 
 def own_stretches(context: Context) -> Intervals:
@@ -149,13 +149,13 @@ def own_stretches(context: Context) -> Intervals:
     copy = copy[directions(context, copy) == DIRECTIONS.index("d2h")]
     copy = copy[context.trace.events.numbers("bytes", device.row[copy]) > NUMBER_BYTES]
     read = np.isin(context.once(idle_gaps).start, device.end[copy])[pieces.gap]
-    least = np.where(read, OWN_NS, LONG_NS)
+    least = np.where(read, PYTHON_NS, LONG_NS)
     return intervals.union(_quiet(pieces, least), context.once(timed_stretches))
 
 
 def quiet_stretches(context: Context) -> Intervals:
     """Idle time that may be no sync's: with all stretches that nothing recorded explains."""
-    return intervals.union(_quiet(context.once(idle_pieces), OWN_NS), context.once(timed_stretches))
+    return intervals.union(_quiet(context.once(idle_pieces), PYTHON_NS), context.once(timed_stretches))
 
 
 def _quiet(pieces: Pieces, least: int | NDArray[np.int64]) -> Intervals:
@@ -171,7 +171,7 @@ def timed_stretches(context: Context) -> Intervals:
     pieces, habit = context.once(idle_pieces), context.once(pauses)
     here = intervals.coverage(data_loading(context, context.step_track), pieces.start, pieces.end) > 0
     own = (pieces.cause == Cause.PEER_WAIT) | ((pieces.cause == Cause.DATA_LOADING) & ~here)
-    own &= pieces.end - pieces.start >= OWN_NS
+    own &= pieces.end - pieces.start >= PYTHON_NS
     return intervals.union(
         intervals.merge(pieces.start[own], pieces.end[own]),
         intervals.merge(habit.start[habit.constant], habit.end[habit.constant]),

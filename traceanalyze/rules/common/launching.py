@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.host_state import PYTHON_NS, host_states
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_gaps
 from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
@@ -20,8 +20,6 @@ from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.rule import Facts, Finding, Options, Scope, intervals_of, measured, merged
 
-PYTHON_NS = 1_000_000
-"""Stretches of Python shorter than this lie between operators, and belong to launching; longer ones are work."""
 FRAME_NS = 1_000
 """What the profiler adds to each Python function: own, entry and return of a small one on current hosts."""
 FEW_LAUNCHED, FEW_STEPS, MANY_UNLINKED = 8, 3, 32
@@ -112,8 +110,13 @@ def recording(facts: Facts) -> Change:
 
 def at_least(facts: Facts, spans: NDArray[np.int64]) -> int:
     """What is saved at least without some launching (n, 2), ns a step: of a program that nobody records."""
-    unrecorded = facts.once(recording)
-    return max(0, saved(facts, together(unrecorded, Change(merged(spans)))) - saved(facts, unrecorded))
+    both = together(facts.once(recording), Change(merged(spans)))
+    return max(0, saved(facts, both) - facts.once(_by_recording))
+
+
+def _by_recording(facts: Facts) -> int:
+    """What a step is shorter where nobody records it, ns."""
+    return saved(facts, facts.once(recording))
 
 
 class Held(NamedTuple):

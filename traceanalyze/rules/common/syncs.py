@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.idle.host_state import is_sync_call
+from traceanalyze.analyses.idle.host_state import PYTHON_NS, is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.idle.syncs import OWN_NS, blamed, own_stretches, quiet_stretches, timed_stretches
+from traceanalyze.analyses.idle.syncs import blamed, own_stretches, quiet_stretches, timed_stretches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model.intervals import coverage, intersect, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
@@ -181,7 +181,7 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
         device = facts.context.device
         copies = np.isin(facts.context.event_op, calls.op[chosen & (calls.op >= 0)]) & (device.kind == EventKind.MEMCPY)
         quiet = facts.idle(Cause.UNTRACED)
-        short = merged(quiet[quiet[:, 1] - quiet[:, 0] < OWN_NS])
+        short = merged(quiet[quiet[:, 1] - quiet[:, 0] < PYTHON_NS])
         use = union(short, launching(facts, np.flatnonzero(copies)))
         removed = union(removed, intersect(use, merged(spans)))
         unread = union(removed, intersect(merged(quiet), merged(spans)))

@@ -4,6 +4,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import DISPATCH, Cause
 from traceanalyze.rules.common.host_ops import SlowViews, slow_views
 from traceanalyze.rules.common.launching import at_least, held_collectives, launching
+from traceanalyze.rules.ranking import HIGH
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -17,8 +18,6 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
-LARGE = 0.2
-"""Part of the step that must be explained (definitions §18)."""
 VIEWS = 0.05
 """Of the step, as in HST114: from here on slow views of tensors are named."""
 _ADVICE = "fewer_kernels", "graphs", "larger_batch", "host_light_run"
@@ -96,7 +95,7 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     host = facts.once(launching)
     if not host.bound(options.number("share"), options.number("late")):
-        yield from _of_collectives(facts, LARGE)
+        yield from _of_collectives(facts)
         return
     saving, views = facts.length(host.spans), facts.once(slow_views)
     if views is not None and facts.share(views.time) < VIEWS:
@@ -120,11 +119,11 @@ def find(facts: Facts, options: Options) -> Findings:
     )
 
 
-def _of_collectives(facts: Facts, share: float) -> Iterator[Finding]:
+def _of_collectives(facts: Facts) -> Iterator[Finding]:
     """Collectives that a late host launches when compute is over: their cost."""
     held = held_collectives(facts)
     exposed, busy = facts.length(held.spans), facts.mean(intervals.total(held.before))
-    if facts.share(exposed) < share or 2 * busy < exposed:
+    if facts.share(exposed) < HIGH or 2 * busy < exposed:
         return
     yield Finding(
         cost=exposed,
