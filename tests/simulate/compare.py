@@ -52,6 +52,36 @@ def idle_by_step(found: RankAnalysis) -> list[dict[str, int]]:
     return [{word: int(row[cause]) for word, cause in CAUSES.items() if row[cause]} for row in found.idle.by_step]
 
 
+def operators(found: RankAnalysis) -> dict[str, tuple[int, ...]]:
+    """Calls and times of each operator; what the host did of it before the analysed steps is none of theirs."""
+    return {
+        row.op: tuple(
+            map(
+                in_steps,
+                (
+                    row.calls,
+                    row.host_total_ns,
+                    row.host_self_ns,
+                    row.api_ns,
+                    row.device_self_ns,
+                    row.device_total_ns,
+                    row.launched,
+                ),
+            )
+        )
+        for row in found.records("operators")
+        if not row.op.startswith("<")
+    }
+
+
+def in_steps(cell: int | NotMeasured) -> int:
+    """A number of the host within the steps."""
+    if isinstance(cell, NotMeasured):
+        assert cell == NotMeasured("launched_before")
+        return 0
+    return cell
+
+
 def measured(found: RankAnalysis) -> dict[str, Any]:
     """Steps, parts, idle causes and sync places as the product found them."""
     part = found.partitions[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import traceanalyze
-from tests.simulate.compare import EVERY_STEP, expected, measured
+from tests.simulate.compare import EVERY_STEP, expected, measured, operators
 from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.analyses.analyze import analyze_trace
@@ -63,19 +63,6 @@ def tables(found: RankAnalysis) -> Tables:
         (row.collective, str(row.size_bytes)): (row.count, row.device_time_ns, row.exposed_ns)
         for row in found.records("collectives")
     }
-    operators = {
-        row.op: (
-            row.calls,
-            row.host_total_ns,
-            row.host_self_ns,
-            row.api_ns,
-            row.device_self_ns,
-            row.device_total_ns,
-            row.launched,
-        )
-        for row in found.records("operators")
-        if not row.op.startswith("<")
-    }
     modules = {
         row.module: (row.calls, row.host_total_ns, row.host_self_ns, row.forward_total_ns, row.backward_total_ns)
         for row in found.records("modules")
@@ -88,7 +75,7 @@ def tables(found: RankAnalysis) -> Tables:
     return Tables(
         measured(found),
         kernels,
-        operators,
+        operators(found),
         phases,
         modules,
         collectives,

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from tests.examples import examples
 from tests.simulate.compare import analysis
+from tests.simulate.compare import operators as found_operators
 from tests.simulate.simulate import simulate
 from tests.simulate.strategies import workloads
 from tests.simulate.truth.host import modules, operators, phases
@@ -38,26 +39,10 @@ def test_operators_and_phases(workload: Workload) -> None:
         found = analysis(schedule, layout)
         rows = list(found.records("operators"))
         assert rows
-        assert _operators(found) == known
+        assert found_operators(found) == known
         assert sum(row.device_self_ns for row in rows if row.op == UNLINKED) == unlinked
         assert sum(row.device_self_ns for row in rows) == sum(time for _, time in works)
         assert _phases(found, len(steps)) == ran
-
-
-def _operators(found: RankAnalysis) -> dict[str, tuple[int, ...]]:
-    return {
-        row.op: (
-            row.calls,
-            row.host_total_ns,
-            row.host_self_ns,
-            row.api_ns,
-            row.device_self_ns,
-            row.device_total_ns,
-            row.launched,
-        )
-        for row in found.records("operators")
-        if not row.op.startswith("<")
-    }
 
 
 def _phases(found: RankAnalysis, steps: int) -> tuple[dict[str, int], ...]:
