@@ -53,33 +53,25 @@ def idle_by_step(found: RankAnalysis) -> list[dict[str, int]]:
 
 
 def operators(found: RankAnalysis) -> dict[str, tuple[int, ...]]:
-    """Calls and times of each operator; what the host did of it before the analysed steps is none of theirs."""
+    """Calls and times of each operator."""
+    names = ("calls", "host_total_ns", "host_self_ns", "api_ns", "device_self_ns", "device_total_ns", "launched")
+    return in_steps(found, "operators", "op", names)
+
+
+def modules(found: RankAnalysis) -> dict[str, tuple[int, ...]]:
+    """Calls and times of each module."""
+    names = ("calls", "host_total_ns", "host_self_ns", "forward_total_ns", "backward_total_ns")
+    return in_steps(found, "modules", "module", names)
+
+
+def in_steps(found: RankAnalysis, table: str, key: str, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """Numbers of a table by name; what the host did before the analysed steps is none of theirs."""
+    early = NotMeasured("launched_before")
     return {
-        row.op: tuple(
-            map(
-                in_steps,
-                (
-                    row.calls,
-                    row.host_total_ns,
-                    row.host_self_ns,
-                    row.api_ns,
-                    row.device_self_ns,
-                    row.device_total_ns,
-                    row.launched,
-                ),
-            )
-        )
-        for row in found.records("operators")
-        if not row.op.startswith("<")
+        getattr(row, key): tuple(0 if getattr(row, name) == early else getattr(row, name) for name in names)
+        for row in found.records(table)
+        if not getattr(row, key).startswith("<")
     }
-
-
-def in_steps(cell: int | NotMeasured) -> int:
-    """A number of the host within the steps."""
-    if isinstance(cell, NotMeasured):
-        assert cell == NotMeasured("launched_before")
-        return 0
-    return cell
 
 
 def measured(found: RankAnalysis) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import traceanalyze
-from tests.simulate.compare import EVERY_STEP, expected, measured, operators
+from tests.simulate.compare import EVERY_STEP, expected, measured, modules, operators
 from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.analyses.analyze import analyze_trace
@@ -63,11 +63,6 @@ def tables(found: RankAnalysis) -> Tables:
         (row.collective, str(row.size_bytes)): (row.count, row.device_time_ns, row.exposed_ns)
         for row in found.records("collectives")
     }
-    modules = {
-        row.module: (row.calls, row.host_total_ns, row.host_self_ns, row.forward_total_ns, row.backward_total_ns)
-        for row in found.records("modules")
-        if not row.module.startswith("<")
-    }
     phases: dict[str, tuple[int, ...]] = {}
     for row in found.records("step_phases"):
         name = row.phase.removeprefix("phase_")
@@ -77,7 +72,7 @@ def tables(found: RankAnalysis) -> Tables:
         kernels,
         operators(found),
         phases,
-        modules,
+        modules(found),
         collectives,
         tuple((row.peak_allocated_bytes, row.peak_reserved_bytes, row.records) for row in found.records("memory")),
     )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 
 from tests.examples import examples
+from tests.simulate import compare
 from tests.simulate.compare import analysis
-from tests.simulate.compare import operators as found_operators
 from tests.simulate.simulate import simulate
 from tests.simulate.strategies import workloads
 from tests.simulate.truth.host import modules, operators, phases
@@ -39,7 +39,7 @@ def test_operators_and_phases(workload: Workload) -> None:
         found = analysis(schedule, layout)
         rows = list(found.records("operators"))
         assert rows
-        assert found_operators(found) == known
+        assert compare.operators(found) == known
         assert sum(row.device_self_ns for row in rows if row.op == UNLINKED) == unlinked
         assert sum(row.device_self_ns for row in rows) == sum(time for _, time in works)
         assert _phases(found, len(steps)) == ran
@@ -60,12 +60,9 @@ def _phases(found: RankAnalysis, steps: int) -> tuple[dict[str, int], ...]:
 def test_modules(workload: Workload) -> None:
     schedule = simulate(workload)[0]
     rows, unknown = modules(schedule, windows(schedule))
-    found = list(analysis(schedule, TODAY).records("modules"))
-    assert found
+    found = analysis(schedule, TODAY)
     named = {"/".join(name.removeprefix("nn.Module: ") for name in path): row for path, row in rows.items()}
-    assert {
-        row.module: (row.calls, row.host_total_ns, row.host_self_ns, row.forward_total_ns, row.backward_total_ns)
-        for row in found
-        if row.module != BACKWARD_UNKNOWN
-    } == {path: astuple(row) for path, row in named.items()}
-    assert sum(row.backward_total_ns for row in found if row.module == BACKWARD_UNKNOWN) == unknown
+    assert named
+    assert compare.modules(found) == {path: astuple(row) for path, row in named.items()}
+    left = [row.backward_total_ns for row in found.records("modules") if row.module == BACKWARD_UNKNOWN]
+    assert sum(left) == unknown
