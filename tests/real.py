@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import traceanalyze
+from tests.examples import TIMES
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
@@ -16,9 +19,13 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "traces"
-FILES = sorted(
-    str(path.relative_to(SHARED)) for top in ("kineto", "pairs") for path in (SHARED / top).rglob("*") if path.is_file()
-)
+_ALL = sorted(path for top in ("kineto", "pairs") for path in (SHARED / top).rglob("*") if path.is_file())
+FILES = [
+    str(path.relative_to(SHARED))
+    for _, alike in groupby(_ALL, attrgetter("parent"))
+    for path in (list(alike) if TIMES >= 1 else list(alike)[:2])
+]
+"""Of recordings of one program, which lie in one folder, a plain run reads two."""
 
 
 class RealTrace:
