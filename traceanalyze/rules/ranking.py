@@ -14,6 +14,7 @@ import numpy as np
 from traceanalyze.model import intervals
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.claims import Claims
+from traceanalyze.rules.common.launching import cut_off
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity
 from traceanalyze.rules.pricing import LEAST_SHARE, Price, gaps_of, priced
@@ -82,6 +83,8 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
     claims, left, kept = Claims(facts), dict[str, int | None](), list[Finding]()
     for each in ordered:
         rule = rules[each.rule]
+        if (each.once or each.draws not in {"", "compute"}) and cut_off(facts):
+            continue  # The device may have worked where it seems idle, and computed beside what seems alone.
         if each.change is None and not _enough(each, facts, rule):
             continue  # What others leave of it is less still.
         one, part = claims.rest(each)
