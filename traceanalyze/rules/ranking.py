@@ -89,7 +89,7 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
             continue  # What others leave of it is less still.
         one, part = claims.rest(each)
         if part < LEFT and _sums_up(each, kept, facts):
-            one, part = replace(one, cost=each.explains, severity=Severity.MEDIUM), 1.0
+            part = 1.0
         if one.change is None and (_is_explained(one, part, facts) or not _enough(one, facts, rule)):
             continue
         if one.change is None and one.saving is not None:
@@ -112,7 +112,7 @@ def _is_explained(one: Finding, part: float, facts: Facts) -> bool:
 
 
 def _sums_up(one: Finding, kept: Iterable[Finding], facts: Facts) -> bool:
-    """Whether a finding of medium severity would go to others each of which is small: it says what they amount to."""
+    """Whether a finding of medium severity would go to others each of which is small: what they leave is kept."""
     if one.saving is None or one.intervals is None or facts.share(one.saving) < MEDIUM:
         return False
     about = facts.clip(one.intervals)
