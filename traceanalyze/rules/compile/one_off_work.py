@@ -70,9 +70,9 @@ def find(facts: Facts, options: Options) -> Findings:
         hundred times as long as the median gap, mostly dispatch and host operators, and do not come back; idle time
         during launches of 50 µs or more that are ten times as long as the median launch, each the first one of its
         kernel, and calls as long that ask what a kernel needs: they load its code; and idle time during calls that take
-        memory, in one or two steps and no more than half of them, while none is given back later. So is what follows the last work of the last step, if nothing is
-        recorded there for 10 ms and twice as long as anywhere else. Its cost is told, without a saving: a step, or,
-        where the means leave the first steps out, in each of those.
+        memory, in one or two steps and no more than half of them, while none is given back later. So is what follows
+        the last work of the last step, if nothing is recorded there for 10 ms and twice as long as anywhere else. Its
+        cost is told, without a saving: a step, or, where the means leave the first steps out, in each of those.
     What to do
         Nothing in the program: record later steps.
 
