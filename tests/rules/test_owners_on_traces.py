@@ -81,10 +81,8 @@ def test_an_index_on_the_host_is_no_shape_that_depends_on_data(shared_traces, ra
     (path,) = (shared_traces / "kineto" / "param" / "dlrm_8rank").glob(f"worker{rank}_*")
     found = {one.rule: one for one in judged(load(path).traces[0]).findings}
     assert "SYN102" not in found
-    # Their copies wait for rank 7 in the first all-to-all; the batch's copies are pinned.
-    copies = found["SYN105"]
-    assert (copies.advice, copies.low, copies.severity) == (("index_on_device",), 0, Severity.LOW)
-    assert copies.confidence <= Confidence.MEDIUM
+    # Their copies wait for rank 7 in the first all-to-all, and cost 0.14 ms besides; the batch's copies are pinned.
+    assert "SYN105" not in found
     # 38 % of the step are communication of which nothing tells how much is waiting.
     assert analyze(path).ranks[0].findings[0].confidence == Confidence.MEDIUM
 

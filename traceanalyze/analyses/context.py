@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar, TypeVarTuple, cast
 
@@ -27,6 +28,10 @@ from traceanalyze.model.vocabulary import EventKind, Mode
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+
+OUT_OF_ORDER = 0.05
+"""Part of the recorded time by which events stand before earlier ones in a file that is in the order of time."""
 
 
 class Context:
@@ -175,10 +180,25 @@ class Context:
         return ownership(self.trace, self.markers, self.device, time, known | by_op)
 
     @cached_property
+    def cut_at(self) -> int | None:
+        """From when on device work may be missing because the file ends in the middle; None where it does not.
+
+        Of a file in the order of time the end is missing; buffers one after the other lack work of any time.
+        """
+        read, device = self.trace.read, self.device
+        if not (read.truncated or read.stream_fault) or not len(device):
+            return None
+        begun, first, last = device.start[np.argsort(device.row)], int(device.start.min()), int(device.end.max())
+        back = int((np.maximum.accumulate(begun) - begun).max())
+        return first if back > OUT_OF_ORDER * (last - first) else last
+
+    @cached_property
     def all_steps(self) -> Steps:
         """Every window, before any selection."""
         if self.markers is not None:
-            return step_windows(self.markers, self.device, *self.ownership)
+            steps, cut = step_windows(self.markers, self.device, *self.ownership), self.cut_at
+            whole = steps.complete if cut is None else steps.complete & (steps.end <= cut)
+            return replace(steps, complete=whole) if whole.any() else steps
         if len(self.device):
             return whole_window(int(self.device.start.min()), int(self.device.end.max()), owned=len(self.device))
         if self.mode == Mode.EMPTY:

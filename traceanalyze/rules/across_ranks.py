@@ -148,6 +148,8 @@ def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[F
 
 _GENERAL = "COM101"
 """It has a limit of its own, the share of the step in exposed communication."""
+_OF_ONE_RANK = {"HST104", "HST113", "MEM101", "MEM102", "MEM103"}
+"""Rules about what each rank does at a time of its own: where it waits for others afterwards, these may hide it."""
 _ABOUT_RANKS, _IMBALANCE = "RNK101", "RNK102"
 _ABSENT = "RNK105"
 _ORDER = attrgetter("order")
@@ -318,7 +320,8 @@ def _of_run(
 def alone(outcome: Outcome) -> Outcome:
     """What is said about one rank of several whose others were not recorded: part of what it saves may be waiting.
 
-    Work before collectives that may wait for others is no certain saving either, where half as much may be waiting.
+    Work before collectives that may wait for others is no certain saving either, where half as much may be waiting;
+    what only this rank may do, none at all.
     """
     waits = max((_evidence(one).get(WAIT_POSSIBLE, 0) for one in outcome.findings if one.rule == _GENERAL), default=0)
     found = tuple(_perhaps(one) if one.rule == _GENERAL else _less_sure(one, waits) for one in outcome.findings)
@@ -330,8 +333,13 @@ def alone(outcome: Outcome) -> Outcome:
 
 
 def _less_sure(one: Finding, waits: int) -> Finding:
-    unsure = one.saving and one.confidence == Confidence.HIGH and 2 * waits > one.saving
-    return replace(one, confidence=Confidence.MEDIUM) if unsure else one
+    if not one.saving or one.confidence is None or 2 * waits <= one.saving:
+        return one
+    one = replace(one, confidence=min(one.confidence, Confidence.MEDIUM))
+    if one.rule not in _OF_ONE_RANK:
+        return one
+    low, severity = max(0, (one.least or 0) - waits), min(one.severity or Severity.INFO, Severity.MEDIUM)
+    return replace(one, low=low, severity=severity)
 
 
 def _perhaps(one: Finding) -> Finding:

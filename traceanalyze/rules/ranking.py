@@ -14,6 +14,7 @@ import numpy as np
 from traceanalyze.model import intervals
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.claims import Claims
+from traceanalyze.rules.common.launching import cut_off
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity
 from traceanalyze.rules.pricing import LEAST_SHARE, Price, gaps_of, priced
@@ -82,11 +83,13 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
     claims, left, kept = Claims(facts), dict[str, int | None](), list[Finding]()
     for each in ordered:
         rule = rules[each.rule]
+        if (each.once or each.draws not in {"", "compute"}) and cut_off(facts):
+            continue  # The device may have worked where it seems idle, and computed beside what seems alone.
         if each.change is None and not _enough(each, facts, rule):
             continue  # What others leave of it is less still.
         one, part = claims.rest(each)
         if part < LEFT and _sums_up(each, kept, facts):
-            one, part = replace(one, cost=each.explains, severity=Severity.MEDIUM), 1.0
+            part = 1.0
         if one.change is None and (_is_explained(one, part, facts) or not _enough(one, facts, rule)):
             continue
         if one.change is None and one.saving is not None:
@@ -109,7 +112,7 @@ def _is_explained(one: Finding, part: float, facts: Facts) -> bool:
 
 
 def _sums_up(one: Finding, kept: Iterable[Finding], facts: Facts) -> bool:
-    """Whether a finding of medium severity would go to others each of which is small: it says what they amount to."""
+    """Whether a finding of medium severity would go to others each of which is small: what they leave is kept."""
     if one.saving is None or one.intervals is None or facts.share(one.saving) < MEDIUM:
         return False
     about = facts.clip(one.intervals)

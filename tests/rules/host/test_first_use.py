@@ -9,7 +9,9 @@ from tests.builder import TraceBuilder
 from tests.rules.host.cases import copied, optimized, stopped
 from tests.rules.host.cases_edges import waited_lines
 from tests.rules.kernel.test_on_traces import outcome_of, said
-from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, program, waited
+from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, known, program, waited
+from traceanalyze.model import intervals
+from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.finding import Severity
 
 US = 1000
@@ -74,9 +76,9 @@ def test_what_comes_back_in_steps_that_were_not_chosen_is_not_done_once(tmp_path
     assert [one.rule for one in found] == ["HST101"]
 
 
-@pytest.mark.parametrize(("length", "first"), [(1999, True), (2001, True), (2001, False)])
+@pytest.mark.parametrize(("length", "first"), [(199, True), (201, True), (201, False)])
 def test_the_long_first_launch_of_a_kernel_loads_its_code(length, first):
-    """A hundred times the usual 20 µs; of a kernel that ran before it is slow launching."""
+    """Ten times the usual 20 µs; of a kernel that ran before it is slow launching."""
 
     def body(b, at, number):
         for part in range(20):
@@ -84,10 +86,22 @@ def test_the_long_first_launch_of_a_kernel_loads_its_code(length, first):
         name = "other" if first or number != 1 else "kernel"
         kernel(b, at + 2000, 40, host=2 * (length if number == 1 else 20), name=name if number else "kernel")
 
-    found = judged(program(body, length=8000), "HST101", "CGR106").findings
-    once = [one.cost for one in found if one.once]
-    assert once == ([pytest.approx(length * US / 4, rel=0.01)] if first and length > 2000 else [])
-    assert [one.rule for one in found if not one.once] == ["HST101"]
+    facts = known(program(body, length=8000))
+    once = pytest.approx(length * US, rel=0.01) if first and length > 200 else 0
+    assert intervals.total(one_off(facts).every) == once
+
+
+@pytest.mark.parametrize("name", ["cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cuModuleLoadData", "cudaGetDevice"])
+def test_a_long_call_that_asks_for_code_loads_it(name):
+    def body(b, at, number):
+        for part in range(20):
+            kernel(b, at + 100 * part, 40, host=40)
+        if number == 1:
+            b.api(name, at + 3000, 900)
+        kernel(b, at + 3950, 4000)
+
+    once = intervals.total(one_off(known(program(body, length=8000))).every)
+    assert once == (0 if name == "cudaGetDevice" else 900 * US)
 
 
 def growing(*slow, freed=()):

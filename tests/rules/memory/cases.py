@@ -131,6 +131,7 @@ FIRES = {
     "MEM101": [
         Fires(
             program(allocates()),
+            sentence="taken",
             saving=199,
             severity="MEDIUM",
             count=4,

@@ -55,6 +55,7 @@ FIRES = {
     "MEM101": [
         Fires(
             in_steps(0, 1, 2),
+            sentence="taken",
             saving=119.4,
             severity="MEDIUM",
             count=3,
@@ -67,6 +68,7 @@ FIRES = {
         ),
         Fires(
             in_steps(0, 1, 2, 3),
+            sentence="taken",
             saving=159.2,
             severity="MEDIUM",
             count=4,

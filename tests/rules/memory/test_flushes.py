@@ -76,3 +76,15 @@ def test_the_first_step_that_counts_is_not_the_first_one_where_another_is_left_o
         b.api("cudaMalloc", at + 100, 1800)
     one = of_rules(b, "MEM101")["MEM101"]
     assert one.count == 2
+
+
+def test_what_is_taken_after_memory_ran_short_is_no_other_finding():
+    """2 ms of every step after the first one; nothing is given back there, which MEM101 would say."""
+    b = short()
+    for number in range(1, 4):
+        at = (200 + 100 * number) * MS
+        b.op("aten::empty", at + 90, 1820)
+        b.api("cudaMalloc", at + 100, 1800)
+    found = of_rules(b, "MEM101", "MEM103")
+    assert list(found) == ["MEM103"]
+    assert found["MEM103"].saving == pytest.approx(1_800_000, rel=0.1)

@@ -217,6 +217,16 @@ def test_of_all_communication_it_is_told_what_it_saves_without_what_may_be_waiti
         assert (found.low, found.confidence, len(found.evidence)) == (None, Confidence.HIGH, 1)
 
 
+@pytest.mark.parametrize(("rule", "low", "severity"), [("HST113", 0, Severity.MEDIUM), ("KRN101", 5, Severity.HIGH)])
+def test_what_one_rank_does_by_itself_may_be_hidden_by_waiting(rule, low, severity):
+    """It pauses 6 ms a step before a collective in which 5 ms may be waiting; kernels are the same on all ranks."""
+    evidence = (Evidence("exposed", 5 * MS, "DURATION"), Evidence("wait_possible", 5 * MS, "DURATION"))
+    general = Finding(saving=5 * MS, draws="comm_exposed", rule="COM101", severity=Severity.LOW, evidence=evidence)
+    one = Finding(saving=6 * MS, low=5 * MS, rule=rule, severity=Severity.HIGH, confidence=Confidence.MEDIUM)
+    found = {each.rule: each for each in alone(Outcome((one, general))).findings}
+    assert (found[rule].low, found[rule].severity) == (low * MS, severity)
+
+
 def test_of_a_straggler_the_imbalance_is_not_told_again():
     found = said(pair(MS, 0, compute=(1 * MS, 2 * MS))).findings
     assert [one.rule for one in found] == ["RNK101"]

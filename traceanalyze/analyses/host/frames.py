@@ -41,7 +41,7 @@ class Frames:
         rows = np.flatnonzero(kind == EventKind.PYTHON)
         self.recorded = len(rows) > 0
         user = trace.strings.matches(trace.events.name[rows], is_user_frame)
-        self._rows = rows[user]
+        self._every, self._rows = rows, rows[user]
         tracks = distinct(trace.events.track[rows])
         # Python events of an unidentified thread (process 0, thread 0) can only belong to the one thread there is.
         self._only = int(tracks[0]) if len(tracks) == 1 else None
@@ -54,6 +54,10 @@ class Frames:
     def track(self, track: int) -> int:
         """Thread whose frames are those of a host thread."""
         return track if self._only is None else self._only
+
+    def anywhere_at(self, track: int, t: NDArray[np.int64]) -> list[str | None]:
+        """Innermost function of whatever library on a thread at each instant."""
+        return _names(self._trace, _rows(nest_rows(self._trace, self._every), self.track(track), t))
 
     def at(self, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> list[str | None]:
         """Innermost user frame on a thread, or on a thread each, at each instant."""

@@ -134,8 +134,8 @@ def sync_costs(context: Context) -> SyncCosts:
 
 
 LONG_NS, NUMBER_BYTES = 10_000_000, 16
-"""A stretch that nothing recorded explains is work or waiting of its own if it is so long; after a copy to the host of
-more than a number from `PYTHON_NS` on, as it reads that."""
+"""Stretches that nothing recorded explains are work or waiting of its own if those of one gap are so long together;
+after a copy to the host of more than a number from `PYTHON_NS` on, as they read that."""
 
 
 def own_stretches(context: Context) -> Intervals:
@@ -159,7 +159,9 @@ def quiet_stretches(context: Context) -> Intervals:
 
 
 def _quiet(pieces: Pieces, least: int | NDArray[np.int64]) -> Intervals:
-    own = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start >= least)
+    """Stretches of gaps that have so much of them: operators that launch nothing cut one piece of work into many."""
+    own = pieces.cause == Cause.UNTRACED
+    own &= np.bincount(pieces.gap, np.where(own, pieces.end - pieces.start, 0))[pieces.gap] >= least
     return intervals.merge(pieces.start[own], pieces.end[own])
 
 

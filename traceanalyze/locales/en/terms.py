@@ -46,7 +46,7 @@ TERMS = {
     "because_dispatch": "waiting for the host to prepare and launch work",
     "because_device_gap": "switching from kernel to kernel",
     "because_device_dependency": "held back by other work although more was queued",
-    "because_untraced": "waiting for host work that the trace does not show",
+    "because_untraced": "waiting for host work outside of operators",
     "sync_none": "other",
     "sync_blocking_in_effect": "blocks in effect",
     "api_alloc": "allocation",

@@ -58,8 +58,8 @@ _SAY = sentences(
         "{share} of the time is not explained: the device is idle, and why is not measured in this recording."
     ),
     not_explained_excerpt=(
-        "The recording is an excerpt: it shows so few launches that nothing tells why the device is idle for {share} "
-        "of the time."
+        "The recording is an excerpt: it shows too little of what was launched to tell why the device is idle for "
+        "{share} of the time."
     ),
     not_explained_begun_before=(
         "The recording begins in the middle: for {share} of the time what it shows first waits for work that was "

@@ -52,6 +52,12 @@ class Launching(NamedTuple):
         return self.share >= share and (self.late >= late or empty)
 
 
+def cut_off(facts: Facts) -> bool:
+    """Whether the file ends before the windows do, so that the device may have worked where it seems idle."""
+    cut = facts.context.cut_at
+    return cut is not None and bool((facts.windows.end > cut).any())
+
+
 def excerpt(facts: Facts) -> bool:
     """Whether too few launches were recorded to tell what the host did; use with `Facts.once`.
 
@@ -59,6 +65,8 @@ def excerpt(facts: Facts) -> bool:
     """
     device, calls = facts.context.device, facts.context.calls
     inside = facts.inside(device.start)
+    if cut_off(facts):
+        return True
     if facts.window.count >= FEW_STEPS or int(inside.sum()) >= MANY_UNLINKED:
         return False
     asked = np.isin(calls.klass, (ApiClass.LAUNCH, ApiClass.COPY)) & facts.inside(calls.start)

@@ -21,8 +21,10 @@ from traceanalyze.rules.rule import Facts, intervals_of, merged
 LONG_NS, LONG_TIMES, MOST, PATTERN = 10_000_000, 100, 20, 3
 """A gap of so much, and of so many times the median gap, is no slow launching: libraries are loaded or kernels compiled
 when they are first used, unless there are more than so many, or they come back in half of so many steps or more."""
-CALL_NS = 1_000_000
-"""A launch of so much, `LONG_TIMES` the median one, of a kernel that was not launched before, loads its code."""
+CALL_NS, CALL_TIMES = 50_000, 10
+"""A launch of so much, and of so many times the median one, of a kernel that was not launched before, loads its code;
+so does a call that asks for it."""
+_CODE = regex(r"Occupancy|Func(GetAttr|SetAttr)|Module(Load|GetFunc)|Library(Load|Get)|KernelGet")
 _COMPILING = regex(
     r"\(dynamo_timed\)|_dynamo/convert_frame\.py\(\d+\): (_compile|compile_inner)"
     r"|CachingAutotuner\.benchmark_all_configs"
@@ -120,7 +122,10 @@ def _growing(facts: Facts) -> Intervals:
 
 
 def _loading(facts: Facts) -> Intervals:
-    """Idle time during launches that take far longer than others, each the first one of its kernel."""
+    """Idle time during launches that take far longer than others, each the first one of its kernel.
+
+    And during calls as long that ask what its code needs.
+    """
     context, device = facts.context, facts.context.device
     calls, rows = context.calls, np.flatnonzero((device.kind == EventKind.KERNEL) & (context.link >= 0))
     if not len(rows):
@@ -129,8 +134,10 @@ def _loading(facts: Facts) -> Intervals:
     length = (calls.end - calls.start)[call]
     order = np.lexsort((calls.start[call], device.name[rows]))
     first = order[np.concatenate(([True], np.diff(device.name[rows][order]) != 0))]
-    first = first[length[first] >= max(CALL_NS, LONG_TIMES * float(np.median(length)))]
-    long = intervals.merge(calls.start[call[first]], calls.end[call[first]])
+    least = max(CALL_NS, CALL_TIMES * float(np.median(length)))
+    asks = context.trace.strings.matches(calls.name, _CODE.search) & (calls.end - calls.start >= least)
+    asks[call[first[length[first] >= least]]] = True
+    long = intervals.merge(calls.start[asks], calls.end[asks])
     return intervals.EMPTY if comes_back(facts, intervals_of(*long)) else merged(facts.overlap(long))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.idle.host_state import PYTHON_NS, is_sync_call
+from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.syncs import blamed, own_stretches, quiet_stretches, timed_stretches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
@@ -166,7 +166,7 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     its own time, and whether the work after a read needs the number, is not recorded: at worst both.
 
     `with_use`: without the calls there is no value, hence neither operators that read it nor the Python between these;
-    at best nor longer Python that follows, as far as the device waits meanwhile.
+    at best nor the Python that follows, as far as the device waits meanwhile, where it is more until the next launch.
     """
     calls = facts.once(sync_calls)
     if not chosen.any():
@@ -180,11 +180,11 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     if with_use:
         device = facts.context.device
         copies = np.isin(facts.context.event_op, calls.op[chosen & (calls.op >= 0)]) & (device.kind == EventKind.MEMCPY)
-        quiet = facts.idle(Cause.UNTRACED)
-        short = merged(quiet[quiet[:, 1] - quiet[:, 0] < PYTHON_NS])
+        quiet = merged(facts.idle(Cause.UNTRACED))
+        short = subtract(quiet, facts.context.once(quiet_stretches))
         use = union(short, launching(facts, np.flatnonzero(copies)))
         removed = union(removed, intersect(use, merged(spans)))
-        unread = union(removed, intersect(merged(quiet), merged(spans)))
+        unread = union(removed, intersect(quiet, merged(spans)))
     # Any stretch of its own may end when what it waits for comes, and what follows a read may need the number.
     change = Change(removed, pinned=facts.context.once(timed_stretches))
     blocked = facts.per_step(coverage(facts.windows, start[chosen], end[chosen]))

@@ -68,11 +68,11 @@ def find(facts: Facts, options: Options) -> Findings:
         Idle time of the device during ranges and Python functions of the compiler, and between the calls that begin and
         end a capture, in fewer than three steps that follow each other. Besides, gaps of 10 ms or more that are a
         hundred times as long as the median gap, mostly dispatch and host operators, and do not come back; idle time
-        during launches of 1 ms or more that are a hundred times as long as the median launch, each the first one of its
-        kernel: they load its code; and idle time during calls that take memory, in one or two steps and no more than
-        half of them, while none is given back later. So is what follows the last work of the last step, if nothing is
-        recorded there for 10 ms and twice as long as anywhere else. Its cost is told, without a saving: a step, or,
-        where the means leave the first steps out, in each of those.
+        during launches of 50 µs or more that are ten times as long as the median launch, each the first one of its
+        kernel, and calls as long that ask what a kernel needs: they load its code; and idle time during calls that take
+        memory, in one or two steps and no more than half of them, while none is given back later. So is what follows
+        the last work of the last step, if nothing is recorded there for 10 ms and twice as long as anywhere else. Its
+        cost is told, without a saving: a step, or, where the means leave the first steps out, in each of those.
     What to do
         Nothing in the program: record later steps.
 

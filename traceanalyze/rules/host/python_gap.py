@@ -1,6 +1,5 @@
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from traceanalyze.model.classify import is_peer_wait, is_step_marker
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.common.launching import LATE_HOST, excerpt, launching
+from traceanalyze.rules.common.launching import LATE_HOST, at_least, excerpt, launching, recording
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
 from traceanalyze.rules.facts import RANGES
@@ -30,12 +29,14 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
+_NAMED = r"(\w*_)?(e?poll|wait|sleep|recv\w*)(_\w*)?|_?select|accept|acquire|epoll_wait|kqueue"
 _WAITS = regex(
-    r"(^|/)(queue|threading|selectors|socket|ssl|connection|queues|synchronize)\.py\(\d+\): "
-    r"(get|wait|acquire|join|_wait_for_tstate_lock|select|poll|_poll|accept|recv\w*|_recv\w*|readinto|read|__enter__)$"
-    r"|^<built-in (method|function) (sleep|select|poll|acquire|recv\w*|accept|wait|epoll_wait|kqueue)\b"
+    rf"(^|\): |^<built-in (method|function) )({_NAMED})( of .*)?>?$|^<built-in (method|function) get of _queue\b"
+    r"|(^|/)(queue|queues|threading|socket|ssl|connection|synchronize)\.py\(\d+\): (get|join|readinto|read|__enter__)$"
+    r"|^(wait|idle)(ing|s)?\b"
 )
-"""Functions of Python in which a thread waits for another one, for the network or for the clock."""
+"""Functions of Python in which a thread waits for another one, for the network or for the clock, by their names in any
+library; and ranges of the program that say so."""
 _LATE = float(LATE_HOST["late"][0])
 _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_light_run")}
 """By whether Python functions were recorded."""
@@ -46,12 +47,9 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
     "python-gap",
     title="host work outside of operators",
     sentence={
-        "": (
-            "The device waits {idle} {per} for host work that the trace does not show; the longest stretch is "
-            "{longest}."
-        ),
+        "": ("The device waits {idle} {per} for host work outside of operators; the longest stretch is {longest}."),
         "place": (
-            "The device waits {idle} {per} for host work that the trace does not show; the longest stretch, {longest}, "
+            "The device waits {idle} {per} for host work outside of operators; the longest stretch, {longest}, "
             "is at {what}."
         ),
         "lines": (
@@ -72,11 +70,10 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
         ),
         "waits": "The program itself waits for work, {time} {per}, up to {longest} at a time ({what}).",
         "host": (
-            "The host spends {time} {per} on work that the trace does not show, in stretches of 1 ms or more; the "
-            "longest is {longest}."
+            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more; the longest is {longest}."
         ),
         "host_place": (
-            "The host spends {time} {per} on work that the trace does not show, in stretches of 1 ms or more; the "
+            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more; the "
             "longest, {longest}, is at {what}."
         ),
         "host_lines": (
@@ -115,13 +112,15 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Idle time with the cause *untraced* (definitions §5), less what other findings explain, and without what is
         done once (CGR106); where the host launches too slowly (HST101), without the Python between operators. With
-        Python functions recorded, the lines of the program around most of it are named: "most" is half or more at one
-        of them. Recording Python functions makes them slower, so the saving is less without. Else named are the
-        operators around the longest stretch, and the innermost range of the program that it lies in. Where the host
-        computes: stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what is
-        shorter is Python on its way from one operator to the next. Without step markers nothing tells whether work was
-        wanted in stretches of 1 ms or more: the saving is anything from 0 on, and they are a note where functions that
-        wait (`queue.get`, `select`, `sleep`) take most of them; other functions are work.
+        Python functions recorded, the lines of the program in the longest stretches are named, else functions of
+        libraries: "most" is half or more at one of them. Recording Python functions makes them slower, so it saves at
+        least what is gained where the host has no recording to do, as in HST101. Else named are the operators around
+        the longest stretch, and the innermost range of the program that it lies in. Where the host computes: stretches
+        of its untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is Python on its
+        way from one operator to the next. Without step markers nothing tells whether work was wanted in stretches of
+        1 ms or more: the saving is anything from 0 on, and they are a note where functions that wait (`queue.get`,
+        `select`, `sleep`, `zmq_poll`) take most of them; other functions are work, and so is what lies in ranges of the
+        program.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
@@ -144,13 +143,10 @@ def find(facts: Facts, options: Options) -> Findings:
     saving = facts.length(spans)
     if not saving or facts.share(saving) < options.number("share"):
         return
-    start, end = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
-    lines = [one for one in facts.analysis.records("source_lines") if one.device_idle_ns]
-    busy = {one.line: one.device_idle_ns for one in sorted(lines, key=lambda one: -one.device_idle_ns)}
-    whole = max(sum(busy.values()), saving * facts.window.count)
-    sentence, named, scope = _named(facts, busy, whole, (start, end))
+    sentence, named, scope, (start, end) = _named(facts, spans)
     yield Finding(
         saving=saving,
+        low=at_least(facts, spans),
         bound=saving,
         draws="idle.untraced",
         intervals=spans,
@@ -160,47 +156,74 @@ def find(facts: Facts, options: Options) -> Findings:
             Evidence("longest", end - start, "DURATION", start, end),
             *named,
         ),
-        advice=_ADVICE[bool(busy)],
+        advice=_ADVICE["lines" in sentence],
         scope=scope,
         count=len(spans),
     )
 
 
-def _named(
-    facts: Facts, taken: Mapping[str, int], whole: int, longest: tuple[int, int]
-) -> tuple[str, tuple[Evidence, ...], Scope]:
-    """Sentence, evidence and scope by the time at lines of the program, most first, of the whole; else by the place."""
+def _named(facts: Facts, spans: NDArray[np.int64]) -> tuple[str, tuple[Evidence, ...], Scope, tuple[int, int]]:
+    """Sentence, evidence and scope of some stretches, and the longest.
+
+    By the lines of the program in the middle of the longest ones, by functions of whatever library where it has none
+    there; else by the place of the longest.
+    """
+    context, frames = facts.context, facts.context.once(user_frames)
+    spans = spans[np.argsort(spans[:, 0] - spans[:, 1], kind="stable")][:MOST]
+    length, middle = (spans[:, 1] - spans[:, 0]).tolist(), spans.mean(axis=1).astype(np.int64)
+    start, end = spans[0].tolist()
+    lines = locate(context, context.step_track, middle)[2]
+    if frames.recorded and not any(lines):
+        lines = frames.anywhere_at(context.step_track, middle)
+    taken = dict[str, int]()
+    for line, time in zip(lines, length, strict=True):
+        if line is not None:
+            taken[line] = taken.get(line, 0) + time
     if taken:
-        lines = tuple(taken)[:3]
-        named = (Evidence("line", lines[0], "NAME", line=lines[0]), Evidence("what", "; ".join(lines), "TEXT"))
-        most = 2 * taken[lines[0]] >= whole
-        return ("lines", named[:1], Scope(ops=lines)) if most else ("some_lines", named, Scope(ops=lines))
-    place = _place(facts, *longest)
-    return ("place", (Evidence("what", place, "NAME"),), Scope(ops=(place,))) if place else ("", (), Scope())
+        first = tuple(sorted(taken, key=taken.__getitem__, reverse=True))[:3]
+        named = (Evidence("line", first[0], "NAME", line=first[0]), Evidence("what", "; ".join(first), "TEXT"))
+        most = 2 * taken[first[0]] >= sum(length)
+        return ("lines" if most else "some_lines", named[: 2 - most], Scope(ops=first), (start, end))
+    place = _place(facts, start, end)
+    if not place:
+        return "", (), Scope(), (start, end)
+    return "place", (Evidence("what", place, "NAME"),), Scope(ops=(place,)), (start, end)
 
 
 def _place(facts: Facts, start: int, end: int) -> str:
     """Operators around a stretch, and the innermost range of the program that it lies in."""
     context = facts.context
     (operators,) = pause_places(context, Intervals(np.array([start]), np.array([end])), context.step_track)
-    own = facts.rows(EventKind.ANNOTATION, lambda text: not is_step_marker(text, context.options.classify))
-    begun, ended = context.trace.events.ts[own], context.trace.events.ts[own] + context.trace.events.dur[own]
-    here = own[(begun <= start) & (end <= ended) & (context.trace.events.track[own] == context.step_track)]
-    ranges = [context.trace.strings.text(int(context.trace.events.name[row])) for row in here[-1:]]
+    own = facts.once(_ranges)
+    begun, ended = facts.spans(own).T
+    ranges = facts.names(own[(begun <= start) & (end <= ended)][-1:])
     return ": ".join(filter(None, (*ranges, operators)))
 
 
+def _ranges(facts: Facts) -> NDArray[np.int64]:
+    """Rows of the ranges of the program on the thread of the steps, by time; use with `Facts.once`."""
+    context = facts.context
+    test = context.options.classify
+    own = facts.rows(EventKind.ANNOTATION, lambda text: not is_step_marker(text, test), anywhere=True)
+    here: NDArray[np.int64] = own[context.trace.events.track[own] == context.step_track]
+    return here
+
+
 def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[list[Finding], NDArray[np.int64]]:
-    """Of a recording without steps what may be no work kept back, and the other stretches."""
+    """Of a recording without steps what may be no work kept back, and the other stretches.
+
+    Inside a range of the program it works, unless the range or a function says that it waits.
+    """
     context, long = facts.context, spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6
     if facts.marked or not long.any():
         return [], spans
     frames = context.once(user_frames)
-    rows = facts.rows(EventKind.PYTHON, _WAITS, anywhere=True)
-    rows = rows[context.trace.events.track[rows] == frames.track(context.step_track)]
+    rows = facts.rows((EventKind.PYTHON, EventKind.ANNOTATION), _WAITS, anywhere=True)
+    rows = rows[np.isin(context.trace.events.track[rows], (context.step_track, frames.track(context.step_track)))]
     functions = facts.spans(rows)
     waits = long & (2 * intervals.coverage(merged(functions), *spans.T) >= spans[:, 1] - spans[:, 0])
-    unknown = long & ~waits & (not frames.recorded)
+    works = intervals.coverage(merged(facts.spans(facts.once(_ranges))), *spans.T) >= spans[:, 1] - spans[:, 0]
+    unknown = long & ~waits & ~works & (not frames.recorded)
     what = facts.names(rows[intervals.contains(merged(spans[waits]), functions.mean(axis=1).astype(np.int64))])[:1]
     found = []
     for own, name in (
@@ -226,8 +249,9 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[
             one = replace(one, evidence=one.evidence + proof, scope=Scope(ops=what), severity=Severity.INFO)
         else:
             draws = "host.untraced" if facts.host_computes else "idle.untraced"
-            unsure = Confidence.LOW
+            unsure, place = Confidence.LOW, tuple(filter(None, (_place(facts, start, end),)))
             one = replace(one, saving=time, low=0, draws=draws, advice=("record_stacks",), confidence=unsure)
+            one = replace(one, scope=Scope(ops=place))
         found.append(one)
     return found, spans[~unknown & ~waits]
 
@@ -243,21 +267,11 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     time = facts.length(spans)
     if not len(spans) or facts.share(time) < options.number("share"):
         return
-    spans = spans[np.argsort(spans[:, 0] - spans[:, 1], kind="stable")]
-    taken: dict[str, int] = {}
-    for line, length in zip(
-        locate(context, context.step_track, spans[:MOST].mean(axis=1).astype(np.int64))[2],
-        (spans[:MOST, 1] - spans[:MOST, 0]).tolist(),
-        strict=True,
-    ):
-        if line is not None:
-            taken[line] = taken.get(line, 0) + length
-    taken = dict(sorted(taken.items(), key=itemgetter(1), reverse=True))
-    start, end = spans[0].tolist()
-    whole = int((spans[:MOST, 1] - spans[:MOST, 0]).sum())
-    sentence, named, scope = _named(facts, taken, whole, (start, end))
+    recorded = facts.once(recording).threads.get(context.step_track, intervals.EMPTY)
+    sentence, named, scope, (start, end) = _named(facts, spans)
     yield Finding(
         saving=time,
+        low=time - facts.length(intervals_of(*intervals.intersect(recorded, merged(spans)))),
         bound=time,
         draws="host.untraced",
         intervals=spans,
@@ -267,7 +281,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
             Evidence("longest", end - start, "DURATION", start, end),
             *named,
         ),
-        advice=_ADVICE[bool(taken)],
+        advice=_ADVICE["lines" in sentence],
         scope=scope,
         count=len(spans),
     )

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
@@ -5,11 +7,17 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 @rule(
     "MEM101",
     "allocator-churn",
-    title="device memory taken and given back",
-    sentence=(
-        "Steps take memory from the device and give it back: {count} allocator call(s) in all take {time} {per}, and "
-        "leave the device idle for {idle}."
-    ),
+    title="device memory taken or given back in every step",
+    sentence={
+        "": (
+            "Steps take memory from the device and give it back: {count} allocator call(s) in all take {time} {per}, "
+            "and leave the device idle for {idle}."
+        ),
+        "taken": (
+            "Steps take memory from the device and give none back: {count} allocator call(s) in all take {time} {per}, "
+            "and leave the device idle for {idle}."
+        ),
+    },
     confidence=Confidence.HIGH,
     needs="DLA",
     advice=("expandable_segments", "reuse_buffers"),
@@ -17,7 +25,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     options={"steps": (2.0, "own: steps after the first with such calls")},
 )
 def find(facts: Facts, options: Options) -> Findings:
-    """Memory is taken from the device and given back in every step.
+    """Memory is taken from the device, or given back, in every step.
 
     What it finds
         Device allocation and free calls (`cudaMalloc`, `cudaFree`, `cuMemMap` …) in two or more steps after the first.
@@ -35,4 +43,5 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     calls = facts.once(allocator_calls)
     if steady(facts, ~calls.pinned) >= options.number("steps"):
-        yield allocator_finding(facts, ~calls.pinned)
+        freed = (calls.frees & ~calls.pinned).any()
+        yield replace(allocator_finding(facts, ~calls.pinned), sentence="" if freed else "taken")

@@ -72,9 +72,9 @@ def find(facts: Facts, options: Options) -> Findings:
         A request that does not fit makes the allocator wait for the device, give back its cache and try again.
     How it is measured
         Free calls in such steps, with a highest recorded reserve of 90 % of the device's memory or more; the cost as in
-        MEM101. Of an operator that gives memory back in a step that no mean contains the time of its calls is told,
-        without a price: it comes again whenever memory is short. In a snapshot: releases followed by growth, or by a
-        failure, in the same call.
+        MEM101. Of an operator that gives memory back the time of its calls is told, which comes again whenever memory
+        is short; its price is that of all calls from then on in steps that count. In a snapshot: releases followed by
+        growth, or by a failure, in the same call.
     What to do
         A smaller micro-batch, activation checkpointing, a sharded optimizer; `garbage_collection_threshold:0.8`.
 
@@ -108,7 +108,10 @@ def find(facts: Facts, options: Options) -> Findings:
 
 
 def _flushed(facts: Facts) -> Finding:
-    """Operators in which the allocator gave its cache back; at their price where they are in steps that count."""
+    """Operators in which the allocator gave its cache back, at the price of its calls from then on in steps that count.
+
+    What it takes in later steps it had given back.
+    """
     found, calls, steps = facts.once(flushes), facts.once(allocator_calls), facts.context.all_steps
     longest = int(found.time.argmax())
     what = facts.name(int(facts.context.op_nest.row[found.op[longest]]))
@@ -116,9 +119,11 @@ def _flushed(facts: Facts) -> Finding:
     label = step_labels(steps.name)[max(row, 0)]
     place = Evidence("what", what, "NAME", int(found.start[longest]), int(found.end[longest]))
     evidence = place, *measured(count=int(found.frees.sum())), Evidence("flush", int(found.time.sum()), "DURATION")
-    chosen = ~calls.pinned & contains(merge(found.start, found.end), calls.start)
+    chosen = ~calls.pinned & (calls.start >= found.start.min())
+    counts = bool((chosen & contains(merge(found.start, found.end), calls.start)).any())
     return replace(
-        allocator_finding(facts, chosen) if chosen.any() else Finding(severity=Severity.MEDIUM),
+        allocator_finding(facts, chosen) if chosen.any() else Finding(),
+        severity=None if counts else Severity.MEDIUM,
         sentence="flushed" if facts.marked else "flushed_trace",
         evidence=(*evidence, Evidence("step", label, "TEXT")) if facts.marked else evidence,
         scope=Scope(steps=(label,) if facts.marked else (), ops=(what,)),

@@ -26,9 +26,9 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Idle time of the device that sync calls under `aten::item`, `_local_scalar_dense`, `is_nonzero` or `equal`
         caused (definitions §7), never the time the host was blocked. A read that costs nothing is no finding.
-        Pauses of 10 ms and more that follow a read are left to HST104 and HST107, and waits to their rules. At best
-        nothing that follows needs the value; at worst all of it does, and what takes 1 ms without anything recorded
-        ends when it did.
+        Python of 10 ms and more that follows a read until the next launch is left to HST104 and HST107, and waits to
+        their rules. At best nothing that follows needs the value; at worst all of it does, and what takes 1 ms without
+        anything recorded ends when it did, also where small operators cut it into pieces.
     What to do
         Read values every N steps only; sum them on the device and read the sum.
         `torch.cuda.set_sync_debug_mode("warn")` names the places (not distributed and sparse operators, nor pageable
