@@ -138,6 +138,10 @@ class Style(NamedTuple):
             return tuple(found)
         mark = "…" if self.unicode else "..."
         last = found[lines - 1]
+        if display_width(last) + len(mark) > self.width:
+            # After a whole word, unless that would take most of the line.
+            whole = last.rpartition(" ")[0]
+            last = whole if 2 * display_width(whole) > self.width else last
         while display_width(last) + len(mark) > self.width:
             last = last[:-1]
         return (*found[: lines - 1], last.rstrip(" ,;:.，；：、。") + mark)
