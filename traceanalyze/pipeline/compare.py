@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from traceanalyze.analyses.options import Options
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.trace import Run, Trace
-from traceanalyze.pipeline.choices import Choices, PathLike, several
+from traceanalyze.pipeline.choices import Choices, Excerpt, PathLike, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
-from traceanalyze.pipeline.selection import listed, step_chooser
+from traceanalyze.pipeline.selection import Chosen, listed, step_chooser
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.model import CompareReport
@@ -31,7 +31,7 @@ class SideChoices(NamedTuple):
     name: str
     """base or candidate, for messages."""
     path: str
-    steps: str | None = None
+    steps: Chosen | None = None
     """Numbers as of `analyze`, or `median`; None: all complete steps."""
     rank: int | None = None
     """None: the rank whose step takes longest."""
@@ -78,7 +78,10 @@ class CompareChoices:
             "--data-regex": self.common.data_regex,
             "--comm-regex": self.common.comm_regex,
             "--not-comm-regex": self.common.not_comm_regex,
-            "--category": ", ".join(self.common.categories),
+            "--category": ", ".join(several(self.common.categories)),
+            "--streams": self.common.streams,
+            "--name-regex": self.common.name_regex,
+            "--time": self.common.time,
         }
         # Rank 0 is a choice.
         return {name: str(value) for name, value in found.items() if value is not False and value not in (None, "")}
@@ -117,8 +120,8 @@ def compare(
     base: PathLike,
     candidate: PathLike,
     *,
-    base_step: str | None = None,
-    comparison_step: str | None = None,
+    base_step: Chosen | None = None,
+    comparison_step: Chosen | None = None,
     base_rank: int | None = None,
     comparison_rank: int | None = None,
     sections: str | Sequence[str] = (),
@@ -133,6 +136,7 @@ def compare(
     not_comm_regex: str | None = None,
     categories: str | Sequence[str] = (),
     language: str = "en",
+    **filters: Unpack[Excerpt],
 ) -> CompareReport:
     """What makes two profiles differ, from the whole step down to single operators.
 
@@ -155,6 +159,7 @@ def compare(
         not_comm_regex: Regular expression of kernels that are not.
         categories: `NAME=class` for event categories the tool does not know.
         language: Of verdict, remarks and tables: en or zh.
+        filters: `streams`, `name_regex` and `time` of both sides, as of `analyze`.
 
     Returns:
         The comparison; `report.tables["causes"].to_pandas()` and the like are its tables.
@@ -171,7 +176,7 @@ def compare(
         CompareChoices(
             base=SideChoices("base", os.fspath(base), base_step, base_rank),
             candidate=SideChoices("candidate", os.fspath(candidate), comparison_step, comparison_rank),
-            common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, several(categories)),
+            common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, categories, **filters),
             options=CompareOptions(
                 sections=wanted,
                 details=details,

@@ -11,6 +11,7 @@ from traceanalyze.errors import InputError, UsageError
 from traceanalyze.pipeline.choices import Choices, PathLike, path_texts, several
 from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
+from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, is_baseline, read_baseline, write_baseline
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
 from traceanalyze.regression.metrics import METRICS
@@ -31,8 +32,8 @@ def gate(
     baseline: PathLike | Sequence[PathLike] = (),
     *,
     budget: PathLike | None = None,
-    steps: str | None = None,
-    ranks: str | None = None,
+    steps: Chosen | None = None,
+    ranks: Chosen | None = None,
     warmup: int | None = None,
     strict: bool = False,
     exit_zero: bool = False,
