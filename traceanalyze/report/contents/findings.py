@@ -23,7 +23,7 @@ GRADE = Column(
     "High from 20 % of the step, medium from 5 %, of those without a saving by the rule; and whether it is certain",
     heading="severity",
 )
-LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", minor=True)
+LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", machine=True)
 
 _FINDINGS = declare(
     "findings",
