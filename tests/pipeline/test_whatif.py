@@ -291,6 +291,17 @@ def test_of_a_run_whatif_and_findings_give_the_same_numbers(tmp_path):
         assert both.low_ns < both.gain_ns < both.high_ns
 
 
+def test_together_with_the_findings_about_the_ranks_is_told_too(tmp_path):
+    folder = files(tmp_path / "run", LATE)
+    report = traceanalyze.analyze(folder)
+    own = [one.rule for one in report.ranks[report.focus[0]].findings if one.saving]
+    about = [one.rule for one in report.run_findings if one.saving]
+    *_, both = rows(traceanalyze.whatif(folder, without=list(dict.fromkeys([*own, *about]))))
+    (note,) = (one for one in report.tables["findings"].notes if one.key == "together_ranks")
+    (saving, *_) = (value for name, _, value in note.values if name == "saving")
+    assert (saving.low, saving, saving.high) == (both.low_ns, both.gain_ns, both.high_ns)
+
+
 SAME = [
     "kineto/kineto_tb/samples/resnet50_num_workers_4/worker0.1623213129365.pt.trace.json.gz",
     "kineto/hta/trace_diff/control/control.json.gz",

@@ -343,8 +343,10 @@ class Sections:
         title = self._line(self._say("minor" if lesser else "todo" if saves else "todo_unpriced"))
         tables = [self._tables[key] for key in ("rank_findings", "findings") if key in self._tables]
         priced = [each for each in tables if any(each.column("saving_ns"))]
-        said = [note for each in priced for note in each.notes if note.key in {"together", "together_alone"}]
-        if len(priced) != 1 or not said:
+        # Of what one rank tells and of what all do together, only that both were replayed at once is a sum.
+        keys = {"together_ranks"} if len(priced) > 1 else {"together_less", "together_more", "together_alone"}
+        said = [note for each in priced for note in each.notes if note.key in keys]
+        if not said:
             return title
         return f"{title} · {self.formatter.message(Message(_SAY['screen_together'], said[0].values))}"
 

@@ -120,7 +120,7 @@ def findings_tables(found: Sequence[Said], outcome: Outcome) -> tuple[Table, ...
     costly = [one for one in found if not one.found.rule.startswith(_CAPTURE)]
     capture = [one for one in found if one.found.rule.startswith(_CAPTURE)]
     return (
-        _filled(_FINDINGS, costly, outcome.together),
+        _filled(_FINDINGS, costly, outcome.together, outcome.with_ranks),
         _filled(_ON_RECORDING, capture),
         EVIDENCE.fill_records(evidence_rows(outcome.findings)),
         _NOT_JUDGED.fill_records(map(_not_judged, outcome.not_applicable)),
@@ -145,9 +145,14 @@ def _not_judged(one: NotApplicable) -> dict[str, Value]:
 UNPRICED = NotMeasured("saving_not_replayed")
 
 
-def _filled(table: Table, found: Sequence[Said], replayed: tuple[int, int, int] | None = None) -> Table:
+def _filled(
+    table: Table,
+    found: Sequence[Said],
+    replayed: tuple[int, int, int] | None = None,
+    with_ranks: tuple[int, int, int] | None = None,
+) -> Table:
     rows = [_row(one.found, one.title, one.setting.step) for one in found]
-    return replace(table.fill_records(rows), notes=tuple(notes(found, replayed)))
+    return replace(table.fill_records(rows), notes=tuple(notes(found, replayed, with_ranks)))
 
 
 def _row(one: Finding, title: str, step: int) -> dict[str, Value]:
