@@ -65,21 +65,8 @@ def analyze(
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.pipeline import Choices
 
-    choices = Choices(
-        steps=steps,
-        ranks=ranks,
-        step_marker=step_marker,
-        data_regex=data_regex,
-        comm_regex=comm_regex,
-        not_comm_regex=not_comm_regex,
-        categories=tuple(category or ()),
-        device_peaks=device_peaks,
-        streams=streams,
-        name_regex=name_regex,
-        time=time,
-        select=options.listed(select),
-        ignore=options.listed(ignore),
-    )
+    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
+    choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
     report_on(
         paths, choices, format_=format_, output=output, top=top, lang=lang, quiet=quiet, verbose=verbose, whole=whole
     )

@@ -191,21 +191,11 @@ def compare(
         os.environ[DEBUG_VARIABLE] = "1"
     base_path, candidate_path = sides(paths or [], base=base, candidate=candidate)
     flags = profiling, operator, memory, communication, api, kernel
+    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ())
     choices = CompareChoices(
         base=SideChoices("base", base_path, base_step, base_rank),
         candidate=SideChoices("candidate", candidate_path, comparison_step, comparison_rank),
-        common=Choices(
-            None,
-            None,
-            step_marker,
-            data_regex,
-            comm_regex,
-            not_comm_regex,
-            tuple(category or ()),
-            streams=streams,
-            name_regex=name_regex,
-            time=time,
-        ),
+        common=Choices(None, None, *what, streams=streams, name_regex=name_regex, time=time),
         options=CompareOptions(
             sections=frozenset(compress(SECTIONS, flags)) or frozenset(SECTIONS),
             details=not disable_details,

@@ -75,21 +75,8 @@ def postmortem(
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
-    choices = Choices(
-        steps=steps,
-        ranks=ranks,
-        step_marker=step_marker,
-        select=options.listed(select),
-        ignore=options.listed(ignore),
-        data_regex=data_regex,
-        comm_regex=comm_regex,
-        not_comm_regex=not_comm_regex,
-        categories=tuple(category or ()),
-        device_peaks=device_peaks,
-        streams=streams,
-        name_regex=name_regex,
-        time=time,
-    )
+    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
+    choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
     wanted = targets(output, format_, inputs=paths)
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole, usual=TOP)

@@ -71,18 +71,8 @@ def whatif(
         options.listed(overlap),
         [_halves("--rank", each, "3=median", int, str) for each in rank or ()],
     )
-    choices = Choices(
-        steps=steps,
-        step_marker=step_marker,
-        data_regex=data_regex,
-        comm_regex=comm_regex,
-        not_comm_regex=not_comm_regex,
-        categories=tuple(category or ()),
-        device_peaks=device_peaks,
-        streams=streams,
-        name_regex=name_regex,
-        time=time,
-    )
+    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
+    choices = Choices(steps, None, *what, streams=streams, name_regex=name_regex, time=time)
     with Progress(words, wanted=not quiet) as progress:
         found = whatif_reports(paths, wanted, choices, progress=progress)
     write(found, places, words, view)

@@ -81,21 +81,8 @@ def analyze(
     Returns:
         The report; `report.tables["split"].to_pandas()` and the like are its tables.
     """
-    choices = Choices(
-        steps,
-        ranks,
-        step_marker,
-        data_regex,
-        comm_regex,
-        not_comm_regex,
-        categories,
-        device_peaks,
-        select,
-        ignore,
-        streams,
-        name_regex,
-        time,
-    )
+    what = step_marker, data_regex, comm_regex, not_comm_regex, categories, device_peaks
+    choices = Choices(steps, ranks, *what, select, ignore, streams, name_regex, time)
     if isinstance(run, Run):
         options, rules = choices.options(), choices.rules()
         by_rank = [analysed_rank(trace, options, rules) for trace in chosen_ranks(run, choices)]

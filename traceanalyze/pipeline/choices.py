@@ -149,22 +149,23 @@ def _tables(document: object, path: Path) -> Mapping[str, Any]:
     return document
 
 
-class Excerpt(TypedDict, total=False):
-    """What of a recording counts, as commands but `analyze` take it by name."""
+class Patterns(TypedDict, total=False):
+    """What is what in a recording, as functions but `analyze` take it; `Choices` says what each means."""
 
-    streams: Chosen | None
-    name_regex: str | None
-    time: str | None
-
-
-class Filters(Excerpt, total=False):
-    """The same, and what is what in it."""
-
+    step_marker: str | None
     data_regex: str | None
     comm_regex: str | None
     not_comm_regex: str | None
     categories: str | Sequence[str]
+
+
+class Filters(Patterns, total=False):
+    """And what of it counts."""
+
     device_peaks: PathLike | None
+    streams: Chosen | None
+    name_regex: str | None
+    time: str | None
 
 
 class Choices(NamedTuple):

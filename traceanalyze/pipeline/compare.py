@@ -14,7 +14,7 @@ from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.trace import Run, Trace
-from traceanalyze.pipeline.choices import Choices, Excerpt, PathLike, several
+from traceanalyze.pipeline.choices import Choices, Filters, PathLike, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.selection import Chosen, listed, step_chooser
 from traceanalyze.readers.runs import group_runs
@@ -130,13 +130,8 @@ def compare(
     max_kernel_num: int | None = None,
     op_name_map: Mapping[str, str] | None = None,
     use_input_shape: bool = False,
-    step_marker: str | None = None,
-    data_regex: str | None = None,
-    comm_regex: str | None = None,
-    not_comm_regex: str | None = None,
-    categories: str | Sequence[str] = (),
     language: str = "en",
-    **filters: Unpack[Excerpt],
+    **filters: Unpack[Filters],
 ) -> CompareReport:
     """What makes two profiles differ, from the whole step down to single operators.
 
@@ -153,13 +148,9 @@ def compare(
         max_kernel_num: A matched pair of calls with more kernels than this is shown as the calls inside it.
         op_name_map: Names of operators → names to match them under.
         use_input_shape: Match operators by shapes, too.
-        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
-        data_regex: Regular expression of host ranges that are data loading, beside torch's own.
-        comm_regex: Regular expression of kernels that are communication.
-        not_comm_regex: Regular expression of kernels that are not.
-        categories: `NAME=class` for event categories the tool does not know.
         language: Of verdict, remarks and tables: en or zh.
-        filters: `streams`, `name_regex` and `time` of both sides, as of `analyze`.
+        filters: What is what on both sides, and what of them counts, as of `analyze`: `step_marker`, `data_regex`,
+            `comm_regex`, `not_comm_regex`, `categories`, `streams`, `name_regex`, `time`.
 
     Returns:
         The comparison; `report.tables["causes"].to_pandas()` and the like are its tables.
@@ -176,7 +167,7 @@ def compare(
         CompareChoices(
             base=SideChoices("base", os.fspath(base), base_step, base_rank),
             candidate=SideChoices("candidate", os.fspath(candidate), comparison_step, comparison_rank),
-            common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, categories, **filters),
+            common=Choices(**filters),
             options=CompareOptions(
                 sections=wanted,
                 details=details,

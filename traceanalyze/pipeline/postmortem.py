@@ -110,7 +110,6 @@ def postmortem(
     *,
     steps: Chosen | None = None,
     ranks: Chosen | None = None,
-    step_marker: str | None = None,
     capacity: int | str | None = None,
     select: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
@@ -124,12 +123,12 @@ def postmortem(
             memory timelines.
         steps: Steps to look at: `5`, `0,3-5`, `2:`.
         ranks: Ranks to look at, written the same way.
-        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
         capacity: Memory of the device: bytes, or text such as `80GiB`; default: as the traces tell it.
         select: Rules to run, by id, slug or how ids begin; all when empty.
         ignore: Rules not to run, written the same way.
         language: Of verdict and tables: en or zh.
-        filters: What is what in a recording, and what of it counts, as of `analyze`.
+        filters: What is what in a recording, and what of it counts, as of `analyze`: `step_marker`, `data_regex`,
+            `comm_regex`, `not_comm_regex`, `categories`, `device_peaks`, `streams`, `name_regex`, `time`.
 
     Returns:
         The report; `report.tables["run_causes"].to_pandas()` is the ranked list.
@@ -138,7 +137,7 @@ def postmortem(
         InputError: Nothing there can be used.
         UsageError: The directory holds several jobs; name one of them.
     """
-    choices = Choices(steps, ranks, step_marker, select=select, ignore=ignore, **filters)
+    choices = Choices(steps, ranks, select=select, ignore=ignore, **filters)
     found = postmortem_reports(path_texts(paths), choices, capacity=capacity)
     if len(found) > 1:
         raise UsageError(

@@ -42,7 +42,6 @@ def whatif(
     overlap: str | Sequence[str] = (),
     ranks: Mapping[int, str] | None = None,
     steps: Chosen | None = None,
-    step_marker: str | None = None,
     language: str = "en",
     **filters: Unpack[Filters],
 ) -> Report:
@@ -56,9 +55,9 @@ def whatif(
         overlap: `communication`: it runs beside compute that does not need it, as far as there is any.
         ranks: `{3: "median"}`: rank 3 comes when the others do, so that they never wait for it.
         steps: Steps to analyse: `5`, `0,3-5`, `2:`.
-        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
         language: Of verdict and tables: en or zh.
-        filters: What is what in a recording, and what of it counts, as of `analyze`.
+        filters: What is what in a recording, and what of it counts, as of `analyze`: `step_marker`, `data_regex`,
+            `comm_regex`, `not_comm_regex`, `categories`, `device_peaks`, `streams`, `name_regex`, `time`.
 
     Returns:
         The report; `report.tables["whatif"].to_pandas()` has the gain of each and of all together.
@@ -70,7 +69,7 @@ def whatif(
     found = whatif_reports(
         path_texts(path),
         asked_for(several(without), _pairs("faster", faster, str), several(overlap), _pairs("ranks", ranks, int)),
-        Choices(steps=steps, step_marker=step_marker, **filters),
+        Choices(steps=steps, **filters),
     )
     if len(found) > 1:
         names = ", ".join(one.name for one in found)

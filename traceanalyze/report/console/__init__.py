@@ -14,7 +14,7 @@ from traceanalyze.report.console.sections import Sections, fitted
 from traceanalyze.report.console.style import Style, file_style, style_for
 from traceanalyze.report.format import printable
 from traceanalyze.report.model import Report, formatter_over
-from traceanalyze.report.view import View
+from traceanalyze.report.view import View, common_folder
 
 __all__ = ["Printer", "Style", "curve_lines", "file_style", "render", "render_all", "style_for"]
 
@@ -56,10 +56,12 @@ def on_screen(reports: Sequence[Report], texts: Texts, style: Style) -> str:
     if len(reports) == 1:
         lines = [*_page(Sections(reports[0], texts, style), HEIGHT - len(where) - 1), "", *where]
         return "\n".join(lines) + "\n"
-    runs = [Sections(report, texts, style, alone=False) for report in reports]
+    folder = common_folder([report.name for report in reports])
+    names = [report.name.removeprefix(folder) for report in reports]
+    runs = [Sections(each, texts, style, name=name, alone=False) for each, name in zip(reports, names, strict=True)]
     longest, shown = max(runs, key=lambda one: one.length), runs[:_RUNS]
     left = [texts.messages[_SAY["screen_runs"]].format(count=len(runs) - _RUNS)] if runs[_RUNS:] else []
-    name = style.shorten(printable(longest.report.name), style.width // 2)
+    name = style.shorten(longest.name, style.width // 2)
     detail = texts.messages[_SAY["screen_detail"]].format(name=name)
     height = HEIGHT - len(where) - len(left)
     # What runs share has a third of the screen, and what is not needed for a few of them.

@@ -148,8 +148,9 @@ _PLACE = 12
 class Sections:
     """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
 
-    def __init__(self, report: Report, texts: Texts, style: Style, *, alone: bool = True) -> None:
+    def __init__(self, report: Report, texts: Texts, style: Style, *, name: str = "", alone: bool = True) -> None:
         self.report, self.texts, self.style, self.alone = report, texts, style, alone
+        self.name = printable(name or report.name)
         self.formatter = formatter_over(report, texts, 1)
         self.printer = Printer(self.formatter, style, View())
         self.ranks = [report.ranks[index] for index in report.focus]
@@ -238,7 +239,7 @@ class Sections:
     @property
     def title(self) -> str:
         """Name of the run among others, with what was recorded of it."""
-        rule, name = ("═" if self.style.unicode else "=") * 2, printable(self.report.name)
+        rule, name = ("═" if self.style.unicode else "=") * 2, self.name
         width, texts = self.style.width - 3, [name]
         for rank in self.ranks[:1]:
             # Without the name of the device, then with less of its own.
@@ -310,7 +311,8 @@ class Sections:
             lines.append(padded(head, margin) + bar + rest * (round(sum(each) * scale) - len(bar)))
         terms = [self.formatter.value(Kind.TERM, rows[at][0]) for at in shown]
         words = [f"{shade} {term}" for shade, term in zip(shades, terms, strict=False)]
-        return [*lines, self._line(" " * margin + "  ".join(words), "dim")]
+        legend = self.style.clip("  ".join(words), 1, first=" " * margin)
+        return [*lines, self.style.paint(legend[0], "dim")]
 
     def _todo(self) -> Iterator[Section]:
         """Findings; of a comparison where to look."""
@@ -409,13 +411,15 @@ class Sections:
         found: dict[tuple[int, str], tuple[list[str], dict[str, None]]] = {}
         for one in (self, *others):
             for weight, name, text in one._said():
-                told = found.setdefault((weight, name or text), ([name, text], {}))
-                told[1][self.style.shorten(printable(one.report.name), _NAME)] = None
+                # Runs that differ in numbers only say the same, ranks of one need not.
+                told = found.setdefault((weight, name if others and name else name + text), ([name, text], {}))
+                told[1][self.style.shorten(one.name, _NAME)] = None
         ranked = sorted(found, key=lambda key: (key[0], -len(found[key][1])))
         weights, texts = [weight for weight, _ in ranked], []
         for (name, text), runs in map(found.__getitem__, ranked):
             of = f"({self._some(runs)})" if len(runs) <= len(others) else ""
-            texts.append(": ".join(filter(None, [" ".join(filter(None, [name, of])), text])))
+            label = " ".join(filter(None, [name, of]))
+            texts.append(self.formatter.said_of([label], text) if label else text)
         checks = [*chain(*(rank.checks for rank in self.ranks))]
         notes = sum(each.level == Level.INFO for each in checks) + len(self.report.remarks.get("quality", ()))
         hints = len({hint for rank in self.ranks for hint in self.formatter.hints(rank.hints)})
@@ -440,9 +444,10 @@ class Sections:
         for each in chain(*(rank.checks for rank in self.ranks)):
             if each.level > Level.INFO:
                 text = self.formatter.fill(self.texts.checks[each.message.key], each.message)
-                # Runs that differ in numbers only say the same.
-                yield -each.level, "" if self.alone else each.id, f"{each.id}: {text}" if self.alone else text
+                yield -each.level, each.id, text
         doubts = [*(each for each in self.report.note_messages if each.key in _DOUBTS), *remarks.get("caveats", ())]
+        # Beside each other they show that there are several.
+        doubts = [each for each in doubts if self.alone or "holds several recordings" not in str(each.values)]
         yield from ((0, "", fill(each)) for each in doubts)
         gate = chain(*(said for key, said in remarks.items() if key.startswith("gate")))
         yield from ((_REMARK, "", fill(each)) for each in gate)

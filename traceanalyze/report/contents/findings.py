@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
-from traceanalyze.report.contents.words import Said, cost_of, grade_of, label_of, notes, saving_of, share_of
+from traceanalyze.report.contents.words import Ends, Said, cost_of, grade_of, label_of, notes, saving_of, share_of
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.registry import own_rules
 
@@ -145,14 +145,9 @@ def _not_judged(one: NotApplicable) -> dict[str, Value]:
 UNPRICED = NotMeasured("saving_not_replayed")
 
 
-def _filled(
-    table: Table,
-    found: Sequence[Said],
-    replayed: tuple[int, int, int] | None = None,
-    with_ranks: tuple[int, int, int] | None = None,
-) -> Table:
+def _filled(table: Table, found: Sequence[Said], *replayed: Ends | None) -> Table:
     rows = [_row(one.found, one.title, one.setting.step) for one in found]
-    return replace(table.fill_records(rows), notes=tuple(notes(found, replayed, with_ranks)))
+    return replace(table.fill_records(rows), notes=tuple(notes(found, *replayed)))
 
 
 def _row(one: Finding, title: str, step: int) -> dict[str, Value]:

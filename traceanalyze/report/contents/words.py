@@ -47,6 +47,10 @@ _UNITS = {**dict.fromkeys(TIMES, "nanoseconds"), **dict.fromkeys(SIZES, "bytes")
 _SURE = {Confidence.HIGH: "", Confidence.MEDIUM: "_likely", Confidence.LOW: "_uncertain"}
 
 
+Ends = tuple[int, int, int]
+"""Low, saving and high, ns a step."""
+
+
 class Setting(NamedTuple):
     """What a finding is measured by, and where it was found."""
 
@@ -235,11 +239,7 @@ def _at_once(amount: str, saved: told.Saving, step: int) -> Message:
     return Message(_SAY[f"together_{amount}"], (saving, ("share", Kind.SHARE, saved.ns / step if step else 0.0)))
 
 
-def notes(
-    found: Sequence[Said],
-    replayed: tuple[int, int, int] | None = None,
-    with_ranks: tuple[int, int, int] | None = None,
-) -> Iterator[Message]:
+def notes(found: Sequence[Said], replayed: Ends | None = None, with_ranks: Ends | None = None) -> Iterator[Message]:
     """For each finding its sentence, its price, and what to do; advice that was given already is not repeated."""
     given: set[str] = set()
     for one in found:
