@@ -240,3 +240,11 @@ def test_every_command_takes_the_filters(folder):
     )
     assert [{name: value for name, _, value in one.ranks[0].headline.values}["steps"] for one in reports] == [2] * 3
     assert len(traceanalyze.compare(folder, folder, **early).comparison.base.steps) == 2
+
+
+@pytest.mark.parametrize("ask", [traceanalyze.whatif, traceanalyze.postmortem, traceanalyze.gate])
+def test_a_filter_that_there_is_not_is_an_error(folder, ask):
+    with pytest.raises(TypeError, match="no argument 'comm_rexeg'; did you mean 'comm_regex'"):
+        ask(folder, **({"without": "sync"} if ask is traceanalyze.whatif else {}), comm_rexeg="x")
+    with pytest.raises(TypeError, match="no argument 'streams'"):
+        traceanalyze.gate(folder, streams=7)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.errors import UsageError
@@ -13,6 +13,7 @@ from traceanalyze.model.classifier import known_names
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.model.device_peaks import DTYPES, Peaks
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import no_such
 from traceanalyze.model.vocabulary import Detail, EventKind
 from traceanalyze.pipeline.selection import Chosen, step_chooser, stream_chooser
 from traceanalyze.rules.config import Plan, RuleConfig, rule_config
@@ -166,6 +167,16 @@ class Filters(Patterns, total=False):
     streams: Chosen | None
     name_regex: str | None
     time: str | None
+
+
+Given = TypeVar("Given", bound=Patterns)
+
+
+def checked(given: Given, kind: type[Given]) -> Given:
+    """What was given by name, unless one is no name of the kind."""
+    for name in given.keys() - kind.__annotations__.keys():
+        raise TypeError(no_such("argument", name, list(kind.__annotations__)))
+    return given
 
 
 class Choices(NamedTuple):

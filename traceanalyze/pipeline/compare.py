@@ -14,7 +14,7 @@ from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.trace import Run, Trace
-from traceanalyze.pipeline.choices import Choices, Filters, PathLike, several
+from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.selection import Chosen, listed, step_chooser
 from traceanalyze.readers.runs import group_runs
@@ -167,7 +167,7 @@ def compare(
         CompareChoices(
             base=SideChoices("base", os.fspath(base), base_step, base_rank),
             candidate=SideChoices("candidate", os.fspath(candidate), comparison_step, comparison_rank),
-            common=Choices(**filters),
+            common=Choices(**checked(filters, Filters)),
             options=CompareOptions(
                 sections=wanted,
                 details=details,

@@ -9,7 +9,7 @@ from typing import Unpack
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.pipeline.choices import Choices, PathLike, Patterns, path_texts, several
+from traceanalyze.pipeline.choices import Choices, PathLike, Patterns, checked, path_texts, several
 from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
 from traceanalyze.pipeline.selection import Chosen
@@ -70,7 +70,7 @@ def gate(
     return gate_report(
         path_texts(candidate),
         path_texts(baseline),
-        Choices(steps, ranks, **patterns),
+        Choices(steps, ranks, **checked(patterns, Patterns)),
         budget=None if budget is None else os.fspath(budget),
         labels=several(labels),
         warmup=warmup,

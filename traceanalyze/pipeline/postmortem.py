@@ -17,7 +17,7 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.pipeline import memory_files
-from traceanalyze.pipeline.choices import Choices, Filters, path_texts
+from traceanalyze.pipeline.choices import Choices, Filters, checked, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
 from traceanalyze.pipeline.memory import parse_capacity
 from traceanalyze.pipeline.recordings import AnalysedRank, analysed_files
@@ -137,7 +137,7 @@ def postmortem(
         InputError: Nothing there can be used.
         UsageError: The directory holds several jobs; name one of them.
     """
-    choices = Choices(steps, ranks, select=select, ignore=ignore, **filters)
+    choices = Choices(steps, ranks, select=select, ignore=ignore, **checked(filters, Filters))
     found = postmortem_reports(path_texts(paths), choices, capacity=capacity)
     if len(found) > 1:
         raise UsageError(

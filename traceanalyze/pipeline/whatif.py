@@ -8,7 +8,7 @@ from typing import TypeVar, Unpack
 from traceanalyze.errors import UsageError, listed
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.pipeline.choices import Choices, Filters, PathLike, path_texts, several
+from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.run_report import with_notes
 from traceanalyze.pipeline.selection import Chosen
@@ -69,7 +69,7 @@ def whatif(
     found = whatif_reports(
         path_texts(path),
         asked_for(several(without), _pairs("faster", faster, str), several(overlap), _pairs("ranks", ranks, int)),
-        Choices(steps=steps, **filters),
+        Choices(steps=steps, **checked(filters, Filters)),
     )
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
