@@ -7,6 +7,7 @@ import pytest
 
 from traceanalyze.cli import progress as module
 from traceanalyze.cli.progress import Progress
+from traceanalyze.locales import texts
 
 
 class Terminal(io.StringIO):
@@ -30,6 +31,14 @@ def test_it_is_shown_on_a_terminal_after_a_while_and_covers_the_analysis(monkeyp
         progress("trace[1].json", 100, 100)
         time.sleep(0.5)
     assert "trace[1].json: analysis" in terminal.getvalue()
+
+
+def test_its_words_are_those_of_the_language():
+    words = texts("zh")
+    words = words._replace(messages={**words.messages, "analysing": "{name}：分析"})
+    progress = Progress(words, wanted=False)
+    progress("trace.json", 100, 100)
+    assert progress._state["description"] == "trace.json：分析"
 
 
 def test_what_is_quick_shows_nothing(monkeypatch):

@@ -204,3 +204,47 @@ def test_compare_reads_each_recording_once(folder, monkeypatch):
 def test_compare_checks_its_sections(folder):
     with pytest.raises(traceanalyze.UsageError, match="no section kernels; there is profiling"):
         traceanalyze.compare(folder, folder, sections=["kernels"])
+
+
+def test_numbers_may_be_given_as_numbers(folder):
+    for one in ("0,2", [0, 2], (0, 2)):
+        assert len(traceanalyze.analyze(folder, steps=one, ranks=1).analyses[0].steps) == 2
+    assert traceanalyze.analyze(folder, steps=0).tables["steps"].column("step") == ("0",)
+
+
+@pytest.mark.parametrize(
+    ("ask", "say"),
+    [
+        (lambda path: traceanalyze.analyze(path, steps=1.5), "--steps 1.5: write a number, a list of numbers"),
+        (lambda path: traceanalyze.analyze(path, ranks={"a": 1}), "--ranks {'a': 1}: write a number"),
+        (lambda path: traceanalyze.analyze(path, time=(1, 2)), r"--time \(1, 2\): write two times"),
+        (lambda path: traceanalyze.analyze(path, name_regex=3), "--name-regex 3: not a regular expression"),
+        (lambda path: traceanalyze.analyze(path, select=3), "3: write a text, or a list of texts"),
+        (lambda path: traceanalyze.analyze(3), "3: write a path, or a list of paths"),
+        (lambda path: traceanalyze.whatif(path, faster="x=2"), 'faster=x=2: write it as faster={"communication": 1.5}'),
+        (lambda path: traceanalyze.whatif(path, ranks={"1": "median"}), 'write it as ranks={3: "median"}'),
+    ],
+)
+def test_what_is_no_choice_is_said_in_one_line(folder, ask, say):
+    with pytest.raises(traceanalyze.UsageError, match=say.replace("{", r"\{")) as error:
+        ask(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_every_command_takes_the_filters(folder):
+    early = {"time": "-700us", "name_regex": "."}
+    reports = (
+        traceanalyze.analyze(folder, **early),
+        traceanalyze.whatif(folder, without=["dispatch"], **early),
+        traceanalyze.postmortem(folder, **early),
+    )
+    assert [{name: value for name, _, value in one.ranks[0].headline.values}["steps"] for one in reports] == [2] * 3
+    assert len(traceanalyze.compare(folder, folder, **early).comparison.base.steps) == 2
+
+
+@pytest.mark.parametrize("ask", [traceanalyze.whatif, traceanalyze.postmortem, traceanalyze.gate])
+def test_a_filter_that_there_is_not_is_an_error(folder, ask):
+    with pytest.raises(TypeError, match="no argument 'comm_rexeg'; did you mean 'comm_regex'"):
+        ask(folder, **({"without": "sync"} if ask is traceanalyze.whatif else {}), comm_rexeg="x")
+    with pytest.raises(TypeError, match="no argument 'streams'"):
+        traceanalyze.gate(folder, streams=7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -81,6 +82,16 @@ def test_faster_by_name_is_faster_by_part_of_it(tmp_path):
     assert found[0].gain_ns >= all_of_it.gain_ns
     assert 0 <= found[1].gain_ns <= found[0].gain_ns
     assert [row.subject for row in found] == [".", "gemm", None]
+
+
+def test_kernels_go_by_the_short_names_of_tables_too(tmp_path):
+    folder = files(tmp_path / "run", LIGHT)
+    shown = traceanalyze.analyze(folder).tables["kernels"]["name"]
+    short = next(label for name, label in shown.labels.items() if label not in name)
+    (by_label,) = rows(traceanalyze.whatif(folder, faster={re.escape(short): 2}))
+    whole = next(name for name, label in shown.labels.items() if label == short)
+    (by_name,) = rows(traceanalyze.whatif(folder, faster={re.escape(whole): 2}))
+    assert by_label.gain_ns == by_name.gain_ns
 
 
 def test_together_is_one_replay(tmp_path):
@@ -278,6 +289,17 @@ def test_of_a_run_whatif_and_findings_give_the_same_numbers(tmp_path):
         *_, both = rows(traceanalyze.whatif(folder, without=own))
         assert (both.gain_ns, both.low_ns, both.high_ns) == rank.together
         assert both.low_ns < both.gain_ns < both.high_ns
+
+
+def test_together_with_the_findings_about_the_ranks_is_told_too(tmp_path):
+    folder = files(tmp_path / "run", LATE)
+    report = traceanalyze.analyze(folder)
+    own = [one.rule for one in report.ranks[report.focus[0]].findings if one.saving]
+    about = [one.rule for one in report.run_findings if one.saving]
+    *_, both = rows(traceanalyze.whatif(folder, without=list(dict.fromkeys([*own, *about]))))
+    (note,) = (one for one in report.tables["findings"].notes if one.key == "together_ranks")
+    (saving, *_) = (value for name, _, value in note.values if name == "saving")
+    assert (saving.low, saving, saving.high) == (both.low_ns, both.gain_ns, both.high_ns)
 
 
 SAME = [

@@ -100,11 +100,11 @@ def test_a_narrow_page_tells_cost_saving_range_and_certainty():
 
 
 WIDE_PAGE = """\
-severity        rule    finding                      saving   cost  share  at least  at most  where        count
-                                                         ms     ms      %        ms       ms
-----------------------------------------------------------------------------------------------------------------
-medium, likely  DAT101  waiting for the data loader   10–14  20.00    6.8     10.00    14.00  aten::copy_      4
-low             plain   a plain thing                  5.00           2.8      5.00     5.00                   1
+severity        rule    finding                      saving   cost  share  at most  where        count
+                                                         ms     ms      %       ms
+------------------------------------------------------------------------------------------------------
+medium, likely  DAT101  waiting for the data loader   10–14  20.00    6.8    14.00  aten::copy_      4
+low             plain   a plain thing                  5.00           2.8     5.00                   1
 """
 
 
@@ -270,3 +270,15 @@ def test_causes_of_a_run_are_its_findings():
     assert [one.rule for one in told] == [row.rule_id for row in rows]
     assert [one.saving and one.saving.ns for one in told] == [row.gain_ns for row in rows]
     assert told[0].scope.ranks == (0, 1)
+
+
+def test_a_finding_has_one_id_in_an_analysis_and_a_post_mortem():
+    path = SAMPLES / "gpu_data_loading"
+    found, told = (
+        {one.rule: one.id for one in each(path).findings} for each in (traceanalyze.analyze, traceanalyze.postmortem)
+    )
+    assert found
+    assert {rule: told[rule] for rule in found if rule in told} == {
+        rule: one for rule, one in found.items() if rule in told
+    }
+    assert set(found) & set(told)

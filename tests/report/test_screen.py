@@ -187,7 +187,22 @@ def test_several_runs_share_it():
     found = [traceanalyze.memory(SAMPLES / "memory" / name) for name in MEMORY]
     text = screens(*found)
     assert text.count("\n══ ") + text.startswith("══ ") == len(MEMORY)
+    assert "The largest in detail: " in text
+    at = [text.index(each) for each in ("in detail: ", "What the peak consists of", "Who holds the memory at the peak")]
+    assert at == sorted(at)
     assert "And 4 more runs." in screens(*found, *found[:6][: 12 - len(found)])
+
+
+def test_a_doubt_of_several_runs_is_told_once():
+    check = next(each for each in build_report("run", [analysis()], version="0").ranks[0].checks)
+    clock = Doubt("Q04", Level.WARN, check.message)
+    made = [
+        replace(report_of(checks=[clock] * (at < 2), notes=["odd"] * (at == 2)), name=f"run{at}") for at in range(3)
+    ]
+    text = screens(*made)
+    assert text.count("Q04") == 1
+    assert "! Q04 (run0, run1): " in text
+    assert "! (run2): odd" in text
 
 
 LONG = {
@@ -218,12 +233,10 @@ def test_whatever_was_found_fits(told, notes, verdict, name):
     one = MADE[name]
     text = screens(report_of(*found, notes=[LONG[each] for each in notes], verdict=sentences, one=one))
     lines = text.splitlines()
-    costly = [each for each in found if each.found.severity != "note"]
-    assert sum(line.startswith("● ") for line in lines) + counted(text, "more: ") == len(costly)
-    assert counted(text, "lesser finding") == len(found) - len(costly)
+    assert sum(line.startswith("● ") for line in lines) + counted(text, "more: ") == len(found)
     warned = sum(line.startswith("! ") for line in lines) + counted(text, "more warning")
     checks = report_of(one=one).ranks[0].checks
-    assert warned == len(notes) + sum(each.level > Level.INFO for each in checks)
+    assert warned == len(set(notes)) + sum(each.level > Level.INFO for each in checks)
 
 
 @given(st.integers(0, 40), st.sampled_from([Level.WARN, Level.ERROR, Level.INFO]))
@@ -262,7 +275,39 @@ def test_where_there_is_no_room_a_finding_keeps_its_saving_and_its_rule():
     many = [finding(f"HST{at:03}", title=LONG_KERNEL, sentence="It is slow. " * 20) for at in range(30)]
     text = screens(report_of(*many))
     assert re.search(r"^● void at.*…[^\n]*: saves 9–11 ms a step \(10 %\) · HST\d\d\d$", text, re.MULTILINE)
-    assert "more: HST" in text
+    assert re.search(r"and \d+ more: void at", text), "by their titles"
+
+
+def test_lesser_findings_are_told_where_there_is_nothing_else():
+    text = screens(report_of(finding(severity="note", saving=0)))
+    assert "Only lesser findings\n● It is slow." in text
+    assert "found nothing" not in text
+
+
+def test_all_that_matters_has_a_line_of_its_own():
+    many = [finding(f"HST{at:03}", title=f"thing {at}", severity="medium" if at < 8 else "low") for at in range(12)]
+    text = screens(report_of(*many))
+    assert all(f"HST00{at}" in text for at in range(8))
+
+
+def test_steps_that_are_left_out_are_told_whatever_else_is_said():
+    left_out = Message(
+        said("start_step"),
+        (
+            ("step", Kind.TEXT, "7"),
+            ("time", Kind.DURATION, 9),
+            ("factor", Kind.RATIO, 3.0),
+            ("part", Kind.TERM, "compute"),
+            ("excess", Kind.DURATION, 6),
+        ),
+    )
+    others = [Message("run_note", (("text", Kind.TEXT, "words " * 60),))] * 5
+    assert "Left out of every number as the start of the run: step 7" in screens(report_of(verdict=(*others, left_out)))
+
+
+def test_no_sentence_ends_within_a_word():
+    (line,) = Style(30).clip("Every sentence that is too long ends after a word", 1)
+    assert line == "Every sentence that is too…"
 
 
 def test_lost_data_comes_with_the_verdict():

@@ -99,6 +99,12 @@ def test_a_name_that_no_table_has(name, near):
     assert made("analyze").tables.get(name) is None
 
 
+def test_of_nonsense_nothing_is_the_nearest():
+    with pytest.raises(KeyError, match="no table 'xyzzy'; there is ") as error:
+        made("analyze").tables["xyzzy"]
+    assert "did you mean" not in str(error.value)
+
+
 def test_a_name_that_no_column_has():
     with pytest.raises(KeyError, match="no column 'mean'; did you mean 'mean_ns'"):
         made("analyze").tables["split"]["mean"]

@@ -49,7 +49,7 @@ def report_on(
     choices = choices or Choices()
     if all(each.format == "console" for each in wanted):
         choices = choices._replace(detail=view.detail)
-    with Progress(wanted=not quiet) as progress:
+    with Progress(words, wanted=not quiet) as progress:
         found = _traces_or_memory(paths, choices, progress)
     write(found, wanted, words, view)
 

@@ -49,24 +49,15 @@ def analyze(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     whole: options.All = False,
-    streams: Annotated[
-        str | None,
-        typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded."),
-    ] = None,
-    name_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Device work of these names only, the rest as if unrecorded.")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="FROM-TO", help="This time only, since the first event: 10ms-1.5s, 2s-.")
-    ] = None,
+    streams: options.Streams = None,
+    name_regex: options.NameRegex = None,
+    time: options.Time = None,
     step_marker: options.StepMarker = None,
     data_regex: options.DataRegex = None,
     comm_regex: options.CommRegex = None,
     not_comm_regex: options.NotCommRegex = None,
     category: options.Category = None,
-    device_peaks: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Peak rates of devices (TOML), beside those of the tool.")
-    ] = None,
+    device_peaks: options.DevicePeaks = None,
     select: options.Select = None,
     ignore: options.Ignore = None,
 ) -> None:
@@ -74,21 +65,8 @@ def analyze(
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.pipeline import Choices
 
-    choices = Choices(
-        steps=steps,
-        ranks=ranks,
-        step_marker=step_marker,
-        data_regex=data_regex,
-        comm_regex=comm_regex,
-        not_comm_regex=not_comm_regex,
-        categories=tuple(category or ()),
-        device_peaks=device_peaks,
-        streams=streams,
-        name_regex=name_regex,
-        time=time,
-        select=options.listed(select),
-        ignore=options.listed(ignore),
-    )
+    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
+    choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
     report_on(
         paths, choices, format_=format_, output=output, top=top, lang=lang, quiet=quiet, verbose=verbose, whole=whole
     )

@@ -164,6 +164,9 @@ def compare(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     whole: options.All = False,
+    streams: options.Streams = None,
+    name_regex: options.NameRegex = None,
+    time: options.Time = None,
     step_marker: options.StepMarker = None,
     data_regex: options.DataRegex = None,
     comm_regex: options.CommRegex = None,
@@ -188,10 +191,11 @@ def compare(
         os.environ[DEBUG_VARIABLE] = "1"
     base_path, candidate_path = sides(paths or [], base=base, candidate=candidate)
     flags = profiling, operator, memory, communication, api, kernel
+    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ())
     choices = CompareChoices(
         base=SideChoices("base", base_path, base_step, base_rank),
         candidate=SideChoices("candidate", candidate_path, comparison_step, comparison_rank),
-        common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ())),
+        common=Choices(None, None, *what, streams=streams, name_regex=name_regex, time=time),
         options=CompareOptions(
             sections=frozenset(compress(SECTIONS, flags)) or frozenset(SECTIONS),
             details=not disable_details,
@@ -206,6 +210,6 @@ def compare(
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     if not quiet:
         tell_slow_scanner()
-    with Progress(wanted=not quiet) as progress:
+    with Progress(words, wanted=not quiet) as progress:
         found = compare_report(choices, progress=progress)
     write_compare(found, targets, words, view)

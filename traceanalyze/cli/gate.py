@@ -154,7 +154,7 @@ def gate(
     choices = Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()))
     if not quiet:
         tell_slow_scanner()
-    with Progress(wanted=not quiet) as progress:
+    with Progress(words, wanted=not quiet) as progress:
         found = gate_report(
             candidate,
             baseline or (),

@@ -47,7 +47,7 @@ def memory(
     wanted = targets(output, format_, inputs=[*paths, *([base] if base else [])])
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
-    with Progress(wanted=not quiet) as progress:
+    with Progress(words, wanted=not quiet) as progress:
         if pair is None:
             found = memory_reports(paths, capacity=capacity, progress=progress)
         else:

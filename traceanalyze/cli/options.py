@@ -45,6 +45,19 @@ NotCommRegex = Annotated[str | None, typer.Option(metavar="REGEX", help="Kernels
 Category = Annotated[
     list[str] | None, typer.Option(metavar="NAME=CLASS", help="What an unknown event category is; repeatable.")
 ]
+DevicePeaks = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Peak rates of devices (TOML), beside those of the tool.")
+]
+Streams = Annotated[
+    str | None,
+    typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded."),
+]
+NameRegex = Annotated[
+    str | None, typer.Option(metavar="REGEX", help="Device work of these names only, the rest as if unrecorded.")
+]
+Time = Annotated[
+    str | None, typer.Option(metavar="FROM-TO", help="This time only, since the first event: 10ms-1.5s, 2s-.")
+]
 Capacity = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Memory of the device, such as 80GiB; snapshots do not tell.")
 ]

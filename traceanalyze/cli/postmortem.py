@@ -41,7 +41,15 @@ def postmortem(
         str | None, typer.Option(metavar="LIST", help="Ranks to look at, each in detail: 0,3-7. Default: all.")
     ] = None,
     capacity: options.Capacity = None,
+    streams: options.Streams = None,
+    name_regex: options.NameRegex = None,
+    time: options.Time = None,
     step_marker: options.StepMarker = None,
+    data_regex: options.DataRegex = None,
+    comm_regex: options.CommRegex = None,
+    not_comm_regex: options.NotCommRegex = None,
+    category: options.Category = None,
+    device_peaks: options.DevicePeaks = None,
     fail_on: Annotated[
         FailOn | None, typer.Option("--fail-on", help="Exit with 1 if a cause is of this severity or above.")
     ] = None,
@@ -67,15 +75,14 @@ def postmortem(
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
-    choices = Choices(
-        steps=steps, ranks=ranks, step_marker=step_marker, select=options.listed(select), ignore=options.listed(ignore)
-    )
+    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
+    choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
     wanted = targets(output, format_, inputs=paths)
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole, usual=TOP)
     if not quiet:
         tell_slow_scanner()
-    with Progress(wanted=not quiet) as progress:
+    with Progress(words, wanted=not quiet) as progress:
         found = postmortem_reports(paths, choices, capacity=capacity, progress=progress, parallel=True)
     write(found, wanted, words, view)
     if fail_on is not None:

@@ -4,10 +4,14 @@ import sys
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Self
 
+from traceanalyze.locales import Texts, texts
+from traceanalyze.model.table import sentences
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+_SAY = sentences(analysing="{name}: analysis")
 PATIENCE_S = 0.5
 
 
@@ -17,7 +21,8 @@ class Progress:
     What has been read is analysed until something else is read. A timer shows it, as nothing is called meanwhile.
     """
 
-    def __init__(self, *, wanted: bool) -> None:
+    def __init__(self, texts: Texts | None = None, *, wanted: bool) -> None:
+        self._texts = texts
         self._wanted = wanted and sys.stderr.isatty()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
@@ -40,9 +45,13 @@ class Progress:
     def __call__(self, name: str, done: int, total: int | None) -> None:
         """Keep it, and show it once it is worth it."""
         read = total is not None and done >= total
-        self._state = {"description": f"{name}: analysis" if read else name, "completed": done, "total": total}
+        self._state = {"description": self._analysing(name) if read else name, "completed": done, "total": total}
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, **self._state)
+
+    def _analysing(self, name: str) -> str:
+        words = self._texts or texts()
+        return words.messages[_SAY["analysing"]].format(name=name)
 
     def _show(self) -> None:
         bar = self._started()

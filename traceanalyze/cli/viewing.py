@@ -78,7 +78,7 @@ def open_(
         file = Path(folder) / _FILE
         # The port first: nobody wants to wait for the analysis to learn that it is taken.
         with FileServer(file, port) as server:
-            with Progress(wanted=not quiet) as progress:
+            with Progress(words, wanted=not quiet) as progress:
                 made = perfetto.annotated(paths, file, overlay_only=overlay_only, language=lang, progress=progress)
             typer.echo(words.messages[_SAY["open_url"]].format(url=server.url(made.place)))
             if not quiet:
@@ -111,9 +111,10 @@ def convert(
     """Draw steps, idle causes, sync points and findings over a trace; several ranks become one file."""
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.progress import Progress
+    from traceanalyze.locales import texts
     from traceanalyze.pipeline import perfetto
 
-    with Progress(wanted=not quiet) as progress:
+    with Progress(texts(lang), wanted=not quiet) as progress:
         notes = perfetto.annotate(paths, annotate, overlay_only=overlay_only, language=lang, progress=progress)
     if not quiet:
         for note in notes:

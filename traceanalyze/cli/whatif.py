@@ -39,7 +39,15 @@ def whatif(
     format_: options.FormatOption = None,
     output: options.Output = None,
     steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to look at: 5, 0,3-5, 2:.")] = None,
+    streams: options.Streams = None,
+    name_regex: options.NameRegex = None,
+    time: options.Time = None,
     step_marker: options.StepMarker = None,
+    data_regex: options.DataRegex = None,
+    comm_regex: options.CommRegex = None,
+    not_comm_regex: options.NotCommRegex = None,
+    category: options.Category = None,
+    device_peaks: options.DevicePeaks = None,
     lang: options.Lang = "en",
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -63,8 +71,10 @@ def whatif(
         options.listed(overlap),
         [_halves("--rank", each, "3=median", int, str) for each in rank or ()],
     )
-    with Progress(wanted=not quiet) as progress:
-        found = whatif_reports(paths, wanted, Choices(steps=steps, step_marker=step_marker), progress=progress)
+    what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
+    choices = Choices(steps, None, *what, streams=streams, name_regex=name_regex, time=time)
+    with Progress(words, wanted=not quiet) as progress:
+        found = whatif_reports(paths, wanted, choices, progress=progress)
     write(found, places, words, view)
 
 

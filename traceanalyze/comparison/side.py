@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import Places, module_places
 from traceanalyze.analyses.idle.host_state import HostSplit, host_split
@@ -106,7 +107,7 @@ def restricted(options: Options) -> Options:
 
 def mean_step(trace: Trace, options: Options) -> Fraction:
     """Mean time of the steps that would count, ns; 0 without any. Looks at nothing but the steps."""
-    time = Context(trace, restricted(options)).steps.time
+    time = context_of(trace, restricted(options)).steps.time
     return Fraction(int(time.sum()), len(time)) if len(time) else Fraction(0)
 
 
@@ -117,7 +118,7 @@ def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_c
     steps that alternate whole cycles.
     """
     chosen = options or Options()
-    context = Context(trace, restricted(chosen))
+    context = context_of(trace, restricted(chosen))
     steps = context.steps
     recorded = len(context.device) > 0
     device, windows = context.devices[0] if recorded else -1, intervals.merge(steps.start, steps.end)

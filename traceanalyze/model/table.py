@@ -372,8 +372,10 @@ def no_such(what: str, name: str, known: Sequence[str]) -> str:
     # Imported here: names are right most of the time.
     from difflib import get_close_matches
 
-    near = get_close_matches(name, known, n=1, cutoff=0)
-    return f"no {what} {name!r}; did you mean {near[0]!r}?" if near else f"no {what} {name!r}; there is none"
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"no {what} {name!r}; did you mean {near[0]!r}?"
+    return f"no {what} {name!r}; there is {', '.join(known)}" if known else f"there is no {what}"
 
 
 def declare(key: str, title: str, *columns: Column, **shown: Any) -> Table:

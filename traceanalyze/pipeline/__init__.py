@@ -7,10 +7,11 @@ from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.agreement import disagreeing
-from traceanalyze.pipeline.choices import Choices, path_texts, several
+from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.recordings import analysed_rank
 from traceanalyze.pipeline.run_report import chosen_ranks, report_of_ranks, run_reports, with_notes
+from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.model import Report
@@ -43,15 +44,15 @@ def load_runs(paths: Path | Sequence[Path]) -> tuple[Run, ...]:
 def analyze(
     run: Run | Path | Sequence[Path],
     *,
-    steps: str | None = None,
-    ranks: str | None = None,
+    steps: Chosen | None = None,
+    ranks: Chosen | None = None,
     step_marker: str | None = None,
     data_regex: str | None = None,
     comm_regex: str | None = None,
     not_comm_regex: str | None = None,
     categories: str | Sequence[str] = (),
     device_peaks: Path | None = None,
-    streams: str | None = None,
+    streams: Chosen | None = None,
     name_regex: str | None = None,
     time: str | None = None,
     select: str | Sequence[str] = (),
@@ -62,7 +63,7 @@ def analyze(
 
     Args:
         run: What `load` returned, or paths; paths are analysed rank by rank and need less memory.
-        steps: Steps to analyse: `5`, `0,3-5`, `2:`.
+        steps: Steps to analyse: 5, [0, 3], `0,3-5`, `2:`.
         ranks: Ranks to analyse, written the same way.
         step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
         data_regex: Regular expression of host ranges that are data loading, beside torch's own.
@@ -80,21 +81,8 @@ def analyze(
     Returns:
         The report; `report.tables["split"].to_pandas()` and the like are its tables.
     """
-    choices = Choices(
-        steps,
-        ranks,
-        step_marker,
-        data_regex,
-        comm_regex,
-        not_comm_regex,
-        several(categories),
-        None if device_peaks is None else os.fspath(device_peaks),
-        several(select),
-        several(ignore),
-        streams,
-        name_regex,
-        time,
-    )
+    what = step_marker, data_regex, comm_regex, not_comm_regex, categories, device_peaks
+    choices = Choices(steps, ranks, *what, select, ignore, streams, name_regex, time)
     if isinstance(run, Run):
         options, rules = choices.options(), choices.rules()
         by_rank = [analysed_rank(trace, options, rules) for trace in chosen_ranks(run, choices)]

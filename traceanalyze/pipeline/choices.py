@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.errors import UsageError
@@ -13,8 +13,9 @@ from traceanalyze.model.classifier import known_names
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.model.device_peaks import DTYPES, Peaks
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import no_such
 from traceanalyze.model.vocabulary import Detail, EventKind
-from traceanalyze.pipeline.selection import step_chooser, stream_chooser
+from traceanalyze.pipeline.selection import Chosen, step_chooser, stream_chooser
 from traceanalyze.rules.config import Plan, RuleConfig, rule_config
 
 _KEYS = ("pattern", "name", "bandwidth_gbs", "tflops")
@@ -25,12 +26,18 @@ PathLike = str | os.PathLike[str]
 def path_texts(paths: PathLike | Sequence[PathLike]) -> tuple[str, ...]:
     """One path or several, as text."""
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return tuple(os.fspath(path) for path in several)
+    try:
+        return tuple(os.fspath(path) for path in several)
+    except TypeError:
+        raise UsageError("{value}: write a path, or a list of paths", str(paths)) from None
 
 
 def several(values: str | Sequence[str]) -> tuple[str, ...]:
     """A text on its own is one value."""
-    return (values,) if isinstance(values, str) else tuple(values)
+    found = (values,) if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
+    if not all(isinstance(each, str) for each in found):
+        raise UsageError("{value}: write a text, or a list of texts", str(values))
+    return found
 
 
 def read_peaks(path: str) -> tuple[Peaks, ...]:
@@ -143,12 +150,41 @@ def _tables(document: object, path: Path) -> Mapping[str, Any]:
     return document
 
 
+class Patterns(TypedDict, total=False):
+    """What is what in a recording, as functions but `analyze` take it; `Choices` says what each means."""
+
+    step_marker: str | None
+    data_regex: str | None
+    comm_regex: str | None
+    not_comm_regex: str | None
+    categories: str | Sequence[str]
+
+
+class Filters(Patterns, total=False):
+    """And what of it counts."""
+
+    device_peaks: PathLike | None
+    streams: Chosen | None
+    name_regex: str | None
+    time: str | None
+
+
+Given = TypeVar("Given", bound=Patterns)
+
+
+def checked(given: Given, kind: type[Given]) -> Given:
+    """What was given by name, unless one is no name of the kind."""
+    for name in given.keys() - kind.__annotations__.keys():
+        raise TypeError(no_such("argument", name, list(kind.__annotations__)))
+    return given
+
+
 class Choices(NamedTuple):
     """What a user may choose about an analysis; texts as on the command line."""
 
-    steps: str | None = None
+    steps: Chosen | None = None
     """Steps to analyse, by the number each goes by: `5`, `0,3-5`, `2:`."""
-    ranks: str | None = None
+    ranks: Chosen | None = None
     """Ranks to analyse, written the same way."""
     step_marker: str | None = None
     """Regular expression of host ranges that are steps, in place of `ProfilerStep#N`."""
@@ -158,16 +194,16 @@ class Choices(NamedTuple):
     """Of kernels that are communication."""
     not_comm_regex: str | None = None
     """Of kernels that are not."""
-    categories: tuple[str, ...] = ()
+    categories: str | Sequence[str] = ()
     """`NAME=class` for event categories the tool does not know."""
-    device_peaks: str | None = None
+    device_peaks: PathLike | None = None
     """TOML file with peak rates of devices, looked at before those that the tool knows."""
-    select: tuple[str, ...] = ()
+    select: str | Sequence[str] = ()
     """Rules to run, by id, slug or how ids begin; in place of those of the configuration file."""
-    ignore: tuple[str, ...] = ()
+    ignore: str | Sequence[str] = ()
     """Rules not to run, beside those of the configuration file."""
 
-    streams: str | None = None
+    streams: Chosen | None = None
     """Streams whose device work to analyse, written like steps; the rest counts as not recorded."""
     name_regex: str | None = None
     """Of device work to analyse, by name."""
@@ -181,7 +217,9 @@ class Choices(NamedTuple):
     def rules(self) -> Plan:
         """Rules to run and their options, with what `traceanalyze.toml` says."""
         stated = configured_rules()
-        wanted = stated._replace(select=self.select or stated.select, ignore=(*stated.ignore, *self.ignore))
+        wanted = stated._replace(
+            select=several(self.select) or stated.select, ignore=(*stated.ignore, *several(self.ignore))
+        )
         verdict_only = self.detail == Detail.QUIET
         if verdict_only and wanted == RuleConfig():
             return Plan(())
@@ -194,7 +232,7 @@ class Choices(NamedTuple):
     def options(self) -> Options:
         """The same for the analyses."""
         classify = ClassifyOptions(
-            categories=dict(_category(text) for text in self.categories),
+            categories=dict(_category(text) for text in several(self.categories)),
             comm=_compiled("--comm-regex", self.comm_regex),
             not_comm=_compiled("--not-comm-regex", self.not_comm_regex),
             data=_compiled("--data-regex", self.data_regex),
@@ -203,8 +241,8 @@ class Choices(NamedTuple):
         )
         return Options(
             classify=classify,
-            steps=step_chooser(self.steps) if self.steps else None,
-            peaks=read_peaks(self.device_peaks) if self.device_peaks is not None else (),
+            steps=None if self.steps is None or self.steps == "" else step_chooser(self.steps),
+            peaks=read_peaks(os.fspath(self.device_peaks)) if self.device_peaks is not None else (),
             keep=self._filter(),
         )
 
@@ -227,7 +265,7 @@ def _time(text: str) -> tuple[int, int]:
     """Nanoseconds of `10ms-1.5s`; either end may be left out."""
     from decimal import Decimal
 
-    found = _SPAN.fullmatch(text.replace(" ", ""))
+    found = _SPAN.fullmatch(str(text).replace(" ", ""))
     if not found or (found["from"] is None and found["to"] is None):
         raise UsageError("--time {text}: write two times since the first event, such as 10ms-1.5s, or 2s-", text)
     first = round(Decimal(found["from"]) * _NS[found["unit"]]) if found["from"] else 0
@@ -240,7 +278,7 @@ def _time(text: str) -> tuple[int, int]:
 def _compiled(place: str, text: str | None) -> re.Pattern[str] | None:
     try:
         return None if text is None else re.compile(text)
-    except re.error as error:
+    except (re.error, TypeError) as error:
         raise UsageError("{place} {text}: not a regular expression: {error}", place, text, error) from error
 
 

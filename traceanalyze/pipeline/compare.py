@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from traceanalyze.analyses.options import Options
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.trace import Run, Trace
-from traceanalyze.pipeline.choices import Choices, PathLike, several
+from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
-from traceanalyze.pipeline.selection import listed, step_chooser
+from traceanalyze.pipeline.selection import Chosen, listed, step_chooser
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.model import CompareReport
@@ -31,7 +31,7 @@ class SideChoices(NamedTuple):
     name: str
     """base or candidate, for messages."""
     path: str
-    steps: str | None = None
+    steps: Chosen | None = None
     """Numbers as of `analyze`, or `median`; None: all complete steps."""
     rank: int | None = None
     """None: the rank whose step takes longest."""
@@ -78,7 +78,10 @@ class CompareChoices:
             "--data-regex": self.common.data_regex,
             "--comm-regex": self.common.comm_regex,
             "--not-comm-regex": self.common.not_comm_regex,
-            "--category": ", ".join(self.common.categories),
+            "--category": ", ".join(several(self.common.categories)),
+            "--streams": self.common.streams,
+            "--name-regex": self.common.name_regex,
+            "--time": self.common.time,
         }
         # Rank 0 is a choice.
         return {name: str(value) for name, value in found.items() if value is not False and value not in (None, "")}
@@ -117,8 +120,8 @@ def compare(
     base: PathLike,
     candidate: PathLike,
     *,
-    base_step: str | None = None,
-    comparison_step: str | None = None,
+    base_step: Chosen | None = None,
+    comparison_step: Chosen | None = None,
     base_rank: int | None = None,
     comparison_rank: int | None = None,
     sections: str | Sequence[str] = (),
@@ -127,12 +130,8 @@ def compare(
     max_kernel_num: int | None = None,
     op_name_map: Mapping[str, str] | None = None,
     use_input_shape: bool = False,
-    step_marker: str | None = None,
-    data_regex: str | None = None,
-    comm_regex: str | None = None,
-    not_comm_regex: str | None = None,
-    categories: str | Sequence[str] = (),
     language: str = "en",
+    **filters: Unpack[Filters],
 ) -> CompareReport:
     """What makes two profiles differ, from the whole step down to single operators.
 
@@ -149,12 +148,9 @@ def compare(
         max_kernel_num: A matched pair of calls with more kernels than this is shown as the calls inside it.
         op_name_map: Names of operators → names to match them under.
         use_input_shape: Match operators by shapes, too.
-        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
-        data_regex: Regular expression of host ranges that are data loading, beside torch's own.
-        comm_regex: Regular expression of kernels that are communication.
-        not_comm_regex: Regular expression of kernels that are not.
-        categories: `NAME=class` for event categories the tool does not know.
         language: Of verdict, remarks and tables: en or zh.
+        filters: What is what on both sides, and what of them counts, as of `analyze`: `step_marker`, `data_regex`,
+            `comm_regex`, `not_comm_regex`, `categories`, `streams`, `name_regex`, `time`.
 
     Returns:
         The comparison; `report.tables["causes"].to_pandas()` and the like are its tables.
@@ -171,7 +167,7 @@ def compare(
         CompareChoices(
             base=SideChoices("base", os.fspath(base), base_step, base_rank),
             candidate=SideChoices("candidate", os.fspath(candidate), comparison_step, comparison_rank),
-            common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, several(categories)),
+            common=Choices(**checked(filters, Filters)),
             options=CompareOptions(
                 sections=wanted,
                 details=details,

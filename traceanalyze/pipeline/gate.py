@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Unpack
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.pipeline.choices import Choices, PathLike, path_texts, several
+from traceanalyze.pipeline.choices import Choices, PathLike, Patterns, checked, path_texts, several
 from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
+from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, is_baseline, read_baseline, write_baseline
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
 from traceanalyze.regression.metrics import METRICS
@@ -31,19 +33,15 @@ def gate(
     baseline: PathLike | Sequence[PathLike] = (),
     *,
     budget: PathLike | None = None,
-    steps: str | None = None,
-    ranks: str | None = None,
+    steps: Chosen | None = None,
+    ranks: Chosen | None = None,
     warmup: int | None = None,
     strict: bool = False,
     exit_zero: bool = False,
     no_match: str | Sequence[str] = (),
     labels: str | Sequence[str] = (),
-    step_marker: str | None = None,
-    data_regex: str | None = None,
-    comm_regex: str | None = None,
-    not_comm_regex: str | None = None,
-    categories: str | Sequence[str] = (),
     language: str = "en",
+    **patterns: Unpack[Patterns],
 ) -> GateReport:
     """Is the candidate slower or bigger than the baseline by more than its budget?
 
@@ -58,12 +56,9 @@ def gate(
         exit_zero: `exit_code` is 0 whatever the verdict.
         no_match: Keys of the environment that need not match.
         labels: `NAME=PATH`: the name of the side with this path.
-        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
-        data_regex: Regular expression of host ranges that are data loading, beside torch's own.
-        comm_regex: Regular expression of kernels that are communication.
-        not_comm_regex: Regular expression of kernels that are not.
-        categories: `NAME=class` for event categories the tool does not know.
         language: Of verdict and tables: en or zh.
+        patterns: What is what in a recording, as of `analyze`: `step_marker`, `data_regex`, `comm_regex`,
+            `not_comm_regex`, `categories`.
 
     Returns:
         The report; its `overall`, `exit_code`, `metrics` and `why` say most.
@@ -75,7 +70,7 @@ def gate(
     return gate_report(
         path_texts(candidate),
         path_texts(baseline),
-        Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, several(categories)),
+        Choices(steps, ranks, **checked(patterns, Patterns)),
         budget=None if budget is None else os.fspath(budget),
         labels=several(labels),
         warmup=warmup,

@@ -14,7 +14,7 @@ from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, progress_of, sampled
-from traceanalyze.pipeline.selection import parse_numbers, step_chooser
+from traceanalyze.pipeline.selection import Chosen, parse_numbers
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
 from traceanalyze.readers.runs import group_runs, run_folder
@@ -88,7 +88,7 @@ def _has_traces(path: str) -> bool:
 
 def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress | None) -> list[RunSample]:
     options = reading.choices.options()
-    chosen = step_chooser(reading.choices.steps) if reading.choices.steps else None
+    chosen = options.steps
     counting = count_findings if reading.findings else None
     samples: dict[str, RankSample] = {}
     small = []
@@ -145,7 +145,7 @@ def _refuse_overlaps(folders: Mapping[str, Sequence[Run]], samples: dict[str, Ra
 
 
 def _run_sample(
-    run: Run, samples: dict[str, RankSample], wanted: str | None, snapshots: dict[str, tuple[Source, ...]]
+    run: Run, samples: dict[str, RankSample], wanted: Chosen | None, snapshots: dict[str, tuple[Source, ...]]
 ) -> RunSample:
     traces = list(run.traces)
     if wanted is not None:

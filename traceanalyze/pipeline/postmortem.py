@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from typing import Unpack
 
 from traceanalyze import plugins
 from traceanalyze.analyses.idle.host_state import HostSplit
@@ -16,12 +17,13 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.pipeline import memory_files
-from traceanalyze.pipeline.choices import Choices, path_texts, several
+from traceanalyze.pipeline.choices import Choices, Filters, checked, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
 from traceanalyze.pipeline.memory import parse_capacity
 from traceanalyze.pipeline.recordings import AnalysedRank, analysed_files
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
 from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_report, side_by_side
+from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.readers.runs import group_runs
@@ -106,13 +108,13 @@ __all__ = ["postmortem", "postmortem_reports"]
 def postmortem(
     paths: Path | Sequence[Path],
     *,
-    steps: str | None = None,
-    ranks: str | None = None,
-    step_marker: str | None = None,
+    steps: Chosen | None = None,
+    ranks: Chosen | None = None,
     capacity: int | str | None = None,
     select: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
     language: str = "en",
+    **filters: Unpack[Filters],
 ) -> Report:
     """What limited a run, since when, on which ranks, what it cost and what to do first.
 
@@ -121,11 +123,12 @@ def postmortem(
             memory timelines.
         steps: Steps to look at: `5`, `0,3-5`, `2:`.
         ranks: Ranks to look at, written the same way.
-        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
         capacity: Memory of the device: bytes, or text such as `80GiB`; default: as the traces tell it.
         select: Rules to run, by id, slug or how ids begin; all when empty.
         ignore: Rules not to run, written the same way.
         language: Of verdict and tables: en or zh.
+        filters: What is what in a recording, and what of it counts, as of `analyze`: `step_marker`, `data_regex`,
+            `comm_regex`, `not_comm_regex`, `categories`, `device_peaks`, `streams`, `name_regex`, `time`.
 
     Returns:
         The report; `report.tables["run_causes"].to_pandas()` is the ranked list.
@@ -134,7 +137,7 @@ def postmortem(
         InputError: Nothing there can be used.
         UsageError: The directory holds several jobs; name one of them.
     """
-    choices = Choices(steps, ranks, step_marker, select=several(select), ignore=several(ignore))
+    choices = Choices(steps, ranks, select=select, ignore=ignore, **checked(filters, Filters))
     found = postmortem_reports(path_texts(paths), choices, capacity=capacity)
     if len(found) > 1:
         raise UsageError(

@@ -59,9 +59,9 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
 
     beside = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
     run = _joint(ranks, cluster)
-    if run is not None:
-        beside = with_run_gains(beside, cluster, run, rules)
     across = evaluate_run(cluster, rules, run)
+    if run is not None:
+        beside = with_run_gains(beside, cluster, run, rules, across)
     return SideBySide(tuple(ranks), tuple(beside_absent(beside, across)), cluster, across)
 
 

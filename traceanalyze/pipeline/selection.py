@@ -13,6 +13,8 @@ from traceanalyze.model.patterns import regex
 _ITEM = regex(r"(?P<one>\d+)|(?P<from>\d+)-(?P<to>\d+)|(?P<start>\d*):(?P<stop>\d*)")
 _LONGEST_LIST = 12
 ALL = "all"
+Chosen = str | int | Sequence[int]
+"""A list of numbers as users give it: as a text, or in Python as numbers."""
 
 
 class Numbers(NamedTuple):
@@ -47,8 +49,19 @@ def _inside(number: int, first: int, last: int | None) -> bool:
     return first <= number and (last is None or number <= last)
 
 
-def parse_numbers(text: str, option: str, what: str) -> Numbers:
+def as_text(chosen: Chosen, option: str) -> str:
+    """The list as on the command line."""
+    found = chosen if isinstance(chosen, str | Sequence) else (chosen,)
+    if isinstance(found, str):
+        return found
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in found):
+        raise UsageError("{option} {value}: write a number, a list of numbers, or a text such as 0,3-5", option, chosen)
+    return ",".join(map(str, found))
+
+
+def parse_numbers(chosen: Chosen, option: str, what: str) -> Numbers:
     """Read a list such as `0,3-5` (5 included) or `2:` (from 2 on) or `:4` (0 to 3, as Python slices)."""
+    text = as_text(chosen, option)
     ranges: list[tuple[int, int | None]] = []
     for item in text.replace(" ", "").split(","):
         found = _ITEM.fullmatch(item)
@@ -78,7 +91,7 @@ def listed(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, ordered)) or Phrase("none")
 
 
-def stream_chooser(text: str) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
+def stream_chooser(text: Chosen) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
     """Mask of the device events on the streams a user chose."""
     numbers = parse_numbers(text, "--streams", Phrase("stream"))
 
@@ -90,8 +103,9 @@ def stream_chooser(text: str) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]
     return choose
 
 
-def step_chooser(text: str, option: str = "--steps") -> Callable[[Steps], NDArray[np.bool_]]:
+def step_chooser(chosen: Chosen, option: str = "--steps") -> Callable[[Steps], NDArray[np.bool_]]:
     """Mask of the steps a user chose, by the number each goes by; `all` are all, those of the start of the run too."""
+    text = as_text(chosen, option)
     if text.strip() == ALL:
         return lambda steps: np.ones(len(steps), np.bool_)
     numbers = parse_numbers(text, option, Phrase("step"))

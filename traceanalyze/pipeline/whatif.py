@@ -3,13 +3,15 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar, Unpack
 
 from traceanalyze.errors import UsageError, listed
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.pipeline.choices import Choices, PathLike, path_texts, several
+from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.run_report import with_notes
+from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.pipeline.whatif_answers import Wanted, answers
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.replay.parts import PARTS, WAITS
@@ -28,6 +30,8 @@ _MOST = 1_000_000
 """Factor of what is faster, which then takes next to no time."""
 OVERLAP = "communication"
 MEDIAN = "median"
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 def whatif(
@@ -37,9 +41,9 @@ def whatif(
     faster: Mapping[str, float] | None = None,
     overlap: str | Sequence[str] = (),
     ranks: Mapping[int, str] | None = None,
-    steps: str | None = None,
-    step_marker: str | None = None,
+    steps: Chosen | None = None,
     language: str = "en",
+    **filters: Unpack[Filters],
 ) -> Report:
     """How long a step would take if something were different, as the replay of the recorded program answers it.
 
@@ -51,8 +55,9 @@ def whatif(
         overlap: `communication`: it runs beside compute that does not need it, as far as there is any.
         ranks: `{3: "median"}`: rank 3 comes when the others do, so that they never wait for it.
         steps: Steps to analyse: `5`, `0,3-5`, `2:`.
-        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
         language: Of verdict and tables: en or zh.
+        filters: What is what in a recording, and what of it counts, as of `analyze`: `step_marker`, `data_regex`,
+            `comm_regex`, `not_comm_regex`, `categories`, `device_peaks`, `streams`, `name_regex`, `time`.
 
     Returns:
         The report; `report.tables["whatif"].to_pandas()` has the gain of each and of all together.
@@ -63,13 +68,21 @@ def whatif(
     """
     found = whatif_reports(
         path_texts(path),
-        asked_for(several(without), tuple((faster or {}).items()), several(overlap), tuple((ranks or {}).items())),
-        Choices(steps=steps, step_marker=step_marker),
+        asked_for(several(without), _pairs("faster", faster, str), several(overlap), _pairs("ranks", ranks, int)),
+        Choices(steps=steps, **checked(filters, Filters)),
     )
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise UsageError("the input holds {count} runs ({names}); name one of them", len(found), names)
     return found[0].in_language(language)
+
+
+def _pairs(name: str, given: Mapping[Key, Value] | None, kind: type) -> tuple[tuple[Key, Value], ...]:
+    """What stands before and after each `=` on the command line."""
+    if given is None or (isinstance(given, Mapping) and all(isinstance(key, kind) for key in given)):
+        return tuple((given or {}).items())
+    example = '{"communication": 1.5}' if kind is str else '{3: "median"}'
+    raise UsageError("{name}={value}: write it as {name}={example}", name, str(given), example)
 
 
 def whatif_reports(

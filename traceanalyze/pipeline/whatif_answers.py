@@ -14,6 +14,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import EMPTY
+from traceanalyze.model.kernel_names import labels
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Cause
@@ -194,7 +195,14 @@ def _of_part(run: _Run, gain: Gain, share: float) -> _Supposed:
 
 
 def _of_names(run: _Run, gain: Gain, share: float) -> _Supposed:
-    fits = re.compile(gain.what).search
+    search = re.compile(gain.what).search
+    names = {name for one in run.ranks for name in _device_names(one)}
+    short = labels(names)
+
+    def fits(name: str) -> object:
+        """By its whole name, or by the short one that tables show."""
+        return search(name) or search(short.get(name, name))
+
     if not any(len(named(one.context, fits)) for one in run.ranks):
         raise UsageError(
             "--faster {text}: no part of the step and no device work is called so; parts are {parts}; most time takes: "
@@ -204,6 +212,11 @@ def _of_names(run: _Run, gain: Gain, share: float) -> _Supposed:
             _longest(run.ranks[0]),
         )
     return _each(run, gain, lambda facts: [_priced(facts, shorter(facts.context, named(facts.context, fits), share))])
+
+
+def _device_names(facts: Facts) -> Iterator[str]:
+    codes = np.unique(facts.context.device.name).tolist()
+    return map(facts.context.trace.strings.text, codes)
 
 
 def _longest(facts: Facts) -> Phrase:

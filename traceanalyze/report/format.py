@@ -24,6 +24,7 @@ from traceanalyze.model.table import (
     Value,
     Word,
     labels_of,
+    sentences,
 )
 
 _PLAIN: Mapping[Kind, Callable[..., str]] = {
@@ -39,6 +40,9 @@ _PLAIN: Mapping[Kind, Callable[..., str]] = {
 # "3 event(s)", "1 device event(s)": the last number before decides.
 _PLURAL = regex(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
 
+_SAY = sentences(place_rank="rank {rank}")
+_RANK = regex(r"rank (\S+)")
+"""Where rules about ranks find something."""
 _WIDE_STOP = regex("(?<=[。！？；：，]) ")
 
 
@@ -88,6 +92,8 @@ class Formatter(NamedTuple):
                 text = signed(units.duration(abs(cast("int", value)), self.resolution_ns), cast("int", value))
             case Kind.FLAG:
                 text = self.texts.messages["yes" if value else "no"]
+            case Kind.PLACE if rank := _RANK.fullmatch(cast("str", value)):
+                text = self.texts.messages[_SAY["place_rank"]].format(rank=rank[1])
             case Kind.KERNEL | Kind.PLACE if not self.full_names:
                 name = cast("str", value)
                 text = self.labels.get(name) or labels_of(kind, [name])[name]

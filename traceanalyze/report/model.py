@@ -192,7 +192,8 @@ class Report:
         """Tables of a rank by name."""
         found = next((one for one in self.ranks if one.rank == rank), None)
         if found is None:
-            raise KeyError(f"no rank {rank}; there is {', '.join(str(one.rank) for one in self.ranks) or 'none'}")
+            known = ", ".join(str(one.rank) for one in self.ranks if one.rank is not None)
+            raise KeyError(f"no rank {rank}; " + (f"there is {known}" if known else "the recording tells of no rank"))
         return self._shown(found.tables, formatter_of(found, texts(self.language)))
 
     def _shown(self, found: Iterable[Table], formatter: Formatter) -> Tables:

@@ -218,7 +218,9 @@ def _left(outcome: Outcome, kept: Sequence[Finding]) -> tuple[int, int, int] | N
     return (low, saving, high) if after else None
 
 
-def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wanted: Plan) -> list[Outcome]:
+def with_run_gains(
+    outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wanted: Plan, across: Outcome
+) -> list[Outcome]:
     """What is said about each rank, with what the run gains: others may be late where this one is faster.
 
     A finding that several ranks have is taken away from all of them at once. What the run gains too little by goes.
@@ -228,7 +230,11 @@ def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wa
         cluster: the ranks side by side.
         run: the ranks in one replay.
         wanted: the rules that were run.
+        across: what they say about the ranks, which the run gains beside.
     """
+    about = [one for one in across.findings if never_last(one, cluster)]
+    late = tuple(dict.fromkeys(at for one in about for at in never_last(one, cluster)))
+    late = late if len(late) < len(outcomes) else ()
     several = {
         kind
         for each in outcomes
@@ -241,18 +247,24 @@ def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wa
             if one.saving:
                 kinds.setdefault(_kind(one, several), []).append((rank, one))
     step = RunStep(round(float(cluster.step_time.mean())))
-    known: dict[frozenset[FindingKey], tuple[int, int, int]] = {}
+    known: dict[tuple[frozenset[FindingKey], Sequence[int]], tuple[int, int, int]] = {}
 
-    def gain(found: Iterable[Finding]) -> tuple[int, int, int]:
+    def gain(found: Iterable[Finding], like_others: Sequence[int] = ()) -> tuple[int, int, int]:
         key = frozenset(_kind(one, several) for one in found)
-        if key not in known:
+        if (key, like_others) not in known:
             pieces = [each for kind in kinds if kind in key for each in kinds[kind]]
-            saving = gain_of(run, changes_of(pieces)) + stated(pieces, len(outcomes))
-            known[key] = ends_together([one for _, one in pieces], saving, step.time)
-        return known[key]
+            saving = gain_of(run, changes_of(pieces), like_others) + stated(pieces, len(outcomes))
+            every = [*(one for _, one in pieces), *about * len(outcomes) * bool(like_others)]
+            known[key, like_others] = ends_together(every, saving, step.time)
+        return known[key, like_others]
 
     thresholds = {rule.id for rule, _ in wanted.rules if rule.threshold}
-    return [_of_run(outcome, gain, step, thresholds) for outcome in outcomes]
+    found = [_of_run(outcome, gain, step, thresholds) for outcome in outcomes]
+    saved = [[one for one in each.findings if one.saving] for each in found]
+    return [
+        each._replace(with_ranks=gain(own, late)) if own and late else each
+        for each, own in zip(found, saved, strict=True)
+    ]
 
 
 def _kind(one: Finding, several: Collection[tuple[str, str, str]]) -> FindingKey:
@@ -281,8 +293,10 @@ def beside_absent(outcomes: Sequence[Outcome], across: Outcome) -> list[Outcome]
 
 
 def _beside(one: Outcome, waits: int) -> Outcome:
-    both = one.together and below_waits(one.together, [each for each in one.findings if each.saving], waits)
-    return one._replace(findings=tuple(sorted(beside_waits(one.findings, waits), key=_ORDER)), together=both)
+    saved = [each for each in one.findings if each.saving]
+    both, run = (ends and below_waits(ends, saved, waits) for ends in (one.together, one.with_ranks))
+    found = tuple(sorted(beside_waits(one.findings, waits), key=_ORDER))
+    return one._replace(findings=found, together=both, with_ranks=run)
 
 
 def waits_for_certain(across: Outcome) -> int:

@@ -217,3 +217,5 @@ class Outcome(NamedTuple):
     """Low, saving and high of one replay without the causes of all findings, ns a step; None where there was none."""
     unexplained: tuple[Unexplained, ...] = ()
     """Large parts of the step that none of them explains, largest first."""
+    with_ranks: tuple[int, int, int] | None = None
+    """Like `together`, without the causes of the findings about ranks as well; None where there are none."""

@@ -116,7 +116,7 @@ REASONS = {
     "no_linked_launches": "no device event is linked to its launch",
     "few_linked_launches": "less than 95 % of the device time is linked to its launch",
     "no_stream_waits": "several streams have work, and which of them waited for which was not recorded",
-    "terminal_sync": "the trace ends with it",
+    "terminal_sync": "what came after the last wait of the trace was not recorded",
     "no_occupancy": "the profile does not say how kernels fill the device",
     "no_kernels": "no compute kernels",
     "tensor_core_unknown": "no kernel's name tells whether it uses matrix units",

@@ -14,19 +14,20 @@ from traceanalyze.report.console.sections import Sections, fitted
 from traceanalyze.report.console.style import Style, file_style, style_for
 from traceanalyze.report.format import printable
 from traceanalyze.report.model import Report, formatter_over
-from traceanalyze.report.view import View
+from traceanalyze.report.view import View, common_folder
 
 __all__ = ["Printer", "Style", "curve_lines", "file_style", "render", "render_all", "style_for"]
 
 HEIGHT = 40
 _SAY = sentences(
     screen_runs="And {count} more runs.",
+    screen_detail="The largest in detail: {name}",
     screen_where="--all: the whole report · -v: every table · -o report.html or .xlsx: a file",
 )
 _RUNS = 8
 """That share a screen at most."""
-_ROOMY = 20
-"""Lines from which a report has blank lines, and room for tables."""
+_RUN = 8
+"""Lines of one of few runs."""
 
 
 def render_all(reports: Sequence[Report], texts: Texts, style: Style, view: View) -> str:
@@ -55,21 +56,34 @@ def on_screen(reports: Sequence[Report], texts: Texts, style: Style) -> str:
     if len(reports) == 1:
         lines = [*_page(Sections(reports[0], texts, style), HEIGHT - len(where) - 1), "", *where]
         return "\n".join(lines) + "\n"
-    rule = ("═" if style.unicode else "=") * 2
-    shown, lines = reports[:_RUNS], list[str]()
-    for report in shown:
-        lines.append(style.paint(f"{rule} {style.shorten(printable(report.name), style.width - 3)}", "bold"))
-        lines += _page(Sections(report, texts, style, alone=False), (HEIGHT - len(where) - 1) // len(shown) - 1)
-    if len(reports) > len(shown):
-        lines.append(texts.messages[_SAY["screen_runs"]].format(count=len(reports) - len(shown)))
-    return "\n".join([*lines, *where]) + "\n"
+    folder = common_folder([report.name for report in reports])
+    names = [report.name.removeprefix(folder) for report in reports]
+    runs = [Sections(each, texts, style, name=name, alone=False) for each, name in zip(reports, names, strict=True)]
+    longest, shown = max(runs, key=lambda one: one.length), runs[:_RUNS]
+    left = [texts.messages[_SAY["screen_runs"]].format(count=len(runs) - _RUNS)] if runs[_RUNS:] else []
+    name = style.shorten(longest.name, style.width // 2)
+    detail = texts.messages[_SAY["screen_detail"]].format(name=name)
+    height = HEIGHT - len(where) - len(left)
+    # What runs share has a third of the screen, and what is not needed for a few of them.
+    below = max(height // 3, height - _RUN * len(shown))
+    sections = fitted(
+        [*longest.details(), *longest.trust(*(one for one in runs if one is not longest))], below - 1, gap=0
+    )
+    lines = [line for one in shown for line in _part(one, (height - below) // len(shown))]
+    title = style.paint("".join(style.clip(detail, 1)), "bold")
+    return "\n".join([*lines, *left, title, *(line for each in sections for line in each), *where]) + "\n"
 
 
 def _page(made: Sections, height: int) -> list[str]:
     """One report in so many lines at most."""
-    roomy = height >= _ROOMY
-    lines = made.top(*((5, 3) if roomy else (min(height - 2, 3), 1)))
-    sections = list(made.sections() if roomy else made.few())
-    for each in fitted(sections, height - len(lines), gap=int(roomy)):
-        lines += [*([""] * roomy), *each]
+    lines = made.top(5, 5)
+    for each in fitted(list(made.sections()), height - len(lines), gap=1):
+        lines += ["", *each]
     return lines
+
+
+def _part(made: Sections, height: int) -> list[str]:
+    """One run among others: its name, its verdict, and what to do."""
+    todo = list(made.few())
+    lines = [made.title, *made.top(max(height - 1 - len(todo), 1) if height < _RUN else 3, 0)]
+    return [*lines, *(line for each in fitted(todo, height - len(lines), gap=0) for line in each)]

@@ -38,7 +38,7 @@ SMALL = 0.005
 def large(table: Table) -> int:
     """How many parts are worth a row; as good as all where no share says."""
     shares = table.column(table.bar) if table.bar else ()
-    return sum(_amount(share) >= SMALL for share in shares) if shares else 5
+    return sum(amount(share) >= SMALL for share in shares) if shares else 5
 
 
 def telling(table: Table, lead: str) -> list[int]:
@@ -47,25 +47,23 @@ def telling(table: Table, lead: str) -> list[int]:
     amounts = NUMBERS - {Kind.RATIO}
     numbers = [at for at, column in enumerate(table.columns) if column.kind in amounts and not column.machine]
     every = range(len(rows))
-    places = [at for at in every if any(_amount(rows[at][index]) for index in numbers)] or list(every)
+    places = [at for at in every if any(amount(rows[at][index]) for index in numbers)] or list(every)
     if table.level is not None:
         upper = [at for at in places if not table.depth(rows[at])]
         by = table.keys.index("diff_ns") if "diff_ns" in table.keys else numbers[0]
-        return upper + sorted(
-            (at for at in places if table.depth(rows[at]) == 1), key=lambda at: -_amount(rows[at][by])
-        )
+        return upper + sorted((at for at in places if table.depth(rows[at]) == 1), key=lambda at: -amount(rows[at][by]))
     if table.bar is not None:
         by = table.keys.index(table.bar)
-        return [at for at in sorted(places, key=lambda at: -_amount(rows[at][by])) if _amount(rows[at][by]) >= SMALL]
+        return [at for at in sorted(places, key=lambda at: -amount(rows[at][by])) if amount(rows[at][by]) >= SMALL]
     if table.worst is not None:
-        cells = {index: [_amount(row[index]) for row in rows] for index in numbers}
+        cells = {index: [amount(row[index]) for row in rows] for index in numbers}
         # How far off the middle a rank is, in parts of the largest.
         odd = {at: max(abs(c[at] - sorted(c)[len(c) // 2]) / (max(c) or 1) for c in cells.values()) for at in places}
         return sorted(places, key=lambda at: (rows[at][0] != lead, -odd[at]))
     return places
 
 
-def _amount(value: Value) -> float:
+def amount(value: Value) -> float:
     """How much it is; what was not measured may be anything."""
     if isinstance(value, NotMeasured):
         return float("inf")

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from traceanalyze.locales import Texts
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NUMBERS, Between, Kind, Message, NotMeasured, Table, Value, sentences
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.full import ANSWER_COLOURS, Printer
-from traceanalyze.report.console.rows import large, pick, telling
-from traceanalyze.report.console.style import Style, display_width
+from traceanalyze.report.console.rows import SMALL, amount, large, pick, telling
+from traceanalyze.report.console.style import Style, display_width, padded
 from traceanalyze.report.console.tables import compact
 from traceanalyze.report.finding import Finding
 from traceanalyze.report.format import printable
@@ -32,10 +33,14 @@ class Section(NamedTuple):
     """What is said of items that have no room; of none of them, what is always counted."""
     brief: Sequence[str] = ()
     """One line for each where there is no room for all of its lines."""
+    sure: int = 0
+    """How many items have a line of their own before any but the first has more."""
     order: Sequence[int] = ()
     """Places of items, the most telling first; as they stand where it is empty."""
     foot: tuple[str, ...] = ()
     """A total."""
+    line: str = ""
+    """What stands for all of it where there is one line."""
     least: int = 4
     fair: int = 8
     most: int = 99
@@ -49,12 +54,14 @@ class Section(NamedTuple):
         """At most so many lines of it."""
         if len(self.whole) <= room:
             return self.whole
+        if room == 1 and self.line:
+            return [self.line]
         heads = self.heads if room > len(self.heads) + 1 else ()
         left = room - len(heads) - len(self.foot) - 1
         order, chosen, short = list(self.order or range(len(self.items))), dict[int, tuple[str, ...]](), False
         for place, index in enumerate(order):
             # Those that follow are at least to be named.
-            follow = min(len(order) - place - 1, 2) if self.brief else 0
+            follow = max(min(len(order) - place - 1, 2), self.sure - place) if self.brief else 0
             short = short or len(self.items[index]) + follow > left
             lines = (self.brief[index],) if short and self.brief else self.items[index]
             if len(lines) > left:
@@ -95,8 +102,8 @@ _SAY = sentences(
     screen_sum="{title}: {sum}",
     screen_cells="{title} ({names})",
     screen_more="and {count} more",
-    screen_rules="and {count} more: {rules}",
-    screen_lesser="{count} lesser finding(s)",
+    screen_titles="and {count} more: {titles}",
+    screen_minor="Only lesser findings",
     screen_notes="{count} note(s)",
     screen_trust="Not certain, or not measured",
     screen_warnings="{count} more warning(s)",
@@ -111,17 +118,29 @@ _PARTS = ("split", "overall_metrics", "step_difference", "gate_parts", "whatif_s
 """What the step, the difference or the peak consists of; the first there is."""
 _WORK = ("slower", "faster", "gate_reasons", "memory_at_peak", "kernels", "operators")
 """What takes most of it; the first there is, of a comparison both."""
+_TWO = (("base_time_ns", "candidate_time_ns"), ("baseline_ns", "candidate_ns"), ("now_ns", "then_ns"))
+"""Columns of the two sides of such a table."""
 _FOUND = ("findings", "rank_findings", "memory_findings", "run_causes", "actions", "not_judged")
 """What is told as a list of what to do, or of what is missing."""
 _LOST = frozenset({"cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut"})
 """Sentences that say that data was lost."""
 _TOLD = frozenset({"do_first", "do_next", "limits_next", "limits_then"})
 """Sentences of a verdict that the list of what to do has, too."""
+_LEFT_OUT = frozenset({"start_step", "start_steps"})
+"""Sentences that say over which steps no number is taken: told whatever else has no room."""
 _DOUBTS = frozenset({"run_note", "recording_note"})
 """Notes on the input that are doubts; others say what is shown."""
+_LONG_WORD = regex("[!-~]{40,}")
+"""Such as paths, which are shortened where they take half of a line."""
+_REMARK, _MISSING = 1, 2
+"""Weights of what is not certain: warnings have none, or as much less as they are worse."""
 _CAPTURE = "CAP"
 """Rules about the recording itself, whose findings are among the checks."""
-_COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
+_COLOURS = {"high": "red", "medium": "yellow", "low": "cyan", "note": "dim"}
+_TODO = 16
+"""Lines that the list of what to do gets before other sections get more."""
+_NAME = 20
+"""Letters of the name of one run among others, at least."""
 _PLACE = 12
 """A place in the program that is cut shorter tells nothing."""
 
@@ -129,8 +148,9 @@ _PLACE = 12
 class Sections:
     """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
 
-    def __init__(self, report: Report, texts: Texts, style: Style, *, alone: bool = True) -> None:
+    def __init__(self, report: Report, texts: Texts, style: Style, *, name: str = "", alone: bool = True) -> None:
         self.report, self.texts, self.style, self.alone = report, texts, style, alone
+        self.name = printable(name or report.name)
         self.formatter = formatter_over(report, texts, 1)
         self.printer = Printer(self.formatter, style, View())
         self.ranks = [report.ranks[index] for index in report.focus]
@@ -145,8 +165,8 @@ class Sections:
 
     @cached_property
     def _told(self) -> list[Finding]:
-        """Those that say what to do."""
-        return [one for one in self._findings if one.severity != "note"]
+        """Those that say what to do; where there is none, lesser ones."""
+        return [one for one in self._findings if one.severity != "note"] or self._findings
 
     @cached_property
     def _tables(self) -> dict[str, Table]:
@@ -173,12 +193,12 @@ class Sections:
     def top(self, most: int, about: int) -> list[str]:
         """The verdict in so many lines, what was lost, and in so many what was recorded."""
         told = tuple(one.sentence for one in self._told if one.sentence)
-        said = [each for each in self.report.verdict_messages if each.key not in _LOST | _TOLD]
+        said = [each for each in self.report.verdict_messages if each.key not in _LOST | _TOLD | _LEFT_OUT]
         verdict = [each for each in said if not self.formatter.message(each).endswith(told)]
         lost = [each for each in (*self.report.verdict_messages, *self.report.note_messages) if each.key in _LOST]
         warned = self._marked("!", "yellow", self.formatter.sentences(lost), 3, all_of_it=True) if lost else ()
         colour = ANSWER_COLOURS.get(self.report.answer, "bold")
-        first = self._paragraph(verdict or said, max(most - len(warned), 2))
+        first = self._paragraph(verdict or said, max(most - len(warned), min(most, 2)))
         return [*(self.style.paint(line, colour) for line in first), *warned, *self._recorded()[:about]]
 
     def _paragraph(self, verdict: Sequence[Message], most: int) -> tuple[str, ...]:
@@ -192,11 +212,13 @@ class Sections:
         return ()
 
     def _recorded(self) -> list[str]:
-        """Sides, or the rank in detail; what else the notes say of it."""
+        """Sides, or the rank in detail; what is left out of it, and what else the notes say of it."""
         about = [self.printer.about(each, self.style.width // 3).splitlines()[:2] for each in self.ranks[:1]]
+        left_out = [self.formatter.message(each) for each in self.report.verdict_messages if each.key in _LEFT_OUT]
         notes = [each for each in self.report.note_messages if each.key not in _LOST | _DOUBTS]
         return [
             *(line for lines in about for line in lines),
+            *(self.style.paint(line, "dim") for text in left_out for line in self.style.clip(printable(text), 2)),
             *self.printer.sides(self.report.sides, 1),
             *([self._counts(devices=len(self.ranks) - 1)] if len(self.ranks) > 1 else []),
             *(self._line(self.formatter.message(each), "dim") for each in notes if "details_of" not in each.key),
@@ -212,11 +234,37 @@ class Sections:
         works = [key for key in (*_WORK, *others) if len(self._tables.get(key, ()))]
         for key in works[: 2 if works[1:2] == ["faster"] else 1]:
             yield from self._first((key,), "work", fair=6, most=8)
-        yield from self._trust()
+        yield from self.trust()
+
+    @property
+    def title(self) -> str:
+        """Name of the run among others, with what was recorded of it."""
+        rule, name = ("═" if self.style.unicode else "=") * 2, self.name
+        width, texts = self.style.width - 3, [name]
+        for rank in self.ranks[:1]:
+            # Without the name of the device, then with less of its own.
+            plain = tuple((key, kind, "" if key == "device_name" else each) for key, kind, each in rank.headline.values)
+            bare = Message(rank.headline.key, plain)
+            short = (self.style.shorten(name, room) for room in range(display_width(name), _NAME, -1))
+            texts = [self.formatter.about(rank.headline, name), *(self.formatter.about(bare, each) for each in short)]
+        fitting = next((each for each in texts if display_width(each) <= width), texts[-1])
+        return self.style.paint(f"{rule} {self.style.shorten(printable(fitting), width)}", "bold")
+
+    @property
+    def length(self) -> float:
+        """Of the step, or how large the peak is."""
+        table = next((self._tables[key] for key in _PARTS if len(self._tables.get(key, ()))), None)
+        at = None if table is None else next(i for i, each in enumerate(table.columns) if each.kind in NUMBERS)
+        return 0.0 if table is None or at is None else sum(amount(row[at]) for row in table.known_rows)
 
     def few(self) -> Iterator[Section]:
-        """Those that no report goes without."""
-        yield from (each._replace(least=1) for each in (*self._todo(), *self._trust()))
+        """What no run goes without that has others beside it."""
+        yield from (each._replace(least=1) for each in self._todo())
+
+    def details(self) -> Iterator[Section]:
+        """What is told of one run among others."""
+        yield from self._first(_PARTS, "parts", most=6)
+        yield from self._first([key for key in _WORK if len(self._tables.get(key, ()))], "work", most=6)
 
     def _first(self, keys: Iterable[str], name: str, *, least: int = 4, fair: int = 0, most: int) -> Iterator[Section]:
         """The first of some tables that has rows."""
@@ -229,52 +277,86 @@ class Sections:
                 summed = self.formatter.value(table.columns[amount].kind, total[amount])
                 title, total = self._say("sum", title=(Kind.TEXT, title), sum=(Kind.TEXT, summed)), None
             head, lines = compact(table, [*rows, *([total] if total else [])], self.formatter, self.style)
+            bars = self._stacked(table)
             yield Section(
                 name,
                 tuple(filter(str.strip, (self._line(title), head))),
                 [(line,) for line in lines[: len(rows)]],
                 lambda omitted: self._counts(more=len(omitted)),
                 order=[places.index(at) for at in first],
-                foot=tuple(lines[len(rows) :]),
-                least=least,
-                fair=fair or large(table) + 3,
-                most=most,
+                foot=(*lines[len(rows) :], *bars),
+                least=least + len(bars),
+                fair=(fair or large(table) + 3) + len(bars),
+                most=most + len(bars),
             )
+
+    def _stacked(self, table: Table) -> list[str]:
+        """A bar a side of a table of parts, on one scale, and what its shades mean."""
+        sides = next((pair for pair in _TWO if set(pair) <= set(table.keys)), ()) if table.key in _PARTS else ()
+        rows = [row for row in table.known_rows if not table.depth(row)]
+        times = [[amount(row[table.keys.index(side)]) for row in rows] for side in sides]
+        longest = max(map(sum, times), default=0)
+        if not longest:
+            return []
+        shades, rest = ("█▓▒░", "·") if self.style.unicode else ("#=+-", ".")
+        largest = sorted(range(len(rows)), key=lambda at: -max(each[at] for each in times))[: len(shades)]
+        shown = [at for at in sorted(largest) if max(each[at] for each in times) >= SMALL * longest]
+        columns = [table[side] for side in sides]
+        heads = [self.texts.messages[each.side] if each.side else self.texts.heading(table, each) for each in columns]
+        margin = max(map(display_width, heads)) + 2
+        scale, lines = (self.style.width - margin) / longest, list[str]()
+        for head, each in zip(heads, times, strict=True):
+            ends = [round(sum(each[at] for at in shown[:count]) * scale) for count in range(len(shown) + 1)]
+            bar = "".join(shade * (end - start) for shade, (start, end) in zip(shades, pairwise(ends), strict=False))
+            lines.append(padded(head, margin) + bar + rest * (round(sum(each) * scale) - len(bar)))
+        terms = [self.formatter.value(Kind.TERM, rows[at][0]) for at in shown]
+        words = [f"{shade} {term}" for shade, term in zip(shades, terms, strict=False)]
+        legend = self.style.clip("  ".join(words), 1, first=" " * margin)
+        return [*lines, self.style.paint(legend[0], "dim")]
 
     def _todo(self) -> Iterator[Section]:
         """Findings; of a comparison where to look."""
-        lesser = len(self._findings) - len(self._told) if self.alone else 0
+        told, lesser = self._told, [one for one in self._findings if one not in self._told]
 
         def more(omitted: Sequence[int]) -> str:
-            rules = self._some(dict.fromkeys(self._told[at].rule for at in omitted if self._told), 4)
-            if not rules:
-                return self._counts(more=len(omitted), lesser=lesser)
-            count = (Kind.COUNT, len(omitted))
-            return self._counts(self._say("rules", count=count, rules=(Kind.TEXT, rules)), lesser=lesser)
+            found = [*(told[at] for at in omitted if told), *lesser * self.alone]
+            titles = [self.style.shorten(printable(one.title), self.style.width // 2) for one in found]
+            named = (Kind.TEXT, self._some(dict.fromkeys(titles), 4))
+            return self._counts(self._say("titles", count=(Kind.COUNT, len(titles)), titles=named) if titles else "")
 
         advice = [self._advice(self.formatter.message(each)) for each in self.report.remarks.get("advice", ())]
         if advice:
-            yield Section("todo", (self._line(self.texts.messages["advice"]),), advice, more, fair=7)
-        elif self._told:
-            items = [tuple(self._full(one)) for one in self._told]
-            brief = [self._short(one) for one in self._told]
-            yield Section("todo", (self._heading(),), items, more, brief, least=2 + len(items[0]), fair=14)
+            head = (self._line(self.texts.messages["advice"]),)
+            yield Section("todo", head, advice, lambda omitted: self._counts(more=len(omitted)), fair=7)
+        elif told:
+            items = [tuple(self._full(one)) for one in told]
+            brief = [self._short(one) for one in told]
+            sure = max((at + 1 for at, one in enumerate(told) if one.severity in {"high", "medium"}), default=1)
+            rest = self._say("more", count=(Kind.COUNT, len(told) - 1)) if told[1:] else ""
+            only = self._short(told[0], rest)
+            least = min(1 + len(items[0]) + sure, _TODO)
+            yield Section("todo", (self._heading(),), items, more, brief, sure, line=only, least=least, fair=_TODO)
         elif self.alone and any(rank.said for rank in self.ranks):
             yield Section("todo", (self._line(self._say("nothing")),), (), more)
 
     def _heading(self) -> str:
         """With what they save together, where that was replayed."""
-        title = self._line(self._say("todo" if any(one.saving for one in self._told) else "todo_unpriced"))
+        lesser, saves = self._told[0].severity == "note", any(one.saving for one in self._told)
+        title = self._line(self._say("minor" if lesser else "todo" if saves else "todo_unpriced"))
         tables = [self._tables[key] for key in ("rank_findings", "findings") if key in self._tables]
         priced = [each for each in tables if any(each.column("saving_ns"))]
-        said = [note for each in priced for note in each.notes if note.key in {"together", "together_alone"}]
-        if len(priced) != 1 or not said:
+        # Of what one rank tells and of what all do together, only that both were replayed at once is a sum.
+        keys = {"together_ranks"} if len(priced) > 1 else {"together_less", "together_more", "together_alone"}
+        said = [note for each in priced for note in each.notes if note.key in keys]
+        if not said:
             return title
         return f"{title} · {self.formatter.message(Message(_SAY['screen_together'], said[0].values))}"
 
     def _marked(self, mark: str, colour: str, text: str, most: int, *, all_of_it: bool = False) -> tuple[str, ...]:
         """Lines of an item with its mark in a colour; or all of it in that."""
-        first, *others = self.style.clip(printable(text), most, "  ", first="  ")
+        half = self.style.width // 2
+        text = _LONG_WORD.sub(lambda word: self.style.shorten(word[0], half), printable(text))
+        first, *others = self.style.clip(text, most, "  ", first="  ")
         mark = mark if self.style.unicode or mark.isascii() else "*"
         if all_of_it:
             return tuple(self.style.paint(line, colour) for line in (mark + first[1:], *others))
@@ -292,22 +374,23 @@ class Sections:
         yield "  " + self._placed(one, said, self.style.width - 2)
         yield from chain(*map(self._advice, one.advice[:1]))
 
-    def _short(self, one: Finding) -> str:
-        """Its title, saving and place; of these the title is cut where there is no room."""
+    def _short(self, one: Finding, rest: str = "") -> str:
+        """Its title, saving and place, and how many more there are; the title is cut where there is no room."""
         title, room = printable(one.title), self.style.width - 2
         for _ in range(2):
             text = self.formatter.said_of([title], self._worth(one)).rstrip(" :：")
-            line = self._placed(one, [text], room)
+            line = self._placed(one, [text], room, rest)
             title = self.style.shorten(title, max(display_width(title) - max(display_width(line) - room, 0), _PLACE))
         return self._marked("●", _COLOURS[one.severity], line, 1)[0]
 
-    def _placed(self, one: Finding, said: list[str], room: int) -> str:
+    def _placed(self, one: Finding, said: list[str], room: int, rest: str = "") -> str:
         """Pieces of a line, with where it is if there is room for that, and its rule."""
-        pieces = [*filter(None, said), *filter(None, [one.rule])]
-        where = printable(next(iter((*one.scope.source_lines, *one.scope.operators)), ""))
+        pieces = [*filter(None, said), *filter(None, [one.rule, rest])]
+        place = next(iter((*one.scope.source_lines, *one.scope.operators)), "")
+        where = printable(self.formatter.value(Kind.PLACE, place)) if place else ""
         left = room - display_width(" · ".join(pieces)) - 3
         if where and left >= min(_PLACE, display_width(where)):
-            pieces.insert(-1 if one.rule else len(pieces), self.style.shorten(where, left))
+            pieces.insert(len(pieces) - bool(one.rule) - bool(rest), self.style.shorten(where, left))
         return " · ".join(pieces)
 
     def _worth(self, one: Finding) -> str:
@@ -323,34 +406,52 @@ class Sections:
         amount = saving.ns if sure else Between.of(saving.ns, saving.low_ns, saving.high_ns)
         return self._say("saves", saving=(Kind.DURATION, amount), share=share)
 
-    def _trust(self) -> Iterator[Section]:
-        """Doubts first, then remarks, then what was not measured, by the reason."""
-        fill, remarks, checks = self.formatter.message, self.report.remarks, [*chain(*(r.checks for r in self.ranks))]
-        doubts = [each for each in checks if each.level > Level.INFO]
-        texts = [
-            f"{each.id}: {self.formatter.fill(self.texts.checks[each.message.key], each.message)}" for each in doubts
-        ]
-        texts += [fill(each) for each in self.report.note_messages if each.key in _DOUBTS]
-        texts += map(fill, remarks.get("caveats", ()))
-        warnings = len(texts)
-        texts += [fill(each) for key, said in remarks.items() if key.startswith("gate") for each in said]
-        known, texts = len(texts), [*texts, *self._missing()]
-        notes = len(checks) - len(doubts) + len(remarks.get("quality", ()))
+    def trust(self, *others: "Sections") -> Iterator[Section]:
+        """Doubts, remarks, and what was not measured, by the reason; each once, with the runs of which it is true."""
+        found: dict[tuple[int, str], tuple[list[str], dict[str, None]]] = {}
+        for one in (self, *others):
+            for weight, name, text in one._said():
+                # Runs that differ in numbers only say the same, ranks of one need not.
+                told = found.setdefault((weight, name if others and name else name + text), ([name, text], {}))
+                told[1][self.style.shorten(one.name, _NAME)] = None
+        ranked = sorted(found, key=lambda key: (key[0], -len(found[key][1])))
+        weights, texts = [weight for weight, _ in ranked], []
+        for (name, text), runs in map(found.__getitem__, ranked):
+            of = f"({self._some(runs)})" if len(runs) <= len(others) else ""
+            label = " ".join(filter(None, [name, of]))
+            texts.append(self.formatter.said_of([label], text) if label else text)
+        checks = [*chain(*(rank.checks for rank in self.ranks))]
+        notes = sum(each.level == Level.INFO for each in checks) + len(self.report.remarks.get("quality", ()))
         hints = len({hint for rank in self.ranks for hint in self.formatter.hints(rank.hints)})
 
         def more(omitted: Sequence[int]) -> str:
-            left = sum(at < warnings for at in omitted)
-            remarked = sum(warnings <= at < known for at in omitted) + notes * self.alone
-            missing = sum(at >= known for at in omitted)
-            return self._counts(warnings=left, missing=missing, notes=remarked, hints=hints * self.alone)
+            left = [weights[at] for at in omitted]
+            remarked, missing = left.count(_REMARK), left.count(_MISSING)
+            kept = {"notes": remarked + notes, "hints": hints} if self.alone else {"notes": remarked}
+            return self._counts(warnings=len(left) - remarked - missing, missing=missing, **kept)
 
         def lines(most: int) -> list[tuple[str, ...]]:
-            marks = [("!", "yellow") if at < warnings else ("-", "") for at in range(len(texts))]
+            marks = [("-", "") if weight in {_REMARK, _MISSING} else ("!", "yellow") for weight in weights]
             return [self._marked(*mark, text, most) for mark, text in zip(marks, texts, strict=True)]
 
         if texts or more(()):
             heads = (self._line(self._say("trust")),) if texts else ()
             yield Section("trust", heads, lines(2), more, [each[0] for each in lines(1)], least=3, fair=5)
+
+    def _said(self) -> Iterator[tuple[int, str, str]]:
+        """What is not certain or was not measured, each with its weight, the id of its check and its text."""
+        fill, remarks = self.formatter.message, self.report.remarks
+        for each in chain(*(rank.checks for rank in self.ranks)):
+            if each.level > Level.INFO:
+                text = self.formatter.fill(self.texts.checks[each.message.key], each.message)
+                yield -each.level, each.id, text
+        doubts = [*(each for each in self.report.note_messages if each.key in _DOUBTS), *remarks.get("caveats", ())]
+        # Beside each other they show that there are several.
+        doubts = [each for each in doubts if self.alone or "holds several recordings" not in str(each.values)]
+        yield from ((0, "", fill(each)) for each in doubts)
+        gate = chain(*(said for key, said in remarks.items() if key.startswith("gate")))
+        yield from ((_REMARK, "", fill(each)) for each in gate)
+        yield from ((_MISSING, "", text) for text in self._missing())
 
     def _missing(self) -> list[str]:
         """What was not measured: whole tables, or cells of rows that a page shows, each reason once."""

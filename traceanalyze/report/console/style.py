@@ -96,6 +96,7 @@ def _pieces(text: str, most: int) -> list[str]:
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _NUMBER_AND_UNIT = regex(r"(?<=\d) (?=(?:%|s|ms|µs|ns|[kKMGT]?i?B)\b|%)")
+_WITHIN_WORD = regex("[!-~]{2}")
 MIN_WIDTH, MAX_WIDTH = 60, 200
 
 
@@ -137,9 +138,13 @@ class Style(NamedTuple):
         if len(found) <= lines:
             return tuple(found)
         mark = "…" if self.unicode else "..."
-        last = found[lines - 1]
+        last = line = found[lines - 1]
         while display_width(last) + len(mark) > self.width:
             last = last[:-1]
+        if _WITHIN_WORD.match(line, len(last) - 1):
+            # After a whole word, unless that would take most of the line.
+            whole = last.rpartition(" ")[0]
+            last = whole if 2 * display_width(whole) > self.width else last
         return (*found[: lines - 1], last.rstrip(" ,;:.，；：、。") + mark)
 
     def wrap(self, text: str, indent: str = "", first: str | None = None) -> str:

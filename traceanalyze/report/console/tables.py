@@ -13,6 +13,8 @@ from traceanalyze.report.view import below_side, common_folder, side_runs, with_
 
 MIN_FLEXIBLE = 12
 """A shortened name narrower than this tells nothing."""
+_READABLE = 24
+"""A name this wide can be told from others; on a screen amounts beside it matter more."""
 EASY = 32
 """A name this wide can be read; columns that matter less do not make it narrower."""
 
@@ -133,7 +135,7 @@ def compact(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
     # A word on what kind of thing the first column names is missed less than an amount, where that tells rows apart.
     if len(set(fields[0].cells)) == len(rows):
         fields[1:2] = [field._replace(minor=field.minor or not field.right) for field in fields[1:2]]
-    fitted = fit(tuple(fields), style.width, EASY)
+    fitted = fit(tuple(fields), style.width, _READABLE)
     bars = _bars(table, rows, formatter, style, sum(fitted.widths) + fitted.gap * len(fitted.widths))
     lines = []
     for index in range(-1, len(rows)):

@@ -45,6 +45,8 @@ def as_finding(one: Cause, setting: Setting) -> Said:
         return of_memory(one.trouble.finding, setting, ranks)
     if one.finding is None:
         raise ValueError("a cause rests on a finding or on a snapshot")
+    # As in an analysis: by the recording where that tells of no rank.
+    setting = setting._replace(place="".join(label for label in one.ranks if not label.isdecimal()))
     scope = one.finding.scope._replace(ranks=ranks)
     priced = replace(one.finding, saving=one.gain, low=one.low, severity=one.severity, bound=one.bound, scope=scope)
     return Said(priced, title(one), sentence(one), setting)

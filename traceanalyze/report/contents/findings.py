@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
-from traceanalyze.report.contents.words import Said, cost_of, grade_of, label_of, notes, saving_of, share_of
+from traceanalyze.report.contents.words import Ends, Said, cost_of, grade_of, label_of, notes, saving_of, share_of
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.registry import own_rules
 
@@ -23,7 +23,7 @@ GRADE = Column(
     "High from 20 % of the step, medium from 5 %, of those without a saving by the rule; and whether it is certain",
     heading="severity",
 )
-LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", minor=True)
+LOW = Column("low_ns", Kind.DURATION, "What it saves at least, per step", heading="at least", machine=True)
 
 _FINDINGS = declare(
     "findings",
@@ -120,7 +120,7 @@ def findings_tables(found: Sequence[Said], outcome: Outcome) -> tuple[Table, ...
     costly = [one for one in found if not one.found.rule.startswith(_CAPTURE)]
     capture = [one for one in found if one.found.rule.startswith(_CAPTURE)]
     return (
-        _filled(_FINDINGS, costly, outcome.together),
+        _filled(_FINDINGS, costly, outcome.together, outcome.with_ranks),
         _filled(_ON_RECORDING, capture),
         EVIDENCE.fill_records(evidence_rows(outcome.findings)),
         _NOT_JUDGED.fill_records(map(_not_judged, outcome.not_applicable)),
@@ -145,9 +145,9 @@ def _not_judged(one: NotApplicable) -> dict[str, Value]:
 UNPRICED = NotMeasured("saving_not_replayed")
 
 
-def _filled(table: Table, found: Sequence[Said], replayed: tuple[int, int, int] | None = None) -> Table:
+def _filled(table: Table, found: Sequence[Said], *replayed: Ends | None) -> Table:
     rows = [_row(one.found, one.title, one.setting.step) for one in found]
-    return replace(table.fill_records(rows), notes=tuple(notes(found, replayed)))
+    return replace(table.fill_records(rows), notes=tuple(notes(found, *replayed)))
 
 
 def _row(one: Finding, title: str, step: int) -> dict[str, Value]:

@@ -31,6 +31,9 @@ _SAY = sentences(
     },
     cut_short="The file is cut short: what came later in it is missing here.",
     host_computes="No device was used. Of {time} on the host the largest part is {part} ({share}).",
+    host_cut=(
+        "What is left of the file has no device event. Of {time} on the host the largest part is {part} ({share})."
+    ),
     host_only="No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
     nothing_to_analyse="There is nothing to analyse: the trace has no event with a duration.",
     slow_step="Step {step} took {time}, {factor} times the median ({median}).",
@@ -124,7 +127,7 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
     largest = max(parts.records(), key=attrgetter("sum_ns"))
     alone = any(check.message == HOST_COMPUTES for check in analysis.checks)
     return Message(
-        _SAY["host_computes" if alone else "host_only"],
+        _SAY["host_computes" if alone else "host_cut" if _cut(analysis) else "host_only"],
         (
             ("time", Kind.DURATION, window.mean(window.total)),
             ("part", Kind.TERM, largest.part),
@@ -135,9 +138,12 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
 
 def damage(analysis: RankAnalysis) -> tuple[Message, ...]:
     """Sentences when part of the file is missing, as device events often come last in it, or was lost."""
-    read = analysis.trace.read
-    cut = (Message(_SAY["cut_short"]),) if read.truncated or read.stream_fault is not None else ()
-    return (*cut, *lost_data(analysis))
+    return (*((Message(_SAY["cut_short"]),) if _cut(analysis) else ()), *lost_data(analysis))
+
+
+def _cut(analysis: RankAnalysis) -> bool:
+    """Whether the file ends before the recording does."""
+    return analysis.trace.read.truncated or analysis.trace.read.stream_fault is not None
 
 
 def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:

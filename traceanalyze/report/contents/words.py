@@ -35,6 +35,7 @@ _SAY = sentences(
     together_more=(
         "Together they save {saving} {per} ({share}): more than one by one, as each alone leaves others in the way."
     ),
+    together_ranks="With the findings about the ranks they save {saving} {per} ({share}) together.",
     cause_host_loading="The training thread waits for its data {wait} {per} ({share}).",
 )
 ALIKE = 0.01
@@ -44,6 +45,10 @@ _LINE = regex(r"\.py(\(\d+\)|:\d+)")
 """Of traces and of memory snapshots."""
 _UNITS = {**dict.fromkeys(TIMES, "nanoseconds"), **dict.fromkeys(SIZES, "bytes"), Kind.SHARE: "fraction"}
 _SURE = {Confidence.HIGH: "", Confidence.MEDIUM: "_likely", Confidence.LOW: "_uncertain"}
+
+
+Ends = tuple[int, int, int]
+"""Low, saving and high, ns a step."""
 
 
 class Setting(NamedTuple):
@@ -225,14 +230,16 @@ def amount_together(saving: int, savings: Iterable[int]) -> str:
 def _together(found: Sequence[Said], replayed: tuple[int, int, int] | None) -> Iterator[Message]:
     at_once = together((one.found for one in found), replayed)
     if at_once is not None:
-        step = found[0].setting.step
         amount = amount_together(at_once.ns, (one.found.saving or 0 for one in found))
-        saving = between(at_once.low_ns, at_once.ns, at_once.high_ns)
-        share = ("share", Kind.SHARE, at_once.ns / step if step else 0.0)
-        yield Message(_SAY[f"together_{amount}"], (("saving", Kind.DURATION, saving), share))
+        yield _at_once(amount, at_once, found[0].setting.step)
 
 
-def notes(found: Sequence[Said], replayed: tuple[int, int, int] | None = None) -> Iterator[Message]:
+def _at_once(amount: str, saved: told.Saving, step: int) -> Message:
+    saving = ("saving", Kind.DURATION, between(saved.low_ns, saved.ns, saved.high_ns))
+    return Message(_SAY[f"together_{amount}"], (saving, ("share", Kind.SHARE, saved.ns / step if step else 0.0)))
+
+
+def notes(found: Sequence[Said], replayed: Ends | None = None, with_ranks: Ends | None = None) -> Iterator[Message]:
     """For each finding its sentence, its price, and what to do; advice that was given already is not repeated."""
     given: set[str] = set()
     for one in found:
@@ -243,6 +250,8 @@ def notes(found: Sequence[Said], replayed: tuple[int, int, int] | None = None) -
                 given.add(advice)
                 yield Message(f"advice_{advice}.{one.setting.platform}")
     yield from _together(found, replayed)
+    if with_ranks is not None and found:
+        yield _at_once("ranks", told.Saving(with_ranks[1], with_ranks[0], with_ranks[2]), found[0].setting.step)
 
 
 def _in_words(one: Said, texts: Texts) -> told.Finding:
