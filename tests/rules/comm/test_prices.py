@@ -26,7 +26,7 @@ from tests.rules.comm.cases import (
     steps,
     waiting,
 )
-from tests.rules.make import finding, judged
+from tests.rules.make import finding, judged, waited
 from tests.rules.sequences import STEP, read_npu
 from tests.rules.test_faults import HEALTHY
 from tests.simulate.cost import with_slower_link
@@ -188,3 +188,31 @@ def test_where_tasks_are_recorded_waiting_for_other_ranks_is_no_saving():
     found = finding(read_npu(b), "COM101")
     assert {each.label: each.value for each in found.evidence}["wait_exposed"] == 1000 * US
     assert (found.sentence, found.saving, found.cost) == ("waiting", 500 * US, 500 * US)
+
+
+def test_a_collective_of_the_last_of_four_steps_is_hidden_by_that_step_alone():
+    """3000 µs of it beside 900 µs of compute a step: 900 of four steps, where 3 × 900 had none to hide."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 900)
+        if number % 4 == 3:
+            reduce(b, at + 10, at + 930, 3000, tid=2)
+            b.annotation("Optimizer.step#AdamW.step", at + 3940, 10)
+
+    found = finding(waited(body, steps=8, length=STEP), "COM101")
+    assert (found.saving, found.cost) == (900 * US // 4, 3000 * US // 4)
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_gradients_are_hidden_by_the_pass_that_asks_for_them(passes):
+    """100 MB in 1000 µs: a quarter is the last bucket, and a quarter of the last backward pass of 600 µs comes first."""
+
+    def body(b, at, number):
+        for part in range(passes):
+            t = at + 900 * part
+            b.annotation("DistributedDataParallel.forward", t, 60)
+            compute(b, t + 10, t + 30, 200)
+            compute(b, t + 80, t + 240, 600, op="autograd::engine::evaluate_function: MmBackward0", tid=2)
+        reduce(b, t + 100, t + 850, 1000, size=100 * MB, tid=2, under="autograd::engine::evaluate_function: MmBackward0")
+
+    assert finding(steps(body), "COM101").saving == pytest.approx(0.75 * 600 * US, rel=0.02)
