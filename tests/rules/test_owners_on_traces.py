@@ -68,7 +68,7 @@ def test_what_one_step_of_eight_ranks_tells_of_their_waiting(shared_traces):
     """Rank 7 comes last to five of eight collectives; rank 5 does most, but waits 6.0 ms itself, the mean is 5.6."""
     report = analyze(shared_traces / "kineto" / "param" / "dlrm_8rank")
     (one,) = report.run_findings
-    assert (one.rule, one.low, one.severity, one.confidence) == ("RNK106", 0, Severity.MEDIUM, Confidence.LOW)
+    assert (one.rule, one.saving, one.severity, one.confidence) == ("RNK106", None, Severity.MEDIUM, Confidence.LOW)
     assert one.scope.ranks == one.scope.ops == ()
     # Rank 7 fetches its batch in the training loop for 1.2 ms, which slower others could use up.
     (loading,) = [each for each in report.ranks[0].findings if each.rule == "DAT101"]

@@ -205,14 +205,14 @@ def test_a_collective_of_the_last_of_four_steps_is_hidden_by_that_step_alone():
 
 @pytest.mark.parametrize("passes", [1, 3])
 def test_gradients_are_hidden_by_the_pass_that_asks_for_them(passes):
-    """100 MB in 1000 µs: a quarter is the last bucket, and a quarter of the last backward pass of 600 µs comes first."""
+    """A quarter of 100 MB is the last bucket, and a quarter of the last backward pass of 600 µs comes first."""
 
     def body(b, at, number):
         for part in range(passes):
             t = at + 900 * part
             b.annotation("DistributedDataParallel.forward", t, 60)
             compute(b, t + 10, t + 30, 200)
-            compute(b, t + 80, t + 240, 600, op="autograd::engine::evaluate_function: MmBackward0", tid=2)
-        reduce(b, t + 100, t + 850, 1000, size=100 * MB, tid=2, under="autograd::engine::evaluate_function: MmBackward0")
+            compute(b, t + 80, t + 240, 600, op="autograd::MmBackward0", tid=2)
+        reduce(b, t + 100, t + 850, 1000, size=100 * MB, tid=2, under="autograd::MmBackward0")
 
     assert finding(steps(body), "COM101").saving == pytest.approx(0.75 * 600 * US, rel=0.02)

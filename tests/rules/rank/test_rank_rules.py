@@ -147,6 +147,33 @@ def alternating(first, second):
     ]
 
 
+def test_ranks_that_pause_in_turn_wait_for_each_other():
+    """Each waits 2 of 10 ms in every other step: none waits longer over the run, and 1 ms a step is too much."""
+    (one,) = said(alternating(2, 2), "RNK106").findings
+    assert (one.saving, one.bound, one.sentence) == (MS, MS, "")
+
+
+@pytest.mark.parametrize(("steps", "late"), [(2, (0,)), (4, (0, 1, 2))])
+def test_waiting_of_few_steps_or_in_turn_within_a_step_has_a_cost_alone(steps, late):
+    """A rank that is late lets two others wait for 2 of the 10 ms: in two steps only, or each of them in every step."""
+    ranks = [
+        rank(
+            number,
+            *[
+                (step, "all_reduce", 64, begin + 2 * MS * (number == last), begin + 3 * MS)
+                for step in range(steps)
+                for last in late
+                for begin in [(10 * step + 3 * last) * MS]
+            ],
+            steps=tuple(f"ProfilerStep#{step}" for step in range(steps)),
+            length=10 * MS,
+        )
+        for number in range(3)
+    ]
+    (one,) = said(ranks, "RNK106").findings
+    assert (one.saving, one.cost, one.advice) == (None, len(late) * 4 * MS // 3, ("diff_ranks",))
+
+
 def test_where_only_the_host_is_slower_no_balance_of_tokens_is_advised():
     (one,) = said(pair(MS, 0, compute=(4 * MS, 4 * MS), dispatch=(0, 2 * MS), data_loading=(0, 0)), "RNK102").findings
     assert (one.sentence, one.advice) == ("dispatch", ("diff_ranks",))

@@ -283,7 +283,9 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     begun = device.start[rows[back & ~np.append(False, back[:-1])]]
 
     def by_pass(start: NDArray[np.int64], amount: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.bincount(np.searchsorted(begun, start, "right"), weights=amount, minlength=len(begun) + 1)
+        every: NDArray[np.float64] = np.zeros(len(begun) + 1)
+        np.add.at(every, np.searchsorted(begun, start, "right"), amount)
+        return every
 
     size, time = (by_pass(work.start[chosen], each[chosen]) for each in (work.size, work.time - work.waits.time))
     backward, exposed = intervals.merge(device.start[rows[back]], device.end[rows[back]]), work.exposed_spans(chosen).T
