@@ -256,7 +256,7 @@ def test_two_steps_tell_what_ranks_wait_for_each_other_and_no_saving():
     assert (found.rule, found.saving, found.cost, found.sentence) == ("RNK106", None, 14 * MS, "cost")
     assert {each.label: each.value for each in found.evidence} == {"waiting": 14 * MS, "share": 0.14}
     assert found.scope.ops == ()
-    assert waiters(14 * MS, 0, 0, compute=compute) is None
+    assert waiters(14 * MS, 0, 0) is None
 
 
 def _part(label, *times, own=None):

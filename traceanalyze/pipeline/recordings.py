@@ -163,15 +163,16 @@ def _program(context: Context, analysis: RankAnalysis) -> Program | None:
     return context.once(program)
 
 
-def rank_verdict(trace: Trace, options: Options, *, alone: bool) -> AnalysedRank:
-    """What the verdict on a rank needs; unless it is `alone`, with what tells whom the others wait for."""
+def rank_verdict(trace: Trace, options: Options, *, alone: bool, together: bool) -> AnalysedRank:
+    """What the verdict on a rank needs; unless it is `alone`, with what tells whom it waits for, and how long it works."""
     context = context_of(trace, options)
     analysis = analyze_context(context, Detail.QUIET)
     if alone:
         return AnalysedRank(analysis)
     from traceanalyze.ranks.summary import summarize
 
-    return AnalysedRank(analysis, compared=summarize(context, analysis))
+    again = _program(context, analysis) if together else None
+    return AnalysedRank(analysis, compared=summarize(context, analysis), program=again)
 
 
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
@@ -264,7 +265,7 @@ def _analysis_of(
     """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
     options, rules = choices.options()._replace(agreed=agreed), choices.rules()
     if choices.detail == Detail.QUIET:
-        return lambda trace, _: rank_verdict(trace, options, alone=alone)
+        return lambda trace, _: rank_verdict(trace, options, alone=alone, together=together)
     return lambda trace, allocator: analysed_rank(
         trace, options, rules, allocator, detail=choices.detail, alone=alone, together=together
     )
