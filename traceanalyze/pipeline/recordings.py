@@ -117,7 +117,7 @@ def analysed_rank(
     others are compared by; unless ranks run again `together`, what a replay of them needs.
     """
     # Imported here: a verdict needs none of these.
-    from traceanalyze.rules.evaluate import evaluate
+    from traceanalyze.rules.evaluate import evaluate, faint
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.registry import own_rules
 
@@ -139,6 +139,8 @@ def analysed_rank(
     from traceanalyze.ranks.summary import summarize
 
     compared, again = summarize(context, analysis), _program(context, analysis) if together and not alone else None
+    if again is not None:
+        outcome = outcome._replace(faint=faint(facts, rules, outcome))
     if short:
         return AnalysedRank(analysis, outcome, compared, in_trace=placed, program=again)
     from traceanalyze.causes.results import costs_of
@@ -164,7 +166,7 @@ def _program(context: Context, analysis: RankAnalysis) -> Program | None:
 
 
 def rank_verdict(trace: Trace, options: Options, *, alone: bool, together: bool) -> AnalysedRank:
-    """What the verdict on a rank needs; unless it is `alone`, with what tells whom it waits for, and how long it works."""
+    """What the verdict on a rank needs; unless it is `alone`, with what tells whom others wait for and its own time."""
     context = context_of(trace, options)
     analysis = analyze_context(context, Detail.QUIET)
     if alone:

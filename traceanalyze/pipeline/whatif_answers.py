@@ -33,7 +33,7 @@ from traceanalyze.report.contents.whatif import Asked, Gain, State
 from traceanalyze.report.contents.words import name_of
 from traceanalyze.rules import across_ranks
 from traceanalyze.rules.config import RuleConfig, options_of
-from traceanalyze.rules.evaluate import evaluate
+from traceanalyze.rules.evaluate import evaluate, faint
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Outcome
 from traceanalyze.rules.pricing import below_waits, ends_together, priced, proven, ranged_together
@@ -128,6 +128,8 @@ def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
     reason = next((reason for one in ranks if (reason := _irreplayable(one)) is not None), None)
     if len(ranks) < 2:
         return _Run(tuple(ranks), tuple(map(across_ranks.alone, outcomes)), Outcome(), None, reason)
+    if judged:
+        outcomes = [told._replace(faint=faint(one, rules, told)) for one, told in zip(ranks, outcomes, strict=True)]
     cluster = compare_ranks([summarize(one.context, one.analysis) for one in ranks])
     if reason is None and not cluster.steps:
         reason = NotMeasured("no_common_steps")
@@ -261,6 +263,9 @@ def _of_rule(run: _Run, gain: Gain) -> _Supposed:
     late = () if run.cluster is None else (rank for one in about for rank in across_ranks.never_last(one, run.cluster))
     like_others = tuple(dict.fromkeys(late)) if run.missing is None else ()
     known = tuple((at, one) for at, one in found if one.saving is not None and at < len(run.ranks))
+    if known:
+        less = ((at, one) for at, outcome in enumerate(run.outcomes) for one in outcome.faint)
+        known += tuple((at, one) for at, one in less if one.rule == rule)
     if about or (known and run.missing is None):
         return _Supposed(gain, known if run.missing is None else (), like_others, about)
     reason = "done_once" if all(one.once for _, one in found) else "saving_not_replayed"

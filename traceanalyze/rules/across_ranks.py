@@ -219,7 +219,8 @@ def _left(outcome: Outcome, kept: Sequence[Finding]) -> tuple[int, int, int] | N
 def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wanted: Plan) -> list[Outcome]:
     """What is said about each rank, with what the run gains: others may be late where this one is faster.
 
-    A finding that several ranks have is taken away from all of them at once. What the run gains too little by goes.
+    A finding that several ranks have is taken away from all of them at once, and what there is of its cause on ranks
+    that it costs too little to be told: they run one program. What the run gains too little by goes.
 
     Args:
         outcomes: of the ranks, in the order of `cluster.ranks`.
@@ -245,7 +246,9 @@ def with_run_gains(outcomes: Sequence[Outcome], cluster: Cluster, run: Joint, wa
         key = frozenset(_kind(one, several) for one in found)
         if key not in known:
             pieces = [each for kind in kinds if kind in key for each in kinds[kind]]
-            saving = gain_of(run, changes_of(pieces)) + stated(pieces, len(outcomes))
+            rules = [one.rule for _, one in pieces]
+            less = [(at, one) for at, each in enumerate(outcomes) for one in each.faint if one.rule in rules]
+            saving = gain_of(run, changes_of([*pieces, *less])) + stated(pieces, len(outcomes))
             known[key] = ends_together([one for _, one in pieces], saving, step.time)
         return known[key]
 

@@ -217,3 +217,6 @@ class Outcome(NamedTuple):
     """Low, saving and high of one replay without the causes of all findings, ns a step; None where there was none."""
     unexplained: tuple[Unexplained, ...] = ()
     """Large parts of the step that none of them explains, largest first."""
+    faint: tuple[Finding, ...] = ()
+    """What would be different on this rank without causes that cost it too little to be told: other ranks of its
+    program may have more of them."""
