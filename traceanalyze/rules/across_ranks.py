@@ -311,7 +311,7 @@ def _of_run(
             continue
         grade = one.severity if one.severity == Severity.INFO else step.severity(saving, low)
         if WAIT_POSSIBLE in _evidence(one):
-            grade = min(grade or Severity.INFO, Severity.MEDIUM)
+            grade = min(grade or Severity.INFO, Severity.LOW if _mostly_waits(one) else Severity.MEDIUM)
         kept.append(replace(one, saving=saving, alone=one.saving, low=low, bound=high, severity=grade))
     kept.sort(key=_ORDER)
     saved = [one for one in kept if one.saving]
@@ -324,12 +324,28 @@ def alone(outcome: Outcome) -> Outcome:
     Work before collectives that may wait for others is no certain saving either, where half as much may be waiting.
     """
     waits = max((_evidence(one).get(WAIT_POSSIBLE, 0) for one in outcome.findings if one.rule == _GENERAL), default=0)
-    found = tuple(_perhaps(one) if one.rule == _GENERAL else _less_sure(one, waits) for one in outcome.findings)
+    told = tuple(_perhaps(one) if one.rule == _GENERAL else _less_sure(one, waits) for one in outcome.findings)
+    found = tuple(sorted(map(_in_the_middle, told), key=_ORDER))
     if outcome.together is None or found == outcome.findings:
         return outcome._replace(findings=found)
     low, saving, high = outcome.together
-    least, every = sum(one.least or 0 for one in found), sum(one.saving or 0 for one in found)
-    return outcome._replace(findings=found, together=(min(low, round(least * (saving / every))), saving, high))
+    least, every = sum(one.least or 0 for one in told), sum(one.saving or 0 for one in told)
+    low = min(low, round(least * (saving / every)))
+    saving = max(low, saving - every + sum(one.saving or 0 for one in found))
+    return outcome._replace(findings=found, together=(low, saving, high))
+
+
+def _in_the_middle(one: Finding) -> Finding:
+    """The finding, where part of what it saves may be waiting and nothing tells how much, at the middle of both."""
+    if one.rule != _GENERAL or one.saving is None or WAIT_POSSIBLE not in _evidence(one):
+        return one
+    return replace(one, saving=((one.least or 0) + one.saving) // 2, bound=one.most)
+
+
+def _mostly_waits(one: Finding) -> bool:
+    """Whether most of the communication that it is about may be waiting, for all that its recording tells."""
+    known = _evidence(one)
+    return 2 * known.get(WAIT_POSSIBLE, 0) > known.get("exposed", 0) - known.get("wait_exposed", 0)
 
 
 def _less_sure(one: Finding, waits: int) -> Finding:
@@ -345,8 +361,9 @@ def _perhaps(one: Finding) -> Finding:
     known = _evidence(one)
     if one.draws != "comm_exposed" or one.saving is None or (one.rule == _GENERAL and WAIT_POSSIBLE not in known):
         return one
-    severity = min(one.severity or Severity.INFO, Severity.MEDIUM)
-    confidence = min(one.confidence or Confidence.LOW, Confidence.MEDIUM)
+    unsure = one.rule == _GENERAL and _mostly_waits(one)
+    severity = min(one.severity or Severity.INFO, Severity.LOW if unsure else Severity.MEDIUM)
+    confidence = min(one.confidence or Confidence.LOW, Confidence.LOW if unsure else Confidence.MEDIUM)
     if one.rule != _GENERAL:
         return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
     exposed = max(1, known["exposed"] - known.get("wait_exposed", 0))
