@@ -321,25 +321,38 @@ def _of_run(
 def alone(outcome: Outcome) -> Outcome:
     """What is said about one rank of several whose others were not recorded: part of what it saves may be waiting.
 
+    Where nothing tells how much, communication saves the middle between the least and all of it.
+    """
+    told = unsure_alone(outcome)
+    found = [
+        replace(one, saving=(one.saving or 0) - less, bound=one.most) if (less := doubtful(one)) else one
+        for one in told.findings
+    ]
+    if told.together is None:
+        return told._replace(findings=tuple(sorted(found, key=_ORDER)))
+    low, saving, high = told.together
+    middle = max(low, saving - sum(map(doubtful, told.findings)))
+    return told._replace(findings=tuple(sorted(found, key=_ORDER)), together=(low, middle, high))
+
+
+def unsure_alone(outcome: Outcome) -> Outcome:
+    """The same with what it saves if nothing is waiting, as a replay gives it, and at least if all is that may be.
+
     Work before collectives that may wait for others is no certain saving either, where half as much may be waiting.
     """
     waits = max((_evidence(one).get(WAIT_POSSIBLE, 0) for one in outcome.findings if one.rule == _GENERAL), default=0)
-    told = tuple(_perhaps(one) if one.rule == _GENERAL else _less_sure(one, waits) for one in outcome.findings)
-    found = tuple(sorted(map(_in_the_middle, told), key=_ORDER))
+    found = tuple(_perhaps(one) if one.rule == _GENERAL else _less_sure(one, waits) for one in outcome.findings)
     if outcome.together is None or found == outcome.findings:
         return outcome._replace(findings=found)
     low, saving, high = outcome.together
-    least, every = sum(one.least or 0 for one in told), sum(one.saving or 0 for one in told)
-    low = min(low, round(least * (saving / every)))
-    saving = max(low, saving - every + sum(one.saving or 0 for one in found))
-    return outcome._replace(findings=found, together=(low, saving, high))
+    least, every = sum(one.least or 0 for one in found), sum(one.saving or 0 for one in found)
+    return outcome._replace(findings=found, together=(min(low, round(least * (saving / every))), saving, high))
 
 
-def _in_the_middle(one: Finding) -> Finding:
-    """The finding, where part of what it saves may be waiting and nothing tells how much, at the middle of both."""
-    if one.rule != _GENERAL or one.saving is None or WAIT_POSSIBLE not in _evidence(one):
-        return one
-    return replace(one, saving=((one.least or 0) + one.saving) // 2, bound=one.most)
+def doubtful(one: Finding) -> int:
+    """Half of what may be waiting in the saving of a finding about all communication of one rank alone."""
+    unsure = one.rule == _GENERAL and one.saving is not None and WAIT_POSSIBLE in _evidence(one)
+    return ((one.saving or 0) - (one.least or 0)) // 2 if unsure else 0
 
 
 def _mostly_waits(one: Finding) -> bool:
