@@ -3,7 +3,8 @@ from dataclasses import replace
 import numpy as np
 
 from traceanalyze.rules.common.communication import chained, comm_finding, communicating
-from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, measured, rule
+from traceanalyze.rules.ranking import HIGH
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, measured, rule
 
 _MB = 1 << 20
 
@@ -66,4 +67,5 @@ def find(facts: Facts, options: Options) -> Findings:
     size = int(np.median(work.size[small]))
     evidence = measured(time=facts.mean(time), part=time / every, size=size, count=count)
     found = comm_finding(facts, small, evidence, saving=round(work.exposed_mean(facts, small) * (1 - needed)))
-    yield found if rate else replace(found, low=0, confidence=Confidence.LOW)
+    most = Severity.MEDIUM if facts.share(found.saving or 0) >= HIGH else None
+    yield found if rate else replace(found, low=0, severity=most, confidence=Confidence.LOW)
