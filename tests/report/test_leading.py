@@ -29,8 +29,11 @@ def test_the_rank_that_takes_longest_without_waiting_leads(steps, own, first):
     assert leading(steps, own) == first
 
 
-def written(folder, steps):
-    """Rank 0 begins each step 20 ms before rank 1, computes for 10 ms less, and waits 30 ms for it in a collective."""
+def written(folder, steps, host=0):
+    """Rank 0 begins each step 20 ms before rank 1, computes for 10 ms less, and waits 30 ms for it in a collective.
+
+    Its host has an operator of so many ms beside that.
+    """
     for rank, (begin, compute) in enumerate(((0, 30), (20, 40))):
         trace = TraceBuilder()
         trace.header["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "nccl"}
@@ -38,6 +41,8 @@ def written(folder, steps):
             at = 1_000 + 100 * MS * step
             start = at + begin * MS
             trace.step(step, start, at + 98 * MS - start)
+            if host and not rank:
+                trace.op("aten::view", start + 20, host * MS)
             trace.launch(start, 5, start + 100, compute * MS)
             late = start + 100 + compute * MS
             trace.launch(start + 10, 5, late, at + 65 * MS - late, name="ncclKernel_AllReduce", stream=20)
@@ -62,6 +67,12 @@ def test_both_commands_lead_with_the_same_rank_and_say_why(tmp_path):
         assert [report.ranks[at].rank for at in report.focus] == [1]
         assert told(report).count(why) == 1
         assert any(line.startswith("Details below are those of rank 1") for line in told(report))
+
+
+def test_work_of_the_host_beside_waiting_is_no_waiting(tmp_path):
+    """It launches what follows the collective 5 ms after its work of 60 ms: sooner by these at most."""
+    report = traceanalyze.analyze(written(tmp_path, steps=2, host=60))
+    assert told(report)[0].startswith("Rank 0 of 2 works longest: 93.01 ms of its step of 98.00 ms without waiting for")
 
 
 def test_of_a_rank_whose_step_is_longest_anyway_nothing_is_said(tmp_path):

@@ -117,7 +117,7 @@ def analysed_rank(
     others are compared by; unless ranks run again `together`, what a replay of them needs.
     """
     # Imported here: a verdict needs none of these.
-    from traceanalyze.rules.evaluate import evaluate
+    from traceanalyze.rules.evaluate import evaluate, faint
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.registry import own_rules
 
@@ -139,6 +139,8 @@ def analysed_rank(
     from traceanalyze.ranks.summary import summarize
 
     compared, again = summarize(context, analysis), _program(context, analysis) if together and not alone else None
+    if again is not None:
+        outcome = outcome._replace(faint=faint(facts, rules, outcome))
     if short:
         return AnalysedRank(analysis, outcome, compared, in_trace=placed, program=again)
     from traceanalyze.causes.results import costs_of
@@ -163,15 +165,16 @@ def _program(context: Context, analysis: RankAnalysis) -> Program | None:
     return context.once(program)
 
 
-def rank_verdict(trace: Trace, options: Options, *, alone: bool) -> AnalysedRank:
-    """What the verdict on a rank needs; unless it is `alone`, with what tells whom the others wait for."""
+def rank_verdict(trace: Trace, options: Options, *, alone: bool, together: bool) -> AnalysedRank:
+    """What the verdict on a rank needs; unless it is `alone`, with what tells whom others wait for and its own time."""
     context = context_of(trace, options)
     analysis = analyze_context(context, Detail.QUIET)
     if alone:
         return AnalysedRank(analysis)
     from traceanalyze.ranks.summary import summarize
 
-    return AnalysedRank(analysis, compared=summarize(context, analysis))
+    again = _program(context, analysis) if together else None
+    return AnalysedRank(analysis, compared=summarize(context, analysis), program=again)
 
 
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
@@ -264,7 +267,7 @@ def _analysis_of(
     """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
     options, rules = choices.options()._replace(agreed=agreed), choices.rules()
     if choices.detail == Detail.QUIET:
-        return lambda trace, _: rank_verdict(trace, options, alone=alone)
+        return lambda trace, _: rank_verdict(trace, options, alone=alone, together=together)
     return lambda trace, allocator: analysed_rank(
         trace, options, rules, allocator, detail=choices.detail, alone=alone, together=together
     )

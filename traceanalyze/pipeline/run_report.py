@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.errors import Phrase, UsageError
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
@@ -47,6 +48,12 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
     from traceanalyze.ranks.compare import compare_ranks
 
     cluster = compare_ranks([one.summary for one in ranks])
+    run = _joint(ranks, cluster)
+    waits = cluster.exposed_waits
+    if run is not None and not isinstance(waits, NotMeasured) and not waits.bound:
+        from traceanalyze.replay.ranks import own_times
+
+        cluster = cluster._replace(replayed=own_times(run))
     if rules is None:
         return SideBySide(tuple(ranks), tuple(outcomes), cluster, None)
     from traceanalyze.rules.across_ranks import (
@@ -58,7 +65,6 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
     )
 
     beside = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
-    run = _joint(ranks, cluster)
     across = evaluate_run(cluster, rules, run)
     if run is not None:
         beside = with_run_gains(beside, cluster, run, rules, across)

@@ -34,7 +34,7 @@ from traceanalyze.report.contents.whatif import Asked, Gain, State
 from traceanalyze.report.contents.words import name_of
 from traceanalyze.rules import across_ranks
 from traceanalyze.rules.config import RuleConfig, options_of
-from traceanalyze.rules.evaluate import evaluate
+from traceanalyze.rules.evaluate import evaluate, faint
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Outcome
 from traceanalyze.rules.pricing import below_waits, ends_together, priced, proven, ranged_together
@@ -128,7 +128,9 @@ def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
     outcomes = [evaluate(one, rules) for one in ranks] if judged else [Outcome()] * len(ranks)
     reason = next((reason for one in ranks if (reason := _irreplayable(one)) is not None), None)
     if len(ranks) < 2:
-        return _Run(tuple(ranks), tuple(map(across_ranks.alone, outcomes)), Outcome(), None, reason)
+        return _Run(tuple(ranks), tuple(map(across_ranks.unsure_alone, outcomes)), Outcome(), None, reason)
+    if judged:
+        outcomes = [told._replace(faint=faint(one, rules, told)) for one, told in zip(ranks, outcomes, strict=True)]
     cluster = compare_ranks([summarize(one.context, one.analysis) for one in ranks])
     if reason is None and not cluster.steps:
         reason = NotMeasured("no_common_steps")
@@ -274,6 +276,9 @@ def _of_rule(run: _Run, gain: Gain) -> _Supposed:
     late = () if run.cluster is None else (rank for one in about for rank in across_ranks.never_last(one, run.cluster))
     like_others = tuple(dict.fromkeys(late)) if run.missing is None else ()
     known = tuple((at, one) for at, one in found if one.saving is not None and at < len(run.ranks))
+    if known:
+        less = ((at, one) for at, outcome in enumerate(run.outcomes) for one in outcome.faint)
+        known += tuple((at, one) for at, one in less if one.rule == rule)
     if about or (known and run.missing is None):
         return _Supposed(gain, known if run.missing is None else (), like_others, about)
     reason = "done_once" if all(one.once for _, one in found) else "saving_not_replayed"
@@ -318,6 +323,9 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
         low, saving, high = found[0].ends
     else:
         low, saving, high = ranged_together(found, beside + _gain_alone(run.ranks[0], again[0]), run.ranks[0])
+    if len(ranks) == 1:
+        told = run.outcomes[0].findings
+        saving = max(low, saving - sum(across_ranks.doubtful(each) for each in found if each in told))
     # The rank that waits least for others is the one that they wait for.
     states = [_state(run, rank, again, changes) for rank in ranks if again and rank not in one.like_others]
     then = min(states, key=lambda state: state.waiting) if states and not beside else None

@@ -249,6 +249,8 @@ class Cluster(NamedTuple):
     """Collectives of all ranks that belong to none of these steps."""
     exposed_waits: ExposedWaits | NotMeasured
     stragglers: tuple[Straggler, ...] | NotMeasured
+    replayed: tuple[int, ...] = ()
+    """Mean step of each rank in a replay in which it does not wait for others, ns; empty where none was possible."""
 
     @property
     def missing_ranks(self) -> tuple[int, ...]:
@@ -268,7 +270,12 @@ class Cluster(NamedTuple):
 
     @property
     def own_time(self) -> tuple[int | None, ...]:
-        """Mean step of each rank without what it waits for others in collectives, ns; None where that is not known."""
+        """Mean step of each rank without what it waits for others in collectives, ns; None where that is not known.
+
+        Without a replay at least: its host may have worked while the device waited.
+        """
+        if self.replayed:
+            return self.replayed
         waited = self.exposed_waits
         if isinstance(waited, NotMeasured):
             return (None,) * len(self.ranks)

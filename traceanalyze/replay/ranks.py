@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.replay.longest import NEVER, Edges, longest
 from traceanalyze.replay.program import Program
-from traceanalyze.replay.replay import Again, Change, changed_program, windows_of
+from traceanalyze.replay.replay import Again, Change, changed_program, run_again, windows_of
 
 _NOTHING = Change()
 
@@ -170,6 +170,16 @@ def shorter_steps(run: Joint, again: Sequence[Again]) -> NDArray[np.int64]:
     for rank, (one, new) in enumerate(zip(run.programs, again, strict=True)):
         shorter[rank] = (one.steps.time - (new.end - new.start))[run.rows[rank]]
     return shorter
+
+
+def own_times(run: Joint) -> tuple[int, ...]:
+    """Mean step of each rank if it waited for no other one in its collectives, ns: its host has work beside that."""
+    found = []
+    for rank, (one, rows) in enumerate(zip(run.programs, run.rows, strict=True)):
+        own = run.meetings.rank == rank
+        again = run_again(one, Change(events=run.meetings.event[own], shorter=run.meetings.wait[own]))
+        found.append(round(float((again.end - again.start)[rows].mean())))
+    return tuple(found)
 
 
 def gain_of(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> int:

@@ -223,7 +223,8 @@ def with_run_gains(
 ) -> list[Outcome]:
     """What is said about each rank, with what the run gains: others may be late where this one is faster.
 
-    A finding that several ranks have is taken away from all of them at once. What the run gains too little by goes.
+    A finding that several ranks have is taken away from all of them at once, and what there is of its cause on ranks
+    that it costs too little to be told: they run one program. What the run gains too little by goes.
 
     Args:
         outcomes: of the ranks, in the order of `cluster.ranks`.
@@ -253,7 +254,9 @@ def with_run_gains(
         key = frozenset(_kind(one, several) for one in found)
         if (key, like_others) not in known:
             pieces = [each for kind in kinds if kind in key for each in kinds[kind]]
-            saving = gain_of(run, changes_of(pieces), like_others) + stated(pieces, len(outcomes))
+            rules = [one.rule for _, one in pieces]
+            less = [(at, one) for at, each in enumerate(outcomes) for one in each.faint if one.rule in rules]
+            saving = gain_of(run, changes_of([*pieces, *less]), like_others) + stated(pieces, len(outcomes))
             every = [*(one for _, one in pieces), *about * len(outcomes) * bool(like_others)]
             known[key, like_others] = ends_together(every, saving, step.time)
         return known[key, like_others]
@@ -324,7 +327,7 @@ def _of_run(
             continue
         grade = one.severity if one.severity == Severity.INFO else step.severity(saving, low)
         if WAIT_POSSIBLE in _evidence(one):
-            grade = min(grade or Severity.INFO, Severity.MEDIUM)
+            grade = min(grade or Severity.INFO, Severity.LOW if _mostly_waits(one) else Severity.MEDIUM)
         kept.append(replace(one, saving=saving, alone=one.saving, low=low, bound=high, severity=grade))
     kept.sort(key=_ORDER)
     saved = [one for one in kept if one.saving]
@@ -333,6 +336,23 @@ def _of_run(
 
 def alone(outcome: Outcome) -> Outcome:
     """What is said about one rank of several whose others were not recorded: part of what it saves may be waiting.
+
+    Where nothing tells how much, communication saves the middle between the least and all of it.
+    """
+    told = unsure_alone(outcome)
+    found = [
+        replace(one, saving=(one.saving or 0) - less, bound=one.most) if (less := doubtful(one)) else one
+        for one in told.findings
+    ]
+    if told.together is None:
+        return told._replace(findings=tuple(sorted(found, key=_ORDER)))
+    low, saving, high = told.together
+    middle = max(low, saving - sum(map(doubtful, told.findings)))
+    return told._replace(findings=tuple(sorted(found, key=_ORDER)), together=(low, middle, high))
+
+
+def unsure_alone(outcome: Outcome) -> Outcome:
+    """The same with what it saves if nothing is waiting, as a replay gives it, and at least if all is that may be.
 
     Work before collectives that may wait for others is no certain saving either, where half as much may be waiting;
     what only this rank may do, none at all.
@@ -344,6 +364,18 @@ def alone(outcome: Outcome) -> Outcome:
     low, saving, high = outcome.together
     least, every = sum(one.least or 0 for one in found), sum(one.saving or 0 for one in found)
     return outcome._replace(findings=found, together=(min(low, round(least * (saving / every))), saving, high))
+
+
+def doubtful(one: Finding) -> int:
+    """Half of what may be waiting in the saving of a finding about all communication of one rank alone."""
+    unsure = one.rule == _GENERAL and one.saving is not None and WAIT_POSSIBLE in _evidence(one)
+    return ((one.saving or 0) - (one.least or 0)) // 2 if unsure else 0
+
+
+def _mostly_waits(one: Finding) -> bool:
+    """Whether most of the communication that it is about may be waiting, for all that its recording tells."""
+    known = _evidence(one)
+    return 2 * known.get(WAIT_POSSIBLE, 0) > known.get("exposed", 0) - known.get("wait_exposed", 0)
 
 
 def _less_sure(one: Finding, waits: int) -> Finding:
@@ -364,8 +396,9 @@ def _perhaps(one: Finding) -> Finding:
     known = _evidence(one)
     if one.draws != "comm_exposed" or one.saving is None or (one.rule == _GENERAL and WAIT_POSSIBLE not in known):
         return one
-    severity = min(one.severity or Severity.INFO, Severity.MEDIUM)
-    confidence = min(one.confidence or Confidence.LOW, Confidence.MEDIUM)
+    unsure = one.rule == _GENERAL and _mostly_waits(one)
+    severity = min(one.severity or Severity.INFO, Severity.LOW if unsure else Severity.MEDIUM)
+    confidence = min(one.confidence or Confidence.LOW, Confidence.LOW if unsure else Confidence.MEDIUM)
     if one.rule != _GENERAL:
         return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
     exposed = max(1, known["exposed"] - known.get("wait_exposed", 0))

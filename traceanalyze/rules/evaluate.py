@@ -7,11 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import locate
+from traceanalyze.model import intervals
+from traceanalyze.replay.parts import part
+from traceanalyze.replay.replay import Change
+from traceanalyze.rules.common.communication import exposed_communication
 from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope
+from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope, merged
 from traceanalyze.rules.owners import unexplained
-from traceanalyze.rules.pricing import all_together, beside_waits
+from traceanalyze.rules.pricing import all_together, beside_waits, derived
 from traceanalyze.rules.ranking import by_its_rule, ranked
 from traceanalyze.rules.registry import chosen, every_rule, own_rules
 from traceanalyze.rules.rule import Options, Rule
@@ -62,6 +66,8 @@ def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
     return locate(context, np.where(call >= 0, context.calls.track[call], -1), context.calls.start[call])[2]
 
 
+LAUNCHES = "HST101"
+"""The rule about all that the host does for the next launch."""
 NO_COLLECTIVES = "no_collective_metadata"
 """Where there is no communication at all, there is nothing to miss."""
 _OF_DEVICES = frozenset(
@@ -97,6 +103,33 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     open_parts = unexplained(facts, kept) if asked else ()
     findings = tuple(located(one, facts) for one in beside_waits(kept))
     return Outcome(findings, tuple(not_applicable), all_together(findings, facts), open_parts)
+
+
+def faint(facts: Facts, wanted: Plan, told: Outcome) -> tuple[Finding, ...]:
+    """What would be different without what rules tell of the host from some share of the step on, where it is less.
+
+    Without time that findings on this rank are about. While the device waits for other ranks nothing shows what
+    launching costs: it is the next to be late where these are faster.
+    """
+    taken = [merged(one.intervals) for one in told.findings if one.intervals is not None]
+    claimed, names = intervals.union(intervals.EMPTY, *taken), {one.rule for one in told.findings}
+    found = []
+    for rule, options in wanted.rules:
+        if rule.id == LAUNCHES and facts.missing(rule.needs) is None:
+            beside = facts.once(exposed_communication)
+            every = part(facts.context, "dispatch").threads
+            hidden = Change(threads={track: intervals.intersect(spans, beside) for track, spans in every.items()})
+            found.append(by_its_rule(Finding(change=hidden, draws="idle"), rule))
+        if rule.id in names or "share" not in rule.options or not rule.threshold:
+            continue
+        for each in _applied(facts, rule, Options({**options, "share": 0.0})):
+            if isinstance(each, NotApplicable) or not each.draws.startswith("idle") or each.once or not each.saving:
+                continue
+            spans = intervals.EMPTY if each.intervals is None else facts.clip(each.intervals)
+            change = each.change or derived(each, intervals.subtract(spans, claimed), facts)
+            if change is not None:
+                found.append(by_its_rule(Finding(change=change, draws=each.draws), rule))
+    return tuple(found)
 
 
 def _scope(each: Finding, facts: Facts) -> Scope:

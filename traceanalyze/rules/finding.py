@@ -219,3 +219,6 @@ class Outcome(NamedTuple):
     """Large parts of the step that none of them explains, largest first."""
     with_ranks: tuple[int, int, int] | None = None
     """Like `together`, without the causes of the findings about ranks as well; None where there are none."""
+    faint: tuple[Finding, ...] = ()
+    """What would be different on this rank without causes that cost it too little to be told: other ranks of its
+    program may have more of them."""

@@ -71,7 +71,7 @@ def priced(one: Finding, facts: Facts) -> Price:
     spans = EMPTY if one.intervals is None else facts.clip(one.intervals)
     gaps = gaps_of(facts)
     none = np.zeros(len(gaps), np.int64)
-    change = _derived(one, spans, facts) if one.change is None else one.change
+    change = derived(one, spans, facts) if one.change is None else one.change
     if one.draws == "compute" and one.saving and facts.once(excerpt):
         return Price(_of_excerpt(one, facts), spans, none)
     if one.once or (one.saving is None and change is None):
@@ -114,7 +114,7 @@ def _of_excerpt(one: Finding, facts: Facts) -> Finding:
     return replace(one, cost=cost, severity=severity, confidence=confidence)
 
 
-def _derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:
+def derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:
     """What would change by what a rule says of a class of time; None where that cannot be replayed."""
     if not one.saving or one.intervals is None or facts.host_computes or not facts.context.devices:
         return None

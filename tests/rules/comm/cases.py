@@ -414,8 +414,10 @@ FIRES = {
         Fires(
             steps(messages(20, 64 * 1024, 100)),
             saving=1000,
+            low=0,
             bound=2000,
-            severity="HIGH",
+            severity="MEDIUM",
+            confidence="LOW",
             count=80,
             evidence={"time": 2000, "part": 1, "size": 65536, "count": 80},
             ops=("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
@@ -428,8 +430,10 @@ FIRES = {
         Fires(
             steps(messages(10, 4 * MB, 200)),
             saving=1000,
+            low=0,
             bound=2000,
-            severity="HIGH",
+            severity="MEDIUM",
+            confidence="LOW",
             count=40,
             evidence={"time": 2000, "part": 1, "size": 4194304, "count": 40},
             ops=("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),

@@ -331,8 +331,10 @@ FIRES = {
         Fires(
             sized(*[MB - 4] * 8, ranks=9),
             saving=400,
+            low=0,
             bound=800,
             severity="MEDIUM",
+            confidence="LOW",
             count=32,
             evidence={"time": 800, "part": 1, "size": 1048572, "count": 32},
             ops=("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
@@ -349,8 +351,10 @@ FIRES = {
         Fires(
             sized(*[16 * MB - 4] * 8),
             saving=400,
+            low=0,
             bound=800,
             severity="MEDIUM",
+            confidence="LOW",
             count=32,
             evidence={"time": 800, "part": 1, "size": 16777212, "count": 32},
             ops=("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),

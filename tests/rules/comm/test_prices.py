@@ -26,7 +26,7 @@ from tests.rules.comm.cases import (
     steps,
     waiting,
 )
-from tests.rules.make import finding, judged
+from tests.rules.make import finding, judged, waited
 from tests.rules.sequences import STEP, read_npu
 from tests.rules.test_faults import HEALTHY
 from tests.simulate.cost import with_slower_link
@@ -115,9 +115,9 @@ def test_only_the_bubble_of_a_pipeline_shrinks_with_more_micro_batches():
 
 
 def test_small_messages_are_priced_by_the_bandwidth_of_large_ones():
-    """20 messages of 64 KiB take 2000 µs. There are no larger ones, so half of it is taken."""
+    """20 messages of 64 KiB take 2000 µs. No larger ones prove that they are slow: half of it is taken, or nothing."""
     found = finding(steps(messages(20, 64 * 1024, 100)), "COM104")
-    assert (found.saving, found.bound) == (1000 * US, 2000 * US)
+    assert (found.low, found.saving, found.bound) == (0, 1000 * US, 2000 * US)
 
 
 def test_parameters_gathered_late_are_priced_by_their_exposed_time():
@@ -188,3 +188,31 @@ def test_where_tasks_are_recorded_waiting_for_other_ranks_is_no_saving():
     found = finding(read_npu(b), "COM101")
     assert {each.label: each.value for each in found.evidence}["wait_exposed"] == 1000 * US
     assert (found.sentence, found.saving, found.cost) == ("waiting", 500 * US, 500 * US)
+
+
+def test_a_collective_of_the_last_of_four_steps_is_hidden_by_that_step_alone():
+    """3000 µs of it beside 900 µs of compute a step: 900 of four steps, where 3 × 900 had none to hide."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 900)
+        if number % 4 == 3:
+            reduce(b, at + 10, at + 930, 3000, tid=2)
+            b.annotation("Optimizer.step#AdamW.step", at + 3940, 10)
+
+    found = finding(waited(body, steps=8, length=STEP), "COM101")
+    assert (found.saving, found.cost) == (900 * US // 4, 3000 * US // 4)
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_gradients_are_hidden_by_the_pass_that_asks_for_them(passes):
+    """A quarter of 100 MB is the last bucket, and a quarter of the last backward pass of 600 µs comes first."""
+
+    def body(b, at, number):
+        for part in range(passes):
+            t = at + 900 * part
+            b.annotation("DistributedDataParallel.forward", t, 60)
+            compute(b, t + 10, t + 30, 200)
+            compute(b, t + 80, t + 240, 600, op="autograd::MmBackward0", tid=2)
+        reduce(b, t + 100, t + 850, 1000, size=100 * MB, tid=2, under="autograd::MmBackward0")
+
+    assert finding(steps(body), "COM101").saving == pytest.approx(0.75 * 600 * US, rel=0.02)

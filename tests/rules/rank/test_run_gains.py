@@ -7,11 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tests.builder import TraceBuilder
 from tests.ranks.simulated import traces, workload
 from tests.simulate.workload import Fault
 from traceanalyze.analyses.options import Options
 from traceanalyze.pipeline.recordings import analysed_rank
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
+from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import plan
 
 PAUSE = "HST113"
@@ -46,3 +48,32 @@ def test_what_only_ranks_that_wait_anyway_would_gain_is_no_finding():
     together = found.outcomes[1].together
     assert together is not None
     assert together[0] <= together[1] <= together[2]
+
+
+def test_a_slow_host_is_priced_without_it_on_all_ranks():
+    """Rank 1 comes to the collective 5 ms late for its operators; rank 0 has as many while its device waits there."""
+    ranks = []
+    for rank in range(2):
+        b = TraceBuilder()
+        b.header["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        for step in range(4):
+            at = 1_000 + 7_000 * step
+            b.step(step, at, 6_900)
+            for part in range(10):
+                b.op("aten::view", at + 20 + 500 * part, 499)
+            b.launch(
+                at + 5_030 * rank + 5,
+                5,
+                at + 5_070 * rank + 30,
+                5_170 - 5_070 * rank,
+                name="ncclDevKernel_AllReduce",
+                stream=20,
+            )
+            b.op("aten::mm", at + 5_060, 20)
+            b.launch(at + 5_065, 10, at + 5_210, 1_600)
+            b.api("cudaDeviceSynchronize", at + 5_090, 1_730)
+        ranks.append(analysed_rank(b.trace(), Options(), plan(RuleConfig(select=("HST101", "RNK")))))
+    found = side_by_side(ranks, plan(RuleConfig(select=("HST101", "RNK"))))
+    assert [one.rule for one in found.outcomes[0].findings] == []
+    (late,) = found.outcomes[1].findings
+    assert late.saving == pytest.approx(5_000_000, rel=0.05)

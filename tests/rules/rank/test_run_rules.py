@@ -189,6 +189,18 @@ class TestLowBusBandwidth:
         # At 150 GB/s a third of the time is saved, at 300 two thirds.
         assert (one.saving, one.bound) == pytest.approx((exposed / 3, exposed * 2 / 3), rel=1e-6)
 
+    def test_what_ranks_wait_for_each_other_is_no_matter_of_bandwidth(self):
+        """The first rank comes half a ms sooner: its collectives take as much longer, the transfer does not."""
+        time, late = round(256 * MB / 100), MS // 2
+        begins = [3_300_000 * part for part in range(3)]
+        waiting = run(
+            *[[(begin + by, begin + late + time) for begin in begins] for by in (0, late)],
+            size=256 * MB,
+        )
+        ranks = [replace(one, device="NVIDIA A100-SXM4-80GB", world_size=2) for one in waiting]
+        (one,) = said(ranks, "COM119").findings
+        assert values(one)["exposed"] == 3 * time
+
     @pytest.mark.parametrize(
         ("device", "expected"),
         [

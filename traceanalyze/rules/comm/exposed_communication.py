@@ -3,6 +3,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.communication import (
     LAST_BUCKET,
     WAIT_POSSIBLE,
@@ -41,9 +42,9 @@ from traceanalyze.rules.rule import (
             "communication is hidden. Part of it may be waiting for other ranks."
         ),
         "chain": (
-            "For {exposed} {per} ({share} of the time) communication lies between kernels that depend on each other, "
-            "{count} collectives in all: what one kernel made and the next one needs, no overlap hides. Part of it may "
-            "be waiting for other ranks."
+            "For {exposed} {per} ({share} of the time) communication has the device to itself, {count} collectives in "
+            "all: the kernel after each of them waits for it at once, layer after layer. Part of it may be waiting for "
+            "other ranks."
         ),
         "waiting": (
             "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
@@ -95,20 +96,21 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         The device only waits for data of other ranks.
     How it is measured
-        Exposed communication of the partition (definitions §4). It can be hidden under compute that runs without
-        communication now, so the saving is the lesser of the two; at most, all of it. Gradients are hidden by their
-        backward pass only, but for the last bucket of 25 MB, which is ready when that is over. Collectives of tensor,
-        sequence or expert parallelism (four a step or more for which the next kernel waits, which have the device to
-        themselves, and between which other kernels compute) lie on the critical path: they are told apart, with a cost
-        and no saving. The time includes waiting for ranks that come later, which no overlap removes: compare the ranks
-        first. What this recording alone shows to be waiting (COM120) does not count. Where other ranks were not
-        recorded, all but what the shortest of four collectives of one type and size needs in the same step may be
-        waiting, and at least nothing of that is saved.
+        Exposed communication of the partition (definitions §4). It can be hidden under compute of the same step that
+        runs without communication now, so the saving is the lesser of the two, step by step. Gradients are hidden by
+        the backward pass that asks for them only, which is the last one where several add up, but for the last bucket
+        of 25 MB, which is ready when that is over. Collectives as of tensor, sequence or expert parallelism (four a
+        step or more for which the next kernel waits, which have the device to themselves, and between which other
+        kernels compute) are told apart, with a cost and no saving: the recording does not tell whether they could begin
+        sooner, as parameters that are gathered can. The time includes waiting for ranks that come later, which no
+        overlap removes: compare the ranks first. What this recording alone shows to be waiting (COM120) does not count.
+        Where other ranks were not recorded, all but what the shortest of four collectives of one type and size needs in
+        the same step may be waiting, and at least nothing of that is saved: of one rank the middle is told.
     What to do
         By the type with most exposed time: all-to-all of embeddings and experts before compute that does not need them;
         prefetching in FSDP for gathers and scatters; the defaults of DDP (`bucket_cap_mb`, `static_graph`,
         `gradient_as_bucket_view`) for all-reduces; the schedule of the pipeline for send and receive. Tensor parallel
-        all-reduces lie on the critical path and can hardly be hidden.
+        all-reduces can hardly be hidden.
 
     References
         DistributedDataParallel; FSDP; TensorBoard profiler plugin.
@@ -116,12 +118,13 @@ def find(facts: Facts, options: Options) -> Findings:
     work, chain = facts.once(communicating), facts.once(chained)
     bound = work.exposed_mean(facts, chain)
     if bound and facts.share(bound) >= options.number("share"):
+        gathers = _ADVICE.get(_most_exposed(work, chain)) == "overlap_gathers"
         yield Finding(
             cost=bound,
             draws="comm_exposed",
             intervals=work.exposed_spans(chain),
             evidence=measured(exposed=bound, share=facts.share(bound), count=int(chain.sum())),
-            advice=("split_chain", "compare_ranks_first"),
+            advice=(*(("overlap_gathers",) if gathers else ()), "split_chain", "compare_ranks_first"),
             sentence="chain",
             scope=_scope(facts, work, chain),
             count=int(chain.sum()),
@@ -135,14 +138,14 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     total = facts.mean(intervals.total(intervals.intersect(facts.windows, intervals.merge(work.start, work.end))))
     hidden = max(0, total - whole - bound)
-    room = max(0, (facts.amount_of("compute") or 0) - hidden)
-    saving, last = _saving(facts, work, exposed, room)
+    spans = intervals_of(*intervals.subtract(work.free, merged(work.exposed_spans(chain))))
+    saving, most, last = _saving(facts, work, spans)
     possible, kind = perhaps_waiting(facts), _most_exposed(work, ~chain)
     yield Finding(
-        saving=min(exposed, saving),
-        bound=exposed,
+        saving=saving,
+        bound=most,
         draws="comm_exposed",
-        intervals=intervals_of(*intervals.subtract(work.free, merged(work.exposed_spans(chain)))),
+        intervals=spans,
         evidence=(
             *measured(exposed=whole, share=facts.share(whole)),
             Evidence("overlap", hidden / total if total else 0.0, "SHARE"),
@@ -178,11 +181,19 @@ def _most_exposed(work: Communicating, chosen: NDArray[np.bool_]) -> str:
     return TYPES[int(time.argmax())]
 
 
-def _saving(facts: Facts, work: Communicating, exposed: int, room: int) -> tuple[int, int]:
-    """What compute could hide (of gradients what their backward pass could), and the last bucket, which it cannot."""
-    chosen = facts.once(gradients)
-    if not chosen.any():
-        return min(exposed, room), 0
-    hidden, last = hideable(facts, chosen)
-    rest = max(0, exposed - facts.length(work.exposed_spans(chosen)))
-    return min(hidden + rest, room), last
+def _saving(facts: Facts, work: Communicating, spans: NDArray[np.int64]) -> tuple[int, int, int]:
+    """What compute of the same step could hide (of gradients what their backward pass could), at most, the last bucket.
+
+    Args:
+        facts: of the rank.
+        work: its collectives.
+        spans: (n, 2) exposed time.
+    """
+    exposed, compute = facts.by_step(spans), facts.busy(DeviceClass.COMPUTE)
+    beside = intervals.subtract(compute, intervals.merge(work.start, work.end))
+    most = np.minimum(exposed, facts.by_step(intervals_of(*beside)))
+    chosen, last, can = facts.once(gradients), 0, most
+    if chosen.any():
+        hidden, last = hideable(facts, chosen)
+        can = np.minimum(most, hidden + np.maximum(0, exposed - facts.by_step(work.exposed_spans(chosen))))
+    return facts.per_step(can), facts.per_step(most), last

@@ -80,8 +80,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
         Bus bandwidth (definitions §12) from the transfer time, which is the shortest duration on any rank; only of
         groups all of whose ranks were recorded, as the time includes waiting otherwise. The bandwidth of the links is
         known for boards of NVIDIA and AMD, inside one machine; other groups are compared where there are two or more.
-        One of the two must be known, and both must agree where both are. The estimate brings the exposed time of these
-        collectives to half of what is usual; at most, all the way.
+        One of the two must be known, and both must agree where both are. The estimate brings the exposed transfer time
+        of these collectives to half of what is usual; at most, all the way.
     What to do
         Look at the topology (`nvidia-smi topo -m`, `npu-smi info -t topo`), at which links and which algorithm the
         library chooses (`NCCL_DEBUG=INFO`), at its version, and between machines at the settings of the network.
@@ -112,7 +112,9 @@ def find(ranks: Cluster, options: Options) -> Findings:
         comparable |= bool(usual)
         if not usual or any(one.rate >= least * each for each in usual):
             continue
-        exposed = int(one.group.exposed[one.rows].sum()) // (len(one.group.members) * max(len(ranks.steps), 1))
+        # Not what ranks wait for each other in them.
+        moving = np.minimum(one.group.exposed, one.group.transfer[:, None])[one.rows]
+        exposed = int(moving.sum()) // (len(one.group.members) * max(len(ranks.steps), 1))
         yield Finding(
             saving=round(exposed * (1 - one.rate / (least * min(usual)))),
             bound=round(exposed * (1 - one.rate / max(usual))),

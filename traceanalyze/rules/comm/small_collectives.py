@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 
 from traceanalyze.rules.common.communication import chained, comm_finding, communicating
-from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, measured, rule
+from traceanalyze.rules.ranking import HIGH
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, measured, rule
 
 _MB = 1 << 20
 
@@ -36,8 +39,9 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         Each collective has a fixed cost, whatever its size; small messages never reach the bandwidth of the links.
     How it is measured
-        Sizes as recorded. What of the exposed time of small messages is saved is told by the bandwidth of the larger
-        ones of this rank, if there are any; without them, half is taken. At most, all of it.
+        Sizes as recorded. What of the exposed time of small messages is saved is told by the bandwidth of larger ones
+        of the same types on this rank. Without them nothing proves that larger ones are faster: half is taken, at least
+        nothing. At most, all of it.
     What to do
         Larger buckets, coalesced calls, gradient accumulation; ZeRO-2 or ZeRO-1 instead of ZeRO-3. Tensor parallel
         decoding sends small messages by design.
@@ -57,9 +61,11 @@ def find(facts: Facts, options: Options) -> Findings:
     time, every, count = int(work.time[small].sum()), int(work.time.sum()), int(small.sum())
     if time < options.number("share") * every or not count or count < options.number("least") * facts.window.count:
         return
-    large = known & ~small
+    large = known & ~small & np.isin(work.kind, work.kind[small])
     rate = float(work.size[large].sum()) / float(work.time[large].sum()) if work.time[large].sum() else 0.0
     needed = min(1.0, float(work.size[small].sum()) / rate / time) if rate else 0.5
     size = int(np.median(work.size[small]))
     evidence = measured(time=facts.mean(time), part=time / every, size=size, count=count)
-    yield comm_finding(facts, small, evidence, saving=round(work.exposed_mean(facts, small) * (1 - needed)))
+    found = comm_finding(facts, small, evidence, saving=round(work.exposed_mean(facts, small) * (1 - needed)))
+    most = Severity.MEDIUM if facts.share(found.saving or 0) >= HIGH else None
+    yield found if rate else replace(found, low=0, severity=most, confidence=Confidence.LOW)

@@ -269,26 +269,34 @@ def gradients(facts: Facts) -> NDArray[np.bool_]:
     return found
 
 
-def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[int, int]:
-    """Exposed time of reductions of gradients that backward compute could hide, and that of the last bucket, ns a step.
+def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], int]:
+    """Exposed time of reductions of gradients that their own backward pass could hide, by step; and the last bucket.
 
     In buckets of the default size: the last one is ready when nothing is left to compute, so it stays exposed; and the
-    first one is not before its share of the backward pass is over, so that much compute hides nothing.
+    first one is not before its share of the backward pass is over, so that much compute hides nothing. Passes before
+    it, whose gradients are only added up, hide nothing of it.
     """
-    work = facts.once(communicating)
-    size, time = facts.per_step(work.size[chosen]), facts.per_step((work.time - work.waits.time)[chosen])
-    exposed = work.exposed_mean(facts, chosen)
-    part = min(1.0, BUCKET / max(size, 1))
-    room = round(_backward(facts) * (1 - part)) - (time - exposed)
-    last = min(exposed, round(time * part))
-    return max(0, min(exposed - last, room)), last
+    work, device, phase = facts.once(communicating), facts.context.device, facts.context.once(event_phases)
+    rows = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & np.isin(phase, (Phase.FORWARD, Phase.BACKWARD)))
+    rows = rows[np.argsort(device.start[rows], kind="stable")]
+    back = phase[rows] == Phase.BACKWARD
+    begun = device.start[rows[back & ~np.append(False, back[:-1])]]
 
+    def by_pass(start: NDArray[np.int64], amount: NDArray[np.int64]) -> NDArray[np.float64]:
+        every: NDArray[np.float64] = np.zeros(len(begun) + 1)
+        np.add.at(every, np.searchsorted(begun, start, "right"), amount)
+        return every
 
-def _backward(facts: Facts) -> int:
-    """Compute of the backward pass, ns a step."""
-    device = facts.context.device
-    rows = facts.headline(DeviceClass.COMPUTE) & (facts.context.once(event_phases) == Phase.BACKWARD)
-    return facts.length(intervals_of(device.start[rows], device.end[rows]))
+    size, time = (by_pass(work.start[chosen], each[chosen]) for each in (work.size, work.time - work.waits.time))
+    backward, exposed = intervals.merge(device.start[rows[back]], device.end[rows[back]]), work.exposed_spans(chosen).T
+    room, shown = (by_pass(start, end - start) for start, end in (backward, exposed))
+    part = np.minimum(1.0, BUCKET / np.maximum(size, 1))
+    last = np.minimum(shown, time * part)
+    hidden = np.maximum(0, np.minimum(shown - last, room * (1 - part) - (time - shown)))
+    step = np.maximum(np.searchsorted(facts.edges[0], np.append(begun[:1], begun), "right") - 1, 0)
+    found = np.zeros(len(facts.edges[0]), np.int64)
+    np.add.at(found, step if len(begun) else [0], np.round(hidden).astype(np.int64))
+    return found, facts.mean(round(float(last.sum())))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ FEW = 3
     title="ranks wait for each other",
     sentence={
         "": "Ranks wait for each other in collectives, {waiting} {per} ({share}) more than they must.",
+        "cost": "Ranks wait for each other in collectives, {waiting} {per} ({share}).",
         "compute": (
             "Ranks wait for each other in collectives, {waiting} {per} ({share}) more than they must; their work is "
             "uneven: rank {rank} computes {most} {per}, another one {least}."
@@ -44,14 +45,16 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """Ranks wait for each other, now for one and now for another.
 
     What it finds
-        Exposed waiting in collectives of 5 % of the step or more beyond that of the rank that waits least, although no
-        rank is the last again and again (RNK101), and all were recorded as far as is known (RNK105).
+        Exposed waiting in collectives of 5 % of the step or more, although no rank is the last again and again
+        (RNK101), and all were recorded as far as is known (RNK105).
     Why it costs time
         A collective is over for all when the last rank has come.
     How it is measured
-        Wait is the duration of a collective beyond its shortest on any rank, where nothing hides it. The saving is the
-        mean over ranks, less what the rank waits that waits least: that much even ranks would wait, too. Where unequal
-        work is why they wait, RNK102 tells it. Fewer than three steps do not tell whether they wait in the next ones.
+        Wait is the duration of a collective beyond its shortest on any rank, where nothing hides it; the mean over
+        ranks is the cost. The saving is that less what the rank waits that waits least in each step: that much even
+        ranks would wait, too. Where that is little, as ranks wait for each other in turn within a step, and where
+        fewer than three steps do not tell whether they wait in the next ones, there is no saving. Where unequal work
+        is why they wait, RNK102 tells it.
     What to do
         Even out the work of the ranks, and what pauses them at different times.
 
@@ -66,11 +69,23 @@ def find(ranks: Cluster, options: Options) -> Findings:
     named = () if isinstance(ranks.stragglers, NotMeasured) else ranks.stragglers
     if ranks.missing_ranks or any(one.share >= options.number("share") for one in named):
         return
-    amounts, step = waited.mean, int(ranks.step_time.sum()) // ranks.step_time.size
-    mean = int(amounts.sum()) // len(amounts)
-    saving = mean - int(amounts.min())
-    share = saving / step if step else 0.0
-    if share < options.number("share"):
+    count, step = len(ranks.steps), int(ranks.step_time.sum()) // ranks.step_time.size
+    mean = int(waited.by_step.sum()) // waited.by_step.size
+    saving = mean - int(waited.by_step.min(axis=0).sum()) // count
+    limit = options.number("share") * step
+    if max(saving, 0 if waited.bound else mean) < limit or not step:
+        return
+    if count < FEW or saving < limit:
+        yield Finding(
+            cost=mean,
+            draws="comm_exposed",
+            sentence="cost",
+            evidence=(Evidence("waiting", mean, "DURATION"), *measured(share=mean / step)),
+            advice=("diff_ranks",),
+            count=count,
+            severity=Severity.MEDIUM,
+            confidence=Confidence.LOW if count < FEW else None,
+        )
         return
     table = imbalance(ranks)
     rows = [] if table.absent is not None else [one for one in table.records() if one.most_ns > one.least_ns]
@@ -78,16 +93,12 @@ def find(ranks: Cluster, options: Options) -> Findings:
     if most is not None and waits_itself(ranks, most.most_rank):
         most = None
     uneven = () if most is None else measured(rank=most.most_rank, most=most.most_ns, least=most.least_ns)
-    few = len(ranks.steps) < FEW
     yield Finding(
         saving=saving,
-        low=0 if few else None,
         bound=mean,
         draws="comm_exposed",
         sentence="" if most is None else most.quantity,
-        evidence=(Evidence("waiting", saving, "DURATION"), *measured(share=share), *uneven),
+        evidence=(Evidence("waiting", saving, "DURATION"), *measured(share=saving / step), *uneven),
         scope=Scope(ops=() if most is None else (f"rank {most.most_rank}",)),
-        count=len(ranks.steps),
-        severity=Severity.MEDIUM if few else None,
-        confidence=Confidence.LOW if few else None,
+        count=count,
     )

@@ -19,12 +19,12 @@ from traceanalyze.rules.rule import (
     title="one rank makes the others wait",
     sentence={
         "": (
-            "Rank {rank} makes the others wait {wait} {per} ({share}): {last_share} of all waiting is in collectives "
-            "to which it comes last."
+            "Rank {rank} makes the others wait {wait} {per} ({share}), {exposed} of it with no work beside it: "
+            "{last_share} of all waiting is in collectives to which it comes last."
         ),
         "phase": (
-            "Rank {rank} makes the others wait {wait} {per} ({share}), because {phase} ({excess} {per}): {last_share} "
-            "of all waiting is in collectives to which it comes last."
+            "Rank {rank} makes the others wait {wait} {per} ({share}), {exposed} of it with no work beside it, because "
+            "{phase} ({excess} {per}): {last_share} of all waiting is in collectives to which it comes last."
         ),
     },
     evidence={
@@ -75,7 +75,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             draws="comm_exposed",
             sentence="phase" if one.phase else "",
             evidence=(
-                *measured(rank=one.label, wait=one.wait, share=one.share),
+                *measured(rank=one.label, wait=one.wait, share=one.share, exposed=one.exposed),
                 Evidence("last_share", one.last, "SHARE"),
                 *cause,
             ),
