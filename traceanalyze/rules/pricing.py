@@ -149,7 +149,12 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     if one.change is not None and not busy and one.draws.startswith("idle") and one.intervals is not None:
         # Idle time that is gone saves hardly more than itself, or than the replay gains of gaps after it.
         most = min(facts.step_time if most is None else most, round(OVER * max(facts.length(one.intervals), saving)))
-    if busy and one.draws in _DEVICE and one.draws != "compute" and one.intervals is not None:
+    if busy and one.draws == "compute":
+        # Kernels that are gone save no more than they take, however soon what follows them could be launched.
+        known = (one.bound, facts.amount_of("compute"))
+        most = max(saving, min(facts.step_time, *(each for each in known if each is not None)))
+        between = tuple(min(each, most) for each in between)
+    elif busy and one.draws in _DEVICE and one.intervals is not None:
         most = min(facts.step_time, max(facts.length(one.intervals), saving))
     high = min(saving + room, facts.step_time if most is None else most)
     low = saving - room if one.low is None else min(one.low, saving - room)
