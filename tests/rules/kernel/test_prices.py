@@ -91,6 +91,30 @@ def test_a_bias_before_batch_norm_costs_its_additions():
     assert found.saving == 3 * 150 * US
 
 
+ADAM = [pointwise(name, 50) for name in ("mul_", "lerp_", "mul_", "addcmul_", "sqrt", "div_", "add_", "addcdiv_")]
+
+
+@pytest.mark.parametrize(("optimizer", "most"), [(True, 2800), (False, 3150)])
+def test_a_loop_over_equal_parameters_is_a_chain_each(optimizer, most):
+    """Eight parameters, each of eight kernels of 50 µs that one could do; without an optimizer it may be one tensor."""
+    b = steps([mm(500), *ADAM * 8])
+    for number in range(4 * optimizer):
+        b.annotation("Optimizer.step#Muon.step", number * 4000 + 5, 700)
+    found = finding(b, "KRN106")
+    assert (found.saving, found.bound, found.evidence[2].value) == (2800 * US, most * US, 32)
+
+
+def test_one_operator_over_many_tensors_is_no_chain():
+    assert finding(steps([mm(500), *ADAM[:1] * 40]), "KRN106") is None
+
+
+def test_the_products_of_attention_have_one_owner():
+    """They are far from their roofline, too, as all that waits for memory is."""
+    found = judged(steps([replace(BMM, dur=900), SOFTMAX, replace(BMM, dur=900)]), "KRN").findings
+    assert [one.rule for one in found] == ["KRN104"]
+    assert found[0].bound <= 1900 * US
+
+
 def test_a_loop_is_saved_but_for_one_of_its_kernels():
     found = finding(looping(20), "KRN115")
     # With the gaps of 10 µs that it leaves as long as a kernel is none of them.
