@@ -90,11 +90,6 @@ def priced(one: Finding, facts: Facts) -> Price:
     if one.intervals is not None or len(spans.start):
         one = replace(one, intervals=intervals_of(*spans))
     between = tuple(saved(facts, each) for each in one.between)
-    if one.draws == "idle.sync":
-        # Gaps that end sooner with the first one are its work, too.
-        ends = facts.mean(int(gone.sum()))
-        idle = tuple(e._replace(value=max(int(e.value), ends)) if e.label == "idle" else e for e in one.evidence)
-        one = replace(one, evidence=idle)
     one = _with_cost(replace(one, change=change), spans, facts)
     return Price(_ranged(one, saving, between, facts), spans, gone, gain.steps)
 

@@ -78,6 +78,13 @@ def test_an_excerpt_shows_operators_far_from_their_roofline(shared_traces, name,
     assert found[0].cost == pytest.approx(cost, rel=0.001)
 
 
+def test_an_excerpt_of_a_tenth_of_a_millisecond_is_judged_by_its_own_length(shared_traces):
+    """120 µs of attention, operator by operator."""
+    found = said(shared_traces, "pairs/tracelens_mi300_vs_h100_unit/test02_attention_both_unfused/trace2*")
+    assert [(one.rule, one.saving, one.severity.name) for one in found] == [("KRN104", None, "MEDIUM")]
+    assert found[0].cost <= 120_000
+
+
 def test_its_masks_are_resized_in_float64(shared_traces):
     """`upsample_bilinear2d` of float64 masks; Python numbers, which are float64 on paper, are not counted."""
     (found,) = said(shared_traces, "pairs/sam_fast_ladder/c84af2*", "KRN117")
