@@ -544,8 +544,9 @@ FIRES = {
         Fires(
             steps([FLASH]),
             saving=2999.976,
+            low=0,
             bound=2999.988,
-            severity="HIGH",
+            severity="MEDIUM",
             count=4,
             evidence={"op": "aten::mm", "shape": "64×64, 64×64", "time": 3000, "part": 1, "reached": 4e-06, "count": 4},
             ops=("aten::mm 64×64, 64×64",),

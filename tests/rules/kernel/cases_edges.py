@@ -677,6 +677,7 @@ FIRES = {
         Fires(
             steps([mm(1000)]),
             saving=779.745,
+            low=0,
             severity="MEDIUM",
             count=4,
             evidence={

@@ -81,6 +81,15 @@ def test_what_is_far_from_its_roofline_is_brought_to_half_of_it():
     assert found.saving == pytest.approx(1000 * US * (1 - share / 0.5), rel=1e-3)
 
 
+def test_only_what_others_reach_in_the_same_recording_is_certain():
+    """A smaller product reaches 0.275 of the roofline: 27.5 of 100 µs; a larger one tells nothing about small ones."""
+    slow, small, large = mm(1000), mm(100, m=1024), mm(250, m=8192)
+    alone, beside, near = (finding(steps(runs), "KRN119") for runs in ([slow], [slow, small], [slow, large]))
+    share, other = 110.1 / 1000, 27.53 / 100
+    assert alone.low == near.low == 0
+    assert beside.low == pytest.approx(1000 * US * (1 - share / other), rel=1e-2)
+
+
 def test_recomputation_is_half_saved():
     found = finding(checkpointed(1000, 30 * 2**30), "KRN114")
     assert found.saving == pytest.approx(500 * US, rel=0.01)
