@@ -9,7 +9,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     "KRN109",
     "conv-bias-bn",
     title="bias before batch norm",
-    sentence="{count} convolution(s) add a bias that batch norm takes away again, {time} {per}.",
+    sentence="{count} convolution(s) in all add a bias that batch norm takes away again, {time} {per}.",
     confidence=Confidence.LOW,
     needs="DOH",
     advice_texts={"no_conv_bias": "bias=False in convolutions that batch norm follows."},
