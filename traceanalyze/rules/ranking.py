@@ -128,9 +128,9 @@ def _enough(one: Finding, facts: Facts, rule: Rule) -> bool:
     amount = one.cost if one.saving is None else one.saving
     if amount is None or one.once or not rule.threshold:
         return True
-    # Of an excerpt the kernels alone are what the program does.
-    whole = facts.amount_of("compute") if one.draws == "compute" and facts.once(excerpt) else facts.step_time
-    return not small(amount, whole or 0)
+    if one.draws == "compute" and facts.once(excerpt):
+        return amount > 0 and facts.share(amount) >= LEAST_SHARE  # Of a few kernels none takes long.
+    return not small(amount, facts.step_time)
 
 
 def small(amount: int, whole: int) -> bool:
