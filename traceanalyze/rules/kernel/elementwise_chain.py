@@ -50,8 +50,8 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Consecutive compute kernels of a stream, grouped by what they compute (definitions §13) and by the recorded
         shapes of their operators; kernels of compiled code are not counted. The saving of a chain is its time but that
-        of the longest kernel; at most, its time but that of the shortest, and outside of optimizers with repetitions
-        that are all about one tensor.
+        of the longest kernel; at most, its time but that of the shortest. Outside of optimizers repetitions may be
+        about one tensor all the same: at most, they are one chain.
     What to do
         `torch.compile` on the function around them; fused operators; in-place variants do not help, as they read and
         write as much.
