@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.rules.common.computing import compute_finding, computing, largest, matters, op_text
+from traceanalyze.rules.common.computing import compute_finding, computing, fits, largest, matters, op_text
 from traceanalyze.rules.common.op_chains import fused_away, inside_ranges
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
@@ -42,16 +42,16 @@ def find(facts: Facts, options: Options) -> Findings:
 
     What it finds
         Four or more element-wise operators or reductions in a row on one stream whose largest tensor is equally large.
-        Where the same operators begin again, a loop goes on with the next tensor (the parameters of an optimizer, say),
-        and a chain ends.
+        Where the same operators begin again, a loop over tensors goes on (the parameters of an optimizer, say), and a
+        chain ends.
     Why it costs time
         Each kernel reads its inputs from memory and writes its result there, although the next one needs it at once. A
         fused kernel reads and writes once.
     How it is measured
         Consecutive compute kernels of a stream, grouped by what they compute (definitions §13) and by the recorded
         shapes of their operators; kernels of compiled code are not counted. The saving of a chain is its time but that
-        of the longest kernel; at most, its time but that of the shortest. Outside of optimizers repetitions may be
-        about one tensor all the same: at most, they are one chain.
+        of the longest kernel; at most, its time but that of the shortest. Repetitions outside of optimizers that change
+        nothing in place may be about one tensor: then they are one chain, and at least a chain each.
     What to do
         `torch.compile` on the function around them; fused operators; in-place variants do not help, as they read and
         write as much.
@@ -73,23 +73,24 @@ def find(facts: Facts, options: Options) -> Findings:
     chosen, length = order[np.repeat(long, length)], length[long]
     if not len(chosen):
         return
-    ends, certain = np.cumsum(length), _cuts(work.op_name[chosen], length)
     call, calls = facts.context.issued_by[work.event[chosen]], facts.context.calls
     loop = (call >= 0) & inside_ranges(facts, calls.track[call], calls.start[call], _OPTIMIZER)
-    parts = np.diff(certain, prepend=0)
-    whole = np.diff(distinct(np.concatenate((ends, certain[loop[certain - 1]]))), prepend=0)
-    fused, most = (fused_away(work.time, chosen, each) for each in (parts, whole))
+    loop |= fits(facts, work.op_name[chosen], r"_$")
+    cuts = _cuts(work.op_name[chosen], length)
+    certain = distinct(np.concatenate((np.cumsum(length), cuts[np.logical_or.reduceat(loop, np.append(0, cuts[:-1]))])))
+    parts, every = np.diff(certain, prepend=0), np.diff(cuts, prepend=0)
+    fused, least = (fused_away(work.time, chosen, each) for each in (parts, every))
     change = without(facts, work.event[fused])
     if not matters(facts, chosen, change, options.number("share")):
         return
-    once = np.minimum.reduceat(work.time[chosen], np.cumsum(whole) - whole)
+    once = np.minimum.reduceat(work.time[chosen], certain - parts)
     yield compute_finding(
         facts,
         chosen,
         saving=facts.per_step(work.time[fused]),
         bound=facts.mean(int(work.time[chosen].sum() - once.sum())),
         change=change,
-        between=(without(facts, work.event[most]),) if len(most) > len(fused) else (),
+        between=(without(facts, work.event[least]),) if len(least) < len(fused) else (),
         evidence=(Evidence("chains", len(parts), "COUNT"),),
         count=len(parts),
     )
