@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.ascend_builder import PID, AscendBuilder
 from tests.rules.make import Fires, waiting
 from tests.rules.sequences import A100, POINTWISE, Run, mm, read_npu, steps
@@ -29,11 +27,6 @@ CHAIN = [pointwise(name, 150) for name in ("mul", "add", "tanh", "mul", "exp")]
 TRANSPOSE = Run("aten::cudnn_convolution", 150, kernel="void cudnn::ops::nchwToNhwcKernel<float>")
 CONTIGUOUS = Run("aten::copy_", 150, kernel="void at::native::direct_copy_kernel_cuda", under="aten::contiguous")
 CAST = Run("aten::copy_", 250, kernel="void at::native::direct_copy_kernel_cuda", under="aten::_to_copy")
-LOGITS = [[2048, 50304]]
-LOSS = [
-    Run(f"aten::{name}", dur, LOGITS, [FP], "void cunn_SoftMaxForward<>")
-    for name, dur in (("_log_softmax", 100), ("nll_loss_forward", 20), ("_log_softmax_backward_data", 180))
-]
 GATHER = Run("aten::index_select", 60, [[5000, 64], [], [300]], [FP, "", "long int"], "indexSelectLargeIndex")
 SCATTER = Run("aten::index_add_", 200, kernel="indexFuncLargeIndex", under="IndexSelectBackward0")
 DOUBLE = pointwise("add", 200, dtype="double")
@@ -565,38 +558,6 @@ FIRES = {
             prices={"reached": (0.5, 0.4, 2999.97)},
         )
     ],
-    "KRN122": [
-        Fires(
-            steps([mm(1000), *LOSS]),
-            saving=150,
-            low=0,
-            bound=300,
-            count=12,
-            evidence={"time": 300, "part": 0.230769, "count": 12},
-            ops=("aten::_log_softmax_backward_data", "aten::_log_softmax", "aten::nll_loss_forward"),
-            draws="compute",
-            each=300,
-            first=(1100, 1400),
-            look=(1100, 1400),
-            options={"share": (0.05, 0.075, 0.0751), "classes": (8192, 50304, 50305)},
-        ),
-        # Its name tells what a compiled kernel is for.
-        Fires(
-            steps([mm(1000), Run("CompiledFunction", 400, kernel="triton_red_fused__log_softmax_nll_loss_forward_3")]),
-            saving=200,
-            low=0,
-            bound=400,
-            severity="MEDIUM",
-            count=4,
-            evidence={"time": 400, "part": 0.285714, "count": 4},
-            ops=("CompiledFunction",),
-            draws="compute",
-            each=400,
-            first=(1100, 1500),
-            look=(1100, 1500),
-            options={"share": (0.05, 0.05, 0.101)},
-        ),
-    ],
 }
 SILENT = {
     "KRN101": [
@@ -663,10 +624,5 @@ SILENT = {
         beside(1500, mm(1500, m=512, n=512)),
         steps([Run("aten::mm", 4.0, [[64, 64], [64, 64]], [BF, BF], "ampere_bf16_s16816gemm_bf16")] * 20),
         steps([mm(200)]),
-    ],
-    "KRN122": [
-        # A thousand classes of images; the derivative of a ReLU that is compiled together with a loss.
-        steps([mm(1000), *(replace(one, shapes=[[2048, 1000]]) for one in LOSS)]),
-        steps([mm(1000), Run("CompiledFunction", 300, kernel="triton_poi_fused_nll_loss_forward_relu_5")]),
     ],
 }

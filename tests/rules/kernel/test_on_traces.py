@@ -101,14 +101,8 @@ def test_its_masks_are_resized_in_float64(shared_traces):
 
 def test_a_tuned_gpt_waits_for_another_rank_and_has_no_graph_breaks(shared_traces):
     """Its optimizer compiles several functions on purpose. With all ranks recorded, rank 0 waits 7.56 ms a step."""
-    found, loss = said(shared_traces, "kineto/modded_nanogpt/*/42f4e7*")
+    (found,) = said(shared_traces, "kineto/modded_nanogpt/*/42f4e7*")
     assert found.rule == "COM120"
-    # Two kernels of 6.3 % of the step, compiled; what a loss in pieces would gain is not recorded.
-    assert (loss.rule, loss.least, loss.evidence[0].value / 42_031_000) == (
-        "KRN122",
-        0,
-        pytest.approx(0.063, abs=0.001),
-    )
     assert 0.75 * 7_560_000 < (found.cost or 0) < 7_560_000
 
 
