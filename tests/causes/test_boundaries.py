@@ -63,7 +63,6 @@ def test_steps_of_single_steps_make_a_history():
         (20 * MS, 100 * MS, (20 * MS, Severity.HIGH)),
         (20 * MS - 1, 100 * MS, (20 * MS - 1, Severity.MEDIUM)),
         (LEAST_NS, 2 * LEAST_NS, (LEAST_NS, Severity.HIGH)),
-        (LEAST_NS - 1, 2 * LEAST_NS, None),
     ],
 )
 def test_waiting_for_data_on_the_host_alone(loading, time, expected):
@@ -100,7 +99,8 @@ def test_a_cause_is_no_more_severe_than_on_its_ranks():
     ("gain", "share", "severity", "worth"),
     [
         (LEAST_NS, 0.01, Severity.LOW, True),
-        (LEAST_NS - 1, 0.01, Severity.LOW, False),
+        (LEAST_NS - 1, 0.0499, Severity.LOW, False),
+        (LEAST_NS - 1, 0.05, Severity.MEDIUM, True),
         (LEAST_NS, 0.0099, Severity.LOW, False),
         (LEAST_NS, 0.01, Severity.INFO, False),
         (LEAST_NS, None, Severity.LOW, False),

@@ -15,5 +15,5 @@ def test_waiting_for_data_from_a_twentieth_of_the_step_on():
     assert host_loading(ints(30 * MS, 30 * MS), times).severity == Severity.HIGH
 
 
-def test_very_short_steps_are_not_worth_it():
-    assert host_loading(ints(50_000), ints(100_000)) is None
+def test_very_short_steps_wait_as_well():
+    assert host_loading(ints(50_000), ints(100_000)).severity == Severity.HIGH

@@ -164,7 +164,7 @@ def answer(facts: Facts, found: Finding) -> dict[str, Any]:
         # Idle time that is gone saves hardly more than itself, unless the replay gains more.
         known = facts.amount_of(found.draws)
         high = min(high, round(OVER * max(found.saving or 0, facts.length(spans))), high if known is None else known)
-    if high is not None and found.draws in {"comm_exposed", "mem_exposed"} and spans is not None:
+    if high is not None and found.draws in {"compute", "comm_exposed", "mem_exposed"} and spans is not None:
         high = min(high, max(found.saving or 0, facts.length(spans)))
     times = () if spans is None else tuple(us(time) for time in facts.by_step(spans).tolist())
     return {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import traceanalyze
+from tests.rules.kernel.cases import CHAIN, pointwise
 from tests.rules.make import judged, known
+from tests.rules.sequences import mm, steps
 from traceanalyze.pipeline import analyze, load
 from traceanalyze.rules.finding import Confidence, Severity
 
@@ -238,3 +242,29 @@ def test_idle_time_promises_hardly_more_than_itself(shared_traces, rule, idle):
     """Together these wait for so long; up to 832 and 844 ms were promised."""
     found = {one.rule: one for one in _found(shared_traces, "pairs/sam_fast_ladder/10b61b*")}
     assert found[rule].bound / MS <= 1.05 * max(idle, found[rule].saving / MS) + 0.1
+
+
+@pytest.mark.parametrize("shapes", [True, False])
+def test_kernels_that_could_be_fused_have_an_owner_from_a_fifth_of_the_step_on(shapes):
+    """1000 µs of 4000 between products that they cannot be joined across; 700 are no large part."""
+
+    def parts(dur):
+        product = mm(500) if shapes else replace(mm(500), shapes=None)
+        runs = [product, replace(pointwise("add", dur), shapes=None)] * 5
+        return [(each.part, each.share) for each in judged(steps(runs)).unexplained]
+
+    name = "fusible" if shapes else "fusible_shapes"
+    assert [each for each in parts(200) if each[0] == name] == [(name, 0.25)]
+    assert name not in dict(parts(140))
+
+
+def test_a_chain_that_was_found_is_their_owner():
+    found = judged(steps([mm(1000), *CHAIN, *CHAIN]))
+    assert "KRN106" in {one.rule for one in found.findings}
+    assert "fusible" not in {one.part for one in found.unexplained}
+
+
+def test_a_convolution_net_without_shapes_is_told_what_its_other_kernels_take(shared_traces):
+    """25.6 ms of element-wise kernels and 27.1 of batch norm in 130.9 ms."""
+    (trace,) = load(next((shared_traces / "kineto" / "deepview").glob("8d56dc*"))).traces
+    assert {one.part: round(one.share, 2) for one in judged(trace).unexplained} == {"fusible_shapes": 0.4}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.rules.make import busy, facts_of, half, program
+from tests.rules.make import busy, facts_of, half, kernel, program
 from traceanalyze.pipeline import load
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
@@ -143,6 +143,13 @@ def test_severity_is_the_share_of_the_step(facts, us, severity):
     """Step 2 ms: 20 % are 400 µs, 5 % are 100 µs, the least worth telling."""
     found = told(facts, rule_of("AAA101", Finding(saving=round(us * US), draws="host")))
     assert [one.severity for one in found] == ([] if severity is None else [severity])
+
+
+def test_of_very_short_steps_less_is_worth_telling():
+    """A twentieth of 1 ms."""
+    facts = facts_of(program(lambda b, at, number: kernel(b, at, 500), length=1000).trace())
+    for us, number in ((50, 1), (49, 0)):
+        assert len(told(facts, rule_of("AAA101", Finding(saving=us * US, draws="host")))) == number
 
 
 @pytest.mark.parametrize(("us", "number"), [(200, 1), (199.9, 0)])

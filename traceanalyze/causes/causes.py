@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.causes.results import Cause, Onset, RankPart, RecordingPart, comparable, decider, in_order, run_gain
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
 from traceanalyze.rules.pricing import LEAST_SHARE
-from traceanalyze.rules.ranking import HIGH, LEAST_NS, MEDIUM, PRESENT
+from traceanalyze.rules.ranking import HIGH, MEDIUM, PRESENT
 
 BEFORE = 2
 """Steps without it that make its first step a beginning, and its last step an end."""
@@ -232,7 +232,7 @@ def host_loading(loading: NDArray[np.int64], times: NDArray[np.int64]) -> Findin
     """
     saving = int(loading.sum()) // max(len(loading), 1)
     share = int(loading.sum()) / max(int(times.sum()), 1)
-    if share < MEDIUM or saving < LEAST_NS:
+    if share < MEDIUM:
         return None
     return Finding(
         saving=saving,

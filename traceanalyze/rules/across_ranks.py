@@ -17,7 +17,7 @@ from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
 from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
 from traceanalyze.rules.pricing import LEAST_SHARE, below_waits, beside_waits, ends_together
-from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEFT, MEDIUM, PRESENT, by_its_rule
+from traceanalyze.rules.ranking import HIGH, LEFT, MEDIUM, PRESENT, by_its_rule, small
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
 
@@ -37,7 +37,7 @@ class RunStep(NamedTuple):
 
     def small(self, saving: int) -> bool:
         """Whether a saving is not worth a row."""
-        return saving < LEAST_NS or self.share(saving) < LEAST_SHARE
+        return small(saving, self.time)
 
     def severity(self, saving: int | None, least: int | None = None) -> Severity:
         """By the share of a saving; what may save next to nothing is not high."""

@@ -33,7 +33,7 @@ class Claims:
         """What they leave of another finding, and which part of it that is; a cost alone is told as it is left."""
         if one.change is not None:
             change, part = _without(one.change, self._change, len(self._facts.context.device))
-            return replace(one, change=change), part
+            return replace(one, change=change, bound=None if one.bound is None else round(one.bound * part)), part
         if one.intervals is None:
             return one, 1.0
         span = self._facts.clip(one.intervals)

@@ -198,7 +198,7 @@ class Unexplained(NamedTuple):
     """A large part of the step that no finding explains (definitions §18)."""
 
     part: str
-    """communication, memory_ops, idle, or a key of `IDLE_GROUPS`."""
+    """communication, memory_ops, fusible (kernels), idle, or a key of `IDLE_GROUPS`."""
     share: float
     """Of the step, what nothing accounts for."""
     why: str

@@ -7,8 +7,11 @@ import numpy as np
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
+from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.launching import begun_before, excerpt
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Severity, Unexplained, merged
@@ -18,6 +21,8 @@ LARGE = 0.2
 EXPLAINED = 0.5
 """Part of it that findings must account for to be its owners; own: most of it."""
 _DRAWS: Mapping[str, tuple[str, ...]] = {
+    "fusible": (),
+    "fusible_shapes": (),
     "communication": ("comm_exposed",),
     "memory_ops": ("mem_exposed",),
     "data_loading": ("idle.data_loading",),
@@ -29,6 +34,8 @@ _DRAWS: Mapping[str, tuple[str, ...]] = {
     "untraced": ("idle.untraced",),
 }
 """Classes of time that findings about a part draw from (`Finding.draws`)."""
+_FUSIBLE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION, KernelGroup.NORMALIZATION, KernelGroup.SOFTMAX)
+"""Kernels that read and write memory and compute little, as a compiler would join them."""
 _OF_HOST = {"dispatch", "untraced"}
 """Parts that Python functions would explain further."""
 
@@ -36,9 +43,9 @@ _OF_HOST = {"dispatch", "untraced"}
 def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained, ...]:
     """Parts of at least a fifth of the step without a finding of at least medium severity, or a note, largest first.
 
-    Compute is the program's own work and needs no owner. A finding accounts for a part with the time that it is tied
-    to, else with the cost of the class that it draws from. Of an excerpt all idle time is one part, which nothing
-    explains, and so is what waits for work launched before the recording.
+    Compute is the program's own work and needs no owner, but for kernels that could be fused. A finding accounts for a
+    part with the time that it is tied to, else with the cost of the class that it draws from. Of an excerpt all idle
+    time is one part, which nothing explains, and so is what waits for work launched before the recording.
     """
     if not facts.analysis.partitions or not facts.step_time:
         return ()
@@ -68,7 +75,12 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
 
 
 def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:
-    """Exclusive parts of the windows but compute, as sets; idle time whose causes are not measured is one part."""
+    """Parts of the windows that need an owner, as sets; idle time whose causes are not measured is one part."""
+    work = facts.once(computing)
+    own = occurs(work.group, _FUSIBLE)
+    known = "shapes" in facts.context.trace.events.fields
+    spans = intervals.merge(work.start[own], work.end[own])
+    yield "fusible" if known else "fusible_shapes", intervals.intersect(spans, facts.windows)
     compute, sent, moved = (facts.busy(each) for each in (DeviceClass.COMPUTE, DeviceClass.COMM, DeviceClass.MEM))
     yield "communication", intervals.intersect(intervals.subtract(sent, compute), facts.windows)
     yield "memory_ops", intervals.intersect(intervals.subtract(moved, intervals.union(compute, sent)), facts.windows)

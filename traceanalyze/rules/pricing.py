@@ -90,11 +90,6 @@ def priced(one: Finding, facts: Facts) -> Price:
     if one.intervals is not None or len(spans.start):
         one = replace(one, intervals=intervals_of(*spans))
     between = tuple(saved(facts, each) for each in one.between)
-    if one.draws == "idle.sync":
-        # Gaps that end sooner with the first one are its work, too.
-        ends = facts.mean(int(gone.sum()))
-        idle = tuple(e._replace(value=max(int(e.value), ends)) if e.label == "idle" else e for e in one.evidence)
-        one = replace(one, evidence=idle)
     one = _with_cost(replace(one, change=change), spans, facts)
     return Price(_ranged(one, saving, between, facts), spans, gone, gain.steps)
 
@@ -149,7 +144,13 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     if one.change is not None and not busy and one.draws.startswith("idle") and one.intervals is not None:
         # Idle time that is gone saves hardly more than itself, or than the replay gains of gaps after it.
         most = min(facts.step_time if most is None else most, round(OVER * max(facts.length(one.intervals), saving)))
-    if busy and one.draws in _DEVICE and one.draws != "compute" and one.intervals is not None:
+    if busy and one.draws == "compute":
+        # Kernels that are gone save no more than they take, unless they make room for late launches.
+        known = (one.bound, facts.amount_of("compute"))
+        limit = min(facts.step_time, *(each for each in known if each is not None))
+        most = max(saving, limit) if saving <= OVER * limit else facts.step_time
+        between = tuple(min(each, most) for each in between)
+    elif busy and one.draws in _DEVICE and one.intervals is not None:
         most = min(facts.step_time, max(facts.length(one.intervals), saving))
     high = min(saving + room, facts.step_time if most is None else most)
     low = saving - room if one.low is None else min(one.low, saving - room)

@@ -14,15 +14,16 @@ import numpy as np
 from traceanalyze.model import intervals
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.claims import Claims
-from traceanalyze.rules.common.launching import cut_off
+from traceanalyze.rules.common.launching import cut_off, excerpt
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity
 from traceanalyze.rules.pricing import LEAST_SHARE, Price, gaps_of, priced
 from traceanalyze.rules.rule import Rule
 
-LEAST_NS = 100_000
 HIGH, MEDIUM = 0.20, 0.05
 """Shares of the step from which on a finding is severe."""
+LEAST_NS = 100_000
+"""What saves less is not worth a row either, unless steps are so short that it is severe."""
 LEFT = 0.5
 """A finding most of whose time others have explained is left to them, unless what is left is much."""
 PRESENT = 0.25
@@ -127,8 +128,16 @@ def _sums_up(one: Finding, kept: Iterable[Finding], facts: Facts) -> bool:
 def _enough(one: Finding, facts: Facts, rule: Rule) -> bool:
     """Whether it is worth a row by what it saves or costs."""
     amount = one.cost if one.saving is None else one.saving
-    small = amount is not None and (amount < LEAST_NS or facts.share(amount) < LEAST_SHARE)
-    return one.once or not rule.threshold or not small
+    if amount is None or one.once or not rule.threshold:
+        return True
+    if one.draws == "compute" and facts.once(excerpt):
+        return amount > 0 and facts.share(amount) >= LEAST_SHARE  # Of a few kernels none takes long.
+    return not small(amount, facts.step_time)
+
+
+def small(amount: int, whole: int) -> bool:
+    """Whether a saving or cost is not worth a row beside the whole step."""
+    return amount < max(1, LEAST_SHARE * whole, min(LEAST_NS, MEDIUM * whole))
 
 
 def _worth(price: Price, facts: Facts, rule: Rule) -> bool:

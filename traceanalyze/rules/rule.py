@@ -108,7 +108,7 @@ class Rule:
     rare: bool = False
     """About rare events: need not hold in half of the steps."""
     threshold: bool = True
-    """Left out below 1 % of the step or 0.1 ms."""
+    """Left out below 1 % of the step, and below 0.1 ms unless that is 5 %."""
     order: int = 0
     """Of two findings about the same time, that of the rule with the lower order keeps it; general rules, which explain
     what particular ones leave, have a positive one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.host.cases import optimized
+from tests.rules.host.cases import optimized, zeroed
 from tests.rules.make import busy, finding, judged, kernel, program
 
 
@@ -38,3 +38,23 @@ def test_an_optimizer_that_comes_once_in_several_steps_is_a_pattern(steps, withi
 
     found = judged(program(body, steps=steps, length=7000), "HST111").findings
     assert [one.rule for one in found] == ["HST111"] * told
+
+
+def test_fills_too_short_for_the_clock_are_counted():
+    """Half of them take 0 µs in recordings whose clock counts microseconds."""
+    b = program(zeroed("Optimizer.zero_grad#Adam.zero_grad"))
+    for one in [one for one in b.events if one.get("cat") == "gpu_memset"][::2]:
+        one["dur"] = 0
+    assert (found := finding(b, "HST112")).count == found.evidence[0].value == 80
+
+
+def test_kernels_and_time_of_an_optimizer_are_those_of_a_step():
+    """Two of them a step."""
+
+    def body(b, at, number):
+        for begin in (at, at + 900):
+            b.annotation("Optimizer.step#Adam.step", begin, 900)
+            for part in range(60):
+                kernel(b, begin + 15 * part, 5, host=4, op="aten::addcdiv_")
+
+    assert finding(program(body), "HST111").evidence[0].value == 120

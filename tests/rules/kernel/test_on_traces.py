@@ -63,6 +63,11 @@ def test_once_it_is_in_bfloat16_that_is_no_finding(shared_traces):
     assert "KRN101" not in {one.rule for one in said(shared_traces, "pairs/sam_fast_ladder/02c6e0*")}
 
 
+def test_faster_attention_is_a_guess_where_the_recording_has_none(shared_traces):
+    (found,) = (one for one in said(shared_traces, QWEN.format("mi300"), "KRN119") if "attention" in one.scope.ops[0])
+    assert (found.least, found.confidence.name) == (0, "LOW")
+
+
 @pytest.mark.parametrize(
     ("name", "trace", "cost"),
     [
@@ -76,6 +81,13 @@ def test_an_excerpt_shows_operators_far_from_their_roofline(shared_traces, name,
     found = said(shared_traces, f"pairs/tracelens_mi300_vs_h100_unit/{name}/trace{trace}*", "KRN119")
     assert [(one.saving, one.severity.name) for one in found] == [(None, "MEDIUM")]
     assert found[0].cost == pytest.approx(cost, rel=0.001)
+
+
+def test_an_excerpt_of_a_tenth_of_a_millisecond_is_judged_by_its_own_length(shared_traces):
+    """120 µs of attention, operator by operator."""
+    found = said(shared_traces, "pairs/tracelens_mi300_vs_h100_unit/test02_attention_both_unfused/trace2*")
+    assert [(one.rule, one.saving, one.severity.name) for one in found] == [("KRN104", None, "MEDIUM")]
+    assert found[0].cost <= 120_000
 
 
 def test_its_masks_are_resized_in_float64(shared_traces):

@@ -81,6 +81,15 @@ def test_what_is_far_from_its_roofline_is_brought_to_half_of_it():
     assert found.saving == pytest.approx(1000 * US * (1 - share / 0.5), rel=1e-3)
 
 
+def test_only_what_others_reach_in_the_same_recording_is_certain():
+    """A smaller product reaches 0.275 of the roofline: 27.5 of 100 µs; a larger one tells nothing about small ones."""
+    slow, small, large = mm(1000), mm(100, m=1024), mm(250, m=8192)
+    alone, beside, near = (finding(steps(runs), "KRN119") for runs in ([slow], [slow, small], [slow, large]))
+    share, other = 110.1 / 1000, 27.53 / 100
+    assert alone.low == near.low == 0
+    assert beside.low == pytest.approx(1000 * US * (1 - share / other), rel=1e-2)
+
+
 def test_recomputation_is_half_saved():
     found = finding(checkpointed(1000, 30 * 2**30), "KRN114")
     assert found.saving == pytest.approx(500 * US, rel=0.01)
@@ -89,6 +98,39 @@ def test_recomputation_is_half_saved():
 def test_a_bias_before_batch_norm_costs_its_additions():
     found = finding(convolutions(bias=True), "KRN109")
     assert found.saving == 3 * 150 * US
+
+
+ADAM = [pointwise(name, 50) for name in ("mul_", "lerp_", "mul_", "addcmul_", "sqrt", "div_", "add_", "addcdiv_")]
+OUT_OF_PLACE = [replace(one, op=one.op.rstrip("_")) for one in ADAM]
+
+
+@pytest.mark.parametrize(("optimizer", "in_place"), [(True, True), (True, False), (False, True)])
+def test_a_loop_over_equal_parameters_is_a_chain_each(optimizer, in_place):
+    """Eight parameters, each of eight kernels of 50 µs that one could do."""
+    b = steps([mm(500), *(ADAM if in_place else OUT_OF_PLACE) * 8])
+    for number in range(4 * optimizer):
+        b.annotation("Optimizer.step#Muon.step", number * 4000 + 5, 700)
+    found = finding(b, "KRN106")
+    assert (found.saving, found.bound, found.evidence[2].value) == (2800 * US, 2800 * US, 32)
+
+
+def test_what_repeats_without_a_change_in_place_may_be_about_one_tensor():
+    found = finding(steps([mm(500), *OUT_OF_PLACE * 8]), "KRN106")
+    assert (found.saving, found.bound) == (3150 * US, 3150 * US)
+    assert found.least <= 2800 * US
+    of_two = finding(steps([mm(500), *OUT_OF_PLACE[:2] * 20]), "KRN106")
+    assert (of_two.saving, of_two.least, of_two.confidence.name) == (1950 * US, 1000 * US, "MEDIUM")
+
+
+def test_one_operator_over_many_tensors_is_no_chain():
+    assert finding(steps([mm(500), *ADAM[:1] * 40]), "KRN106") is None
+
+
+def test_the_products_of_attention_have_one_owner():
+    """They are far from their roofline, too, as all that waits for memory is."""
+    found = judged(steps([replace(BMM, dur=900), SOFTMAX, replace(BMM, dur=900)]), "KRN").findings
+    assert [one.rule for one in found] == ["KRN104"]
+    assert found[0].bound <= 1900 * US
 
 
 def test_a_loop_is_saved_but_for_one_of_its_kernels():

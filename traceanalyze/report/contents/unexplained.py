@@ -16,6 +16,14 @@ _SAY = sentences(
         "{share} of the time is not explained: communication that nothing hides; whether it moves data or waits for "
         "other ranks shows only beside their recordings."
     ),
+    not_explained_fusible=(
+        "{share} of the time is not explained: element-wise kernels, reductions and normalization, in no chain that a "
+        "rule knows; torch.compile may fuse them."
+    ),
+    not_explained_fusible_shapes=(
+        "{share} of the time is not explained: element-wise kernels, reductions and normalization, which torch.compile "
+        "may fuse; which of them follow each other on one tensor, record_shapes=True tells."
+    ),
     not_explained_memory_ops=(
         "{share} of the time is not explained: copies and fills that nothing hides, in no pattern that a rule knows."
     ),

@@ -12,7 +12,7 @@ _PIN = regex(r"^aten::_?pin_memory$")
     "DAT103",
     "pinning-in-loop",
     title="pinning in the training loop",
-    sentence="Batches are pinned in the training loop, {count} time(s): {time} {per}.",
+    sentence="Batches are pinned in the training loop, {count} time(s) in all: {time} {per}.",
     confidence=Confidence.HIGH,
     needs="DLO",
     advice_texts={

@@ -8,7 +8,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     "HST103",
     "kernel-gaps",
     title="many gaps between queued kernels",
-    sentence="Between queued kernels the device is idle for {idle} {per}, in {count} gap(s).",
+    sentence="Between queued kernels the device is idle for {idle} {per}, in {count} gap(s) in all.",
     confidence=Confidence.MEDIUM,
     needs="DL",
     advice=("fewer_kernels", "graphs"),

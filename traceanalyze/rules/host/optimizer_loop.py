@@ -46,9 +46,9 @@ _FUSED, _FOREACH, _MOMENTUM = (regex(each) for each in (r"_fused_", r"_foreach_"
     "optimizer-loop",
     title="optimizer that is not fused",
     sentence={
-        "": "The optimizer runs {kernels} kernels one by one: {time} {per} of the device, {host} of the host.",
+        "": "The optimizer runs {kernels} kernels {per} one by one: {time} of the device, {host} of the host.",
         "foreach": (
-            "The optimizer runs in {kernels} kernels over lists of tensors: {time} {per} of the device, {host} of the "
+            "The optimizer runs in {kernels} kernels {per} over lists of tensors: {time} of the device, {host} of the "
             "host."
         ),
         "host": "The optimizer runs {operators} operators one by one, {time} {per}.",
@@ -148,7 +148,7 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
         intervals=intervals_of(*intervals.union(work, free)),
         sentence="foreach" if listed else "",
         evidence=measured(
-            kernels=round(each),
+            kernels=round(len(rows) / facts.window.count),
             time=facts.mean(idle + time),
             host=facts.mean(intervals.total(intervals.intersect(inside, facts.windows))),
         ),

@@ -21,7 +21,7 @@ _ZERO_GRAD = r"^Optimizer\.zero_grad#|optim.*: zero_grad|module\.py.*: zero_grad
     "HST112",
     "zero-grad-fill",
     title="gradients filled with zeros",
-    sentence="zero_grad fills gradients with zeros, {count} time(s): {time} {per}.",
+    sentence="zero_grad fills gradients with zeros, {count} time(s) in all: {time} {per}.",
     confidence=Confidence.HIGH,
     needs="DLO",
     host="O",
@@ -48,7 +48,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     context = facts.context
     device, calls = context.device, context.calls
-    rows = np.flatnonzero((context.link >= 0) & facts.inside(device.start) & (device.end > device.start))
+    rows = np.flatnonzero((context.link >= 0) & facts.inside(device.start))
     call = context.issued_by[rows]
     rows = rows[inside_ranges(facts, calls.track[call], calls.start[call], _ZERO_GRAD)]
     fills = rows[device.kind[rows] != EventKind.MEMCPY]

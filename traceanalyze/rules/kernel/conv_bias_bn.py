@@ -9,7 +9,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     "KRN109",
     "conv-bias-bn",
     title="bias before batch norm",
-    sentence="{count} convolution(s) add a bias that batch norm takes away again, {time} {per}.",
+    sentence="{count} convolution(s) in all add a bias that batch norm takes away again, {time} {per}.",
     confidence=Confidence.LOW,
     needs="DOH",
     advice_texts={"no_conv_bias": "bias=False in convolutions that batch norm follows."},
@@ -24,8 +24,8 @@ def find(facts: Facts, options: Options) -> Findings:
         The bias is added by a kernel of its own, and its gradient is summed up in the backward; batch norm subtracts
         the mean, and the bias with it.
     How it is measured
-        Device time of the additions inside these convolutions. The gradient of the bias costs about as much, so that
-        twice the time is the most. With the running statistics of evaluation the bias matters, but can be folded.
+        Device time of the additions inside these convolutions; the gradient of the bias, which costs about as much, is
+        not counted. With the running statistics of evaluation the bias matters, but can be folded.
     What to do
         `bias=False` in convolutions before batch norm.
 
@@ -50,7 +50,7 @@ def find(facts: Facts, options: Options) -> Findings:
     yield Finding(
         saving=time,
         change=without(facts, work.event[chosen]),
-        bound=2 * time,
+        bound=time,
         draws="compute",
         intervals=work.spans(chosen),
         evidence=measured(time=time, count=len(conv)),

@@ -28,8 +28,11 @@ _COPIES = regex(r"^aten::(copy_|clone|contiguous|_to_copy|to)$")
     "device-copies",
     title="copies within the device",
     sentence={
-        "": "{count} copies within the device take {exposed} {per} in which nothing else runs.",
-        "op": ("{count} copies within the device, above all in {op}, take {exposed} {per} in which nothing else runs."),
+        "": "Copies within the device ({count} in all) take {exposed} {per} in which nothing else runs.",
+        "op": (
+            "Copies within the device ({count} in all), above all in {op}, take {exposed} {per} in which nothing else "
+            "runs."
+        ),
     },
     evidence={"op": "operator"},
     confidence=Confidence.MEDIUM,

@@ -1,13 +1,19 @@
-import numpy as np
+import re
 
-from traceanalyze.model.columns import occurs
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.rules.common.computing import compute_finding, computing, largest, matters, op_text
-from traceanalyze.rules.common.op_chains import fused_away
+from traceanalyze.rules.common.computing import compute_finding, computing, fits, largest, matters, op_text
+from traceanalyze.rules.common.op_chains import fused_away, inside_ranges
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
 
 _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
+_REPEATED = re.compile(r"(.{4,64}?)\1+|(.{1,3}?)\2{2,}", re.DOTALL)
+"""Operators, a letter each, that begin again: a chain of its own at once, fewer for the third time."""
+_OPTIMIZER = r"^Optimizer\.step#"
 
 
 @rule(
@@ -15,8 +21,8 @@ _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
     "elementwise-chain",
     title="chains of element-wise operators",
     sentence=(
-        "{chains} chain(s) of element-wise kernels on tensors of one size take {time} {per} ({part} of compute), each "
-        "kernel reading and writing memory."
+        "{chains} chain(s) in all of element-wise kernels on tensors of one size take {time} {per} ({part} of "
+        "compute), each kernel reading and writing memory."
     ),
     evidence={"chains": "chains"},
     confidence=Confidence.HIGH,
@@ -36,13 +42,16 @@ def find(facts: Facts, options: Options) -> Findings:
 
     What it finds
         Four or more element-wise operators or reductions in a row on one stream whose largest tensor is equally large.
+        Where the same operators begin again, a loop over tensors goes on (the parameters of an optimizer, say), and a
+        chain ends.
     Why it costs time
         Each kernel reads its inputs from memory and writes its result there, although the next one needs it at once. A
         fused kernel reads and writes once.
     How it is measured
         Consecutive compute kernels of a stream, grouped by what they compute (definitions §13) and by the recorded
         shapes of their operators; kernels of compiled code are not counted. The saving of a chain is its time but that
-        of the longest kernel.
+        of the longest kernel; at most, its time but that of the shortest. Repetitions outside of optimizers that change
+        nothing in place may be about one tensor: then they are one chain, and at least a chain each.
     What to do
         `torch.compile` on the function around them; fused operators; in-place variants do not help, as they read and
         write as much.
@@ -61,18 +70,40 @@ def find(facts: Facts, options: Options) -> Findings:
     first = np.flatnonzero(np.concatenate(([True], ~(same & fit[1:] & fit[:-1]))))
     length = np.diff(first, append=len(order))
     long = (length >= options.number("length")) & fit[first]
-    chosen = order[np.repeat(long, length)]
+    chosen, length = order[np.repeat(long, length)], length[long]
     if not len(chosen):
         return
-    fused, chains = fused_away(work.time, chosen, length[long]), int(long.sum())
+    call, calls = facts.context.issued_by[work.event[chosen]], facts.context.calls
+    loop = (call >= 0) & inside_ranges(facts, calls.track[call], calls.start[call], _OPTIMIZER)
+    loop |= fits(facts, work.op_name[chosen], r"_$")
+    cuts = _cuts(work.op_name[chosen], length)
+    certain = distinct(np.concatenate((np.cumsum(length), cuts[np.logical_or.reduceat(loop, np.append(0, cuts[:-1]))])))
+    parts, every = np.diff(certain, prepend=0), np.diff(cuts, prepend=0)
+    fused, least = (fused_away(work.time, chosen, each) for each in (parts, every))
     change = without(facts, work.event[fused])
     if not matters(facts, chosen, change, options.number("share")):
         return
+    once = np.minimum.reduceat(work.time[chosen], certain - parts)
     yield compute_finding(
         facts,
         chosen,
         saving=facts.per_step(work.time[fused]),
+        bound=facts.mean(int(work.time[chosen].sum() - once.sum())),
         change=change,
-        evidence=(Evidence("chains", chains, "COUNT"),),
-        count=chains,
+        between=(without(facts, work.event[least]),) if len(least) < len(fused) else (),
+        evidence=(Evidence("chains", len(parts), "COUNT"),),
+        count=len(parts),
     )
+
+
+def _cuts(op: NDArray[np.int32], length: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where runs of operators of these lengths end, and where in them the same ones begin again."""
+    letters = np.searchsorted(distinct(op), op).astype("<u4")
+    cuts = [np.cumsum(length)]
+    for start, stop in zip((cuts[0] - length).tolist(), cuts[0].tolist(), strict=True):
+        text = letters[start:stop].tobytes().decode("utf-32-le", "surrogatepass")
+        for match in _REPEATED.finditer(text):
+            unit = match[match.lastindex or 0]
+            period = (unit + unit).index(unit, 1)
+            cuts.append(start + np.arange(match.start() + period, match.end() + 1, period))
+    return distinct(np.concatenate(cuts))

@@ -1,4 +1,5 @@
 import re
+from typing import Any
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
@@ -51,7 +52,9 @@ def find(facts: Facts, options: Options) -> Findings:
         Floating-point operations and bytes by formula (table of operators with a formula) over the peak rates of the
         device; calls shorter than 20 µs are left out, and operators that have other kernels beside them most of the
         time. The estimate brings the operator to half of its roofline, fused attention to the third that good kernels
-        reach; at most, all the way. In an excerpt of a few launches that is a cost, and what it saves is not measured.
+        reach; at most, all the way. Certain is only what the best operator of its kind and type with no more work a
+        call reaches in the same recording: where none is better, nothing. In an excerpt of a few launches that is a
+        cost, and what it saves is not measured.
     What to do
         Other layouts and sizes, a newer library, a fused or specialised kernel.
 
@@ -64,12 +67,13 @@ def find(facts: Facts, options: Options) -> Findings:
     work = facts.once(computing)
     total = int(work.time.sum())
     least = options.number("least_us") * 1000
-    found = 0
-    for one in table.records():
+    found, known = 0, [one for one in table.records() if not isinstance(one.roofline_share, NotMeasured)]
+    for one in known:
         share = one.roofline_share
-        if isinstance(share, NotMeasured) or one.device_time_ns < options.number("share") * total:
+        if one.device_time_ns < options.number("share") * total:
             continue
-        limit = options.number("attention" if _ATTENTION.search(one.op) else "reached")
+        attention = _ATTENTION.search(one.op) is not None
+        limit = options.number("attention" if attention else "reached")
         if share >= limit or one.device_time_ns < least * one.calls or found >= options.number("most"):
             continue
         rows = kernels_of(facts, one.op, one.shapes)
@@ -77,9 +81,12 @@ def find(facts: Facts, options: Options) -> Findings:
             continue  # Others share the device with it.
         found += 1
         time = facts.per_step(work.time[rows])
+        best = min(limit, max(each.roofline_share for each in known if _comparable(each, one)))
         yield Finding(
             saving=round(time * (1 - share / limit)),
+            low=round(time * (1 - share / best)),
             bound=round(time * (1 - share)),
+            confidence=Confidence.LOW if attention and best == share else None,
             draws="compute",
             intervals=work.spans(rows),
             evidence=(
@@ -91,3 +98,11 @@ def find(facts: Facts, options: Options) -> Findings:
             scope=Scope(ops=(f"{one.op} {one.shapes}",)),
             count=one.calls,
         )
+
+
+def _comparable(each: Any, one: Any) -> bool:
+    """Whether what a row of the table reaches, another one could: the same kind of work, and no more of it a call."""
+    amount = "flop" if one.bound == "bound_compute" else "bytes"
+    return (each.work, each.dtype, each.bound) == (one.work, one.dtype, one.bound) and each.calls * getattr(
+        one, amount
+    ) >= one.calls * getattr(each, amount)

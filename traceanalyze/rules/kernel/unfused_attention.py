@@ -27,8 +27,8 @@ PRODUCTS_BACK = r"B{1,2}[dmtk]{0,4}Z[mqakt]{0,4}B{1,2}"
     title="attention that is not fused",
     sentence={
         "": (
-            "Attention is computed operator by operator ({count} time(s) in all, {part} of compute): what a fused "
-            "kernel would not do takes {time} {per}."
+            "Attention is computed operator by operator ({count} time(s) in all) and takes {time} {per} ({part} of "
+            "compute)."
         ),
         "host": (
             "Attention is computed operator by operator ({count} time(s) in all): what lies between its products takes "
@@ -95,7 +95,7 @@ def find(facts: Facts, options: Options) -> Findings:
     product = np.setdiff1d(whole, rows)
     # Fused attention takes the host as long as the products of the forward pass and one of the backward pass.
     others = np.setdiff1d(product, np.concatenate((*forward, *(run[:1] for run in back))))
-    products = facts.per_step(work.time[product])
+    products, taken = facts.per_step(work.time[product]), facts.length(work.spans(whole))
     yield Finding(
         saving=time + round(products * options.number("products")),
         change=together(
@@ -104,10 +104,10 @@ def find(facts: Facts, options: Options) -> Findings:
                 host=launching(facts, work.event[others])
             ),
         ),
-        bound=facts.length(work.spans(whole)),
+        bound=taken,
         draws="compute",
-        intervals=work.spans(rows),
-        evidence=measured(time=time, part=part_of_compute(facts, whole), count=len(forward)),
+        intervals=work.spans(whole),
+        evidence=measured(time=taken, part=part_of_compute(facts, whole), count=len(forward)),
         scope=Scope(ops=("aten::_softmax",)),
         count=len(forward),
     )

@@ -7,7 +7,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     "NPU106",
     "lazy-fusion",
     title="no lazy fusion",
-    sentence="{count} element-wise kernels take {time} {per} ({part} of compute); lazy fusion is not on.",
+    sentence="{count} element-wise kernels in all take {time} {per} ({part} of compute); lazy fusion is not on.",
     confidence=Confidence.LOW,
     needs="D",
     advice_texts={"lazy_fusion": "Try TORCH_NPU_LAZY_FUSION=True (experimental)."},
