@@ -56,6 +56,7 @@ class Facts:
         """What a snapshot of the same rank tells about the headline device, where there is one."""
         self._made: dict[Callable[[Facts], object], object] = {}
         self._idle: dict[tuple[Cause, ...], NDArray[np.int64]] = {}
+        self._inside: dict[int, NDArray[np.bool_]] = {}
         self._names: dict[tuple[EventKind, ...], tuple[NDArray[np.int64], NDArray[np.int32], dict[int, str]]] = {}
 
     @property
@@ -224,7 +225,13 @@ class Facts:
         """Whether each instant lies in the windows; on the host of a trace without steps, anywhere."""
         if self.analysis.mode == Mode.WHOLE_TRACE:
             return np.ones(len(start), np.bool_)
-        return intervals.contains(self.windows, start)
+        if start is not self.context.device.start and start is not self.context.op_nest.start:
+            return intervals.contains(self.windows, start)
+        # A dozen rules ask this of all device events, or of all operators.
+        if id(start) not in self._inside:
+            self._inside[id(start)] = intervals.contains(self.windows, start)
+            self._inside[id(start)].flags.writeable = False
+        return self._inside[id(start)]
 
     def begun(self, start: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the host is in one of the steps at each instant; of a trace without steps, anywhere."""
