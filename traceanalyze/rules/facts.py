@@ -21,7 +21,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.steady import cycle_of
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, distinct_codes, occurs
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
@@ -269,8 +269,8 @@ class Facts:
             trace = self.context.trace
             rows = np.flatnonzero(occurs(self.context.kind, kinds))
             codes = trace.events.name[rows]
-            known, _ = distinct_codes(codes, len(trace.strings))
-            self._names[kinds] = rows, codes, {code: trace.strings.text(code) for code in known.tolist()}
+            known = np.flatnonzero(np.bincount(codes))
+            self._names[kinds] = rows, codes, dict(zip(known.tolist(), trace.strings.texts(known), strict=True))
         return self._names[kinds]
 
     def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
