@@ -63,6 +63,14 @@ def test_lengths_add_up(a, b):
     assert intervals.total(intervals.subtract(one, two)) == intervals.total(one) - both
 
 
+@given(st.lists(st.tuples(st.integers(-5, 205), st.integers(-5, 205)), max_size=4))
+def test_of_many_members_a_few_windows_cut_only_the_outer_ones(windows):
+    many = [(at, at + 3) for at in range(0, 200, 4)]
+    few = intervals.merge(*arrays(windows))
+    for both in (intervals.intersect(few, merged(many)), intervals.intersect(merged(many), few)):
+        assert as_cells(both) == cells(windows) & cells(many)
+
+
 @given(pairs, st.integers(0, LINE), st.integers(0, LINE))
 def test_gaps_are_the_window_without_the_set(items, start, end):
     free = intervals.gaps(merged(items), start, end)

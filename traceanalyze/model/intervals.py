@@ -77,20 +77,32 @@ def overlaps(a: Intervals, b: Intervals) -> Overlaps:
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
     """Time inside both sets."""
+    few, many = (a, b) if len(a.start) <= len(b.start) else (b, a)
     # Of a few windows and many events only the windows are searched for.
-    pieces = overlaps(a, b) if len(a.start) <= len(b.start) else overlaps(b, a)
-    return Intervals(pieces.start, pieces.end)
+    if _MANY * len(few.start) > len(many.start):
+        return Intervals(*overlaps(few, many)[:2])
+    if not len(few.start):
+        return EMPTY
+    low = np.searchsorted(many.end, few.start, "right")
+    high = np.maximum(np.searchsorted(many.start, few.end, "left"), low)
+    within = [slice(*ends) for ends in zip(low.tolist(), high.tolist(), strict=True)]
+    start, end = (np.concatenate([each[one] for one in within]) for each in many)
+    # Only the first of each window may have begun before it, and only the last go on after it.
+    some, stop = high > low, np.cumsum(high - low)
+    first, last = (stop - high + low)[some], stop[some] - 1
+    start[first], end[last] = np.maximum(start[first], few.start[some]), np.minimum(end[last], few.end[some])
+    return Intervals(start, end)
 
 
 def gaps(a: Intervals, start: int, end: int) -> Intervals:
     """Time of the window `[start, end)` outside the set."""
     if end <= start:
         return EMPTY
-    inside = (a.end > start) & (a.start < end)
+    inside = slice(np.searchsorted(a.end, start, "right"), np.searchsorted(a.start, end, "left"))
     begins = np.concatenate(([start], a.end[inside]))
     ends = np.concatenate((a.start[inside], [end]))
     free = ends > begins
-    return Intervals(begins[free], ends[free])
+    return Intervals(begins, ends) if free.all() else Intervals(begins[free], ends[free])
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:

@@ -163,7 +163,7 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
     weight, earliest = graph.weight.copy(), graph.earliest.copy()
     # What began before the windows and is over sooner counts from their beginning on.
     after = int(np.searchsorted(graph.time, began))
-    earliest[after:] = np.maximum(earliest[after:], began)
+    np.maximum(earliest[after:], began, out=earliest[after:])
     if len(change.events):
         # Calls that wait for an event return when it is over; only what follows on the device closes up.
         gone = shorter[graph.busy_event]
@@ -181,7 +181,7 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         host = graph.host
         own = np.flatnonzero(host.line == row) if len(graph.tracks) > 1 else slice(None)
         before = _length_before(_from(removed, began), graph.moments)
-        gone = before[host.end[own]] - before[host.begin[own]]
+        gone = before.take(host.end[own]) - before.take(host.begin[own])
         less = gone > 0
         edge, least = host.edge[own][less], host.least[own][less]
         was = weight[edge]

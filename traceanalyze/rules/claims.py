@@ -7,6 +7,7 @@ much of its gain another cause hides. Those that state only time are left the ti
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
@@ -38,7 +39,7 @@ class Claims:
             return one, 1.0
         span = self._facts.clip(one.intervals)
         free = intervals.subtract(span, self._time)
-        free = intervals.union(intervals.subtract(free, self._idle), self._within(free, self._left))
+        free = intervals.union(*self._split(free, self._left))
         part = intervals.total(free) / max(intervals.total(span), 1)
         numbers = {name: getattr(one, name) for name in ("saving", "cost", "low", "bound")}
         cut = {name: round(value * part) for name, value in numbers.items() if value is not None}
@@ -53,19 +54,21 @@ class Claims:
             self._change = together(self._change, one.change)
         # What no event ends would not be gone of anything.
         gone = np.where(self._gaps.event >= 0, price.gone, self._left) if one.change is not None else self._left
-        own = self._within(price.spans, gone)
-        self._time = intervals.union(self._time, intervals.subtract(price.spans, self._idle), own)
+        self._time = intervals.union(self._time, *self._split(price.spans, gone))
         self._left = np.maximum(self._left - price.gone, 0)
 
-    def _within(self, spans: Intervals, most: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Intervals:
-        """The idle time of a set, shortened to so much of each gap."""
+    def _split(self, spans: Intervals, most: NDArray[np.int64]) -> tuple[Intervals, Intervals]:
+        """What of a set is no idle time, and its idle time, shortened to so much of each gap."""
         own = intervals.intersect(spans, self._idle)
         if not len(own.start):
-            return own
+            return spans, own
+        # Nearly all findings about idle time are about nothing else.
+        whole = intervals.total(own) == intervals.total(spans)
+        other = EMPTY if whole else intervals.subtract(spans, self._idle)
         at = np.maximum(np.searchsorted(self._gaps.start, own.start, "right") - 1, 0)
         held = np.zeros(len(self._gaps), np.int64)
         np.add.at(held, at, own.end - own.start)
-        return last_part(own, np.minimum(1.0, most / np.maximum(held, 1))[at])
+        return other, last_part(own, np.minimum(1.0, most / np.maximum(held, 1))[at])
 
 
 def _restated(one: Evidence, cost: int, left: int) -> Evidence:

@@ -21,7 +21,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.steady import cycle_of
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, distinct_codes, occurs
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
@@ -56,6 +56,7 @@ class Facts:
         """What a snapshot of the same rank tells about the headline device, where there is one."""
         self._made: dict[Callable[[Facts], object], object] = {}
         self._idle: dict[tuple[Cause, ...], NDArray[np.int64]] = {}
+        self._inside: dict[int, NDArray[np.bool_]] = {}
         self._names: dict[tuple[EventKind, ...], tuple[NDArray[np.int64], NDArray[np.int32], dict[int, str]]] = {}
 
     @property
@@ -224,7 +225,13 @@ class Facts:
         """Whether each instant lies in the windows; on the host of a trace without steps, anywhere."""
         if self.analysis.mode == Mode.WHOLE_TRACE:
             return np.ones(len(start), np.bool_)
-        return intervals.contains(self.windows, start)
+        if start is not self.context.device.start and start is not self.context.op_nest.start:
+            return intervals.contains(self.windows, start)
+        # A dozen rules ask this of all device events, or of all operators.
+        if id(start) not in self._inside:
+            self._inside[id(start)] = intervals.contains(self.windows, start)
+            self._inside[id(start)].flags.writeable = False
+        return self._inside[id(start)]
 
     def begun(self, start: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the host is in one of the steps at each instant; of a trace without steps, anywhere."""
@@ -262,8 +269,8 @@ class Facts:
             trace = self.context.trace
             rows = np.flatnonzero(occurs(self.context.kind, kinds))
             codes = trace.events.name[rows]
-            known, _ = distinct_codes(codes, len(trace.strings))
-            self._names[kinds] = rows, codes, {code: trace.strings.text(code) for code in known.tolist()}
+            known = np.flatnonzero(np.bincount(codes))
+            self._names[kinds] = rows, codes, dict(zip(known.tolist(), trace.strings.texts(known), strict=True))
         return self._names[kinds]
 
     def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

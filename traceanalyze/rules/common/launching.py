@@ -110,8 +110,9 @@ def recording(facts: Facts) -> Change:
         free = intervals.gaps(busy, int(context.all_steps.start.min()), int(context.all_steps.end.max()))
         spent = np.zeros(len(free.start))
         for rows, each in ((np.flatnonzero(own), RECORDING_NS), (np.flatnonzero(frame), FRAME_NS)):
-            begun = events.ts[rows][intervals.contains(free, events.ts[rows])]
-            spent += each * np.bincount(np.searchsorted(free.start, begun, "right") - 1, minlength=len(spent))
+            at = np.searchsorted(free.start, events.ts[rows], "right") - 1
+            begun = at[(at >= 0) & (events.ts[rows] < free.end[at])] if len(free.end) else at[:0]
+            spent += each * np.bincount(begun, minlength=len(spent))
         found[track] = last_part(free, spent / np.maximum(free.end - free.start, 1))
     return Change(threads=found)
 

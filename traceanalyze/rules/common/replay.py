@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.host.nesting import Nest
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
 from traceanalyze.replay.parts import last_part
@@ -58,21 +58,30 @@ def _fewer(facts: Facts, event: NDArray[np.int64], time: float, number: float) -
 def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     """Host time that only some device events need: operators that launch nothing else, and other calls."""
     context = facts.context
-    call, nest = context.issued_by[event], context.op_nest
-    call = distinct(call[call >= 0])
+    nest, chosen = context.op_nest, np.zeros(len(context.device), np.bool_)
+    chosen[event] = True
+    asked = np.zeros(len(context.calls) + 1, np.bool_)
+    # No call is -1, the place after the last one.
+    asked[context.issued_by[chosen]] = True
+    call = np.flatnonzero(asked[:-1])
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
-        chosen = np.zeros(len(context.device), np.bool_)
-        chosen[event] = True
-        known = context.event_op >= 0
-        of_every, of_chosen = (
-            np.concatenate(([0], np.cumsum(np.bincount(context.event_op[rows], minlength=len(nest)))))
-            for rows in (known, known & chosen)
-        )
-        inside = of_chosen[nest.stop] - of_chosen[:-1]
-        only = np.flatnonzero((inside > 0) & (inside == of_every[nest.stop] - of_every[:-1]))
+        every, inside = context.once(_launched_inside), _inside(nest, context.event_op[chosen])
+        only = np.flatnonzero((inside == every) & (inside > 0))
         found.append(intervals.merge(context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
+
+
+def _launched_inside(context: Context) -> NDArray[np.int64]:
+    """How many device events each operator launched, with all inside it."""
+    return _inside(context.op_nest, context.event_op)
+
+
+def _inside(nest: Nest, op: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each operator, how many of some others (places, -1 for none) it is or contains."""
+    before = np.concatenate(([0], np.cumsum(np.bincount(op[op >= 0], minlength=len(nest)))))
+    found: NDArray[np.int64] = before[nest.stop] - before[:-1]
+    return found
 
 
 def _called(context: Context) -> NDArray[np.int64]:

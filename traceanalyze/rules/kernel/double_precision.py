@@ -112,7 +112,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of operators on the host."""
     ops = facts.once(host_ops)
     work = np.maximum(ops.own - CALL_NS, 0)
-    chosen = (work > 0) & _in_double(facts, ops.row)
+    chosen = _in_double(facts, np.where(work > 0, ops.row, -1))
     time, count = facts.per_step(work[chosen]), int(chosen.sum())
     share = facts.share(time)
     if not count or share < options.number("share"):
