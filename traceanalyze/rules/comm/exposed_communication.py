@@ -195,5 +195,6 @@ def _saving(facts: Facts, work: Communicating, spans: NDArray[np.int64]) -> tupl
     chosen, last, can = facts.once(gradients), 0, most
     if chosen.any():
         hidden, last = hideable(facts, chosen)
-        can = np.minimum(most, hidden + np.maximum(0, exposed - facts.by_step(work.exposed_spans(chosen))))
-    return facts.per_step(can), facts.per_step(most), last
+        others = np.maximum(0, exposed - facts.by_step(work.exposed_spans(chosen)))
+        can = np.minimum(exposed, hidden + np.minimum(most, others))
+    return facts.per_step(can), facts.per_step(np.maximum(most, can)), last

@@ -288,8 +288,10 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
         return every
 
     size, time = (by_pass(work.start[chosen], each[chosen]) for each in (work.size, work.time - work.waits.time))
-    backward, exposed = intervals.merge(device.start[rows[back]], device.end[rows[back]]), work.exposed_spans(chosen).T
-    room, shown = (by_pass(start, end - start) for start, end in (backward, exposed))
+    exposed = work.exposed_spans(chosen)
+    room, shown = np.zeros(len(begun) + 1), by_pass(exposed[:, 0], exposed[:, 1] - exposed[:, 0])
+    np.maximum.at(room[1:], np.searchsorted(begun, device.start[rows[back]], "right") - 1, device.end[rows[back]])
+    room[1:] -= begun
     part = np.minimum(1.0, BUCKET / np.maximum(size, 1))
     last = np.minimum(shown, time * part)
     hidden = np.maximum(0, np.minimum(shown - last, room * (1 - part) - (time - shown)))
