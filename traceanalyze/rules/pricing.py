@@ -145,11 +145,11 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
         # Idle time that is gone saves hardly more than itself, or than the replay gains of gaps after it.
         most = min(facts.step_time if most is None else most, round(OVER * max(facts.length(one.intervals), saving)))
     if busy and one.draws == "compute":
-        # Kernels that are gone save no more than they take, unless they make room for late launches.
+        # Kernels that are gone save what they take and the gaps after them, unless they make room for late launches.
         known = (one.bound, facts.amount_of("compute"))
         limit = min(facts.step_time, *(each for each in known if each is not None))
         most = max(saving, limit) if saving <= OVER * limit else facts.step_time
-        between = tuple(min(each, most) for each in between)
+        between = tuple(min(each, round(OVER * most)) for each in between)
     elif busy and one.draws in _DEVICE and one.intervals is not None:
         most = min(facts.step_time, max(facts.length(one.intervals), saving))
     high = min(saving + room, facts.step_time if most is None else most)
