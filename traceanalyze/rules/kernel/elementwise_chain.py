@@ -1,4 +1,5 @@
 import re
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,11 +100,19 @@ def find(facts: Facts, options: Options) -> Findings:
 def _cuts(op: NDArray[np.int32], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where runs of operators of these lengths end, and where in them the same ones begin again."""
     letters = np.searchsorted(distinct(op), op).astype("<u4")
+    known: dict[bytes, list[int]] = {}
     cuts = [np.cumsum(length)]
     for start, stop in zip((cuts[0] - length).tolist(), cuts[0].tolist(), strict=True):
-        text = letters[start:stop].tobytes().decode("utf-32-le", "surrogatepass")
-        for match in _REPEATED.finditer(text):
-            unit = match[match.lastindex or 0]
-            period = (unit + unit).index(unit, 1)
-            cuts.append(start + np.arange(match.start() + period, match.end() + 1, period))
+        text = letters[start:stop].tobytes()
+        if text not in known:
+            known[text] = list(_again(text.decode("utf-32-le", "surrogatepass")))
+        cuts.append(start + np.array(known[text], np.int64))
     return distinct(np.concatenate(cuts))
+
+
+def _again(text: str) -> Iterator[int]:
+    """Where in a run a sequence begins again or ends that stands there several times."""
+    for match in _REPEATED.finditer(text):
+        unit = match[match.lastindex or 0]
+        period = (unit + unit).index(unit, 1)
+        yield from range(match.start() + period, match.end() + 1, period)
