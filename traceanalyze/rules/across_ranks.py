@@ -15,7 +15,8 @@ from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
-from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, FindingKey, NotApplicable, Outcome, Severity
+from traceanalyze.rules.owners import LARGE
 from traceanalyze.rules.pricing import LEAST_SHARE, below_waits, beside_waits, ends_together
 from traceanalyze.rules.ranking import HIGH, LEFT, MEDIUM, PRESENT, by_its_rule, small
 from traceanalyze.rules.registry import every_rule
@@ -186,6 +187,8 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
     outcome = outcome._replace(findings=tuple(told))
     if not wait:
         return outcome
+    if not unsure:
+        outcome = outcome._replace(findings=tuple(_less_waiting(one, wait) for one in outcome.findings))
     limit = next((options.number("share") for rule, options in wanted.rules if rule.id == _GENERAL), 0.0)
     steps = max(int(rank.counted.sum()), 1)
     step = RunStep(int(rank.step_time[rank.counted].sum()) // steps)
@@ -397,7 +400,8 @@ def _perhaps(one: Finding) -> Finding:
     if one.draws != "comm_exposed" or one.saving is None or (one.rule == _GENERAL and WAIT_POSSIBLE not in known):
         return one
     unsure = one.rule == _GENERAL and _mostly_waits(one)
-    severity = min(one.severity or Severity.INFO, Severity.LOW if unsure else Severity.MEDIUM)
+    large = any(each.label == "share" and float(each.value) >= LARGE for each in one.evidence)
+    severity = min(one.severity or Severity.INFO, Severity.LOW if unsure and not large else Severity.MEDIUM)
     confidence = min(one.confidence or Confidence.LOW, Confidence.LOW if unsure else Confidence.MEDIUM)
     if one.rule != _GENERAL:
         return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
@@ -411,6 +415,14 @@ def _known(one: Finding) -> Finding:
     if one.rule != _GENERAL or WAIT_POSSIBLE not in _evidence(one):
         return one
     return replace(one, evidence=tuple(each for each in one.evidence if each.label != WAIT_POSSIBLE))
+
+
+def _less_waiting(one: Finding, wait: int) -> Finding:
+    """The finding about all communication, which says how much of it is waiting for other ranks and costs no one it."""
+    if one.rule != _GENERAL or one.saving is None or "wait_exposed" in _evidence(one):
+        return one
+    told = (*one.evidence, Evidence("wait_exposed", wait, "DURATION"))
+    return replace(one, cost=max(0, (one.cost or 0) - wait), evidence=told, sentence="waiting")
 
 
 def _evidence(one: Finding) -> dict[str, int]:

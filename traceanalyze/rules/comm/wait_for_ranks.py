@@ -39,8 +39,8 @@ from traceanalyze.rules.rule import (
             "for other ranks, longest for rank {rank} of the group, which this recording does not show."
         ),
         "siblings": (
-            "{count} collective(s) take {times} times as long as others of their kind need for as much data: for "
-            "{waiting} {per} ({share} of the time) they wait for other ranks, and nothing hides it."
+            "{count} collective(s) in all take {times} times as long as others of their kind need for as much data: "
+            "for at least {waiting} {per} ({share} of the time) they wait for other ranks, and nothing hides it."
         ),
     },
     evidence={"waiting": "waiting for other ranks", "times": "times the usual duration"},

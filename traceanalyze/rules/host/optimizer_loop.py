@@ -149,7 +149,7 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
         sentence="foreach" if listed else "",
         evidence=measured(
             kernels=round(len(rows) / facts.window.count),
-            time=facts.mean(idle + time),
+            time=facts.mean(time),
             host=facts.mean(intervals.total(intervals.intersect(inside, facts.windows))),
         ),
         count=len(rows),

@@ -64,6 +64,11 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
             "The device has nothing to do for {time} {per}, in stretches of 1 ms or more, up to {longest}: nothing was "
             "asked of it, or the host did work that the trace does not show. No step is marked that would tell."
         ),
+        "unmarked_place": (
+            "The device has nothing to do for {time} {per}, in stretches of 1 ms or more, up to {longest} ({what}): "
+            "nothing was asked of it, or the host did work that the trace does not show. No step is marked that would "
+            "tell."
+        ),
         "host_unmarked": (
             "For {time} {per}, in stretches of 1 ms or more, up to {longest}, the host does nothing that the trace "
             "shows: it waited, or did work that was not recorded. No step is marked that would tell."
@@ -114,7 +119,7 @@ def find(facts: Facts, options: Options) -> Findings:
         done once (CGR106); where the host launches too slowly (HST101), without the Python between operators. With
         Python functions recorded, the lines of the program in the longest stretches are named, else functions of
         libraries: "most" is half or more at one of them. Recording Python functions makes them slower, so it saves at
-        least what is gained where the host has no recording to do, as in HST101. Else named are the operators around
+        least what is gained where the host has no recording to do, as in HST101, and likely half of the rest. Else named are the operators around
         the longest stretch, and the innermost range of the program that it lies in. Where the host computes: stretches
         of its untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is Python on its
         way from one operator to the next. Without step markers nothing tells whether work was wanted in stretches of
@@ -144,9 +149,11 @@ def find(facts: Facts, options: Options) -> Findings:
     if not saving or facts.share(saving) < options.number("share"):
         return
     sentence, named, scope, (start, end) = _named(facts, spans)
+    # How much of it recording the Python functions in it took is not known: half of what that may be is the middle.
+    least, recorded = at_least(facts, spans), facts.context.once(user_frames).recorded
     yield Finding(
-        saving=saving,
-        low=at_least(facts, spans),
+        saving=(saving + min(least, saving)) // 2 if recorded else saving,
+        low=least,
         bound=saving,
         draws="idle.untraced",
         intervals=spans,
@@ -251,7 +258,9 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[
             draws = "host.untraced" if facts.host_computes else "idle.untraced"
             unsure, place = Confidence.LOW, tuple(filter(None, (_place(facts, start, end),)))
             one = replace(one, saving=time, low=0, draws=draws, advice=("record_stacks",), confidence=unsure)
-            one = replace(one, scope=Scope(ops=place))
+            where = tuple(Evidence("what", each, "NAME") for each in place)
+            sentence = f"{name}_place" if place and name == "unmarked" else name
+            one = replace(one, scope=Scope(ops=place), evidence=one.evidence + where, sentence=sentence)
         found.append(one)
     return found, spans[~unknown & ~waits]
 

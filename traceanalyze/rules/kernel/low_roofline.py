@@ -12,6 +12,7 @@ from traceanalyze.rules.rule import (
     Findings,
     Options,
     Scope,
+    Severity,
     UnmeasuredError,
     measured,
     rule,
@@ -86,7 +87,9 @@ def find(facts: Facts, options: Options) -> Findings:
             saving=round(time * (1 - share / limit)),
             low=round(time * (1 - share / best)),
             bound=round(time * (1 - share)),
+            # What nothing in the recording does better may be all that the device can do.
             confidence=Confidence.LOW if attention and best == share else None,
+            severity=Severity.LOW if attention and best == share else None,
             draws="compute",
             intervals=work.spans(rows),
             evidence=(
