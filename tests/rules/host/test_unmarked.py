@@ -47,7 +47,8 @@ def served(frame="", *, marked=False, host=False):
 def test_a_server_without_requests_may_gain_nothing(host, frame, sentence, severity):
     """Nine times 7 ms, less what the last kernel still takes."""
     (one,) = judged(served(frame, host=host), "HST107", "HST113").findings
-    assert (one.rule, one.sentence) == ("HST107", f"host_{sentence}" if host and sentence != "waits" else sentence)
+    expected = f"host_{sentence}" if host and sentence != "waits" else sentence
+    assert (one.rule, one.sentence) == ("HST107", "unmarked_place" if expected == "unmarked" else expected)
     assert one.severity == severity
     assert one.explains == pytest.approx(9 * 7000 * US, rel=0.01)
     assert one.least == (None if sentence == "waits" else 0 if sentence == "unmarked" else one.low)
@@ -77,13 +78,13 @@ def test_inside_its_ranges_a_program_works_unless_they_say_that_it_waits(host, n
 
 
 def test_functions_cost_what_recording_them_costs_too():
-    """Three thousand calls in 7 ms, which take 3 ms less where nobody records them."""
+    """Three thousand calls in 7 ms, which take 3 ms less where nobody records them, or half of that."""
     b = served("serve.py(3): tokenize", marked=True)
     for number in range(10):
         for at in range(3000):
             b.python("serve.py(9): letter", 10_000 * number + 3001 + 2 * at, 1)
     (one,) = judged(b, "HST107").findings
-    assert one.saving - one.least == pytest.approx(3000 * US, rel=0.01)
+    assert one.saving - one.least == pytest.approx(1500 * US, rel=0.01)
 
 
 def loaded(copies, later=0):
