@@ -174,7 +174,7 @@ def test_waiting_of_few_steps_or_in_turn_within_a_step_has_a_cost_alone(steps, l
     assert (one.saving, one.cost, one.advice) == (
         None,
         len(late) * 4 * MS // 3,
-        ("more_steps" if steps < 3 else "even_out",),
+        ("steps_tell" if steps < 3 else "even_out",),
     )
 
 

@@ -38,7 +38,7 @@ FEW = 3
     needs="R",
     advice=("balance_batches", "diff_ranks"),
     advice_texts={
-        "more_steps": "Record more steps: so few do not tell whether the same rank is late in each.",
+        "steps_tell": "Record more steps: so few do not tell whether the same rank is late in each.",
         "even_out": "Even out what the ranks do between two collectives; let them pause at the same time.",
     },
     options={"share": (0.05, "msprof-analyze: advisor, slow rank")},
@@ -85,7 +85,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             draws="comm_exposed",
             sentence="cost",
             evidence=(Evidence("waiting", mean, "DURATION"), *measured(share=mean / step)),
-            advice=("more_steps" if count < FEW else "even_out",),
+            advice=("steps_tell" if count < FEW else "even_out",),
             count=count,
             severity=Severity.MEDIUM,
             confidence=Confidence.LOW if count < FEW else None,
