@@ -361,7 +361,9 @@ def unsure_alone(outcome: Outcome) -> Outcome:
     what only this rank may do, none at all.
     """
     waits = max((_evidence(one).get(WAIT_POSSIBLE, 0) for one in outcome.findings if one.rule == _GENERAL), default=0)
-    found = tuple(_perhaps(one) if one.rule == _GENERAL else _less_sure(one, waits) for one in outcome.findings)
+    found = tuple(
+        _perhaps(one, owner=True) if one.rule == _GENERAL else _less_sure(one, waits) for one in outcome.findings
+    )
     if outcome.together is None or found == outcome.findings:
         return outcome._replace(findings=found)
     low, saving, high = outcome.together
@@ -391,16 +393,17 @@ def _less_sure(one: Finding, waits: int) -> Finding:
     return replace(one, low=low, severity=severity)
 
 
-def _perhaps(one: Finding) -> Finding:
+def _perhaps(one: Finding, *, owner: bool = False) -> Finding:
     """The finding at the price it has where communication may be waiting: as little as all that can be leaves.
 
-    Of other rules than that about all communication nothing tells how little that is: they have a cost alone.
+    Of other rules than that about all communication nothing tells how little that is: they have a cost alone. The
+    `owner` of a large part of the step, where no finding about ranks is, stays medium.
     """
     known = _evidence(one)
     if one.draws != "comm_exposed" or one.saving is None or (one.rule == _GENERAL and WAIT_POSSIBLE not in known):
         return one
     unsure = one.rule == _GENERAL and _mostly_waits(one)
-    large = any(each.label == "share" and float(each.value) >= LARGE for each in one.evidence)
+    large = owner and any(each.label == "share" and float(each.value) >= LARGE for each in one.evidence)
     severity = min(one.severity or Severity.INFO, Severity.LOW if unsure and not large else Severity.MEDIUM)
     confidence = min(one.confidence or Confidence.LOW, Confidence.LOW if unsure else Confidence.MEDIUM)
     if one.rule != _GENERAL:
