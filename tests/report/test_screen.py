@@ -183,6 +183,26 @@ def test_so_are_real_snapshots(shared_snapshots):
         screens(traceanalyze.memory(path))
 
 
+def test_of_several_ranks_one_is_meant_throughout_and_findings_name_theirs():
+    (found,) = reports([str(SAMPLES / "gpu_two_ranks")], Choices(ranks="0,1", detail=Detail.NORMAL))
+    text = screens(found)
+    assert text.startswith("Rank 1 of 2 works longest")
+    assert "rank1.json.gz · rank 1" in text
+    assert "(24 %) · rank 0 · train.py(41): step · COM101" in text
+    assert "one rank computes more slowly · rank 1 · KRN118" in text
+    assert "compute        15.08 ms  46.9 %" in text, "the split is that of rank 1"
+    assert found.focus == (1, 0)
+
+
+def test_a_snapshot_says_that_memory_ran_out_and_tells_category_and_holder_apart():
+    def said(name):
+        return screens(traceanalyze.memory(str(SAMPLES / "memory" / name))).replace("\n", " ")
+
+    assert said("out_of_memory").startswith("The run ran out of memory. Peak 1.04 GiB in use")
+    assert "ran out" not in said("leak")
+    assert "category is kept data (86 %), the largest holder train.py:31 train (82 %)" in said("leak")
+
+
 def test_several_runs_share_it():
     found = [traceanalyze.memory(SAMPLES / "memory" / name) for name in MEMORY]
     text = screens(*found)

@@ -221,7 +221,7 @@ class Sections:
             *(self.style.paint(line, "dim") for text in left_out for line in self.style.clip(printable(text), 2)),
             *self.printer.sides(self.report.sides, 1),
             *([self._counts(devices=len(self.ranks) - 1)] if len(self.ranks) > 1 else []),
-            *(self._line(self.formatter.message(each), "dim") for each in notes if "details_of" not in each.key),
+            *(self._line(self.formatter.message(each), "dim") for each in notes if each.key != "details_of_rank"),
         ]
 
     def sections(self) -> Iterator[Section]:
@@ -384,9 +384,14 @@ class Sections:
         return self._marked("●", _COLOURS[one.severity], line, 1)[0]
 
     def _placed(self, one: Finding, said: list[str], room: int, rest: str = "") -> str:
-        """Pieces of a line, with where it is if there is room for that, and its rule."""
-        pieces = [*filter(None, said), *filter(None, [one.rule, rest])]
-        place = next(iter((*one.scope.source_lines, *one.scope.operators)), "")
+        """Pieces of a line, with whose it is, where it is if there is room for that, and its rule."""
+        of_one = len(one.scope.ranks) == 1 and len({rank.rank for rank in self.report.ranks} - {None}) > 1
+        rank = f"rank {one.scope.ranks[0]}" if of_one else ""
+        place = next((each for each in (*one.scope.source_lines, *one.scope.operators) if each != rank), "")
+        whose = self.formatter.value(Kind.PLACE, rank) if rank else ""
+        pieces = [*filter(None, said), *filter(None, [whose, one.rule, rest])]
+        if whose and display_width(" · ".join(pieces)) > room:
+            pieces.remove(whose)
         where = printable(self.formatter.value(Kind.PLACE, place)) if place else ""
         left = room - display_width(" · ".join(pieces)) - 3
         if where and left >= min(_PLACE, display_width(where)):
