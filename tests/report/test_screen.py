@@ -203,6 +203,16 @@ def test_a_snapshot_says_that_memory_ran_out_and_tells_category_and_holder_apart
     assert "category is kept data (86 %), the largest holder train.py:31 train (82 %)" in said("leak")
 
 
+@pytest.mark.parametrize("option", ["name_regex", "step_marker", "comm_regex", "not_comm_regex", "data_regex"])
+def test_a_pattern_that_matches_nothing_is_told_beside_the_verdict(option):
+    path, name = str(SAMPLES / "gpu_healthy"), f"--{option.replace('_', '-')}"
+    (none,) = reports([path], Choices(detail=Detail.NORMAL, **{option: "zzz"}))
+    (some,) = reports([path], Choices(detail=Detail.NORMAL, **{option: "."}))
+    assert f"! {name} zzz matches nothing." in screens(none)
+    assert "matches nothing" not in screens(some)
+    assert "No device was recorded" not in screens(none)
+
+
 def test_several_runs_share_it():
     found = [traceanalyze.memory(SAMPLES / "memory" / name) for name in MEMORY]
     text = screens(*found)

@@ -122,8 +122,10 @@ _TWO = (("base_time_ns", "candidate_time_ns"), ("baseline_ns", "candidate_ns"), 
 """Columns of the two sides of such a table."""
 _FOUND = ("findings", "rank_findings", "memory_findings", "run_causes", "actions", "not_judged")
 """What is told as a list of what to do, or of what is missing."""
-_LOST = frozenset({"cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut"})
-"""Sentences that say that data was lost."""
+_LOST = frozenset(
+    {*("cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut", "unmatched")}
+)
+"""Sentences that say that data was lost, or that nothing is what the user named."""
 _TOLD = frozenset({"do_first", "do_next", "limits_next", "limits_then"})
 """Sentences of a verdict that the list of what to do has, too."""
 _LEFT_OUT = frozenset({"start_step", "start_steps"})
