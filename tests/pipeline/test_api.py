@@ -72,7 +72,7 @@ def test_steps_and_ranks_can_be_chosen(folder):
 
 
 def test_unknown_ranks_are_named(folder):
-    with pytest.raises(traceanalyze.UsageError, match="--ranks 7: there is no rank 7; there is 0, 1"):
+    with pytest.raises(traceanalyze.UsageError, match="--ranks 7: there is no rank 7; there are 0, 1"):
         traceanalyze.analyze(folder, ranks="7")
 
 

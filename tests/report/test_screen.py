@@ -26,6 +26,7 @@ from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.pipeline import Choices, reports
 from traceanalyze.report.console import HEIGHT, Style, render_all
 from traceanalyze.report.console.style import display_width
+from traceanalyze.report.console.tables import Field, fit
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.finding import Finding, Link, Saving, Scope
 from traceanalyze.report.model import Doubt, remark
@@ -211,6 +212,24 @@ def test_a_pattern_that_matches_nothing_is_told_beside_the_verdict(option):
     assert f"! {name} zzz matches nothing." in screens(none)
     assert "matches nothing" not in screens(some)
     assert "No device was recorded" not in screens(none)
+
+
+def test_of_a_comparison_the_difference_stays_whatever_has_no_room():
+    heading = Field("name", "", ("x" * 40,), 40, flexible=True, least=40)
+    amounts = [Field(name, "ms", ("1.00",), 20, right=True, kept=name == "diff") for name in ("base", "diff", "ratio")]
+    assert [each.heading for each in fit((heading, *amounts), 80).fields] == ["name", "diff"]
+
+
+def test_every_supposition_names_its_subject_on_a_narrow_screen():
+    found = traceanalyze.whatif(str(SAMPLES / "gpu_two_ranks"), without="sync", faster={"communication": 2})
+    assert re.search(r"^without +sync .*\n^faster +communication ", screens(found), re.MULTILINE)
+
+
+def test_what_saves_nothing_is_no_saving_in_the_heading():
+    saves = finding()
+    costs = saves._replace(found=replace(saves.found, saving=None))
+    assert "What to do, by what it saves or costs" in screens(report_of(saves, costs))
+    assert "What to do, by what it saves\n" in screens(report_of(saves))
 
 
 def test_several_runs_share_it():

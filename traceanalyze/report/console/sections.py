@@ -92,6 +92,7 @@ def fitted(sections: Sequence[Section], height: int, *, gap: int) -> list[list[s
 
 _SAY = sentences(
     screen_todo="What to do, by what it saves",
+    screen_todo_costs="What to do, by what it saves or costs",
     screen_todo_unpriced="What to do",
     screen_together="together they save {saving} {per} ({share})",
     screen_saves="saves {saving} {per} ({share})",
@@ -223,7 +224,12 @@ class Sections:
             *(self.style.paint(line, "dim") for text in left_out for line in self.style.clip(printable(text), 2)),
             *self.printer.sides(self.report.sides, 1),
             *([self._counts(devices=len(self.ranks) - 1)] if len(self.ranks) > 1 else []),
-            *(self._line(self.formatter.message(each), "dim") for each in notes if each.key != "details_of_rank"),
+            *(
+                self.style.paint(line, "dim")
+                for each in notes
+                if each.key != "details_of_rank"
+                for line in self.style.clip(printable(self.formatter.message(each)), 2)
+            ),
         ]
 
     def sections(self) -> Iterator[Section]:
@@ -344,12 +350,14 @@ class Sections:
     def _heading(self) -> str:
         """With what they save together, where that was replayed."""
         lesser, saves = self._told[0].severity == "note", any(one.saving for one in self._told)
-        title = self._line(self._say("minor" if lesser else "todo" if saves else "todo_unpriced"))
+        costs = any(one.saving is None and one.cost_ns and not one.once for one in self._told)
+        priced = "todo_costs" if costs else "todo"
+        title = self._line(self._say("minor" if lesser else priced if saves else "todo_unpriced"))
         tables = [self._tables[key] for key in ("rank_findings", "findings") if key in self._tables]
-        priced = [each for each in tables if any(each.column("saving_ns"))]
+        priced_in = [each for each in tables if any(each.column("saving_ns"))]
         # Of what one rank tells and of what all do together, only that both were replayed at once is a sum.
-        keys = {"together_ranks"} if len(priced) > 1 else {"together_less", "together_more", "together_alone"}
-        said = [note for each in priced for note in each.notes if note.key in keys]
+        keys = {"together_ranks"} if len(priced_in) > 1 else {"together_less", "together_more", "together_alone"}
+        said = [note for each in priced_in for note in each.notes if note.key in keys]
         if not said:
             return title
         return f"{title} · {self.formatter.message(Message(_SAY['screen_together'], said[0].values))}"
