@@ -239,6 +239,7 @@ def test_several_runs_share_it():
     assert "The largest in detail: " in text
     at = [text.index(each) for each in ("in detail: ", "What the peak consists of", "Who holds the memory at the peak")]
     assert at == sorted(at)
+    assert screens(*found[:2]).count("\n\n══ ") == 1, "few are set apart"
     assert "And 4 more runs." in screens(*found, *found[:6][: 12 - len(found)])
 
 
