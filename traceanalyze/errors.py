@@ -38,6 +38,12 @@ class Lost(Phrase):
     __slots__ = ()
 
 
+class Unmatched(Phrase):
+    """A remark on a pattern of the user that fits no name of the recording."""
+
+    __slots__ = ()
+
+
 def joined(mark: str, parts: Sequence[Phrase]) -> Phrase:
     """Several phrases as one, with a mark between them."""
     return Phrase(mark.join(f"{{part{place}}}" for place in range(len(parts))), *parts)

@@ -21,7 +21,7 @@ from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.postmortem import postmortem_reports
-from traceanalyze.report.console import Style, render
+from traceanalyze.report.console import Style, on_screen, render
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import View
 
@@ -117,6 +117,7 @@ def test_a_fault_that_only_a_later_recording_has(whole):
     notes = Formatter(texts()).sentences(report.tables["run_causes"].notes)
     assert "waiting for the data loader: appears with recording 2" in notes
     assert "The step grew from" in said(report)
+    assert " in recording 2; --ranks chooses others." in on_screen([report], texts(), Style(80))
     trend = [row["gain_ns"] for row in rows(report, "cause_trend") if row["finding"] == "rule_DAT101"]
     assert trend[0] == 0
     assert trend[1] == pytest.approx(SLOW * MS, rel=0.01)

@@ -68,6 +68,7 @@ def test_in_chinese(run, slow):
             ("--without", "nonsense"),
             "--without nonsense: no part of the step and no rule is called so; parts are ",
         ),
+        (("--faster", "compute=abc"), "--faster compute=abc: abc is no number; write it as communication=1.5"),
         (("--faster", "compute"), "--faster compute: write it as communication=1.5"),
         (("--faster", "compute=1"), "--faster compute=1: write a factor above 1"),
         (("--faster", "compute=nan"), "--faster compute=nan: write a factor above 1"),

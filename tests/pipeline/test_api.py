@@ -72,7 +72,7 @@ def test_steps_and_ranks_can_be_chosen(folder):
 
 
 def test_unknown_ranks_are_named(folder):
-    with pytest.raises(traceanalyze.UsageError, match="--ranks 7: there is no rank 7; there is 0, 1"):
+    with pytest.raises(traceanalyze.UsageError, match="--ranks 7: there is no rank 7; there are 0, 1"):
         traceanalyze.analyze(folder, ranks="7")
 
 
@@ -221,6 +221,14 @@ def test_numbers_may_be_given_as_numbers(folder):
         (lambda path: traceanalyze.analyze(path, name_regex=3), "--name-regex 3: not a regular expression"),
         (lambda path: traceanalyze.analyze(path, select=3), "3: write a text, or a list of texts"),
         (lambda path: traceanalyze.analyze(3), "3: write a path, or a list of paths"),
+        (lambda path: traceanalyze.analyze([]), "give a path"),
+        (lambda path: traceanalyze.memory([]), "give a path"),
+        (lambda path: traceanalyze.postmortem([]), "give a path"),
+        (lambda path: traceanalyze.gate([]), "give a path"),
+        (lambda path: traceanalyze.whatif([], without="sync"), "give a path"),
+        (lambda path: traceanalyze.compare([], path), "give a path"),
+        (lambda path: traceanalyze.compare(path, [path, path]), "write one path"),
+        (lambda path: traceanalyze.analyze(path).write(5), "5: write one path"),
         (lambda path: traceanalyze.whatif(path, faster="x=2"), 'faster=x=2: write it as faster={"communication": 1.5}'),
         (lambda path: traceanalyze.whatif(path, ranks={"1": "median"}), 'write it as ranks={3: "median"}'),
     ],

@@ -45,9 +45,9 @@ def test_numbers_are_chosen(text, numbers):
         ("x", "'x' is not a number"),
         ("1,,2", "'' is not a number"),
         ("-1", "'-1' is not a number"),
-        ("8", "--steps 8: there is no step 8; there is 0 to 7"),
-        ("8-9", "there is no step 8 to 9; there is 0 to 7"),
-        ("9:", "there is no step 9 to the end; there is 0 to 7"),
+        ("8", "--steps 8: there is no step 8; there are 0 to 7"),
+        ("8-9", "there is no step 8 to 9; there are 0 to 7"),
+        ("9:", "there is no step 9 to the end; there are 0 to 7"),
         ("1,8", "there is no step 8"),
     ],
 )
@@ -76,7 +76,7 @@ def test_numbers_in_words(numbers, said):
 def test_streams_are_chosen_by_their_numbers():
     choose = stream_chooser("7,20")
     assert choose(np.array([7, 8, 7, 20])).tolist() == [True, False, True, True]
-    with pytest.raises(UsageError, match="there is no stream 20; there is 7, 8"):
+    with pytest.raises(UsageError, match="there is no stream 20; there are 7, 8"):
         choose(np.array([7, 8]))
     assert choose(np.array([], np.int64)).tolist() == []
 

@@ -10,8 +10,10 @@ import pytest
 from tests.causes.make import MS, finding, ints, rank, recording, trouble
 from traceanalyze.causes.results import Cause
 from traceanalyze.causes.synthesize import synthesize
+from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
-from traceanalyze.report.contents.causes import actions, actions_table, causes_table, title, trend_table
+from traceanalyze.report.contents.causes import actions, actions_table, as_finding, causes_table, title, trend_table
+from traceanalyze.report.contents.words import Setting
 from traceanalyze.rules.finding import Severity
 
 
@@ -36,6 +38,12 @@ def test_only_of_several_recordings_a_cause_tells_which_one_it_is_of():
 
     assert place(late) == (None, None, None)
     assert place(recording(rank("0")), late) == (2, 2, "100")
+
+
+def test_numbers_of_another_recording_than_the_one_in_detail_say_so():
+    one = Cause(replace(finding("XYZ1", 5), text="slow"), Severity.LOW, ("0",), 1, 0)
+    told = [as_finding(one, Setting(recording=at)).in_words(texts()).sentence for at in (0, 3)]
+    assert told == ["slow", "In recording 3: slow"]
 
 
 @pytest.mark.parametrize(("told", "advised"), [("info", []), ("warn", [()]), (0, []), (1, [("cheaper_samples",)])])

@@ -26,6 +26,7 @@ from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.pipeline import Choices, reports
 from traceanalyze.report.console import HEIGHT, Style, render_all
 from traceanalyze.report.console.style import display_width
+from traceanalyze.report.console.tables import Field, fit
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.finding import Finding, Link, Saving, Scope
 from traceanalyze.report.model import Doubt, remark
@@ -183,6 +184,54 @@ def test_so_are_real_snapshots(shared_snapshots):
         screens(traceanalyze.memory(path))
 
 
+def test_of_several_ranks_one_is_meant_throughout_and_findings_name_theirs():
+    (found,) = reports([str(SAMPLES / "gpu_two_ranks")], Choices(ranks="0,1", detail=Detail.NORMAL))
+    text = screens(found)
+    assert text.startswith("Rank 1 of 2 works longest")
+    assert "rank1.json.gz · rank 1" in text
+    assert "(24 %) · rank 0 · train.py(41): step · COM101" in text
+    assert "one rank computes more slowly · rank 1 · KRN118" in text
+    assert "compute        15.08 ms  46.9 %" in text, "the split is that of rank 1"
+    assert found.focus == (1, 0)
+
+
+def test_a_snapshot_says_that_memory_ran_out_and_tells_category_and_holder_apart():
+    def said(name):
+        return screens(traceanalyze.memory(str(SAMPLES / "memory" / name))).replace("\n", " ")
+
+    assert said("out_of_memory").startswith("The run ran out of memory. Peak 1.04 GiB in use")
+    assert "ran out" not in said("leak")
+    assert "category is kept data (86 %), the largest holder train.py:31 train (82 %)" in said("leak")
+
+
+@pytest.mark.parametrize("option", ["name_regex", "step_marker", "comm_regex", "not_comm_regex", "data_regex"])
+def test_a_pattern_that_matches_nothing_is_told_beside_the_verdict(option):
+    path, name = str(SAMPLES / "gpu_healthy"), f"--{option.replace('_', '-')}"
+    (none,) = reports([path], Choices(detail=Detail.NORMAL, **{option: "zzz"}))
+    (some,) = reports([path], Choices(detail=Detail.NORMAL, **{option: "."}))
+    assert f"! {name} zzz matches nothing." in screens(none)
+    assert "matches nothing" not in screens(some)
+    assert "No device was recorded" not in screens(none)
+
+
+def test_of_a_comparison_the_difference_stays_whatever_has_no_room():
+    heading = Field("name", "", ("x" * 40,), 40, flexible=True, least=40)
+    amounts = [Field(name, "ms", ("1.00",), 20, right=True, kept=name == "diff") for name in ("base", "diff", "ratio")]
+    assert [each.heading for each in fit((heading, *amounts), 80).fields] == ["name", "diff"]
+
+
+def test_every_supposition_names_its_subject_on_a_narrow_screen():
+    found = traceanalyze.whatif(str(SAMPLES / "gpu_two_ranks"), without="sync", faster={"communication": 2})
+    assert re.search(r"^without +sync .*\n^faster +communication ", screens(found), re.MULTILINE)
+
+
+def test_what_saves_nothing_is_no_saving_in_the_heading():
+    saves = finding()
+    costs = saves._replace(found=replace(saves.found, saving=None))
+    assert "What to do, by what it saves or costs" in screens(report_of(saves, costs))
+    assert "What to do, by what it saves\n" in screens(report_of(saves))
+
+
 def test_several_runs_share_it():
     found = [traceanalyze.memory(SAMPLES / "memory" / name) for name in MEMORY]
     text = screens(*found)
@@ -190,6 +239,7 @@ def test_several_runs_share_it():
     assert "The largest in detail: " in text
     at = [text.index(each) for each in ("in detail: ", "What the peak consists of", "Who holds the memory at the peak")]
     assert at == sorted(at)
+    assert screens(*found[:2]).count("\n\n══ ") == 1, "few are set apart"
     assert "And 4 more runs." in screens(*found, *found[:6][: 12 - len(found)])
 
 

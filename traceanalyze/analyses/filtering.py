@@ -1,6 +1,6 @@
 """Part of a recording: device work of some streams or names, or what ran in some time. The rest is as if unrecorded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Filter, Options
-from traceanalyze.errors import Phrase
+from traceanalyze.errors import Phrase, Unmatched
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Events, Instants, Trace
 
@@ -16,7 +16,28 @@ from traceanalyze.model.trace import Events, Instants, Trace
 def context_of(trace: Trace, options: Options) -> Context:
     """What is derived from a trace, or from the part of it that the user wants."""
     context = Context(trace, options)
-    return context if options.keep is None else Context(_filtered(context, options.keep), options)
+    unmatched = tuple(_unmatched(context, options))
+    kept = trace if options.keep is None else _filtered(context, options.keep)
+    if unmatched:
+        kept = replace(kept, read=kept.read._replace(notes=(*kept.read.notes, *unmatched)))
+    return context if kept is trace else Context(kept, options)
+
+
+def _unmatched(context: Context, options: Options) -> Iterator[Unmatched]:
+    """Patterns of the user that fit no name: of kernels those of the device's work, of ranges any."""
+    given, events = options.classify, context.trace.events
+    patterns = {
+        "--name-regex": None if options.keep is None else options.keep.name,
+        "--comm-regex": given.comm,
+        "--not-comm-regex": given.not_comm,
+        "--data-regex": given.data,
+        "--step-marker": given.step_marker,
+    }
+    for option, pattern in patterns.items():
+        if pattern is not None:
+            names = events.name if option in {"--data-regex", "--step-marker"} else context.device.name
+            if not context.trace.strings.matches(names, pattern.search).any():
+                yield Unmatched("{option} {pattern} matches nothing", option, pattern.pattern)
 
 
 def _filtered(context: Context, chosen: Filter) -> Trace:

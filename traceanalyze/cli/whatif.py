@@ -84,8 +84,13 @@ def _halves(
     """What stands before and after the last `=`."""
     from traceanalyze.errors import UsageError
 
-    name, _, value = text.rpartition("=")
+    name, equals, value = text.rpartition("=")
     try:
         return first(name), second(value)
     except ValueError:
+        if equals and name:
+            wrong = value if first is str else name
+            raise UsageError(
+                "{option} {text}: {wrong} is no number; write it as {example}", option, text, wrong, example
+            ) from None
         raise UsageError("{option} {text}: write it as {example}", option, text, example) from None

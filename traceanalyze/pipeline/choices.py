@@ -23,13 +23,24 @@ _KEYS = ("pattern", "name", "bandwidth_gbs", "tflops")
 PathLike = str | os.PathLike[str]
 
 
-def path_texts(paths: PathLike | Sequence[PathLike]) -> tuple[str, ...]:
-    """One path or several, as text."""
+def path_texts(paths: PathLike | Sequence[PathLike], *, required: bool = True) -> tuple[str, ...]:
+    """One path or several, as text; none only where none is `required`."""
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     try:
-        return tuple(os.fspath(path) for path in several)
+        found = tuple(os.fspath(path) for path in several)
     except TypeError:
         raise UsageError("{value}: write a path, or a list of paths", str(paths)) from None
+    if required and not found:
+        raise UsageError("give a path")
+    return found
+
+
+def path_text(path: PathLike) -> str:
+    """One path, as text."""
+    found = path_texts(path)
+    if len(found) > 1:
+        raise UsageError("{value}: write one path", str(path))
+    return found[0]
 
 
 def several(values: str | Sequence[str]) -> tuple[str, ...]:

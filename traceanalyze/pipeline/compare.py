@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,7 +13,7 @@ from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.trace import Run, Trace
-from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, several
+from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.selection import Chosen, listed, step_chooser
 from traceanalyze.readers.runs import group_runs
@@ -165,8 +164,8 @@ def compare(
         raise UsageError("no section {names}; there is {known}", ", ".join(sorted(unknown)), ", ".join(SECTIONS))
     return compare_report(
         CompareChoices(
-            base=SideChoices("base", os.fspath(base), base_step, base_rank),
-            candidate=SideChoices("candidate", os.fspath(candidate), comparison_step, comparison_rank),
+            base=SideChoices("base", path_text(base), base_step, base_rank),
+            candidate=SideChoices("candidate", path_text(candidate), comparison_step, comparison_rank),
             common=Choices(**checked(filters, Filters)),
             options=CompareOptions(
                 sections=wanted,

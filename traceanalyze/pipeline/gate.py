@@ -69,7 +69,7 @@ def gate(
     """
     return gate_report(
         path_texts(candidate),
-        path_texts(baseline),
+        path_texts(baseline, required=False),
         Choices(steps, ranks, **checked(patterns, Patterns)),
         budget=None if budget is None else os.fspath(budget),
         labels=several(labels),

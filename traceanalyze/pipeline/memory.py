@@ -10,7 +10,7 @@ from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
 from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.patterns import regex
 from traceanalyze.pipeline import memory_files, reports
-from traceanalyze.pipeline.choices import Choices, path_texts
+from traceanalyze.pipeline.choices import Choices, path_text, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, progress_of
 from traceanalyze.pipeline.run_report import run_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
@@ -114,7 +114,7 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
     """What two snapshots hold at their peaks, by source line."""
     sides = []
     for path in (base, candidate):
-        found = snapshots_of(os.fspath(path))
+        found = snapshots_of(path_text(path))
         if not (place := pathlib.Path(path)).exists():
             raise not_found(place)
         if len(found) != 1:

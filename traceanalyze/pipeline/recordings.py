@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -289,4 +290,5 @@ def _attempt(
         if lenient:
             return InputError("{name}: {error}", source.name, error)
         raise
-    return one._replace(analysis=one.analysis._replace(trace=sampled(trace)))
+    # With what the analysis remarks, as on patterns that match nothing.
+    return one._replace(analysis=one.analysis._replace(trace=replace(sampled(trace), read=one.analysis.trace.read)))

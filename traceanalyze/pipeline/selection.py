@@ -35,12 +35,13 @@ class Numbers(NamedTuple):
         for first, last in self.ranges:
             if not any(_inside(number, first, last) for number in numbers):
                 wanted = str(first) if first == last else f"{first} to {'the end' if last is None else last}"
+                known = listed(numbers)
+                if len(set(numbers)) > 1:
+                    raise UsageError(
+                        "{text}: there is no {what} {wanted}; there are {known}", self.text, self.what, wanted, known
+                    )
                 raise UsageError(
-                    "{text}: there is no {what} {wanted}; there is {known}",
-                    self.text,
-                    self.what,
-                    wanted,
-                    listed(numbers),
+                    "{text}: there is no {what} {wanted}; there is {known}", self.text, self.what, wanted, known
                 )
         return [any(_inside(number, *bounds) for bounds in self.ranges) for number in numbers]
 

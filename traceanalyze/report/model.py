@@ -5,7 +5,6 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +21,8 @@ from traceanalyze.report.shown import Findings, ShownTable, Tables
 from traceanalyze.rules import finding as rule_findings
 
 if TYPE_CHECKING:
+    import os
+
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.comparison.results import Comparison
     from traceanalyze.regression.explain import Why
@@ -209,7 +210,7 @@ class Report:
         Raises:
             UsageError: No format has this ending, or the file cannot be written.
         """
-        function_of("output:write_to")(self, os.fspath(path), texts(language or self.language), top, whole=everything)
+        function_of("output:write_to")(self, path, texts(language or self.language), top, whole=everything)
 
     def figure(self) -> Any:
         """Its main view as a figure of matplotlib, which has to be installed (`pip install traceanalyze[plot]`)."""

@@ -1,6 +1,7 @@
 """Where a report goes: text for a terminal, a file, or a folder of tables."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -182,9 +183,11 @@ def write(reports: "Sequence[Report]", target: Target, texts: Texts, view: View)
     return Phrase("Wrote {path}", target.path)
 
 
-def write_to(report: "Report", path: str, texts: Texts, top: int, *, whole: bool) -> None:
+def write_to(report: "Report", path: str | os.PathLike[str], texts: Texts, top: int, *, whole: bool) -> None:
     """Write one report to a file or folder by its ending."""
-    target = Target.of(path, None, inputs=())
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError("{value}: write one path", str(path))
+    target = Target.of(os.fspath(path), None, inputs=())
     if target.format not in names(report.command):
         raise UsageError("{path}: end the name in {known} (a file)", path, endings(report.command, choice=True))
     write([report], target, texts, View(top=top, whole=whole))

@@ -26,6 +26,8 @@ _SAY = sentences(
 )
 _RUNS = 8
 """That share a screen at most."""
+_FEW = 4
+"""Runs with room for a blank line after each."""
 _RUN = 8
 """Lines of one of few runs."""
 
@@ -63,13 +65,15 @@ def on_screen(reports: Sequence[Report], texts: Texts, style: Style) -> str:
     left = [texts.messages[_SAY["screen_runs"]].format(count=len(runs) - _RUNS)] if runs[_RUNS:] else []
     name = style.shorten(longest.name, style.width // 2)
     detail = texts.messages[_SAY["screen_detail"]].format(name=name)
-    height = HEIGHT - len(where) - len(left)
+    # Of few, a blank line sets each apart from the one before.
+    apart = [""] if len(shown) <= _FEW else []
+    height = HEIGHT - len(where) - len(left) - len(apart) * len(shown)
     # What runs share has a third of the screen, and what is not needed for a few of them.
     below = max(height // 3, height - _RUN * len(shown))
     sections = fitted(
         [*longest.details(), *longest.trust(*(one for one in runs if one is not longest))], below - 1, gap=0
     )
-    lines = [line for one in shown for line in _part(one, (height - below) // len(shown))]
+    lines = [line for one in shown for line in (*_part(one, (height - below) // len(shown)), *apart)]
     title = style.paint("".join(style.clip(detail, 1)), "bold")
     return "\n".join([*lines, *left, title, *(line for each in sections for line in each), *where]) + "\n"
 

@@ -92,6 +92,7 @@ def fitted(sections: Sequence[Section], height: int, *, gap: int) -> list[list[s
 
 _SAY = sentences(
     screen_todo="What to do, by what it saves",
+    screen_todo_costs="What to do, by what it saves or costs",
     screen_todo_unpriced="What to do",
     screen_together="together they save {saving} {per} ({share})",
     screen_saves="saves {saving} {per} ({share})",
@@ -122,8 +123,10 @@ _TWO = (("base_time_ns", "candidate_time_ns"), ("baseline_ns", "candidate_ns"), 
 """Columns of the two sides of such a table."""
 _FOUND = ("findings", "rank_findings", "memory_findings", "run_causes", "actions", "not_judged")
 """What is told as a list of what to do, or of what is missing."""
-_LOST = frozenset({"cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut"})
-"""Sentences that say that data was lost."""
+_LOST = frozenset(
+    {*("cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut", "unmatched")}
+)
+"""Sentences that say that data was lost, or that nothing is what the user named."""
 _TOLD = frozenset({"do_first", "do_next", "limits_next", "limits_then"})
 """Sentences of a verdict that the list of what to do has, too."""
 _LEFT_OUT = frozenset({"start_step", "start_steps"})
@@ -221,7 +224,12 @@ class Sections:
             *(self.style.paint(line, "dim") for text in left_out for line in self.style.clip(printable(text), 2)),
             *self.printer.sides(self.report.sides, 1),
             *([self._counts(devices=len(self.ranks) - 1)] if len(self.ranks) > 1 else []),
-            *(self._line(self.formatter.message(each), "dim") for each in notes if "details_of" not in each.key),
+            *(
+                self.style.paint(line, "dim")
+                for each in notes
+                if each.key != "details_of_rank"
+                for line in self.style.clip(printable(self.formatter.message(each)), 2)
+            ),
         ]
 
     def sections(self) -> Iterator[Section]:
@@ -342,12 +350,14 @@ class Sections:
     def _heading(self) -> str:
         """With what they save together, where that was replayed."""
         lesser, saves = self._told[0].severity == "note", any(one.saving for one in self._told)
-        title = self._line(self._say("minor" if lesser else "todo" if saves else "todo_unpriced"))
+        costs = any(one.saving is None and one.cost_ns and not one.once for one in self._told)
+        priced = "todo_costs" if costs else "todo"
+        title = self._line(self._say("minor" if lesser else priced if saves else "todo_unpriced"))
         tables = [self._tables[key] for key in ("rank_findings", "findings") if key in self._tables]
-        priced = [each for each in tables if any(each.column("saving_ns"))]
+        priced_in = [each for each in tables if any(each.column("saving_ns"))]
         # Of what one rank tells and of what all do together, only that both were replayed at once is a sum.
-        keys = {"together_ranks"} if len(priced) > 1 else {"together_less", "together_more", "together_alone"}
-        said = [note for each in priced for note in each.notes if note.key in keys]
+        keys = {"together_ranks"} if len(priced_in) > 1 else {"together_less", "together_more", "together_alone"}
+        said = [note for each in priced_in for note in each.notes if note.key in keys]
         if not said:
             return title
         return f"{title} · {self.formatter.message(Message(_SAY['screen_together'], said[0].values))}"
@@ -384,9 +394,14 @@ class Sections:
         return self._marked("●", _COLOURS[one.severity], line, 1)[0]
 
     def _placed(self, one: Finding, said: list[str], room: int, rest: str = "") -> str:
-        """Pieces of a line, with where it is if there is room for that, and its rule."""
-        pieces = [*filter(None, said), *filter(None, [one.rule, rest])]
-        place = next(iter((*one.scope.source_lines, *one.scope.operators)), "")
+        """Pieces of a line, with whose it is, where it is if there is room for that, and its rule."""
+        of_one = len(one.scope.ranks) == 1 and len({rank.rank for rank in self.report.ranks} - {None}) > 1
+        rank = f"rank {one.scope.ranks[0]}" if of_one else ""
+        place = next((each for each in (*one.scope.source_lines, *one.scope.operators) if each != rank), "")
+        whose = self.formatter.value(Kind.PLACE, rank) if rank else ""
+        pieces = [*filter(None, said), *filter(None, [whose, one.rule, rest])]
+        if whose and display_width(" · ".join(pieces)) > room:
+            pieces.remove(whose)
         where = printable(self.formatter.value(Kind.PLACE, place)) if place else ""
         left = room - display_width(" · ".join(pieces)) - 3
         if where and left >= min(_PLACE, display_width(where)):

@@ -40,6 +40,8 @@ class Field(NamedTuple):
     """Its cells are shortened at their beginning."""
     least: int = 0
     """Width below which cells that differ would look alike."""
+    kept: bool = False
+    """A difference is what a comparison is about: it never goes."""
 
     def colour(self, index: int) -> str:
         """Of one cell."""
@@ -73,9 +75,10 @@ def fit(fields: tuple[Field, ...], width: int, least: int = 0) -> Fit:
 
 def _least(fields: tuple[Field, ...]) -> int:
     """Place of the column that is missed least."""
-    silent = [index for index, field in enumerate(fields) if field.idle and index > 1]
+    silent = [index for index, field in enumerate(fields) if field.idle and index > 1 and not field.kept]
     minor = [index for index, field in enumerate(fields) if field.minor]
-    return (silent or minor or [len(fields) - 1])[-1]
+    others = [index for index, field in enumerate(fields) if index and not field.kept] or [len(fields) - 1]
+    return (silent or minor or others)[-1]
 
 
 def _widths(fields: tuple[Field, ...], room: int, least: int) -> tuple[int, ...] | None:
@@ -133,7 +136,7 @@ def compact(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
     narrow = style if table.bar else style._replace(width=min(style.width, WIDE - 1))
     fields = [_on_one_line(field, headed=table.bar is None) for field in _fields(table, rows, formatter, narrow)]
     # A word on what kind of thing the first column names is missed less than an amount, where that tells rows apart.
-    if len(set(fields[0].cells)) == len(rows):
+    if table.columns[0].kind != Kind.TERM and len(set(fields[0].cells)) == len(rows):
         fields[1:2] = [field._replace(minor=field.minor or not field.right) for field in fields[1:2]]
     fitted = fit(tuple(fields), style.width, _READABLE)
     bars = _bars(table, rows, formatter, style, sum(fitted.widths) + fitted.gap * len(fitted.widths))
@@ -244,6 +247,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 colours=tuple(_colour(column, value) for value in values),
                 cut_start=column.cut_start,
                 least=_told_apart(cells, natural, style) if column.kind in LABELLED else 0,
+                kept=column.kind == Kind.CHANGE,
             )
         )
     meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in rows]

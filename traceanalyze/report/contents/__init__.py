@@ -74,7 +74,7 @@ def build_report(
         note_messages=tuple(remarks),
         summary=summary,
         ranks=reports,
-        focus=tuple(range(len(reports))) if scope.every_rank else (lead,),
+        focus=(lead, *(at for at in range(len(reports)) if scope.every_rank and at != lead)),
         analyses=tuple(analyses),
         about_ranks=about,
         run_findings=() if across is None else across.findings,

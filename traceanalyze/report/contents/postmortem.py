@@ -11,7 +11,7 @@ from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.stragglers import WAITS_FOR_ABSENT
 from traceanalyze.report.contents import causes
 from traceanalyze.report.contents.recordings import change, recordings_table, unjudged_table
-from traceanalyze.report.contents.snapshot import MemoryFile
+from traceanalyze.report.contents.snapshot import RAN_OUT, MemoryFile
 from traceanalyze.report.contents.starting import start_left_out
 from traceanalyze.report.contents.unexplained import lost_data, unjudged
 from traceanalyze.report.contents.words import Said, Setting, cost_of
@@ -76,7 +76,6 @@ _SAY = sentences(
     costs="It costs {gain} of each {step} step ({share}).",
     costs_others="It costs the others {gain} of each {step} step ({share}).",
     in_time="Without what makes it late, the run would save {gain} of each {step} step ({share}).",
-    ran_out="The run ran out of memory.",
     will_run_out="The run is about to run out of memory.",
 )
 
@@ -144,6 +143,8 @@ def _said(one: Cause, found: Postmortem, job: JobParts) -> Said:
     ranks = job.recordings[one.recording].ranks
     rank = next((each for each, part in zip(ranks, recording.ranks, strict=True) if part.label == one.rank), None)
     setting = Setting(recording.step_time, job.platform, whole=not recording.marked)
+    if found.decider is not None and one.recording != found.decider[0]:
+        setting = setting._replace(recording=one.recording + 1)
     return causes.as_finding(
         one, setting if rank is None else setting._replace(path=rank.path, resolution_ns=rank.resolution_ns)
     )
@@ -268,8 +269,11 @@ def _worst(one: MemoryFile) -> int:
 def _memory(one: Cause) -> Iterator[Message]:
     failed = causes.title(one).startswith("oom")
     known = causes.on_ranks(one.ranks)
-    key = "ran_out" if failed else "will_run_out"
-    yield Message(_SAY[f"{key}_rank"], (("rank", Kind.TEXT, known),)) if known else Message(_SAY[key])
+    if known:
+        key = "ran_out_rank" if failed else "will_run_out_rank"
+        yield Message(_SAY[key], (("rank", Kind.TEXT, known),))
+    else:
+        yield RAN_OUT if failed else Message(_SAY["will_run_out"])
     yield causes.sentence(one)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
@@ -25,7 +26,8 @@ _SAY = sentences(
     memory_peak="Peak {requested} in use, {reserved} reserved.",
     memory_peak_step="Peak {requested} in use in step {step}, {reserved} reserved.",
     memory_peak_before=("At least {requested} in use, before the recorded history begins; {reserved} reserved."),
-    memory_largest="The largest part ({share}) is {category}: {line}.",
+    memory_largest="The largest category is {category} ({share}), the largest holder {line} ({held}).",
+    ran_out="The run ran out of memory.",
     memory_contradicts="The snapshot contradicts itself, so leaks and fragmentation are not judged.",
     timeline_peak="Peak {peak} of tensors (the allocator's blocks are larger).",
     timeline_largest="The largest part ({share}) is {category}.",
@@ -63,6 +65,7 @@ _SAY = sentences(
     ),
     memory_no_leak_check="Leaks were not looked for: the history shows no steps (profile steps, or record longer).",
 )
+RAN_OUT = Message(_SAY["ran_out"])
 
 _NAMED_FINDINGS = 3
 """Findings that the verdict names."""
@@ -180,7 +183,9 @@ def _about(analysis: AllocatorAnalysis) -> str:
 
 
 def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Iterator[Message]:
-    """The peak and what holds it, then the worst findings."""
+    """That memory ran out, the peak and what holds it, then the worst findings."""
+    if any(one.key.startswith("oom") and one.severity == "critical" for one in found):
+        yield RAN_OUT
     peak = next(analysis.moments.records())
     values = (
         ("requested", Kind.MEMORY, peak.requested_bytes),
@@ -193,9 +198,12 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
         yield Message(_SAY["memory_peak_before"], values)
     else:
         yield Message(_SAY["memory_peak_step"] if peak.step is not None else _SAY["memory_peak"], values)
+    kinds = next((each for each in analysis.held if each.key == "memory_categories"), analysis.at_peak)
     for top in islice(analysis.at_peak.records(), 1):
-        share, category = ("share", Kind.SHARE, top.share), ("category", Kind.TERM, top.memory_category)
-        yield Message(_SAY["memory_largest"], (share, category, ("line", Kind.NAME, top.source_line)))
+        kind = max(kinds.records(), key=attrgetter("share"))
+        category = ("category", Kind.TERM, kind.memory_category), ("share", Kind.SHARE, kind.share)
+        holder = ("line", Kind.NAME, top.source_line), ("held", Kind.SHARE, top.share)
+        yield Message(_SAY["memory_largest"], (*category, *holder))
     yield from [one.advice for one in found if one.severity != "info"][:_NAMED_FINDINGS]
     if not analysis.reconciled:
         yield Message(_SAY["memory_contradicts"])
@@ -250,8 +258,8 @@ def with_places(rank: RankReport, found: InTrace | NotMeasured) -> RankReport:
     """The report of a snapshot's device with the table, after that of the moments, and the peak's place."""
     at = next(index for index, each in enumerate(rank.tables) if each.key == "memory_moments") + 1
     tables = (*rank.tables[:at], places_of(found), *rank.tables[at:])
-    first, *others = rank.verdict_messages
-    verdict = (first if isinstance(found, NotMeasured) else _peak(first, found), *others)
+    said = rank.verdict_messages
+    verdict = said if isinstance(found, NotMeasured) else tuple(_peak(one, found) for one in said)
     return replace(rank, tables=tables, verdict_messages=verdict)
 
 

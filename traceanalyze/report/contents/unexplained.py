@@ -6,7 +6,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.quality.quality import SKIPPED
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import window_of
-from traceanalyze.errors import Lost
+from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Kind, Message, sentences
 from traceanalyze.rules.finding import Outcome, Severity, Unexplained
 from traceanalyze.rules.owners import LARGE
@@ -78,6 +78,7 @@ _SAY = sentences(
         "After the last work of the last step nothing is recorded for {longest}, which is {share} of the mean step."
     ),
     lost_events="Numbers may be too small: {count} event(s) of the file could not be read.",
+    unmatched="{text}.",
     lost_data="Data of the recording was lost, so numbers may be too small: {text}.",
 )
 JUDGED = 0.05
@@ -138,9 +139,14 @@ def unjudged(analysis: RankAnalysis, *, waits_known: bool) -> tuple[str, float] 
 
 
 def lost_data(analysis: RankAnalysis) -> tuple[Message, ...]:
-    """A sentence when something is missing in the file that numbers would count; a file cut short has its own."""
+    """Sentences when something is missing that numbers would count, or nothing is what the user named.
+
+    A file cut short has its own.
+    """
     read = analysis.trace.read
     count = sum(read.counts.get(reason, 0) for reason in SKIPPED)
     skipped = (Message(_SAY["lost_events"], (("count", Kind.COUNT, count),)),) if count else ()
     notes = [note for note in read.notes if isinstance(note, Lost)]
-    return (*skipped, *(Message(_SAY["lost_data"], (("text", Kind.TEXT, note),)) for note in notes[:1]))
+    lost = (Message(_SAY["lost_data"], (("text", Kind.TEXT, note),)) for note in notes[:1])
+    unmatched = (note for note in read.notes if isinstance(note, Unmatched))
+    return (*skipped, *lost, *(Message(_SAY["unmatched"], (("text", Kind.TEXT, note),)) for note in unmatched))

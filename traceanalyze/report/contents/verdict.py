@@ -10,6 +10,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps, Window, median, step_labels, window_of
+from traceanalyze.errors import Unmatched
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.model.vocabulary import IDLE_GROUPS, Mode
 from traceanalyze.report.contents.starting import start_left_out
@@ -35,6 +36,7 @@ _SAY = sentences(
         "What is left of the file has no device event. Of {time} on the host the largest part is {part} ({share})."
     ),
     host_only="No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
+    host_left="No device work is left. Of {time} on the host the largest part is {part} ({share}).",
     nothing_to_analyse="There is nothing to analyse: the trace has no event with a duration.",
     slow_step="Step {step} took {time}, {factor} times the median ({median}).",
     slow_steps=(
@@ -126,8 +128,10 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
     parts = analysis.tables["split"]
     largest = max(parts.records(), key=attrgetter("sum_ns"))
     alone = any(check.message == HOST_COMPUTES for check in analysis.checks)
+    gone = any(isinstance(note, Unmatched) and "--name-regex" in note for note in analysis.trace.read.notes)
+    key = "host_left" if gone else "host_computes" if alone else "host_cut" if _cut(analysis) else "host_only"
     return Message(
-        _SAY["host_computes" if alone else "host_cut" if _cut(analysis) else "host_only"],
+        _SAY[key],
         (
             ("time", Kind.DURATION, window.mean(window.total)),
             ("part", Kind.TERM, largest.part),

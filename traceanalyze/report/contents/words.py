@@ -24,6 +24,7 @@ from traceanalyze.rules.registry import every_rule, own_rules
 
 _SAY = sentences(
     finding_other="{rule}: {text}",
+    of_recording="In recording {recording}: {text}",
     price_both="It costs {cost} {per}; removing it saves {saving}.",
     price_more="It costs {cost} {per} itself; removing it saves {saving}, as what comes after it comes sooner.",
     price_cost="It costs {cost} {per} ({share}); what removing it saves was not measured.",
@@ -65,6 +66,8 @@ class Setting(NamedTuple):
     """File that times are of."""
     place: str = ""
     """Which of several recordings without a rank of their own it is from."""
+    recording: int = 0
+    """Number of the recording its numbers are of, where another one is shown in detail."""
     steps: Sequence[str] = ()
     start: Sequence[int] | NDArray[np.int64] = ()
     end: Sequence[int] | NDArray[np.int64] = ()
@@ -258,6 +261,9 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
     found, setting = one.found, one.setting
     formatter = Formatter(texts, setting.resolution_ns, whole=setting.whole)
     named = texts.messages[_SAY["finding_other"]].format(rule=found.rule, text="").strip() if found.rule else ""
+    sentence = formatter.message(one.sentence).removeprefix(named).strip()
+    if setting.recording:
+        sentence = texts.messages[_SAY["of_recording"]].format(recording=setting.recording, text=sentence)
     saving = found.saving
     lines = [each.line for each in found.evidence] + [op for op in found.scope.ops if _LINE.search(op)]
     spans = merged(found.intervals) if found.intervals is not None and len(found.intervals) else intervals.EMPTY
@@ -265,7 +271,7 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
         id=_id(one),
         rule=found.rule,
         title=formatter.value(Kind.TERM, one.title),
-        sentence=formatter.message(one.sentence).removeprefix(named).strip(),
+        sentence=sentence,
         price=formatter.sentences(price(found, setting)),
         advice=tuple(texts.terms[f"do_{key}.{setting.platform}"] for key in found.advice),
         saving=None if saving is None else told.Saving(saving, found.least or 0, found.most or 0),
