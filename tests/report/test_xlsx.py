@@ -278,7 +278,7 @@ def test_a_record_is_a_list_of_quantities(book):
 def test_what_was_not_measured_says_why(book):
     sheet = book["Sync points"]
     assert column(sheet, "idle caused (ms)")[:2] == [2.0, "n/m"]
-    assert any("n/m: not measured (the trace ends with it" in str(row[0]) for row in values(sheet))
+    assert any("n/m: not measured (what came after the last wait of the trace" in str(row[0]) for row in values(sheet))
     alone = opened(report_of(host_only(1.0, 2.0)))
     assert "Sync points" not in alone.sheetnames
     missing = with_table(Table("extra", _COLUMNS).missing("no_api"))
