@@ -186,3 +186,50 @@ def test_both_ranks_of_a_ladder_are_bound_by_launches(shared_traces, rank):
     assert 0.83 <= share["dispatch"] <= 0.885
     assert launches.late_share > 0.9
     assert [clock.first for clock in found.trace.clocks] == [(1_000, 31_000)[rank]]
+
+
+def ahead(by, *, waits=6, woken=6, begin=6, call="cudaDeviceSynchronize", copy=False):
+    """Kernels of 50 µs that begin 6 µs after their launch, each waited for, on a clock that is so much ahead."""
+    b = TraceBuilder()
+    for number in range(waits):
+        at = 1000 * number
+        if copy:
+            b.copy(at, 3, at + begin + by, 50, name="Memcpy DtoH (Device -> Pageable)")
+        else:
+            b.launch(at, 3, at + begin + by, 50)
+        b.api(call, at + 4, begin + 46 + (woken if number else 6))
+    return b
+
+
+@pytest.mark.parametrize("more", [{}, {"call": "cudaStreamSynchronize", "copy": True}])
+def test_a_clock_is_ahead_where_waits_return_before_what_they_wait_for_has_ended(more):
+    """By 294 µs or more as waits return, by 306 or less as kernels begin: the middle, at most 5 µs from the first."""
+    context_ = context(b := ahead(300, **more))
+    assert [(clock.first, clock.last, clock.early, clock.linked) for clock in context_.trace.clocks] == [
+        (-299_000, -299_000, 6, 6)
+    ]
+    assert context_.device.start[0] == 7_000
+    (told,) = (check for check in b.analyze().checks if check.id == "Q04")
+    assert (told.message, dict(told.values)["moved_ns"]) == ("clock_ahead", -299_000)
+
+
+@pytest.mark.parametrize(
+    "b",
+    [
+        ahead(0),
+        ahead(16),  # 10 µs: as much is the time a launched kernel may take to start.
+        ahead(10_006),  # 10 ms
+        ahead(300, waits=4),
+        ahead(300, woken=20),  # All waits but the first ask for 14 µs less.
+        ahead(300, call="cudaStreamSynchronize"),  # For which stream is not recorded.
+        ahead(300, call="cudaEventSynchronize", copy=True),
+    ],
+)
+def test_a_clock_that_waits_do_not_tell_ahead_stays(b):
+    assert context(b).trace.clocks == ()
+
+
+def test_launches_that_do_not_allow_it_keep_a_clock_where_it_is():
+    b = ahead(300)
+    b.launch(7000, 3, 7006, 50)
+    assert context(b).trace.clocks == ()

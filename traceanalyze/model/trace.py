@@ -144,15 +144,15 @@ class ReadReport(NamedTuple):
 
 
 class DeviceClock(NamedTuple):
-    """The clock of a device that is off: too much of its work begins before its launch."""
+    """The clock of a device that is off: its work begins before its launch, or (ahead) ends after waits for it."""
 
     device: int
     early: int
-    """Device events that start before their launch, as recorded."""
+    """Device events that start before their launch, as recorded; of a clock ahead, waits that return too early."""
     linked: int
-    """Of so many whose launch is known."""
+    """Of so many whose launch, or what they wait for, is known."""
     first: int
-    """By how much later its work is to be when the first of these starts, ns."""
+    """By how much later its work is to be when the first of these starts, ns; negative: its clock is ahead."""
     last: int
     """The same of the last one; another number where the clock drifts."""
     span: tuple[int, int]

@@ -233,7 +233,7 @@ def _clocks(trace: Trace, words: Texts) -> Iterator[str]:
     """Clocks that were moved: the text of the recording is passed on as it is."""
     for clock in trace.clocks or ():
         if clock.moved:
-            most = (max(clock.first, clock.last), Kind.DURATION)
+            most = (max(clock.first, clock.last, key=abs), Kind.DURATION)
             yield said(words, "overlay_clock", path=trace.origin.path, device=str(clock.device), most=most)
 
 

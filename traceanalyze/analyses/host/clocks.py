@@ -1,4 +1,7 @@
-"""Clocks of devices: work that begins before its launch shows by how much they are off (definitions §§6, 18)."""
+"""Clocks of devices: work that begins before its launch, or ends after a wait for it, shows by how much they are off.
+
+Definitions §§6, 18.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,8 +14,9 @@ from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.links import FLOWS_TO_DEVICE
 from traceanalyze.analyses.kernels.events import DeviceEvents, numbers_of_devices
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import DeviceClock, Trace
-from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.model.vocabulary import EventKind, SyncKind
 
 EARLY_SHARE = 0.001
 """Clocks agree while no more of the linked events start before their launch (definitions §14, Q04)."""
@@ -30,6 +34,9 @@ _ENDS = 10
 """The first and the last of so many equal parts of the linked events are the ends."""
 _LEAST = 20
 """Fewer linked events have no ends."""
+_WAITS = 5
+"""Own: fewer calls that wait tell nothing of a clock."""
+_FOR_DEVICE, _FOR_STREAM = regex(r"DeviceSynchronize|SynchronizeDevice"), regex(r"StreamSynchronize|SynchronizeStream")
 _HOST_TIMED = frozenset({"cuda_sync"})
 """Categories on the device's rows that have times of the host: the waits of its threads."""
 
@@ -51,16 +58,20 @@ def on_host_clock(
     What cannot be moved stays; `Trace.clocks` tells of both. What is cut from the result is not looked at again.
     """
     if trace.clocks is None:
-        clocks = tuple(_clocks(device, calls, link, trace.resolution_ns))
+        clocks = tuple(_clocks(trace, device, calls, link))
         trace, moved = replace(trace, clocks=clocks), {clock.device: clock for clock in clocks if clock.moved}
         if moved:
             return _moved(trace, kind, device, link, moved)
     return Placed(trace, device, link)
 
 
-def _clocks(device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64], tick: int) -> Iterator[DeviceClock]:
-    """Of each device of which too many events start before their launch, how far its clock is off."""
-    for one in distinct(device.device[link >= 0]).tolist():
+def _clocks(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64]) -> Iterator[DeviceClock]:
+    """Of each device of which too many events start before their launch, how far its clock is off.
+
+    Of an only one also where calls that wait for it return by one time too early.
+    """
+    tick, devices = trace.resolution_ns, distinct(device.device[link >= 0]).tolist()
+    for one in devices:
         event = np.flatnonzero((link >= 0) & (device.device == one))
         start = device.start[event]
         early = calls.start[link[event]] - start
@@ -70,6 +81,58 @@ def _clocks(device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64], tick
             moved = max(first, last) < MOST_NS
             span = int(start[0]), int(start[-1])
             yield DeviceClock(one, count, len(early), first, last, span, moved)
+        elif len(devices) == 1:
+            over = _overruns(trace, device, calls, link)
+            ahead = ahead_by(over, early, tick)
+            if ahead:
+                ends = int(start[0]), int(start[-1])
+                yield DeviceClock(one, int((over > 0).sum()), len(over), -ahead, -ahead, ends, True)
+
+
+def _overruns(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By how much the work that calls wait for ends after them, ns; negative: before.
+
+    A wait for the device is for all that was launched before, one for a stream for the copy that the same thread asked
+    for right before; for what other waits are, is not recorded.
+    """
+    wait = np.flatnonzero((calls.sync == SyncKind.EXPLICIT) & calls.outermost)
+    if len(wait) < _WAITS:
+        return wait[:0]
+    event, outer = np.flatnonzero(link >= 0), np.flatnonzero(calls.outermost)
+    event = event[np.argsort(calls.end[link[event]], kind="stable")]
+    done = np.maximum.accumulate(device.end[event])
+    place = np.searchsorted(calls.end[link[event]], calls.start[wait], "right") - 1
+    whole = trace.strings.matches(calls.name[wait], _FOR_DEVICE.search) & (place >= 0)
+    copy, copied = event[device.kind[event] == EventKind.MEMCPY], np.zeros(len(calls), np.int64)
+    copies = np.zeros(len(calls), np.bool_)
+    copied[link[copy]], copies[link[copy]] = device.end[copy], True
+    before = outer[np.maximum(np.searchsorted(outer, wait) - 1, 0)]
+    own = copies[before] & (calls.track[before] == calls.track[wait])
+    own &= trace.strings.matches(calls.name[wait], _FOR_STREAM.search)
+    over = done[place[whole]] - calls.end[wait[whole]], copied[before[own]] - calls.end[wait[own]]
+    found: NDArray[np.int64] = np.concatenate(over)
+    return found
+
+
+def ahead_by(over: NDArray[np.int64], early: NDArray[np.int64], tick: int = 1) -> int:
+    """By how much a clock is ahead, ns.
+
+    Waits end after what they wait for, and work begins after its launch: the middle between the two, but no more than
+    half of `DRIFT_NS` from the smallest shift that the waits ask for. 0 unless half of them ask for the same within
+    `DRIFT_NS`, more than that, and the launches allow it.
+
+    Args:
+        over: by how much the work that each wait is for ends after it.
+        early: by how much events start before their launch.
+        tick: resolution of the times.
+    """
+    if len(over) < _WAITS:
+        return 0
+    least, most = _shift(over, tick), -_shift(early, tick)
+    constant = 2 * int((over > least - DRIFT_NS).sum()) >= len(over)
+    if not constant or not DRIFT_NS < least < MOST_NS or most < least:
+        return 0
+    return least + min(most - least, DRIFT_NS) // 2 // tick * tick
 
 
 def offsets(start: NDArray[np.int64], early: NDArray[np.int64], tick: int = 1) -> tuple[int, int]:

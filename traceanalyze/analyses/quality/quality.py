@@ -55,6 +55,10 @@ _SAY = sentences(
         "The clock of device {device} was moved by {moved_ns}: as recorded, {count} event(s) ({share}) start before "
         "their launch call."
     ),
+    clock_ahead=(
+        "The clock of device {device} was moved by {moved_ns}: as recorded, {count} call(s) ({share}) that wait for it "
+        "return before what they wait for has ended."
+    ),
     clock_drift=(
         "The clock of device {device} was moved by {first_ns} at the beginning and {last_ns} at the end: as recorded, "
         "{count} event(s) ({share}) start before their launch call."
@@ -204,7 +208,8 @@ def _links(context: Context) -> Iterator[Check]:
             most = ("most_ns", max(clock.first, clock.last))
             yield Check("Q04", Level.ERROR, _SAY["kernel_before_launch"], (*about, most))
         elif clock.first == clock.last:
-            yield Check("Q04", Level.WARN, _SAY["clock_moved"], (*about, ("moved_ns", clock.first)))
+            say = _SAY["clock_moved" if clock.first > 0 else "clock_ahead"]
+            yield Check("Q04", Level.WARN, say, (*about, ("moved_ns", clock.first)))
         else:
             ends = (("first_ns", clock.first), ("last_ns", clock.last))
             yield Check("Q04", Level.WARN, _SAY["clock_drift"], (*about, *ends))

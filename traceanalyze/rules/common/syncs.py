@@ -97,13 +97,15 @@ class SyncUse(IntEnum):
     OTHER = 8
 
 
+READS = r"^aten::(item|_local_scalar_dense|is_nonzero|equal)$"
+"""Operators that read a single value."""
 _UNDER = {
     SyncUse.GRAD_NORM: r"linalg_vector_norm|_foreach_norm",
     SyncUse.COLLECTIVE_WAIT: r"^(c10d|nccl|hccl)::?.*wait|wait_tensor",
     SyncUse.DYNAMIC_SHAPE: (
         r"^aten::(nonzero\w*|masked_select|unique\w*|_unique\w*|repeat_interleave|index|_index_put_impl_|argwhere)$"
     ),
-    SyncUse.SCALAR_READ: r"^aten::(item|_local_scalar_dense|is_nonzero|equal)$",
+    SyncUse.SCALAR_READ: READS,
 }
 """Operators around the call."""
 _INSIDE = {
