@@ -56,7 +56,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     How it is measured
         Wait is the duration of a collective beyond its shortest on any rank, where nothing hides it; the mean over
         ranks is the cost. The saving is that less what the rank waits that waits least in each step: that much even
-        ranks would wait, too. Where that is little, as ranks wait for each other in turn within a step, and where
+        ranks would wait, too. Unequal work is named where it differs by half of that or more. Where that is little, as ranks wait for each other in turn within a step, and where
         fewer than three steps do not tell whether they wait in the next ones, there is no saving. Where unequal work
         is why they wait, RNK102 tells it.
     What to do
@@ -92,7 +92,9 @@ def find(ranks: Cluster, options: Options) -> Findings:
         )
         return
     table = imbalance(ranks)
-    rows = [] if table.absent is not None else [one for one in table.records() if one.most_ns > one.least_ns]
+    rows = [] if table.absent is not None else table.records()
+    # What explains less than half of the waiting is not why they wait.
+    rows = [one for one in rows if 2 * (one.most_ns - one.least_ns) >= saving]
     most = max(rows, key=lambda one: one.most_ns - one.least_ns, default=None)
     if most is not None and waits_itself(ranks, most.most_rank):
         most = None
