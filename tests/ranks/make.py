@@ -51,6 +51,7 @@ def rank(
             exposed=ints(end) - ints(start),
             moved=np.full(count, -1),
             waited_for=np.full(count, -1),
+            event=np.arange(count),
         ),
         links=tuple(links),
         group_names=names or {},

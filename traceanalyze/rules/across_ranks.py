@@ -107,17 +107,37 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding | No
     None where it gains that in the first step only, which begins on an idle device.
     """
     late = never_last(one, cluster)
-    if run is None or not late:
+    if run is None or not (late or one.between):
         return one
+    if one.between:
+        return _faster(one, cluster, run)
     steps = steps_with(run, {}, late)
     saving, later = mean_gain(steps, late), np.delete(steps, late, axis=0)[:, 1:]
     if later.size and later.mean() < PRESENT * saving:
         return None
     saving = min(saving, one.saving or 0) if one.rule == _IMBALANCE else saving
     low, saving, high = ends_together((), saving, round(float(cluster.step_time.mean())))
+    if any((each.label, each.value) == ("phase", "late_compute") for each in one.evidence):
+        # Where it has more work, all get a share of that: they come when the mean of all does, not the others.
+        low = round(low * (1 - 1 / len(cluster.ranks)))
     # Waiting that work hides costs as well, as far as that work comes later for it.
     cost = max(one.explains or 0, min(saving, one.bound or 0))
     return replace(one, saving=saving, cost=cost, low=low, bound=high)
+
+
+def _faster(one: Finding, cluster: Cluster, run: Joint) -> Finding:
+    """A finding that collectives could be faster, with what the run gains by that, as later work moves as well.
+
+    Its `between` is the best case, a change for each rank; as much of it is likely as of what its rule says at most.
+    """
+
+    def gain(part: float) -> int:
+        less = [each._replace(shorter=(each.shorter * part).astype(np.int64)) for each in one.between]
+        return mean_gain(steps_with(run, dict(enumerate(less))))
+
+    step = round(float(cluster.step_time.mean()))
+    low, saving, high = ends_together((), gain((one.saving or 0) / max(one.bound or 0, 1)), step)
+    return replace(one, saving=saving, low=low, bound=max(high, ends_together((), gain(1.0), step)[2]), between=())
 
 
 def never_last(one: Finding, cluster: Cluster) -> list[int]:
@@ -185,14 +205,17 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
     outcome = outcome._replace(findings=tuple(one for one in outcome.findings if one.rule != _OF_ONE))
     told = map(_perhaps if unsure else _known, outcome.findings)
     outcome = outcome._replace(findings=tuple(told))
+    steps = max(int(rank.counted.sum()), 1)
+    exposed = int(rank.parts["communication"][rank.counted].sum()) // steps
+    if not unsure and 2 * wait < exposed:
+        moves = (each._replace(why="moving") if each.why == "communication" else each for each in outcome.unexplained)
+        outcome = outcome._replace(unexplained=tuple(moves))
     if not wait:
         return outcome
     if not unsure:
         outcome = outcome._replace(findings=tuple(_less_waiting(one, wait) for one in outcome.findings))
     limit = next((options.number("share") for rule, options in wanted.rules if rule.id == _GENERAL), 0.0)
-    steps = max(int(rank.counted.sum()), 1)
-    step = RunStep(int(rank.step_time[rank.counted].sum()) // steps)
-    room = max(0, int(rank.parts["communication"][rank.counted].sum()) // steps - wait)
+    step, room = RunStep(int(rank.step_time[rank.counted].sum()) // steps), max(0, exposed - wait)
     kept: list[Finding] = []
     for one in outcome.findings:
         if one.draws != "comm_exposed" or one.saving is None:
@@ -394,9 +417,9 @@ def _less_sure(one: Finding, waits: int) -> Finding:
 
 
 def _perhaps(one: Finding, *, owner: bool = False) -> Finding:
-    """The finding at the price it has where communication may be waiting: as little as all that can be leaves.
+    """The finding at the price it has where communication may be waiting, and so saves nothing at least.
 
-    Of other rules than that about all communication nothing tells how little that is: they have a cost alone. The
+    Of other rules than that about all communication nothing tells how much it saves at all: they have a cost alone. The
     `owner` of a large part of the step, where no finding about ranks is, stays medium.
     """
     known = _evidence(one)
@@ -408,9 +431,7 @@ def _perhaps(one: Finding, *, owner: bool = False) -> Finding:
     confidence = min(one.confidence or Confidence.LOW, Confidence.LOW if unsure else Confidence.MEDIUM)
     if one.rule != _GENERAL:
         return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
-    exposed = max(1, known["exposed"] - known.get("wait_exposed", 0))
-    low = round((one.least or 0) * max(0.0, 1 - known[WAIT_POSSIBLE] / exposed))
-    return replace(one, low=low, severity=severity, confidence=confidence)
+    return replace(one, low=0, severity=severity, confidence=confidence)
 
 
 def _known(one: Finding) -> Finding:

@@ -203,7 +203,7 @@ class Unexplained(NamedTuple):
     """Of the step, what nothing accounts for."""
     why: str
     """What is said of it: the part, with `_python` where Python functions were recorded; of an excerpt `excerpt`,
-    of what was launched before the recording `begun_before`."""
+    of what was launched before the recording `begun_before`; of communication that waits for no other rank `moving`."""
 
 
 class Outcome(NamedTuple):

@@ -114,6 +114,12 @@ def test_only_the_bubble_of_a_pipeline_shrinks_with_more_micro_batches():
     assert (bubble.saving, bubble.cost) == (pytest.approx(350 * US, rel=0.02), 900 * US)
 
 
+def test_a_long_receive_is_the_bubble_of_a_pipeline_and_no_waiting_for_ranks_that_were_not_recorded():
+    found = judged(stages(2000, 150), "COM115", "COM120").findings
+    assert {one.rule for one in found} == {"COM115"}
+    assert [one.cost for one in found if not one.sentence] == [2000 * US]
+
+
 def test_small_messages_are_priced_by_the_bandwidth_of_large_ones():
     """20 messages of 64 KiB take 2000 µs. No larger ones prove that they are slow: half of it is taken, or nothing."""
     found = finding(steps(messages(20, 64 * 1024, 100)), "COM104")
@@ -216,3 +222,17 @@ def test_gradients_are_hidden_by_the_pass_that_asks_for_them(passes):
         reduce(b, t + 100, t + 850, 1000, size=100 * MB, tid=2, under="autograd::MmBackward0")
 
     assert finding(steps(body), "COM101").saving == pytest.approx(0.75 * 600 * US, rel=0.02)
+
+
+def test_compute_beside_waiting_hides_nothing_else():
+    """Of four reductions of 300 µs the first waits for 3.6 ms, beside the backward pass, which is over then."""
+
+    def body(b, at, number):
+        b.annotation("DistributedDataParallel.forward", at, 60)
+        compute(b, at + 10, at + 20, 200)
+        compute(b, at + 80, at + 240, 3600, op="autograd::MmBackward0", tid=2)
+        for part in range(4):
+            begin, late = at + 340 + 300 * part + 3600 * (part > 0), 3600 * (part == 0)
+            reduce(b, at + 100 + 12 * part, begin, 300 + late, size=90 * MB, tid=2, under="autograd::MmBackward0")
+
+    assert judged(waited(body, steps=3, length=2 * STEP), "COM101").findings == ()

@@ -19,7 +19,7 @@ from traceanalyze.ranks.results import Group, LinkTraffic
 from traceanalyze.rules.across_ranks import alone, evaluate_run, subtract_waiting
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import plan
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity, Unexplained
 
 MS = 1_000_000
 
@@ -150,7 +150,15 @@ def alternating(first, second):
 def test_ranks_that_pause_in_turn_wait_for_each_other():
     """Each waits 2 of 10 ms in every other step: none waits longer over the run, and 1 ms a step is too much."""
     (one,) = said(alternating(2, 2), "RNK106").findings
-    assert (one.saving, one.bound, one.sentence) == (MS, MS, "")
+    assert (one.low, one.saving, one.bound, one.sentence) == (88 * MS // 100, MS, 112 * MS // 100, "")
+
+
+@pytest.mark.parametrize(("more", "sentence"), [(0.49, ""), (0.51, "compute")])
+def test_unequal_work_is_why_ranks_wait_where_it_explains_half_of_it(more, sentence):
+    first, second = alternating(2, 2)
+    uneven = replace(first, parts={**first.parts, "compute": first.parts["compute"] + round(more * MS)})
+    (one,) = said([uneven, second], "RNK106").findings
+    assert one.sentence == sentence
 
 
 @pytest.mark.parametrize(("steps", "late"), [(2, (0,)), (4, (0, 1, 2))])
@@ -174,7 +182,7 @@ def test_waiting_of_few_steps_or_in_turn_within_a_step_has_a_cost_alone(steps, l
     assert (one.saving, one.cost, one.advice) == (
         None,
         len(late) * 4 * MS // 3,
-        ("steps_tell" if steps < 3 else "even_out",),
+        ("steps_tell" if steps < 3 else "even_pauses",),
     )
 
 
@@ -210,6 +218,26 @@ def test_waiting_for_each_other_in_turn_is_no_saving_of_communication(wait):
         assert [each.saving for each in found.findings] == [MS]
 
 
+def test_waiting_in_a_run_is_told_and_is_no_cost_of_communication():
+    """Each waits 1 of the 2 ms a step."""
+    one = Finding(saving=MS, cost=2 * MS, draws="comm_exposed", rule="COM101", severity=Severity.HIGH)
+    for outcome in subtract_waiting([Outcome((one,))] * 2, compare_ranks(alternating(2, 2)), plan()):
+        (found,) = outcome.findings
+        assert (found.cost, found.sentence, found.evidence) == (
+            MS,
+            "waiting",
+            (Evidence("wait_exposed", MS, "DURATION"),),
+        )
+
+
+@pytest.mark.parametrize(("wait", "why"), [(0, "moving"), (2, "communication")])
+def test_beside_all_ranks_it_is_known_that_communication_moves_data(wait, why):
+    """Of 1 ms nothing is waiting, of 2 half."""
+    before = Outcome((), unexplained=(Unexplained("communication", 0.5, "communication"),))
+    for outcome in subtract_waiting([before] * 2, compare_ranks(alternating(wait, wait)), plan()):
+        assert [one.why for one in outcome.unexplained] == [why]
+
+
 def test_savings_of_communication_without_waiting_stay():
     cluster = compare_ranks(alternating(0, 0))
     before = Outcome((Finding(saving=MS, draws="comm_exposed", rule="COM101", severity=Severity.MEDIUM),))
@@ -227,9 +255,9 @@ def test_of_ranks_that_were_not_all_recorded_communication_has_a_cost_and_no_sav
     assert [each.severity for each in first.findings] == [Severity.MEDIUM]
 
 
-@pytest.mark.parametrize(("possible", "low"), [(4, 0), (3, 0.75), (1, 2.25)])
-def test_of_all_communication_it_is_told_what_it_saves_without_what_may_be_waiting(possible, low):
-    """Of 4 ms so much may be waiting, for one rank alone as for three of four; the rest is transfer.
+@pytest.mark.parametrize("possible", [4, 3, 1])
+def test_of_all_communication_nothing_is_saved_for_certain_where_it_may_be_waiting(possible):
+    """Of 4 ms so much may be waiting, for one rank alone as for three of four; that the rest is not is no proof.
 
     Of one rank alone the middle is told; where most may be waiting, that it is uncertain.
     """
@@ -241,12 +269,12 @@ def test_of_all_communication_it_is_told_what_it_saves_without_what_may_be_waiti
     by_itself = alone(before)
     for outcome in (by_itself, *subtract_waiting([before] * 2, cluster, plan())):
         (found,) = outcome.findings
-        middle = (low + 3) / 2 if outcome is by_itself else 3
-        assert (found.saving, found.low, found.most) == (middle * MS, low * MS, 3 * MS)
+        middle = 1.5 if outcome is by_itself else 3
+        assert (found.saving, found.low, found.most) == (middle * MS, 0, 3 * MS)
         sure = possible < 2
         assert found.severity == (Severity.MEDIUM if sure else Severity.LOW)
         assert found.confidence == (Confidence.MEDIUM if sure else Confidence.LOW)
-    assert by_itself.together == (min(2, low) * MS, (low + 3) / 2 * MS, 3 * MS)
+    assert by_itself.together == (0, 1.5 * MS, 3 * MS)
     # Beside all others it is known what is waiting.
     whole = compare_ranks(pair(0, 0, communication=(4 * MS, 4 * MS)))
     for outcome in subtract_waiting([before] * 2, whole, plan()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from tests.builder import TraceBuilder
 from tests.ranks.simulated import traces, workload
-from tests.simulate.workload import Fault
+from tests.rules.comm.cases import compute, reduce
+from tests.simulate.workload import Fault, Model
 from traceanalyze.analyses.options import Options
 from traceanalyze.pipeline.recordings import analysed_rank
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
@@ -38,6 +40,32 @@ def test_a_pause_on_one_rank_is_a_gain_of_all(ranks):
     assert pause.low <= true <= pause.bound
     (late,) = (one for one in found.across.findings if one.rule == "RNK101")
     assert late.saving == pytest.approx(true, rel=0.05)
+
+
+def test_of_a_rank_that_computes_longer_at_least_even_shares_are_saved():
+    """Two that share what one has more of gain half of it."""
+    rules = plan(RuleConfig(select=("RNK101",)))
+    run = replace(workload(Fault("straggler", 2.0), ranks=2), model=Model())
+    (late,) = side_by_side([analysed_rank(one, Options(), rules) for one in traces(run)], rules).across.findings
+    assert late.low == pytest.approx(0.88 * late.saving / 2, rel=0.01)
+
+
+def test_faster_links_gain_what_later_work_comes_sooner():
+    """256 MiB take 4 ms, beside 2 ms of compute: at 150 GB/s they take 1.8 ms, and the compute hides them."""
+    ranks = []
+    for number in range(2):
+        b = TraceBuilder()
+        b.header["distributedInfo"] = {"rank": number, "world_size": 2, "backend": "nccl"}
+        b.header["deviceProperties"] = [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}]
+        for step in range(12):
+            at = 1_000 + 5_000 * step
+            b.step(step, at, 4_900)
+            compute(b, at + 10, at + 40, 2_000)
+            reduce(b, at + 20, at + 50, 4_000, size=256 * 2**20, ranks=2)
+            b.api("cudaDeviceSynchronize", at + 60, 4_000)
+        ranks.append(analysed_rank(b.trace(), Options(), plan(RuleConfig(select=("COM119",)))))
+    (one,) = side_by_side(ranks, plan(RuleConfig(select=("COM119",)))).across.findings
+    assert (one.saving, one.bound) == pytest.approx((2_000_000, 2_240_000), rel=0.03)
 
 
 def test_what_only_ranks_that_wait_anyway_would_gain_is_no_finding():

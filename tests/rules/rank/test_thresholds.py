@@ -39,7 +39,7 @@ ANSWERS = [
     # They communicate for 1.5 and 1 ms with the two that are missing; 0.5 of the 1.5 is waiting for the other.
     ("RNK105", TOGETHER, None, None, "MEDIUM", 3, (), (), {"exposed": MS, "share": 0.1}),
     # Rank 0 waits 4 ms in two of four steps, rank 1 waits 1 ms in the others.
-    ("RNK106", TURNS, 5 * MS // 4, 5 * MS // 4, "MEDIUM", 4, (), ("rank 1",), {"waiting": 1_250_000, "share": 0.125}),
+    ("RNK106", TURNS, 5 * MS // 4, 7 * MS // 5, "MEDIUM", 4, (), ("rank 1",), {"waiting": 1_250_000, "share": 0.125}),
     # Rank 0 waits 1 of 10 ms in each of three steps, as rank 1 computes 1 ms longer.
     ("RNK101", STRAGGLER, MS, MS, "MEDIUM", 3, (1,), ("rank 1",), {"wait": MS, "share": 0.1, "excess": MS}),
     # 1 and 2 ms: the mean is 1.5.

@@ -16,6 +16,7 @@ SIBLINGS = 4
 """Fewer collectives of one kind and size have no usual time."""
 _EVEN = [TYPES.index(kind) for kind in ("all_reduce", "all_gather", "reduce_scatter")]
 """Those of which every rank sends and receives as many bytes as the others."""
+_BETWEEN_TWO = [TYPES.index(kind) for kind in ("send", "recv", "send_recv")]
 
 
 def outlasting(
@@ -25,14 +26,14 @@ def outlasting(
 
     Of two middle ones the shorter counts, so that one long collective beside one short one in each step is told. Where
     all of one size wait, others of their kind and group tell what they need, by the byte. Those whose size (bytes) is
-    not recorded, -1, are not judged.
+    not recorded, -1, are not judged; nor are sends and receives, whose waiting is the schedule of a pipeline.
     """
     rows = group(kind, size, of)
     order = np.lexsort((time, rows.of))
     count = rows.count()
     first = np.cumsum(count) - count
     middle = time[order][first + (count - 1) // 2][rows.of] if len(rows) else time
-    judged = (size >= 0) & (count[rows.of] >= SIBLINGS) & (middle > 0)
+    judged = (size >= 0) & (count[rows.of] >= SIBLINGS) & (middle > 0) & ~np.isin(kind, _BETWEEN_TWO)
     found = np.where(judged & (time >= TIMES * middle), time - middle, 0)
     even = np.flatnonzero(judged & (size > 0) & (of >= 0) & np.isin(kind, _EVEN))
     for place in rows.first[distinct(rows.of[even])]:

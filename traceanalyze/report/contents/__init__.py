@@ -99,7 +99,7 @@ def _rank_report(
         mode=analysis.mode,
         resolution_ns=analysis.trace.resolution_ns,
         headline=_headline(analysis, window),
-        verdict_messages=(*_waits(outcome, analysis), *verdict(analysis), *open_parts),
+        verdict_messages=(*(_waits(outcome, analysis) if across is None else ()), *verdict(analysis), *open_parts),
         tables=(),
         checks=(),
         hints=(),

@@ -16,6 +16,10 @@ _SAY = sentences(
         "{share} of the time is not explained: communication that nothing hides; whether it moves data or waits for "
         "other ranks shows only beside their recordings."
     ),
+    not_explained_moving=(
+        "{share} of the time is not explained: communication that nothing hides, most of which moves data rather than "
+        "waits for other ranks."
+    ),
     not_explained_fusible=(
         "{share} of the time is not explained: element-wise kernels, reductions and normalization, in no chain that a "
         "rule knows; torch.compile may fuse them."

@@ -105,7 +105,8 @@ def find(facts: Facts, options: Options) -> Findings:
         sooner, as parameters that are gathered can. The time includes waiting for ranks that come later, which no
         overlap removes: compare the ranks first. What this recording alone shows to be waiting (COM120) does not count.
         Where other ranks were not recorded, all but what the shortest of four collectives of one type and size needs in
-        the same step may be waiting, and at least nothing of that is saved: of one rank the middle is told.
+        the same step may be waiting; that one may wait, too, so at least nothing is saved: of one rank the middle is
+        told.
     What to do
         By the type with most exposed time: all-to-all of embeddings and experts before compute that does not need them;
         prefetching in FSDP for gathers and scatters; the defaults of DDP (`bucket_cap_mb`, `static_graph`,

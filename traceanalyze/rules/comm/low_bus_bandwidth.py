@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES, bus_factor
 from traceanalyze.ranks.results import Cluster, MatchedGroup
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.rule import (
     Confidence,
     Finding,
@@ -80,8 +81,9 @@ def find(ranks: Cluster, options: Options) -> Findings:
         Bus bandwidth (definitions §12) from the transfer time, which is the shortest duration on any rank; only of
         groups all of whose ranks were recorded, as the time includes waiting otherwise. The bandwidth of the links is
         known for boards of NVIDIA and AMD, inside one machine; other groups are compared where there are two or more.
-        One of the two must be known, and both must agree where both are. The estimate brings the exposed transfer time
-        of these collectives to half of what is usual; at most, all the way.
+        One of the two must be known, and both must agree where both are. The estimate brings the transfer time of these
+        collectives to half of what is usual; at most, all the way. What that gains is replayed; where that is not
+        possible, it is as much less of their exposed transfer time.
     What to do
         Look at the topology (`nvidia-smi topo -m`, `npu-smi info -t topo`), at which links and which algorithm the
         library chooses (`NCCL_DEBUG=INFO`), at its version, and between machines at the settings of the network.
@@ -118,6 +120,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         yield Finding(
             saving=round(exposed * (1 - one.rate / (least * min(usual)))),
             bound=round(exposed * (1 - one.rate / max(usual))),
+            between=tuple(_faster(ranks, one, at, 1 - one.rate / max(usual)) for at in range(len(ranks.ranks))),
             draws="comm_exposed.transfer",
             evidence=measured(
                 group=one.group.group, bandwidth=one.rate, expected=min(usual), exposed=exposed, count=len(one.rows)
@@ -127,6 +130,13 @@ def find(ranks: Cluster, options: Options) -> Findings:
         )
     if rates and not comparable:
         yield NotApplicable("unknown_links")
+
+
+def _faster(ranks: Cluster, one: _Rate, position: int, part: float) -> Change:
+    """The large messages of a rank in so much less time; nothing of a rank that is not in the group."""
+    own = ranks.ranks[position].collectives
+    rows = one.group.row[one.rows, one.group.members.index(position)] if position in one.group.members else one.rows[:0]
+    return Change(events=own.event[rows], shorter=((own.end - own.start)[rows] * part).astype(np.int64))
 
 
 def _rate(ranks: Cluster, one: MatchedGroup, options: Options) -> _Rate | None:

@@ -289,12 +289,16 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
 
     size, time = (by_pass(work.start[chosen], each[chosen]) for each in (work.size, work.time - work.waits.time))
     exposed = work.exposed_spans(chosen)
+    every = intervals.merge(work.start[chosen], work.end[chosen])
+    # What ran beside their waiting is over when the last rank has come.
+    beside = intervals_of(*intervals.intersect(every, facts.busy(DeviceClass.COMPUTE)))
+    taken = by_pass(beside[:, 0], beside[:, 1] - beside[:, 0])
     room, shown = np.zeros(len(begun) + 1), by_pass(exposed[:, 0], exposed[:, 1] - exposed[:, 0])
     np.maximum.at(room[1:], np.searchsorted(begun, device.start[rows[back]], "right") - 1, device.end[rows[back]])
     room[1:] -= begun
     part = np.minimum(1.0, BUCKET / np.maximum(size, 1))
     last = np.minimum(shown, time * part)
-    hidden = np.maximum(0, np.minimum(shown - last, room * (1 - part) - (time - shown)))
+    hidden = np.maximum(0, np.minimum(shown - last, room * (1 - part) - taken))
     step = np.maximum(np.searchsorted(facts.edges[0], np.append(begun[:1], begun), "right") - 1, 0)
     found = np.zeros(len(facts.edges[0]), np.int64)
     np.add.at(found, step if len(begun) else [0], np.round(hidden).astype(np.int64))

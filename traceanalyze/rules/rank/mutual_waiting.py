@@ -1,5 +1,6 @@
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster
+from traceanalyze.rules.pricing import room_of
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -39,7 +40,7 @@ FEW = 3
     advice=("balance_batches", "diff_ranks"),
     advice_texts={
         "steps_tell": "Record more steps: so few do not tell whether the same rank is late in each.",
-        "even_out": "Even out what the ranks do between two collectives; let them pause at the same time.",
+        "even_pauses": "Even out what the ranks do between two collectives; let them pause at the same time.",
     },
     options={"share": (0.05, "msprof-analyze: advisor, slow rank")},
     order=2,
@@ -56,9 +57,9 @@ def find(ranks: Cluster, options: Options) -> Findings:
     How it is measured
         Wait is the duration of a collective beyond its shortest on any rank, where nothing hides it; the mean over
         ranks is the cost. The saving is that less what the rank waits that waits least in each step: that much even
-        ranks would wait, too. Where that is little, as ranks wait for each other in turn within a step, and where
-        fewer than three steps do not tell whether they wait in the next ones, there is no saving. Where unequal work
-        is why they wait, RNK102 tells it.
+        ranks would wait, too. Unequal work is named where it differs by half of that or more. Where that is little, as
+        ranks wait for each other in turn within a step, and where fewer than three steps do not tell whether they wait
+        in the next ones, there is no saving. Where unequal work is why they wait, RNK102 tells it.
     What to do
         Even out the work of the ranks, and what pauses them at different times.
 
@@ -85,21 +86,25 @@ def find(ranks: Cluster, options: Options) -> Findings:
             draws="comm_exposed",
             sentence="cost",
             evidence=(Evidence("waiting", mean, "DURATION"), *measured(share=mean / step)),
-            advice=("steps_tell" if count < FEW else "even_out",),
+            advice=("steps_tell" if count < FEW else "even_pauses",),
             count=count,
             severity=Severity.MEDIUM,
             confidence=Confidence.LOW if count < FEW else None,
         )
         return
     table = imbalance(ranks)
-    rows = [] if table.absent is not None else [one for one in table.records() if one.most_ns > one.least_ns]
+    rows = [] if table.absent is not None else table.records()
+    # What explains less than half of the waiting is not why they wait.
+    rows = [one for one in rows if 2 * (one.most_ns - one.least_ns) >= saving]
     most = max(rows, key=lambda one: one.most_ns - one.least_ns, default=None)
     if most is not None and waits_itself(ranks, most.most_rank):
         most = None
     uneven = () if most is None else measured(rank=most.most_rank, most=most.most_ns, least=most.least_ns)
+    room = room_of(saving, step)
     yield Finding(
         saving=saving,
-        bound=mean,
+        low=saving - room,
+        bound=max(mean, saving + room),
         draws="comm_exposed",
         sentence="" if most is None else most.quantity,
         evidence=(Evidence("waiting", saving, "DURATION"), *measured(share=saving / step), *uneven),

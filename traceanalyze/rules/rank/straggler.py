@@ -47,7 +47,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
         A collective is over for all when the last rank has come.
     How it is measured
         Wait is the duration of a collective beyond its shortest on any rank; no common clock is needed. The saving is
-        the part of the mean wait of the other ranks that no compute hides; at most all of it. Where several ranks are
+        the part of the mean wait of the other ranks that no compute hides; at most all of it. Where it computes longer,
+        it may have more work, and at least is saved what even shares of that gain. Where several ranks are
         late, they share what the others wait on average. A rank that comes late to one group because it waited in
         another is not named, but the rank that it waited for. What makes a rank late is the part of the step by which
         it exceeds the mean of the others most.
