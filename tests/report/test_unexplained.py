@@ -42,6 +42,23 @@ def test_a_fifth_of_the_step_without_a_finding_is_told(tmp_path, share, ignore, 
             assert found["not_explained_communication"]["share"] == pytest.approx(share, abs=0.001)
 
 
+@pytest.mark.parametrize("function", ["", "train.py(70): save_checkpoint"])
+def test_what_the_host_does_once_in_a_recorded_function_is_told_with_its_line(tmp_path, function):
+    """One pause of 40 ms in six steps of 10 ms: no pattern, so no finding, but not outside of Python functions."""
+    b, at = TraceBuilder(), 0
+    b.python("train.py(1): main", 0, 5)
+    for number in range(6):
+        length = 50_000 if number == 3 else 10_000
+        b.step(number, at, length)
+        b.launch(at + 10, 5, at + 20, 9_900, name="work")
+        if length > 10_000 and function:
+            b.python(function, at + 9_000, 40_900)
+        at += length
+    b.write(tmp_path / "trace.json")
+    found = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    assert found[f"not_explained_untraced_{'line' if function else 'python'}"].get("line", "") == function
+
+
 def test_of_a_few_chosen_rules_nobody_expects_that_they_explain_everything(tmp_path):
     exposed(0.4).write(tmp_path / "trace.json")
     assert "not_explained_communication" not in told(traceanalyze.analyze(tmp_path / "trace.json", select=["DAT"]))

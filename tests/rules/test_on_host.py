@@ -170,6 +170,8 @@ def test_workers_that_start_anew_cost_what_their_batches_take_longer():
     for number in range(8):
         time = 900 if number in {3, 6} else 20
         b.step(number, number * STEP, STEP)
+        if time == 900:
+            b.python("torch/utils/data/dataloader.py(438): _get_iterator", number * STEP - 10, 5)
         b.annotation(SEVERAL, number * STEP, time)
         b.op("aten::addmm", number * STEP + time, STEP - time)
     assert finding(b, "DAT102").saving == 2 * 880 * US // 8

@@ -223,6 +223,22 @@ def test_a_pattern_holds_in_half_of_the_steps(facts):
     assert savings(facts, rule_of("AAA101", twice)) == {"AAA101": 250}
 
 
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ((1, 5, 9), (220 * US, "HIGH")),  # Every fourth.
+        ((2, 3, 9), (0, "LOW")),
+        ((1, 4), (0, "LOW")),
+        ((7,), None),
+    ],
+)
+def test_what_comes_again_in_few_steps_saves_for_certain_only_where_it_comes_regularly(steps, expected):
+    facts = facts_of(program(half, steps=10).trace())
+    spans = np.array([[at * STEP, at * STEP + STEP // 2] for at in steps])
+    found = told(facts, rule_of("AAA101", Finding(saving=250 * US, draws="host", intervals=spans)))
+    assert [(one.low, one.confidence.name) for one in found] == ([] if expected is None else [expected])
+
+
 def test_findings_of_one_cause_are_one(facts):
     each = rule_of("AAA101", *(saving(100, (n * 100, n * 100 + 100)) for n in range(5)))
     (one,) = told(facts, each)

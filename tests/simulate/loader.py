@@ -43,6 +43,10 @@ class Workers:
         late = workload.ranks.slow_batches if self._rank == workload.ranks.slow_rank else 0
         return on_grid(nominal + late, workload.tick)
 
+    def anew(self) -> bool:
+        """Whether the workers start anew before the next batch."""
+        return self.restart(len(self._ready)) > 0
+
     def restart(self, index: int) -> int:
         """Time to start the workers before this batch."""
         loader = self._workload.loader

@@ -164,6 +164,10 @@ class Training:
         with self._phase("data_loading"), self._frame("torch/utils/data/dataloader.py(701): __next__"):
             kind = "_MultiProcessingDataLoaderIter" if loader.workers else "_SingleProcessDataLoaderIter"
             host.loading = True
+            if loader.workers and self._workers.anew():
+                # The last call of an epoch finds no batch.
+                with host.annotation(f"enumerate(DataLoader)#{kind}.__next__"):
+                    host.spend(5_000)
             with host.annotation(f"enumerate(DataLoader)#{kind}.__next__"):
                 if loader.workers:
                     host.until(self._workers.ready(host.now))

@@ -215,11 +215,17 @@ class Facts:
         return cycle_of(steps.time[rows])
 
     def recurs(self, by_step: NDArray[np.int64], at_least: float) -> bool:
-        """Whether a number of each window (`by_step`) reaches a limit in half of them, or of two cycles and more."""
+        """Whether a number of each window (`by_step`) reaches a limit in half of them, or of two cycles and more.
+
+        Or three times at one distance, up to the end of the recording; the first window may hide it.
+        """
         reached, cycles = by_step >= at_least, len(by_step) // self.cycle
         whole = int(reached[: cycles * self.cycle].reshape(cycles, -1).any(axis=1).sum()) if cycles > 1 else 0
         half = bool(len(reached)) and 2 * int(reached.sum()) >= len(reached)
-        return half or 2 * whole >= max(4, cycles)
+        at = np.flatnonzero(reached)
+        apart = distinct(np.diff(at))
+        even = len(at) > 2 and len(apart) == 1 and at[0] <= apart[0] and len(reached) - at[-1] <= apart[0]
+        return half or bool(even) or 2 * whole >= max(4, cycles)
 
     def inside(self, start: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each instant lies in the windows; on the host of a trace without steps, anywhere."""

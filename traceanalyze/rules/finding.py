@@ -204,6 +204,8 @@ class Unexplained(NamedTuple):
     why: str
     """What is said of it: the part, with `_python` where Python functions were recorded; of an excerpt `excerpt`,
     of what was launched before the recording `begun_before`; of communication that waits for no other rank `moving`."""
+    line: str = ""
+    """Where the host is for most of it outside of operators, `why` being `untraced_line`."""
 
 
 class Outcome(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from traceanalyze.analyses.host.frames import user_frames
+from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
@@ -14,7 +14,7 @@ from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.launching import begun_before, excerpt
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Finding, Severity, Unexplained, merged
+from traceanalyze.rules.finding import Finding, Severity, Unexplained, intervals_of, merged
 
 LARGE = 0.2
 """Part of the step from which a class of work or cause of idle time must be explained (definitions §18)."""
@@ -36,6 +36,8 @@ _DRAWS: Mapping[str, tuple[str, ...]] = {
 """Classes of time that findings about a part draw from (`Finding.draws`)."""
 _FUSIBLE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION, KernelGroup.NORMALIZATION, KernelGroup.SOFTMAX)
 """Kernels that read and write memory and compute little, as a compiler would join them."""
+LONGEST = 100
+"""So many of the longest stretches tell in which line the host is."""
 _OF_HOST = {"dispatch", "untraced"}
 """Parts that Python functions would explain further."""
 
@@ -70,7 +72,9 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
         left = max(0, time - _accounted(facts, part, spans, owners))
         if left > (1 - EXPLAINED) * time:
             python = part in _OF_HOST and facts.context.once(user_frames).recorded
-            found.append(Unexplained(part, left / facts.step_time, f"{part}_python" if python else part))
+            line = _line(facts, spans, owners) if python and part == "untraced" else ""
+            why = f"{part}_line" if line else f"{part}_python" if python else part
+            found.append(Unexplained(part, left / facts.step_time, why, line))
     return tuple(sorted(found, key=lambda one: -one.share))
 
 
@@ -92,11 +96,22 @@ def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:
         yield part, merged(facts.idle(*causes))
 
 
+def _tied(owners: Sequence[Finding]) -> Intervals:
+    """The time that findings are tied to."""
+    return merged(
+        np.concatenate([np.zeros((0, 2), np.int64), *(one.intervals for one in owners if one.intervals is not None)])
+    )
+
+
+def _line(facts: Facts, spans: Intervals, owners: Sequence[Finding]) -> str:
+    """The line of Python in which the host is for most of what no finding is tied to; empty where there is none."""
+    left = intervals_of(*intervals.subtract(spans, _tied(owners)))
+    left = left[np.argsort(left[:, 0] - left[:, 1], kind="stable")][:LONGEST]
+    return next(iter(lines_in(facts.context, facts.context.step_track, left)), "")
+
+
 def _accounted(facts: Facts, part: str, spans: Intervals, owners: Sequence[Finding]) -> int:
     """What findings account for of a part, ns a step."""
-    tied = [one.intervals for one in owners if one.intervals is not None and len(one.intervals)]
-    within = (
-        intervals.intersect(spans, merged(np.concatenate(tied))) if tied else Intervals(*np.zeros((2, 0), np.int64))
-    )
+    within = intervals.intersect(spans, _tied(owners))
     named = [one for one in owners if one.draws.startswith(_DRAWS.get(part, ("idle",)))]
     return max(facts.mean(intervals.total(within)), sum(max(one.cost or 0, one.saving or 0) for one in named))

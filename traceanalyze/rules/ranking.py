@@ -7,6 +7,7 @@ that saves more.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from enum import IntEnum
 from operator import attrgetter
 
 import numpy as np
@@ -28,6 +29,14 @@ LEFT = 0.5
 """A finding most of whose time others have explained is left to them, unless what is left is much."""
 PRESENT = 0.25
 """A finding holds in a step where it takes at least this part of its own mean."""
+
+
+class Pattern(IntEnum):
+    """How something comes back from step to step: what does so without a rule may save nothing in later ones."""
+
+    ONCE = 0
+    AGAIN = 1
+    REGULAR = 2
 
 
 def ranked(found: Iterable[Finding], facts: Facts, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:
@@ -99,8 +108,12 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
                 one = replace(one, saving=min(one.saving, room))
                 left[one.draws] = room - (one.saving or 0)
         price = priced(one, facts)
-        if _is_explained(price.finding, part, facts) or not _worth(price, facts, rule):
+        pattern = _recurs(price, facts, rule)
+        if _is_explained(price.finding, part, facts) or not _enough(price.finding, facts, rule) or not pattern:
             continue
+        if pattern == Pattern.AGAIN:
+            unsure = replace(price.finding, low=None if price.finding.saving is None else 0, confidence=Confidence.LOW)
+            price = price._replace(finding=unsure)
         claims.take(price)
         kept.append(price.finding)
     return kept
@@ -140,23 +153,19 @@ def small(amount: int, whole: int) -> bool:
     return amount < max(1, LEAST_SHARE * whole, min(LEAST_NS, MEDIUM * whole))
 
 
-def _worth(price: Price, facts: Facts, rule: Rule) -> bool:
-    """Whether it saves enough, and is a pattern."""
+def _recurs(price: Price, facts: Facts, rule: Rule) -> Pattern:
+    """Whether it is a pattern."""
     one = price.finding
-    if (one.saving is None and one.cost is None) or one.once:
-        return True
-    if not _enough(one, facts, rule):
-        return False
-    if rule.rare or one.intervals is None:
-        return True
+    if (one.saving is None and one.cost is None) or one.once or rule.rare or one.intervals is None:
+        return Pattern.REGULAR
     by_step = facts.by_step(price.time(gaps_of(facts)))
     if price.steps is not None and price.steps.any() and not by_step.any():
         by_step = price.steps  # What it delays is no idle time.
-    return all(
-        facts.recurs(each, max(1.0, PRESENT * float(each.mean())))
-        for each in (by_step, price.steps)
-        if each is not None
-    )
+    found = Pattern.REGULAR
+    for each in (by_step, price.steps):
+        if each is not None and not facts.recurs(each, least := max(1.0, PRESENT * float(each.mean()))):
+            found = min(found, Pattern.AGAIN if int((each >= least).sum()) > 1 else Pattern.ONCE)
+    return found
 
 
 def _severity(one: Finding, facts: Facts) -> Severity:

@@ -29,11 +29,13 @@ def unmarked(count):
 
 def restarted(count, *, name=SEVERAL):
     """The third and the last of so many batches take 900 µs, one a step."""
-    return program(loaded(lambda number: 900 if number in {2, count - 1} else 20, name=name), steps=count)
+    return program(
+        loaded(lambda number: 900 if number in {2, count - 1} else 20, name=name, anew={2, count - 1}), steps=count
+    )
 
 
-def slow(*waits, name=SEVERAL):
-    return program(loaded(lambda number: waits[number], name=name), steps=len(waits))
+def slow(*waits, name=SEVERAL, anew=()):
+    return program(loaded(lambda number: waits[number], name=name, anew=anew), steps=len(waits))
 
 
 FIRES = {
@@ -125,7 +127,7 @@ FIRES = {
             options={"ratio": (10, 44, 45)},
         ),
         Fires(
-            slow(900, 20, 20, 20, 20, 900, 900),
+            slow(900, 20, 20, 20, 20, 900, 900, anew={0, 5, 6}),
             saving=251.429,
             severity="MEDIUM",
             count=2,
@@ -188,7 +190,7 @@ FIRES = {
 }
 SILENT = {
     "DAT101": [program(loaded(lambda number: 9_900), length=300_000), program(loaded(lambda number: 60)), unmarked(3)],
-    "DAT102": [restarted(5), slow(900, 20, 20, 20, 20, 900), restarted(6, name=SINGLE)],
+    "DAT102": [restarted(5), slow(900, 20, 20, 20, 20, 900, anew={0, 5}), restarted(6, name=SINGLE)],
     "DAT103": [pinned(1)],
     "DAT104": [slow(20, 20, 950), slow(20, 950, 20, 950)],
     "DAT105": [

@@ -27,17 +27,23 @@ def test_what_the_host_does_before_the_optimizer_is_none_of_its_launches():
 
 
 @pytest.mark.parametrize(
-    ("steps", "within", "told"),
-    [(12, (3, 7, 11), True), (8, (3, 7), True), (6, (3,), False), (12, (3, 4, 11), False), (10, (1, 3, 5, 7, 9), True)],
+    ("steps", "within", "certain"),
+    [
+        (12, (3, 7, 11), [True]),
+        (8, (3, 7), [True]),
+        (6, (3,), []),
+        (12, (3, 4, 11), [False]),
+        (10, (1, 3, 5, 7, 9), [True]),
+    ],
 )
-def test_an_optimizer_that_comes_once_in_several_steps_is_a_pattern(steps, within, told):
+def test_an_optimizer_that_comes_once_in_several_steps_is_a_pattern(steps, within, certain):
     """Gradients are accumulated over four steps, whose optimizer takes 4.8 ms."""
 
     def body(b, at, number):
         (optimized("aten::addcdiv_", 480) if number in within else busy)(b, at, number)
 
     found = judged(program(body, steps=steps, length=7000), "HST111").findings
-    assert [one.rule for one in found] == ["HST111"] * told
+    assert [one.least > 0 for one in found] == certain
 
 
 def test_fills_too_short_for_the_clock_are_counted():

@@ -103,3 +103,18 @@ def _names(trace: Trace, rows: NDArray[np.int64]) -> list[str | None]:
     known = rows >= 0
     found = iter(trace.strings.each(trace.events.name[rows[known]]))
     return [next(found) if one else None for one in known.tolist()]
+
+
+def lines_in(context: Context, track: int, spans: NDArray[np.int64]) -> dict[str, int]:
+    """Lines of the program in the middle of (n, 2) stretches of a thread, and the length of these, longest first.
+
+    Functions of whatever library, where no stretch lies in a line of the program.
+    """
+    frames, middle, taken = context.once(user_frames), spans.mean(axis=1).astype(np.int64), dict[str, int]()
+    lines = locate(context, track, middle)[2]
+    if frames.recorded and not any(lines):
+        lines = frames.anywhere_at(track, middle)
+    for line, time in zip(lines, (spans[:, 1] - spans[:, 0]).tolist(), strict=True):
+        if line is not None:
+            taken[line] = taken.get(line, 0) + time
+    return dict(sorted(taken.items(), key=lambda one: -one[1]))

@@ -66,6 +66,9 @@ _SAY = sentences(
         "{share} of the time is not explained: the host does something outside of recorded Python functions and "
         "operators."
     ),
+    not_explained_untraced_line=(
+        "{share} of the time is not explained: the host does something outside of operators, above all in {line}."
+    ),
     not_explained_idle=(
         "{share} of the time is not explained: the device is idle, and why is not measured in this recording."
     ),
@@ -100,7 +103,10 @@ def not_explained(outcome: Outcome | None, across: Outcome | None = None) -> tup
     )
     parts: tuple[Unexplained, ...] = () if outcome is None else outcome.unexplained
     return tuple(
-        Message(_SAY[f"not_explained_{one.why}"], (("share", Kind.SHARE, one.share),))
+        Message(
+            _SAY[f"not_explained_{one.why}"],
+            (("share", Kind.SHARE, one.share), ("line", Kind.NAME, one.line))[: 1 + bool(one.line)],
+        )
         for one in parts
         if not (ranks and one.part in _BY_OTHERS)
     )

@@ -7,13 +7,17 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import Cause
+from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.replay.host import LEAST_WAITS, WORKERS
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Facts, merged
 
 LOADER = regex(r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(DataPipe\)#")
 """Ranges in which torch's loader makes or waits for a batch."""
+_MAKES_ITERATOR = regex(r"torch/utils/data/dataloader\.py\(\d+\): _get_iterator$")
+"""The function of the loader that makes an iterator, and with it new workers."""
+_OF_EPOCHS = 1 / 3
+"""So many ranges at most are ends of epochs: an epoch of two batches has as many; two batches a step are no epochs."""
 
 
 def batches(facts: Facts) -> NDArray[np.int64]:
@@ -52,6 +56,20 @@ def steady_batches(facts: Facts) -> NDArray[np.int64]:
     """`batches` without the one that the workers' start delays."""
     rows, start = facts.once(batches), facts.once(start_of_workers).start
     return rows[~np.isin(facts.context.trace.events.ts[rows], start)]
+
+
+def begun_anew(facts: Facts, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the loader's ranges (rows by time) are proven to be the first of a new iterator.
+
+    Either a function that makes one was recorded since the range before, or that one was the end of an epoch: no batch,
+    so no operator follows it, unlike most others.
+    """
+    start, end = facts.spans(rows).T
+    made = np.sort(facts.spans(facts.rows(EventKind.PYTHON, _MAKES_ITERATOR, anywhere=True))[:, 0])
+    anew: NDArray[np.bool_] = np.diff(np.searchsorted(made, start), prepend=0) > 0
+    ops, ended = np.sort(facts.context.op_nest.start), np.zeros(len(rows), np.bool_)
+    ended[1:] = np.searchsorted(ops, end[:-1]) == np.searchsorted(ops, start[1:])
+    return anew | (ended & (float(ended.mean()) <= _OF_EPOCHS))
 
 
 def single_process(facts: Facts, rows: NDArray[np.int64]) -> bool:

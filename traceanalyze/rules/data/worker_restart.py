@@ -2,7 +2,7 @@ import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.replay.replay import Change
-from traceanalyze.rules.common.loader import batches, single_process
+from traceanalyze.rules.common.loader import batches, begun_anew, single_process
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
 
 
@@ -26,7 +26,10 @@ def find(facts: Facts, options: Options) -> Findings:
     """The loader's workers are created again for every epoch.
 
     What it finds
-        Waits for a batch that are more than ten times the median and come more than once, neither of them the first.
+        Waits for a batch that are more than ten times the median and come more than once, each with a proof that the
+        loader began anew: a recorded call that makes its iterator, or the end of an epoch, a range of the loader after
+        which no operator runs before the next one. The recording's first wait does not count. Waits without a proof,
+        as for every batch of the slowest worker, are DAT101's.
     Why it costs time
         New worker processes must be started and must fill their queues while the device waits.
     How it is measured
@@ -45,7 +48,8 @@ def find(facts: Facts, options: Options) -> Findings:
     time = spans[:, 1] - spans[:, 0]
     usual = int(np.median(time))
     long = np.flatnonzero(time > options.number("ratio") * max(usual, 1))
-    long = long[long > 0]
+    if len(long) > 1:
+        long = long[(long > 0) & begun_anew(facts, rows)[long]]
     if len(long) < 2:
         return
     excess = merge(spans[long, 0], spans[long, 1] - usual)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.host.frames import locate, user_frames
+from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.pauses import pause_places
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait, is_step_marker
@@ -175,21 +175,12 @@ def _named(facts: Facts, spans: NDArray[np.int64]) -> tuple[str, tuple[Evidence,
     By the lines of the program in the middle of the longest ones, by functions of whatever library where it has none
     there; else by the place of the longest.
     """
-    context, frames = facts.context, facts.context.once(user_frames)
     spans = spans[np.argsort(spans[:, 0] - spans[:, 1], kind="stable")][:MOST]
-    length, middle = (spans[:, 1] - spans[:, 0]).tolist(), spans.mean(axis=1).astype(np.int64)
     start, end = spans[0].tolist()
-    lines = locate(context, context.step_track, middle)[2]
-    if frames.recorded and not any(lines):
-        lines = frames.anywhere_at(context.step_track, middle)
-    taken = dict[str, int]()
-    for line, time in zip(lines, length, strict=True):
-        if line is not None:
-            taken[line] = taken.get(line, 0) + time
-    if taken:
-        first = tuple(sorted(taken, key=taken.__getitem__, reverse=True))[:3]
+    if taken := lines_in(facts.context, facts.context.step_track, spans):
+        first = tuple(taken)[:3]
         named = (Evidence("line", first[0], "NAME", line=first[0]), Evidence("what", "; ".join(first), "TEXT"))
-        most = 2 * taken[first[0]] >= sum(length)
+        most = 2 * taken[first[0]] >= int((spans[:, 1] - spans[:, 0]).sum())
         return ("lines" if most else "some_lines", named[: 2 - most], Scope(ops=first), (start, end))
     place = _place(facts, start, end)
     if not place:
