@@ -28,8 +28,13 @@ def test_what_the_host_does_before_the_optimizer_is_none_of_its_launches():
 
 @pytest.mark.parametrize(
     ("steps", "within", "certain"),
-    [(12, (3, 7, 11), [True]), (8, (3, 7), [True]), (6, (3,), []), (12, (3, 4, 11), [False])]
-    + [(10, (1, 3, 5, 7, 9), [True])],
+    [
+        (12, (3, 7, 11), [True]),
+        (8, (3, 7), [True]),
+        (6, (3,), []),
+        (12, (3, 4, 11), [False]),
+        (10, (1, 3, 5, 7, 9), [True]),
+    ],
 )
 def test_an_optimizer_that_comes_once_in_several_steps_is_a_pattern(steps, within, certain):
     """Gradients are accumulated over four steps, whose optimizer takes 4.8 ms."""
