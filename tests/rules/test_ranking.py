@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from tests.rules.make import busy, facts_of, half, kernel, program
+from traceanalyze.model.intervals import merge
 from traceanalyze.pipeline import load
+from traceanalyze.replay.replay import Change
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Severity
@@ -237,6 +239,15 @@ def test_what_comes_again_in_few_steps_saves_for_certain_only_where_it_comes_reg
     spans = np.array([[at * STEP, at * STEP + STEP // 2] for at in steps])
     found = told(facts, rule_of("AAA101", Finding(saving=250 * US, draws="host", intervals=spans)))
     assert [(one.low, one.confidence.name) for one in found] == ([] if expected is None else [expected])
+
+
+@pytest.mark.parametrize(("certain", "left"), [(False, 600), (True, 500)])
+def test_what_may_save_nothing_takes_nothing_from_what_does(facts, certain, left):
+    """Of 1000 µs of idle time the particular rule saves 500, at worst nothing; the other one may 600."""
+    change = Change(merge(*times((0, 500)).T))
+    one = Finding(change=change, between=(change if certain else Change(), change), draws="idle.sync", cost=500 * US)
+    second = rule_of("BBB101", saving(600, (0, 600), draws="idle"), order=2)
+    assert savings(facts, rule_of("AAA101", one), second)["BBB101"] == left
 
 
 def test_findings_of_one_cause_are_one(facts):

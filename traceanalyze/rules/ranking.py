@@ -8,6 +8,7 @@ that saves more.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import IntEnum
+from itertools import chain, repeat
 from operator import attrgetter
 
 import numpy as np
@@ -89,9 +90,13 @@ def _sum(first: int | None, second: int | None) -> int | None:
 
 
 def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -> list[Finding]:
-    """Findings worth a row, each at its price, without what those before it claim."""
+    """Findings worth a row, each at its price, without what those before it claim.
+
+    A change that may save nothing claims last: what another one saves for certain is no part of it.
+    """
     claims, left, kept = Claims(facts), dict[str, int | None](), list[Finding]()
-    for each in ordered:
+    last = list[Finding]()
+    for each, late in chain(zip(ordered, repeat(False)), zip(last, repeat(True))):
         rule = rules[each.rule]
         if (each.once or each.draws not in {"", "compute"}) and cut_off(facts):
             continue  # The device may have worked where it seems idle, and computed beside what seems alone.
@@ -107,16 +112,31 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
             if room is not None:
                 one = replace(one, saving=min(one.saving, room))
                 left[one.draws] = room - (one.saving or 0)
-        price = priced(one, facts)
-        pattern = _recurs(price, facts, rule)
-        if _is_explained(price.finding, part, facts) or not _enough(price.finding, facts, rule) or not pattern:
+        price = _told(one, part, facts, rule)
+        if price is None:
             continue
-        if pattern == Pattern.AGAIN:
-            unsure = replace(price.finding, low=None if price.finding.saving is None else 0, confidence=Confidence.LOW)
-            price = price._replace(finding=unsure)
+        if each.change is not None and not late and _may_save_nothing(price.finding, facts):
+            last.append(each)
+            continue
         claims.take(price)
         kept.append(price.finding)
     return kept
+
+
+def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:
+    """A finding at its price, None where it is not worth a row; what comes again without a rule may save nothing."""
+    price = priced(one, facts)
+    pattern = _recurs(price, facts, rule)
+    if _is_explained(price.finding, part, facts) or not _enough(price.finding, facts, rule) or not pattern:
+        return None
+    if pattern == Pattern.REGULAR:
+        return price
+    low = None if price.finding.saving is None else 0
+    return price._replace(finding=replace(price.finding, low=low, confidence=Confidence.LOW))
+
+
+def _may_save_nothing(one: Finding, facts: Facts) -> bool:
+    return one.confidence == Confidence.LOW and facts.share(one.least or 0) < LEAST_SHARE
 
 
 def _is_explained(one: Finding, part: float, facts: Facts) -> bool:
