@@ -137,19 +137,21 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
         facts: of the rank.
     """
     room = room_of(saving, facts.step_time)
-    busy = one.change is not None and len(one.change.events) > 0
+    busy, device = one.change is not None and len(one.change.events) > 0, facts.context.device
     most = facts.step_time if busy else facts.amount_of(one.draws)
     if one.change is None and one.bound is not None and one.bound > (one.saving or 0):
         most = min(one.bound, one.bound if most is None else most)
     if one.change is not None and not busy and one.draws.startswith("idle") and one.intervals is not None:
         # Idle time that is gone saves hardly more than itself, or than the replay gains of gaps after it.
         most = min(facts.step_time if most is None else most, round(OVER * max(facts.length(one.intervals), saving)))
-    if busy and one.draws == "compute":
-        # Kernels that are gone save what they take and the gaps after them, unless they make room for late launches.
+    if busy and one.change is not None and one.draws == "compute":
+        # Kernels save no more than they take and, where they are gone, the gaps after them; unless they make room for
+        # late launches.
         known = (one.bound, facts.amount_of("compute"))
         limit = min(facts.step_time, *(each for each in known if each is not None))
         most = max(saving, limit) if saving <= OVER * limit else facts.step_time
-        between = tuple(min(each, round(OVER * most)) for each in between)
+        gone = len(one.change.host.start) or (one.change.shorter > (device.end - device.start)[one.change.events]).any()
+        between = tuple(min(each, round(OVER * most) if gone else most) for each in between)
     elif busy and one.draws in _DEVICE and one.intervals is not None:
         most = min(facts.step_time, max(facts.length(one.intervals), saving))
     high = min(saving + room, facts.step_time if most is None else most)
