@@ -79,9 +79,9 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
                 reason = why(each.reason, host_computes=alone)
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug, reason=reason))
                 continue
-            one = _replayed(by_its_rule(each, rule), cluster, run)
-            if one is not None:
-                found.append(one)
+            found.append(by_its_rule(each, rule))
+    slower = {one.scope.ops for one in found if one.rule == _SLOWER}
+    found = [one for each in found if (one := _replayed(each, cluster, run, slower)) is not None]
     rules = {rule.id: rule for rule, _ in wanted.rules}
     kept = [
         replace(one, severity=_severity(one, step) if one.severity is None else one.severity)
@@ -101,10 +101,11 @@ def _severity(one: Finding, step: RunStep) -> Severity:
     return max(grade, Severity.MEDIUM) if owns else grade
 
 
-def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding | None:
+def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collection[tuple[str, ...]]) -> Finding | None:
     """A finding that others wait for one rank, with what the run gains where that one comes when they do.
 
-    None where it gains that in the first step only, which begins on an idle device.
+    None where it gains that in the first step only, which begins on an idle device. `slower` are the ranks on which the
+    same kernels take longer.
     """
     late = never_last(one, cluster)
     if run is None or not (late or one.between):
@@ -117,7 +118,8 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None) -> Finding | No
         return None
     saving = min(saving, one.saving or 0) if one.rule == _IMBALANCE else saving
     low, saving, high = ends_together((), saving, round(float(cluster.step_time.mean())))
-    if any((each.label, each.value) == ("phase", "late_compute") for each in one.evidence):
+    computes = ("phase", "late_compute") in {(each.label, each.value) for each in one.evidence}
+    if computes and one.scope.ops not in slower:
         # Where it has more work, all get a share of that: they come when the mean of all does, not the others.
         low = round(low * (1 - 1 / len(cluster.ranks)))
     # Waiting that work hides costs as well, as far as that work comes later for it.
@@ -167,6 +169,8 @@ def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[F
         yield replace(one, saving=saving)
 
 
+_SLOWER = "KRN118"
+"""The rule about ranks on which the same kernels take longer."""
 _GENERAL = "COM101"
 """It has a limit of its own, the share of the step in exposed communication."""
 _OF_ONE_RANK = {"HST104", "HST113", "MEM101", "MEM102", "MEM103"}
@@ -297,8 +301,17 @@ def with_run_gains(
 
 
 def _kind(one: Finding, several: Collection[tuple[str, str, str]]) -> FindingKey:
-    """What ranks share of a finding: its rule and sentence, and its place where one rank has several of them."""
-    return (*one.key[:3], one.scope.ops if one.key[:3] in several else ())
+    """What ranks share of a finding: its rule and sentence, and its place where one rank has several of them.
+
+    Whether a rank waits in its communication makes it no other cause.
+    """
+    rule, slug, sentence, ops = one.key
+    return (
+        rule,
+        slug,
+        "" if rule == _GENERAL and sentence == "waiting" else sentence,
+        ops if one.key[:3] in several else (),
+    )
 
 
 def changes_of(pieces: Iterable[tuple[int, Finding]]) -> dict[int, Change]:
