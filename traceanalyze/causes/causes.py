@@ -79,7 +79,7 @@ def causes(recordings: Sequence[RecordingPart]) -> tuple[Cause, ...]:
     for one in _all(recordings):
         finding = one.finding
         kind = finding.rule, finding.slug
-        key = (kind, finding.sentence, finding.scope.ops) if kind in several else (kind, "", ())
+        key = (kind, finding.key[2], finding.scope.ops) if kind in several else (kind, "", ())
         instances.setdefault(key, []).append(one)
     return tuple(_cause(found, recordings) for found in instances.values())
 
@@ -180,7 +180,7 @@ def _gain(
         return sum(saved(one.finding) or 0 for one in here)
     if all(one.finding.alone is not None for one in here):
         # Sentences of one rule are changes of their own.
-        return sum({one.finding.sentence: saved(one.finding) or 0 for one in here}.values())
+        return sum({one.finding.key[2]: saved(one.finding) or 0 for one in here}.values())
     by_rank = {one.rank.label: saved(one.finding) or 0 for one in here if one.rank is not None}
     return run_gain(recording.ranks, by_rank)
 

@@ -301,17 +301,8 @@ def with_run_gains(
 
 
 def _kind(one: Finding, several: Collection[tuple[str, str, str]]) -> FindingKey:
-    """What ranks share of a finding: its rule and sentence, and its place where one rank has several of them.
-
-    Whether a rank waits in its communication makes it no other cause.
-    """
-    rule, slug, sentence, ops = one.key
-    return (
-        rule,
-        slug,
-        "" if rule == _GENERAL and sentence == "waiting" else sentence,
-        ops if one.key[:3] in several else (),
-    )
+    """What ranks share of a finding: its rule and sentence, and its place where one rank has several of them."""
+    return (*one.key[:3], one.scope.ops if one.key[:3] in several else ())
 
 
 def changes_of(pieces: Iterable[tuple[int, Finding]]) -> dict[int, Change]:

@@ -155,8 +155,8 @@ class Finding:
 
     @property
     def key(self) -> FindingKey:
-        """What tells the findings of one rank apart."""
-        return self.rule, self.slug, self.sentence, self.scope.ops
+        """What tells the findings of one rank apart; whether it waits in its communication makes it no other cause."""
+        return self.rule, self.slug, "" if self.sentence == "waiting" else self.sentence, self.scope.ops
 
 
 class NotApplicable(NamedTuple):

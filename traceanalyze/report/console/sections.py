@@ -133,8 +133,8 @@ _LEFT_OUT = frozenset({"start_step", "start_steps"})
 """Sentences that say over which steps no number is taken: told whatever else has no room."""
 _DOUBTS = frozenset({"run_note", "recording_note"})
 """Notes on the input that are doubts; others say what is shown."""
-_LONG_WORD = regex("[!-~]{40,}")
-"""Such as paths, which are shortened where they take half of a line."""
+_LONG_WORD = regex(r"(?=[!-~]*[/\\])[!-~]{40,}")
+"""Paths, which are shortened where they take half of a line."""
 _REMARK, _MISSING = 1, 2
 """Weights of what is not certain: warnings have none, or as much less as they are worse."""
 _CAPTURE = "CAP"
@@ -380,8 +380,12 @@ class Sections:
         """A finding with its saving, its place and its advice."""
         yield from self._marked("●", _COLOURS[one.severity], one.sentence, 3)
         unknown = one.saving is None and one.cost_ns is not None and not one.once
-        said = [one.grade, self._worth(one), self._say("unknown") if unknown else ""]
-        yield "  " + self._placed(one, said, self.style.width - 2)
+        said, room = [one.grade, self._worth(one), self._say("unknown") if unknown else ""], self.style.width - 2
+        # That it costs, and does not save, is said in any case.
+        line = next(
+            (each for each in (self._placed(one, said[:n], room) for n in (3, 2)) if display_width(each) <= room), ""
+        )
+        yield "  " + (line or self._placed(one, said[1:2], room))
         yield from chain(*map(self._advice, one.advice[:1]))
 
     def _short(self, one: Finding, rest: str = "") -> str:
