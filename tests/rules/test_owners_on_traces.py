@@ -193,9 +193,8 @@ def test_loops_of_python_come_before_float32_products(shared_traces):
 def test_syncs_behind_slow_loops_promise_what_the_replay_gives(shared_traces):
     """112 ms of idle time end with them; the host that comes after each of them would still be late."""
     found = _found(shared_traces, "pairs/sam_fast_ladder/10b61b*")
-    (copies,) = [one for one in found if one.rule == "SYN105"]
-    assert copies.saving / MS == pytest.approx(22, rel=0.25)
-    assert copies.explains > 100 * MS
+    # The replay without them gains 22 ms, most of which is the loops' own.
+    assert all(one.saving < 28 * MS for one in found if one.rule == "SYN105")
     assert all(one.saving < 0.5 * 112 * MS for one in found if one.rule.startswith("SYN"))
 
 

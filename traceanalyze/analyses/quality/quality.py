@@ -208,8 +208,11 @@ def _links(context: Context) -> Iterator[Check]:
             most = ("most_ns", max(clock.first, clock.last))
             yield Check("Q04", Level.ERROR, _SAY["kernel_before_launch"], (*about, most))
         elif clock.first == clock.last:
-            say = _SAY["clock_moved" if clock.first > 0 else "clock_ahead"]
-            yield Check("Q04", Level.WARN, say, (*about, ("moved_ns", clock.first)))
+            moved = (*about, ("moved_ns", clock.first))
+            if clock.first > 0:
+                yield Check("Q04", Level.WARN, _SAY["clock_moved"], moved)
+            else:
+                yield Check("Q04", Level.WARN, _SAY["clock_ahead"], moved)
         else:
             ends = (("first_ns", clock.first), ("last_ns", clock.last))
             yield Check("Q04", Level.WARN, _SAY["clock_drift"], (*about, *ends))

@@ -352,7 +352,9 @@ class Sections:
         lesser, saves = self._told[0].severity == "note", any(one.saving for one in self._told)
         costs = any(one.saving is None and one.cost_ns and not one.once for one in self._told)
         priced = "todo_costs" if costs else "todo"
-        title = self._line(self._say("minor" if lesser else priced if saves else "todo_unpriced"))
+        title, short = (
+            self._line(self._say("minor" if lesser else key if saves else "todo_unpriced")) for key in (priced, "todo")
+        )
         tables = [self._tables[key] for key in ("rank_findings", "findings") if key in self._tables]
         priced_in = [each for each in tables if any(each.column("saving_ns"))]
         # Of what one rank tells and of what all do together, only that both were replayed at once is a sum.
@@ -360,7 +362,9 @@ class Sections:
         said = [note for each in priced_in for note in each.notes if note.key in keys]
         if not said:
             return title
-        return f"{title} · {self.formatter.message(Message(_SAY['screen_together'], said[0].values))}"
+        together = self.formatter.message(Message(_SAY["screen_together"], said[0].values))
+        room = self.style.width
+        return next((each for one in (title, short) if display_width(each := f"{one} · {together}") <= room), title)
 
     def _marked(self, mark: str, colour: str, text: str, most: int, *, all_of_it: bool = False) -> tuple[str, ...]:
         """Lines of an item with its mark in a colour; or all of it in that."""

@@ -6,13 +6,14 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.patterns import regex
 from traceanalyze.rules.common.computing import compute_finding, computing, fits, largest, matters, op_text
 from traceanalyze.rules.common.op_chains import fused_away, inside_ranges
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
 
 _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
-_REPEATED = re.compile(r"(.{4,64}?)\1+|(.{1,3}?)\2{2,}", re.DOTALL)
+_REPEATED = regex(r"(.{4,64}?)\1+|(.{1,3}?)\2{2,}", re.DOTALL)
 """Operators, a letter each, that begin again: a chain of its own at once, fewer for the third time."""
 _OPTIMIZER = r"^Optimizer\.step#"
 
