@@ -94,7 +94,7 @@ def calls() -> tuple[tuple[Path, ast.Call], ...]:
 
 def phrases() -> Iterator[tuple[Path, ast.Call, str | None]]:
     """File and call of all that makes a `Phrase` or an error of one, and its template; None for what is no text."""
-    makers = {"Phrase", "Lost", "InputError", "UsageError"}
+    makers = {"Phrase", "Lost", "Unmatched", "Apart", "InputError", "UsageError"}
     for path, node in calls():
         if isinstance(node.func, ast.Name) and node.func.id in makers:
             template = node.args[0].value if isinstance(node.args[0], ast.Constant) else None

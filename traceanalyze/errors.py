@@ -44,6 +44,12 @@ class Unmatched(Phrase):
     __slots__ = ()
 
 
+class Apart(Phrase):
+    """A remark that a folder holds several recordings, which are analysed each by itself."""
+
+    __slots__ = ()
+
+
 def joined(mark: str, parts: Sequence[Phrase]) -> Phrase:
     """Several phrases as one, with a mark between them."""
     return Phrase(mark.join(f"{{part{place}}}" for place in range(len(parts))), *parts)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.regression.make import run as sample_of
 from tests.report.make import trace
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import Apart, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline import postmortem
@@ -35,7 +35,7 @@ def test_jobs_go_by_their_only_run_or_by_what_was_named():
 
 
 def test_remarks_are_told_once_and_with_the_name_where_there_are_several_runs():
-    one = SimpleNamespace(name="a", notes=("n", "n", "it holds several recordings, analysed apart"))
+    one = SimpleNamespace(name="a", notes=("n", "n", Apart("it holds several recordings, analysed apart")))
     other = SimpleNamespace(name="b", notes=("n",))
     assert postmortem._notes([one]) == (("", "n"),)
     assert postmortem._notes([one, other]) == (("a", "n"), ("b", "n"))

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.errors import InputError, Phrase, UsageError
+from traceanalyze.errors import Apart, InputError, Phrase, UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, progress_of, sampled
@@ -38,8 +38,6 @@ from traceanalyze.regression.samples import (
 )
 from traceanalyze.version import __version__
 
-_APART = " holds several recordings, analysed apart"
-"""Remark that is none here: several runs in a folder are what the gate is for."""
 _YEAR_2000_NS = 946_684_800 * 10**9
 _COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION")
 
@@ -183,7 +181,8 @@ def _run_sample(
         usable_steps=steps,
         commit=commit(),
         findings=_findings(counted, about_ranks) if len(counted) == len(kept) else None,
-        notes=tuple(note for note in run.notes if _APART not in note),
+        # Several runs in a folder are what the gate is for.
+        notes=tuple(note for note in run.notes if not isinstance(note, Apart)),
         places=distinct(place for each in counted for place in each.places),
     )
 

@@ -12,7 +12,7 @@ from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.causes.causes import host_loading
 from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble
 from traceanalyze.causes.synthesize import cost_of, needs_of, synthesize
-from traceanalyze.errors import InputError, Phrase, UsageError
+from traceanalyze.errors import Apart, InputError, Phrase, UsageError
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
@@ -232,7 +232,7 @@ def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:
 
 def _notes(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     """Remarks on the recordings; of several each with its name."""
-    notes = [(run.name, note) for run in runs for note in run.notes if "holds several recordings" not in note]
+    notes = [(run.name, note) for run in runs for note in run.notes if not isinstance(note, Apart)]
     return tuple(dict.fromkeys((name if len(runs) > 1 else "", note) for name, note in notes))
 
 

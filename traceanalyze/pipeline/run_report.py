@@ -40,7 +40,7 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
     outcomes = [one.outcome for one in ranks]
     if len(ranks) < 2:
         if rules is not None:
-            from traceanalyze.rules.across_ranks import alone
+            from traceanalyze.rules.waiting import alone
 
             outcomes = list(map(alone, outcomes))
         return SideBySide(tuple(ranks), tuple(outcomes), None, None)

@@ -32,7 +32,7 @@ from traceanalyze.replay.replay import Again, Change, run_again
 from traceanalyze.report.contents.ranks import rank_label
 from traceanalyze.report.contents.whatif import Asked, Gain, State
 from traceanalyze.report.contents.words import name_of
-from traceanalyze.rules import across_ranks
+from traceanalyze.rules import across_ranks, waiting
 from traceanalyze.rules.config import RuleConfig, options_of
 from traceanalyze.rules.evaluate import evaluate, faint
 from traceanalyze.rules.facts import Facts
@@ -128,7 +128,7 @@ def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
     outcomes = [evaluate(one, rules) for one in ranks] if judged else [Outcome()] * len(ranks)
     reason = next((reason for one in ranks if (reason := _irreplayable(one)) is not None), None)
     if len(ranks) < 2:
-        return _Run(tuple(ranks), tuple(map(across_ranks.unsure_alone, outcomes)), Outcome(), None, reason)
+        return _Run(tuple(ranks), tuple(map(waiting.unsure_alone, outcomes)), Outcome(), None, reason)
     if judged:
         outcomes = [told._replace(faint=faint(one, rules, told)) for one, told in zip(ranks, outcomes, strict=True)]
     cluster = compare_ranks([summarize(one.context, one.analysis) for one in ranks])
@@ -325,7 +325,7 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
         low, saving, high = ranged_together(found, beside + _gain_alone(run.ranks[0], again[0]), run.ranks[0])
     if len(ranks) == 1:
         told = run.outcomes[0].findings
-        saving = max(low, saving - sum(across_ranks.doubtful(each) for each in found if each in told))
+        saving = max(low, saving - sum(waiting.doubtful(each) for each in found if each in told))
     # The rank that waits least for others is the one that they wait for.
     states = [_state(run, rank, again, changes) for rank in ranks if again and rank not in one.like_others]
     then = min(states, key=lambda state: state.waiting) if states and not beside else None

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from traceanalyze.errors import InputError, Phrase
+from traceanalyze.errors import Apart, InputError, Phrase
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.readers.source import ARCHIVE_MARK
@@ -248,7 +248,7 @@ def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, li
     if recording.apart:
         yield Phrase("some ranks do not overlap in time with the others: different recordings, or clocks that differ")
     if number:
-        yield Phrase(
+        yield Apart(
             "{folder} holds several recordings, analysed apart; this is number {number}", recording.folder, number
         )
     for trace in traces:

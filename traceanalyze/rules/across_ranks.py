@@ -12,15 +12,23 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster, RankSummary
 from traceanalyze.replay.ranks import Joint, gain_of, mean_gain, steps_with
 from traceanalyze.replay.replay import Change, together
-from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
+from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, FindingKey, NotApplicable, Outcome, Severity
-from traceanalyze.rules.owners import LARGE
+from traceanalyze.rules.finding import Finding, FindingKey, NotApplicable, Outcome, Severity
 from traceanalyze.rules.pricing import LEAST_SHARE, below_waits, beside_waits, ends_together
 from traceanalyze.rules.ranking import HIGH, LEFT, MEDIUM, PRESENT, by_its_rule, small
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
+from traceanalyze.rules.waiting import (
+    GENERAL,
+    durations,
+    last_bucket,
+    less_waiting,
+    mostly_waits,
+    perhaps,
+    without_doubt,
+)
 
 RANKS = "R"
 WAITING = "comm_exposed"
@@ -171,10 +179,6 @@ def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[F
 
 _SLOWER = "KRN118"
 """The rule about ranks on which the same kernels take longer."""
-_GENERAL = "COM101"
-"""It has a limit of its own, the share of the step in exposed communication."""
-_OF_ONE_RANK = {"HST104", "HST113", "MEM101", "MEM102", "MEM103"}
-"""Rules about what each rank does at a time of its own: where it waits for others afterwards, these may hide it."""
 _ABOUT_RANKS, _IMBALANCE = "RNK101", "RNK102"
 _ABSENT = "RNK105"
 _ORDER = attrgetter("order")
@@ -207,7 +211,7 @@ def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan
 
 def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure: bool) -> Outcome:
     outcome = outcome._replace(findings=tuple(one for one in outcome.findings if one.rule != _OF_ONE))
-    told = map(_perhaps if unsure else _known, outcome.findings)
+    told = map(perhaps if unsure else without_doubt, outcome.findings)
     outcome = outcome._replace(findings=tuple(told))
     steps = max(int(rank.counted.sum()), 1)
     exposed = int(rank.parts["communication"][rank.counted].sum()) // steps
@@ -217,17 +221,17 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
     if not wait:
         return outcome
     if not unsure:
-        outcome = outcome._replace(findings=tuple(_less_waiting(one, wait) for one in outcome.findings))
-    limit = next((options.number("share") for rule, options in wanted.rules if rule.id == _GENERAL), 0.0)
+        outcome = outcome._replace(findings=tuple(less_waiting(one, wait) for one in outcome.findings))
+    limit = next((options.number("share") for rule, options in wanted.rules if rule.id == GENERAL), 0.0)
     step, room = RunStep(int(rank.step_time[rank.counted].sum()) // steps), max(0, exposed - wait)
     kept: list[Finding] = []
     for one in outcome.findings:
         if one.draws != "comm_exposed" or one.saving is None:
             kept.append(one)
             continue
-        if one.rule == _GENERAL and step.share(room) < limit:
+        if one.rule == GENERAL and step.share(room) < limit:
             continue
-        left, room = min(one.saving, max(0, room - _last_bucket(one, wait))), max(0, room - one.saving)
+        left, room = min(one.saving, max(0, room - last_bucket(one, wait))), max(0, room - one.saving)
         if left == one.saving:
             kept.append(one)
         elif not step.small(left):
@@ -356,110 +360,9 @@ def _of_run(
         if one.rule in thresholds and step.small(saving):
             continue
         grade = one.severity if one.severity == Severity.INFO else step.severity(saving, low)
-        if WAIT_POSSIBLE in _evidence(one):
-            grade = min(grade or Severity.INFO, Severity.LOW if _mostly_waits(one) else Severity.MEDIUM)
+        if WAIT_POSSIBLE in durations(one):
+            grade = min(grade or Severity.INFO, Severity.LOW if mostly_waits(one) else Severity.MEDIUM)
         kept.append(replace(one, saving=saving, alone=one.saving, low=low, bound=high, severity=grade))
     kept.sort(key=_ORDER)
     saved = [one for one in kept if one.saving]
     return outcome._replace(findings=tuple(kept), together=gain(saved) if saved else None)
-
-
-def alone(outcome: Outcome) -> Outcome:
-    """What is said about one rank of several whose others were not recorded: part of what it saves may be waiting.
-
-    Where nothing tells how much, communication saves the middle between the least and all of it.
-    """
-    told = unsure_alone(outcome)
-    found = [
-        replace(one, saving=(one.saving or 0) - less, bound=one.most) if (less := doubtful(one)) else one
-        for one in told.findings
-    ]
-    if told.together is None:
-        return told._replace(findings=tuple(sorted(found, key=_ORDER)))
-    low, saving, high = told.together
-    middle = max(low, saving - sum(map(doubtful, told.findings)))
-    return told._replace(findings=tuple(sorted(found, key=_ORDER)), together=(low, middle, high))
-
-
-def unsure_alone(outcome: Outcome) -> Outcome:
-    """The same with what it saves if nothing is waiting, as a replay gives it, and at least if all is that may be.
-
-    Work before collectives that may wait for others is no certain saving either, where half as much may be waiting;
-    what only this rank may do, none at all.
-    """
-    waits = max((_evidence(one).get(WAIT_POSSIBLE, 0) for one in outcome.findings if one.rule == _GENERAL), default=0)
-    found = tuple(
-        _perhaps(one, owner=True) if one.rule == _GENERAL else _less_sure(one, waits) for one in outcome.findings
-    )
-    if outcome.together is None or found == outcome.findings:
-        return outcome._replace(findings=found)
-    low, saving, high = outcome.together
-    least, every = sum(one.least or 0 for one in found), sum(one.saving or 0 for one in found)
-    return outcome._replace(findings=found, together=(min(low, round(least * (saving / every))), saving, high))
-
-
-def doubtful(one: Finding) -> int:
-    """Half of what may be waiting in the saving of a finding about all communication of one rank alone."""
-    unsure = one.rule == _GENERAL and one.saving is not None and WAIT_POSSIBLE in _evidence(one)
-    return ((one.saving or 0) - (one.least or 0)) // 2 if unsure else 0
-
-
-def _mostly_waits(one: Finding) -> bool:
-    """Whether most of the communication that it is about may be waiting, for all that its recording tells."""
-    known = _evidence(one)
-    return 2 * known.get(WAIT_POSSIBLE, 0) > known.get("exposed", 0) - known.get("wait_exposed", 0)
-
-
-def _less_sure(one: Finding, waits: int) -> Finding:
-    if not one.saving or one.confidence is None or 2 * waits <= one.saving:
-        return one
-    one = replace(one, confidence=min(one.confidence, Confidence.MEDIUM))
-    if one.rule not in _OF_ONE_RANK:
-        return one
-    low, severity = max(0, (one.least or 0) - waits), min(one.severity or Severity.INFO, Severity.MEDIUM)
-    return replace(one, low=low, severity=severity)
-
-
-def _perhaps(one: Finding, *, owner: bool = False) -> Finding:
-    """The finding at the price it has where communication may be waiting, and so saves nothing at least.
-
-    Of other rules than that about all communication nothing tells how much it saves at all: they have a cost alone. The
-    `owner` of a large part of the step, where no finding about ranks is, stays medium.
-    """
-    known = _evidence(one)
-    if one.draws != "comm_exposed" or one.saving is None or (one.rule == _GENERAL and WAIT_POSSIBLE not in known):
-        return one
-    unsure = one.rule == _GENERAL and _mostly_waits(one)
-    large = owner and any(each.label == "share" and float(each.value) >= LARGE for each in one.evidence)
-    severity = min(one.severity or Severity.INFO, Severity.LOW if unsure and not large else Severity.MEDIUM)
-    confidence = min(one.confidence or Confidence.LOW, Confidence.LOW if unsure else Confidence.MEDIUM)
-    if one.rule != _GENERAL:
-        return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
-    return replace(one, low=0, severity=severity, confidence=confidence)
-
-
-def _known(one: Finding) -> Finding:
-    """The finding without what may be waiting, where it is known what is."""
-    if one.rule != _GENERAL or WAIT_POSSIBLE not in _evidence(one):
-        return one
-    return replace(one, evidence=tuple(each for each in one.evidence if each.label != WAIT_POSSIBLE))
-
-
-def _less_waiting(one: Finding, wait: int) -> Finding:
-    """The finding about all communication, which says how much of it is waiting for other ranks and costs no one it."""
-    if one.rule != _GENERAL or one.saving is None or "wait_exposed" in _evidence(one):
-        return one
-    told = (*one.evidence, Evidence("wait_exposed", wait, "DURATION"))
-    return replace(one, cost=max(0, (one.cost or 0) - wait), evidence=told, sentence="waiting")
-
-
-def _evidence(one: Finding) -> dict[str, int]:
-    """Durations that it was measured by."""
-    return {each.label: int(each.value) for each in one.evidence if each.kind == "DURATION"}
-
-
-def _last_bucket(one: Finding, wait: int) -> int:
-    """What stays exposed of gradients in any case, without the part of it that is waiting."""
-    known = _evidence(one)
-    last, exposed = (known.get(label, 0) for label in (LAST_BUCKET, "exposed"))
-    return round(last * max(0.0, 1 - wait / exposed)) if exposed else last

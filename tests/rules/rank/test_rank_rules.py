@@ -16,10 +16,11 @@ from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Fault, Model, Ranks
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group, LinkTraffic
-from traceanalyze.rules.across_ranks import alone, evaluate_run, subtract_waiting
+from traceanalyze.rules.across_ranks import evaluate_run, subtract_waiting
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import plan
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity, Unexplained
+from traceanalyze.rules.waiting import alone
 
 MS = 1_000_000
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import sentences
 from traceanalyze.model.vocabulary import Detail
+from traceanalyze.report.console.fitting import fitted
 from traceanalyze.report.console.full import Printer, curve_lines, render
-from traceanalyze.report.console.sections import Sections, fitted
+from traceanalyze.report.console.sections import Sections
 from traceanalyze.report.console.style import Style, file_style, style_for
 from traceanalyze.report.format import printable
 from traceanalyze.report.model import Report, formatter_over

@@ -273,8 +273,8 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     """Exposed time of reductions of gradients that their own backward pass could hide, by step; and the last bucket.
 
     In buckets of the default size: the last one is ready when nothing is left to compute, so it stays exposed; and the
-    first one is not before its share of the backward pass is over, so that much compute hides nothing. Passes before
-    it, whose gradients are only added up, hide nothing of it.
+    first one is not before its share of the backward pass is over, so that much of the pass, gaps included, hides
+    nothing. Passes before it, whose gradients are only added up, hide nothing of it.
     """
     work, device, phase = facts.once(communicating), facts.context.device, facts.context.once(event_phases)
     rows = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & np.isin(phase, (Phase.FORWARD, Phase.BACKWARD)))

@@ -47,10 +47,10 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
     "python-gap",
     title="host work outside of operators",
     sentence={
-        "": ("The device waits {idle} {per} for host work outside of operators; the longest stretch is {longest}."),
+        "": "The device waits {idle} {per} for host work outside of operators; the longest stretch is {longest}.",
         "place": (
-            "The device waits {idle} {per} for host work outside of operators; the longest stretch, {longest}, "
-            "is at {what}."
+            "The device waits {idle} {per} for host work outside of operators; the longest stretch, {longest}, is at "
+            "{what}."
         ),
         "lines": (
             "The device waits {idle} {per} for host work outside of operators, most of it around {line}; the longest "
@@ -78,8 +78,8 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
             "The host spends {time} {per} outside of operators, in stretches of 1 ms or more; the longest is {longest}."
         ),
         "host_place": (
-            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more; the "
-            "longest, {longest}, is at {what}."
+            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more; the longest, "
+            "{longest}, is at {what}."
         ),
         "host_lines": (
             "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, most of it around "
