@@ -11,6 +11,7 @@ from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
+from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.launching import begun_before, excerpt
 from traceanalyze.rules.facts import Facts
@@ -62,7 +63,9 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
     owners = [
         one
         for one in findings
-        if one.once or (one.severity or 0) >= Severity.MEDIUM or (not one.severity and one.saving is None and one.cost)
+        if one.once
+        or ((one.severity or 0) >= Severity.MEDIUM and explains(one))
+        or (not one.severity and one.saving is None and one.cost)
     ]
     for part, every in _parts(facts):
         spans = intervals.subtract(every, before)
@@ -76,6 +79,12 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
             why = f"{part}_line" if line else f"{part}_python" if python else part
             found.append(Unexplained(part, left / facts.step_time, why, line))
     return tuple(sorted(found, key=lambda one: -one.share))
+
+
+def explains(one: Finding) -> bool:
+    """Whether it accounts for its time: not where that may be waiting, and overlap removes little of it at best."""
+    unsure = any(each.label == WAIT_POSSIBLE for each in one.evidence)
+    return not unsure or (one.most or 0) >= EXPLAINED * (one.cost or 0)
 
 
 def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:

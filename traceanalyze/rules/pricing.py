@@ -29,6 +29,8 @@ OVER = 1.05
 """By so much at most idle time that is gone saves more than itself."""
 OF_EXCERPT = 0.2
 """Part of the compute of an excerpt from which on what costs it is no small matter."""
+SMALL = 0.05
+"""Of the step of an excerpt: what costs less is a small matter."""
 LEAST_SHARE = 0.01
 """Of the step: what saves less is not worth a row."""
 MANY = 10
@@ -103,7 +105,8 @@ def _with_cost(one: Finding, spans: Intervals, facts: Facts) -> Finding:
 def _of_excerpt(one: Finding, facts: Facts) -> Finding:
     """Device time that is too long by the rule: an excerpt shows what kernels take, but not what waits for them."""
     cost, busy = one.saving or 0, max((facts.amount_of("compute") or 0), 1)
-    severity = Severity.MEDIUM if cost >= OF_EXCERPT * busy else Severity.LOW
+    large = cost >= OF_EXCERPT * busy and facts.share(cost) >= SMALL
+    severity = Severity.MEDIUM if large else Severity.LOW
     confidence = min(one.confidence or Confidence.LOW, Confidence.MEDIUM)
     one = replace(one, saving=None, low=None, bound=None, change=None, between=())
     return replace(one, cost=cost, severity=severity, confidence=confidence)

@@ -5,7 +5,7 @@ from operator import attrgetter
 
 from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity
-from traceanalyze.rules.owners import LARGE
+from traceanalyze.rules.owners import LARGE, explains
 
 GENERAL = "COM101"
 """The rule about all communication; it has a limit of its own, the share of the step in exposed communication."""
@@ -16,18 +16,30 @@ _OF_ONE_RANK = {"HST104", "HST113", "MEM101", "MEM102", "MEM103"}
 def alone(outcome: Outcome) -> Outcome:
     """What is said about one rank of several whose others were not recorded: part of what it saves may be waiting.
 
-    Where nothing tells how much, communication saves the middle between the least and all of it.
+    Where nothing tells how much, communication saves the middle between the least and all of it; where overlap could
+    remove little of a large part of the step at best, the part has a cost alone.
     """
-    told = unsure_alone(outcome)
-    found = [
-        replace(one, saving=(one.saving or 0) - less, bound=one.most) if (less := doubtful(one)) else one
-        for one in told.findings
-    ]
+    unsure = unsure_alone(outcome)
+    unknown = [one for one in unsure.findings if _unknown(one)]
+    found = [_cost_alone(one) if one in unknown else _halved(one) for one in unsure.findings]
+    told = unsure._replace(findings=tuple(sorted(found, key=attrgetter("order"))))
+    if unknown:
+        told = told._replace(unexplained=tuple(one for one in told.unexplained if one.part != "communication"))
     if told.together is None:
-        return told._replace(findings=tuple(sorted(found, key=attrgetter("order"))))
+        return told
     low, saving, high = told.together
-    middle = max(low, saving - sum(map(doubtful, told.findings)))
-    return told._replace(findings=tuple(sorted(found, key=attrgetter("order"))), together=(low, middle, high))
+    middle = max(low, saving - sum(map(doubtful, unsure.findings)))
+    return told._replace(together=(low, middle, max(middle, high - sum(one.most or 0 for one in unknown))))
+
+
+def _halved(one: Finding) -> Finding:
+    less = doubtful(one)
+    return replace(one, saving=(one.saving or 0) - less, bound=one.most) if less else one
+
+
+def _cost_alone(one: Finding) -> Finding:
+    told = replace(one, saving=None, low=None, bound=None, severity=Severity.MEDIUM, sentence="unknown")
+    return replace(told, advice=one.advice[::-1])  # Compare the ranks before all else.
 
 
 def unsure_alone(outcome: Outcome) -> Outcome:
@@ -73,18 +85,27 @@ def perhaps(one: Finding, *, owner: bool = False) -> Finding:
     """The finding at the price it has where communication may be waiting, and so saves nothing at least.
 
     Of other rules than that about all communication nothing tells how much it saves at all: they have a cost alone. The
-    `owner` of a large part of the step, where no finding about ranks is, stays medium.
+    `owner` of a large part of the step, where no finding about ranks is and it can save much of it, stays medium.
     """
     time = durations(one)
     if one.draws != "comm_exposed" or one.saving is None or (one.rule == GENERAL and WAIT_POSSIBLE not in time):
         return one
     unsure = one.rule == GENERAL and mostly_waits(one)
-    large = owner and any(each.label == "share" and float(each.value) >= LARGE for each in one.evidence)
+    large = owner and _large(one) and explains(one)
     severity = min(one.severity or Severity.INFO, Severity.LOW if unsure and not large else Severity.MEDIUM)
     confidence = min(one.confidence or Confidence.LOW, Confidence.LOW if unsure else Confidence.MEDIUM)
     if one.rule != GENERAL:
         return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
     return replace(one, low=0, severity=severity, confidence=confidence)
+
+
+def _large(one: Finding) -> bool:
+    return any(each.label == "share" and float(each.value) >= LARGE for each in one.evidence)
+
+
+def _unknown(one: Finding) -> bool:
+    """Whether it is about a large part of the step of which only other ranks would tell what it is."""
+    return one.rule == GENERAL and one.saving is not None and _large(one) and mostly_waits(one) and not explains(one)
 
 
 def without_doubt(one: Finding) -> Finding:

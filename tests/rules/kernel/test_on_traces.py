@@ -84,9 +84,9 @@ def test_an_excerpt_shows_operators_far_from_their_roofline(shared_traces, name,
 
 
 def test_an_excerpt_of_a_tenth_of_a_millisecond_is_judged_by_its_own_length(shared_traces):
-    """120 µs of attention, operator by operator."""
+    """120 µs of attention, operator by operator: little of the step that it prints."""
     found = said(shared_traces, "pairs/tracelens_mi300_vs_h100_unit/test02_attention_both_unfused/trace2*")
-    assert [(one.rule, one.saving, one.severity.name) for one in found] == [("KRN104", None, "MEDIUM")]
+    assert [(one.rule, one.saving, one.severity.name) for one in found] == [("KRN104", None, "LOW")]
     assert found[0].cost <= 120_000
 
 

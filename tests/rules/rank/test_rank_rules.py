@@ -293,6 +293,37 @@ def test_what_one_rank_does_by_itself_may_be_hidden_by_waiting(rule, low, severi
     assert (found[rule].low, found[rule].severity) == (low * MS, severity)
 
 
+def test_of_one_rank_communication_that_little_could_hide_has_a_cost_and_is_no_part_without_an_owner():
+    """36 % of a step, of which 1 ms at best could be hidden: the other ranks' recordings come before all else."""
+    evidence = (
+        *(Evidence(label, 6 * MS, "DURATION") for label in ("exposed", "wait_possible")),
+        Evidence("share", 0.36, "SHARE"),
+    )
+    one = Finding(
+        rule="COM101",
+        saving=1 * MS,
+        cost=6 * MS,
+        draws="comm_exposed",
+        severity=Severity.MEDIUM,
+        confidence=Confidence.HIGH,
+        evidence=evidence,
+        advice=("overlap_reductions", "compare_ranks_first"),
+    )
+    left = Unexplained("communication", 0.36, "communication")
+    told = alone(Outcome((one,), (), (1 * MS, 1 * MS, 1 * MS), (left,)))
+    (found,) = told.findings
+    assert (found.saving, found.cost, found.severity, found.confidence) == (
+        None,
+        6 * MS,
+        Severity.MEDIUM,
+        Confidence.LOW,
+    )
+    assert found.advice[0] == "compare_ranks_first"
+    assert told.unexplained == ()
+    half = alone(Outcome((replace(one, saving=4 * MS),))).findings[0]
+    assert (half.least, half.saving, half.most) == (0, 2 * MS, 4 * MS)
+
+
 def test_of_a_straggler_the_imbalance_is_not_told_again():
     found = said(pair(MS, 0, compute=(1 * MS, 2 * MS))).findings
     assert [one.rule for one in found] == ["RNK101"]

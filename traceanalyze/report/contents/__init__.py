@@ -115,6 +115,9 @@ def _rank_report(
 
 _SAY = sentences(
     waits_alone="This rank waits {waiting} {per} ({share}) in collectives for other ranks, which were not recorded.",
+    waits_alone_siblings=(
+        "This rank waits at least {waiting} {per} ({share}) in collectives for other ranks, which were not recorded."
+    ),
     waits_alone_rank=(
         "This rank waits {waiting} {per} ({share}) in collectives for other ranks, longest for rank {rank}, which was "
         "not recorded."
@@ -131,7 +134,7 @@ def _waits(outcome: Outcome | None, analysis: RankAnalysis) -> tuple[Message, ..
             rest = window.total - window.sum(analysis.partitions[0].compute)
             if 2 * window.count * (one.cost or 0) >= rest:
                 values = tuple((each.label, Kind[each.kind], each.value) for each in one.evidence)
-                return (Message(_SAY["waits_alone_rank" if one.sentence == "rank" else "waits_alone"], values),)
+                return (Message(_SAY[f"waits_alone_{one.sentence}" if one.sentence else "waits_alone"], values),)
     return ()
 
 

@@ -41,6 +41,10 @@ from traceanalyze.rules.rule import (
             "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
             "communication is hidden. Part of it may be waiting for other ranks."
         ),
+        "unknown": (
+            "For {exposed} {per} ({share} of the time) communication runs with no compute beside it, and little runs "
+            "that could hide it; whether it moves data or waits for other ranks shows only beside their recordings."
+        ),
         "chain": (
             "For {exposed} {per} ({share} of the time) communication has the device to itself, {count} collectives in "
             "all: the kernel after each of them waits for it at once, layer after layer. Part of it may be waiting for "
@@ -48,7 +52,8 @@ from traceanalyze.rules.rule import (
         ),
         "waiting": (
             "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
-            "communication is hidden. {wait_exposed} of it is waiting for other ranks, which overlap does not remove."
+            "communication is hidden. {wait_exposed} of it would be gone if all ranks came in time: it is waiting for "
+            "others, and no overlap removes it."
         ),
     },
     evidence={

@@ -83,13 +83,14 @@ def find(facts: Facts, options: Options) -> Findings:
         found += 1
         time = facts.per_step(work.time[rows])
         best = min(limit, max(each.roofline_share for each in known if _comparable(each, one)))
+        # The goal for attention is one of compute: where bytes limit it, what nothing does better may be all there is.
+        doubtful = Confidence.LOW if attention and best == share and one.bound != "bound_compute" else None
         yield Finding(
             saving=round(time * (1 - share / limit)),
             low=round(time * (1 - share / best)),
             bound=round(time * (1 - share)),
-            # What nothing in the recording does better may be all that the device can do.
-            confidence=Confidence.LOW if attention and best == share else None,
-            severity=Severity.LOW if attention and best == share else None,
+            confidence=doubtful,
+            severity=None if doubtful is None else Severity.LOW,
             draws="compute",
             intervals=work.spans(rows),
             evidence=(

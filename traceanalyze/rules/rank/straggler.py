@@ -19,12 +19,13 @@ from traceanalyze.rules.rule import (
     title="one rank makes the others wait",
     sentence={
         "": (
-            "Rank {rank} makes the others wait {wait} {per} ({share}), {exposed} of it with no work beside it: "
-            "{last_share} of all waiting is in collectives to which it comes last."
+            "Rank {rank} makes the others wait {wait} {per} ({share}); if it came in time, {exposed} less of their "
+            "communication would be exposed. {last_share} of all waiting is in collectives to which it comes last."
         ),
         "phase": (
-            "Rank {rank} makes the others wait {wait} {per} ({share}), {exposed} of it with no work beside it, because "
-            "{phase} ({excess} {per}): {last_share} of all waiting is in collectives to which it comes last."
+            "Rank {rank} makes the others wait {wait} {per} ({share}), because {phase} ({excess} {per}); if it came in "
+            "time, {exposed} less of their communication would be exposed. {last_share} of all waiting is in "
+            "collectives to which it comes last."
         ),
     },
     evidence={
