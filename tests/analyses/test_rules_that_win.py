@@ -37,7 +37,7 @@ def late(*starts, at=3 * SECOND, marked=True):
     return b
 
 
-@pytest.mark.parametrize("starts", [(0,), (0, 0, 0), (2 * SECOND - 1,), (0, 0, SECOND + 1)])
+@pytest.mark.parametrize("starts", [(0,), (0, 0, 0), (2 * SECOND - 1,), (0, 0, SECOND + 1), (0, 3, 9, SECOND + 9)])
 @pytest.mark.parametrize("marked", [True, False])
 def test_device_events_that_begin_long_before_all_else_are_told_and_in_no_span(starts, marked):
     b = late(*starts, marked=marked)
@@ -48,6 +48,28 @@ def test_device_events_that_begin_long_before_all_else_are_told_and_in_no_span(s
     assert told(b)["impossible_start"] == {"count": len(starts), "before_ns": 1000 * (3 * SECOND - min(starts))}
     (launches,) = found.records("launches")
     assert (launches.linked, launches.unlinked) == (2, 0)
+
+
+@pytest.mark.parametrize("cat", ["gpu_user_annotation", "cuda_sync"])
+def test_what_else_stands_on_the_device_makes_no_time_possible(cat):
+    """A range on the device begins with its first kernel, hence at 0 too."""
+    b = late(0, 0)
+    b.event(cat, "forward", 0, 3 * SECOND, pid=0, tid=7, device=0, stream=7)
+    assert told(b)["impossible_start"]["count"] == 3
+    assert b.rows("device_spans")[0].span_ns == 50_000
+
+
+@pytest.mark.parametrize(("more", "left_out"), [({}, 1), ({"stream": 8}, 0), ({"name": "other"}, 0)])
+def test_device_work_that_stands_twice_counts_once_and_is_told(more, left_out):
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.launch(0, 2, 10, 20)
+    b.device(10, 20, correlation=1, **more)
+    b.device(40, 0, correlation=2)
+    b.device(40, 0, correlation=2)
+    assert told(b).get("repeated", {"count": 0}) == {"count": left_out}
+    assert sum(row.count for row in b.rows("kernels")) == 4 - left_out
+    assert b.rows("device_spans")[0].compute_kernels == 4 - left_out
 
 
 @pytest.mark.parametrize("starts", [(2 * SECOND,), (2 * SECOND, 2 * SECOND - 1), (3 * SECOND - 1,), ()])

@@ -39,6 +39,7 @@ _SAY = sentences(
     impossible_start=(
         "Left out: {count} device event(s) that begin {before_ns} before all else: their times were never set."
     ),
+    repeated="Left out: {count} device event(s) that stand in the file twice.",
     unlinked=(
         "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
         "times, but not in launch figures."
@@ -174,10 +175,14 @@ def _repairs(context: Context) -> Iterator[Check]:
     if counts.get("bad_value", 0):
         yield Check("Q02", Level.WARN, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
     device = context.device
-    if len(device.impossible):
-        at = int(context.trace.events.ts[device.impossible].min())
-        values = (("count", len(device.impossible)), ("before_ns", context.begin - at))
+    impossible = np.flatnonzero(context.kind == EventKind.IMPOSSIBLE)
+    if len(impossible):
+        at = int(context.trace.events.ts[impossible].min())
+        values = (("count", len(impossible)), ("before_ns", context.begin - at))
         yield Check("Q02", Level.WARN, _SAY["impossible_start"], values)
+    again = int((context.kind == EventKind.REPEATED).sum())
+    if again:
+        yield Check("Q02", Level.WARN, _SAY["repeated"], (("count", again),))
     if device.repaired:
         window = int(context.steps.time.sum())
         level = Level.ERROR if device.removed > 0.01 * window else Level.WARN
