@@ -76,6 +76,10 @@ def test_the_argument_goes_before_the_name():
         ("Memcpy PtoP (Device -> Device)", "p2p"),
         ("CopyHostToDevice", "h2d"),
         ("DtoD", "d2d"),
+        ("Memcpy M2D (MEMORY(Unknown) -> DEVICE)", "h2d"),
+        ("Memcpy D2M", "d2h"),
+        ("Memcpy D2D (DEVICE -> DEVICE)", "d2d"),
+        ("Memcpy HtoP", None),
         ("Dispatch Kernel", None),
         ("Memcpy (Unknown)", None),
     ],
@@ -91,6 +95,8 @@ def test_direction(text, direction):
         ("Memcpy DtoH (Device -> Pageable)", "d2h", "pageable"),
         ("Memcpy HtoD (Host -> Device)", "h2d", None),
         ("Memcpy DtoD (Device -> Device)", "d2d", "device"),
+        ("Memcpy M2D (MEMORY(Unknown) -> DEVICE)", "h2d", "pageable"),
+        ("Memcpy D2H (DEVICE -> HOST)", "d2h", "pinned"),
     ],
 )
 def test_memory(name, direction, memory):

@@ -24,7 +24,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.trace import Trace
-from traceanalyze.model.vocabulary import EventKind, Mode
+from traceanalyze.model.vocabulary import ApiClass, EventKind, Mode
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -96,7 +96,10 @@ class Context:
         if not all(clock.moved for clock in self.trace.clocks or ()):
             return "clocks_disagree"
         foreign = self.trace.origin.format != "ascend" and len(self.calls) > 0
-        known = foreign and self.trace.strings.matches(self.calls.name, is_known_runtime).any()
+        known = foreign and (
+            bool(self.trace.strings.matches(self.calls.name, is_known_runtime).any())
+            or {ApiClass.LAUNCH, ApiClass.SYNC} <= set(distinct(self.calls.klass).tolist())
+        )
         return "unknown_runtime" if foreign and not known else None
 
     @property

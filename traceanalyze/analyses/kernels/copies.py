@@ -14,9 +14,11 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 DIRECTIONS = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown", "fill")
 _MEMORY = (None, "pageable", "pinned", "device")
-_SHORT = regex(r"\b([HDP])to([HDP])\b")
+_SHORT = regex(r"\b([HDP])to([HDP])\b|\b([MHD])2([MHD])\b")
 _LONG = regex(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
-_KINDS = regex(r"\((\w+) -> (\w+)\)")
+_KINDS = regex(r"\((.+) -> (.+)\)")
+_HOST_MEMORY = {"pageable": "pageable", "pinned": "pinned", "memory(unknown)": "pageable", "host": "pinned"}
+"""What the profilers of CUDA and of Intel (in capitals) write; ROCm's `Host` says nothing."""
 _CALLED = regex(r"^acl_memcpy_(host|device)_to_(host|device)$")
 """Operators that copy on Ascend, where the copies themselves say nothing."""
 
@@ -100,9 +102,13 @@ def _called(op: str) -> int:
 
 
 def copy_direction(text: str) -> str | None:
-    """`HtoD`, `CopyHostToDevice` … as h2d, d2h, d2d, p2p, h2h; None where the text does not tell (definitions §2.2)."""
+    """`HtoD`, `CopyHostToDevice`, `M2D` … as h2d, d2h, d2d, p2p, h2h; None where nothing tells (§2.2)."""
     found = _SHORT.search(text) or _LONG.search(text)
-    return None if found is None else f"{found[1][0]}2{found[2][0]}".lower()
+    if found is None:
+        return None
+    source, target = (side[0].lower().replace("m", "h") for side in found.groups() if side)
+    direction = f"{source}2{target}"
+    return direction if direction in DIRECTIONS else None
 
 
 def copy_memory(name: str, direction: str) -> str | None:
@@ -113,7 +119,7 @@ def copy_memory(name: str, direction: str) -> str | None:
     if found is None:
         return None
     side = found[1] if direction in {"h2d", "h2h"} else found[2]
-    return side.lower() if side.lower() in {"pageable", "pinned"} else None
+    return None if side == "Host" else _HOST_MEMORY.get(side.lower())
 
 
 def directions(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
