@@ -35,6 +35,9 @@ _SAY = sentences(
     skipped_bad_dur="Skipped: {count} event(s) with an impossible duration.",
     skipped_negative_dur="Skipped: {count} event(s) with a negative duration.",
     skipped_bad_value="Left out: {count} argument value(s) that could not be read; their events are kept.",
+    skipped_no_begin="Skipped: {count} end(s) of events that never begin.",
+    no_end="Never ended: {count} event(s); each was closed with the event around it.",
+    other_kinds="Not read: {count} event(s) that are no ranges, marks or arrows ({phases}), such as counters.",
     repaired="Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
     impossible_start=(
         "Left out: {count} device event(s) that begin {before_ns} before all else: their times were never set."
@@ -128,8 +131,10 @@ def plugin_checks(context: Context) -> Iterator[Check]:
             yield Check("Q08", Level.INFO, _SAY["plugin_ranges"], (("plugin", one.plugin), ("count", host)))
 
 
-SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
+SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur", "no_begin")
 """Why events could not be read."""
+_READ = frozenset("XBEMiIstf")
+"""Phases of events that are read."""
 
 
 def quality(context: Context) -> tuple[Check, ...]:
@@ -172,6 +177,12 @@ def _repairs(context: Context) -> Iterator[Check]:
     for reason in SKIPPED:
         if counts.get(reason, 0):
             yield Check("Q02", Level.WARN, _SAY[f"skipped_{reason}"], (("count", counts[reason]), *_place(context)))
+    if counts.get("no_end", 0):
+        yield Check("Q02", Level.WARN, _SAY["no_end"], (("count", counts["no_end"]),))
+    other = {phase: n for phase, n in context.trace.read.phases.items() if phase not in _READ}
+    if other and context.trace.origin.format != "ascend":
+        told = ", ".join(f"{phase} × {n}" for phase, n in other.items())
+        yield Check("Q02", Level.INFO, _SAY["other_kinds"], (("count", sum(other.values())), ("phases", told)))
     if counts.get("bad_value", 0):
         yield Check("Q02", Level.WARN, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
     device = context.device
