@@ -30,6 +30,8 @@ class ClassifyOptions(NamedTuple):
 
 OVERLAY_CATEGORY = "traceanalyze_overlay"
 """Of events that this tool added to a trace (`report/perfetto`): never part of a recording."""
+NO_CATEGORY = "(none)"
+"""What the category of events without one is called."""
 WAITS_OF_XPU = "xpu_sync"
 """Calls that wait, once more beside those of the runtime, on tracks of their own; and barriers between kernels."""
 _KINDS = {
@@ -65,7 +67,7 @@ _ANNOTATION_OPS = regex(
 
 def event_kind(category: str, options: ClassifyOptions) -> EventKind:
     """Kind of an event by its category."""
-    lower = category.lower()
+    lower = category.lower() or NO_CATEGORY
     if lower in options.categories:
         return options.categories[lower]
     if lower in _KINDS:

@@ -15,7 +15,7 @@ from traceanalyze.analyses.results import Check
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.errors import Lost
 from traceanalyze.model.classifier import classifier_of_range
-from traceanalyze.model.classify import is_data_loading
+from traceanalyze.model.classify import NO_CATEGORY, is_data_loading
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import contains, coverage, merge
 from traceanalyze.model.table import sentences
@@ -78,7 +78,8 @@ _SAY = sentences(
     no_python="No Python stacks: source lines are not named.",
     no_memory="No memory events.",
     unknown_categories=(
-        "Not counted: {count} event(s) of unknown categories ({categories}); --category NAME=class maps them."
+        "Not counted: {count} of {events} event(s), whose categories are not known ({categories}); "
+        "--category {first}=kernel maps them."
     ),
     no_steps="No step marker: the whole trace is one window; host time before and after it is outside.",
     no_steps_host="No step marker: the whole trace is one window.",
@@ -257,10 +258,11 @@ def _absent(context: Context) -> Iterator[Check]:
     if EventKind.UNKNOWN in present:
         rows = np.flatnonzero(kind == EventKind.UNKNOWN)
         codes, count = np.unique(context.trace.events.cat[rows], return_counts=True)
-        names = (context.trace.strings.text(code) or "(none)" for code in codes.tolist())
+        names = (context.trace.strings.text(code) or NO_CATEGORY for code in codes.tolist())
         counts = sorted(zip(names, count.tolist(), strict=True), key=lambda one: -one[1])
         text = ", ".join(f"{name} × {number}" for name, number in counts)
-        yield Check("Q05", Level.INFO, _SAY["unknown_categories"], (("count", len(rows)), ("categories", text)))
+        values = (("count", len(rows)), ("events", len(kind)), ("categories", text), ("first", counts[0][0]))
+        yield Check("Q05", Level.WARN, _SAY["unknown_categories"], values)
 
 
 def _named(steps: Steps, chosen: NDArray[np.bool_]) -> tuple[tuple[str, int], tuple[str, str]]:
