@@ -173,6 +173,21 @@ def test_a_group_that_torch_cut_has_the_members_of_its_name():
     assert (group.group, group.complete) == ("0-63", False)
     assert group.missing == tuple(number for number in range(64) if number not in {0, 3})
     assert run_of((0, 3), header=header, ranks="[0, 3]").groups[0].complete
+    shorter = [header[0] | {"ranks": list(range(40))}]
+    assert run_of((0, 3), header=shorter).groups[0].group == "7"  # another group of that name
+
+
+def test_a_group_for_which_torch_lists_no_ranks_has_all_of_the_run():
+    """A group of all 128, of whose list in the events a part is left."""
+    b = TraceBuilder()
+    config = [{"pg_name": "0", "pg_size": 128, "ranks": []}, {"pg_name": "1", "pg_size": 4, "ranks": []}]
+    b.header["distributedInfo"] = {"rank": 0, "world_size": 128, "pg_config": config}
+    named = {"Process Group Name": "0", "Process Group Ranks": CUT, "Group size": 128}
+    b.launch(0, 2, 10, 80, name="ncclDevKernel_AllReduce", **named)
+    trace = b.trace()
+    assert trace.groups == {"0": tuple(range(128)), "1": ()}
+    (code,) = trace.events.fields["group_ranks"].value
+    assert trace.strings.text(code) == str(list(range(128)))
 
 
 def test_a_group_whose_members_nobody_tells_is_never_whole():
