@@ -103,6 +103,16 @@ def test_memory(name, direction, memory):
     assert copy_memory(name, direction) == memory
 
 
+@pytest.mark.parametrize(("side", "memory"), [("Pageable", "memory_pageable"), ("pinned", "memory_pinned")])
+def test_copies_that_only_their_arguments_describe(side, memory):
+    """Later exporters name every copy `Memcpy`."""
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.copy(0, 5, 10, 20, name="Memcpy", **{"copy kind": "HtoD", "src kind": side, "dst kind": "Device", "bytes": 40})
+    (row,) = b.rows("copies")
+    assert (row.direction, row.memory_kind, row.bytes) == ("copy_h2d", memory, 40)
+
+
 def test_without_copies_there_is_no_table():
     b = TraceBuilder()
     b.step(1, 0, 100)

@@ -13,7 +13,7 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Va
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 DIRECTIONS = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown", "fill")
-_MEMORY = (None, "pageable", "pinned", "device")
+MEMORY = (None, "pageable", "pinned", "device")
 _SHORT = regex(r"\b([HDP])to([HDP])\b|\b([MHD])2([MHD])\b")
 _LONG = regex(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
 _KINDS = regex(r"\((.+) -> (.+)\)")
@@ -50,7 +50,7 @@ def copies(context: Context) -> Table:
     kind = _kind(context, event)
     groups = group(kind)
     spread = groups.spread(work.time[chosen])
-    direction, memory = np.divmod(kind[groups.first], len(_MEMORY))
+    direction, memory = np.divmod(kind[groups.first], len(MEMORY))
     sizes, bandwidths = _sizes(context, event, groups)
     return _COPIES.fill(
         direction=[f"copy_{DIRECTIONS[code]}" for code in direction.tolist()],
@@ -65,8 +65,8 @@ def copies(context: Context) -> Table:
 
 def _memory_term(direction: int, memory: int) -> Value:
     """Term of a kind of memory; a fill has none."""
-    if _MEMORY[memory] is not None:
-        return f"memory_{_MEMORY[memory]}"
+    if MEMORY[memory] is not None:
+        return f"memory_{MEMORY[memory]}"
     return None if DIRECTIONS[direction] == "fill" else NotMeasured("no_memory_kind")
 
 
@@ -75,13 +75,15 @@ def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
     device, strings = context.device, context.trace.strings
     written = context.trace.events.numbers("copy_kind", device.row[event])
     name, fill = device.name[event], device.kind[event] == EventKind.MEMSET
-    keys = group(written, name, fill)
+    sides = [context.trace.events.numbers(field, device.row[event]) for field in ("copy_from", "copy_to")]
+    keys = group(written, name, fill, *sides)
     decided = np.zeros(len(keys), np.int64)
     for index, first in enumerate(keys.first.tolist()):
         text = strings.text(int(name[first]))
         stated = strings.text(int(written[first])) if written[first] >= 0 else ""
         direction = "fill" if fill[first] else copy_direction(stated) or copy_direction(text) or "unknown"
-        memory = copy_memory(text, direction)
+        source, target = (strings.text(int(side[first])) if side[first] >= 0 else "" for side in sides)
+        memory = copy_memory(f"({source} -> {target})" if source and target else text, direction)
         decided[index] = _code(direction, memory)
     found = decided[keys.of]
     silent = np.flatnonzero((found == _code("unknown", None)) & (context.event_op[event] >= 0))
@@ -91,7 +93,7 @@ def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _code(direction: str, memory: str | None) -> int:
-    return DIRECTIONS.index(direction) * len(_MEMORY) + _MEMORY.index(memory)
+    return DIRECTIONS.index(direction) * len(MEMORY) + MEMORY.index(memory)
 
 
 def _called(op: str) -> int:
@@ -124,7 +126,12 @@ def copy_memory(name: str, direction: str) -> str | None:
 
 def directions(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in `DIRECTIONS` of each copy or fill."""
-    return _kind(context, event) // len(_MEMORY)
+    return _kind(context, event) // len(MEMORY)
+
+
+def memories(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in `MEMORY` of each copy or fill."""
+    return _kind(context, event) % len(MEMORY)
 
 
 def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[Values, list[Value]]:
