@@ -116,8 +116,8 @@ RUNTIME_CALLS = declare(
 class Queue(NamedTuple):
     """The queues of the streams, of events whose launch is known and began before them."""
 
-    good: NDArray[np.bool_]
-    """Whether each device event is one of them."""
+    waits: NDArray[np.bool_]
+    """Whether each device event is one of them and the first of its launch; others of a graph do not wait for it."""
     event: NDArray[np.int64]
     """The first event of each launch, by stream."""
     depth: NDArray[np.int64]
@@ -135,7 +135,7 @@ def launches(context: Context) -> Table:
     elsewhere = intervals.merge(every.start[left_out], every.end[left_out])
     counted, here = (~intervals.contains(elsewhere, start) for start in (device.start, gaps.start))
     linked, unlinked = counted & (context.link >= 0), counted & (context.link < 0)
-    launch_start, good = context.launch_start, counted & queue.good
+    launch_start, good = context.launch_start, counted & queue.waits
     count = int(linked.sum())
     row: dict[str, Value] = {
         "linked": count,
@@ -212,7 +212,9 @@ def launch_queue(context: Context) -> Queue:
         depth = np.searchsorted(queued, at, "right") - np.searchsorted(started, at, "right")
         full = launch[depth >= FULL_QUEUE_DEPTH]
         blocked += int((calls.end[full] - calls.start[full]).sum())
-    return Queue(good, np.concatenate(firsts), np.concatenate(depths), blocked)
+    waits = np.zeros(len(device), np.bool_)
+    waits[events[group(link[events]).first]] = True
+    return Queue(waits, np.concatenate(firsts), np.concatenate(depths), blocked)
 
 
 def runtime_calls(context: Context) -> Table:
@@ -272,7 +274,8 @@ def step_launches(context: Context) -> Table:
     if context.doubt is not None or ended is None:
         return _STEP_LAUNCHES.missing(context.doubt or "no_linked_launches")
     queue, starts = context.once(launch_queue), device.start
-    delays = _by_step(steps, starts[queue.good], np.maximum(starts[queue.good] - context.launch_end[queue.good], 0))
+    waits = queue.waits
+    delays = _by_step(steps, starts[waits], np.maximum(starts[waits] - context.launch_end[waits], 0))
     depths = _by_step(steps, starts[queue.event], queue.depth)
     late = step_of(steps, context.once(idle_gaps).end[ended])
     missing = NotMeasured("no_linked_launches")
