@@ -116,8 +116,10 @@ RUNTIME_CALLS = declare(
 class Queue(NamedTuple):
     """The queues of the streams, of events whose launch is known and began before them."""
 
+    good: NDArray[np.bool_]
+    """Whether each device event is one of them."""
     waits: NDArray[np.bool_]
-    """Whether each device event is one of them and the first of its launch; others of a graph do not wait for it."""
+    """Whether it is also the first of its launch: later ones of a graph are not in the queue."""
     event: NDArray[np.int64]
     """The first event of each launch, by stream."""
     depth: NDArray[np.int64]
@@ -135,7 +137,7 @@ def launches(context: Context) -> Table:
     elsewhere = intervals.merge(every.start[left_out], every.end[left_out])
     counted, here = (~intervals.contains(elsewhere, start) for start in (device.start, gaps.start))
     linked, unlinked = counted & (context.link >= 0), counted & (context.link < 0)
-    launch_start, good = context.launch_start, counted & queue.waits
+    launch_start, good = context.launch_start, counted & queue.good
     count = int(linked.sum())
     row: dict[str, Value] = {
         "linked": count,
@@ -150,7 +152,7 @@ def launches(context: Context) -> Table:
         idle = intervals.Intervals(gaps.start[here], gaps.end[here])
         depth = queue.depth[counted[queue.event]]
         idle_time = intervals.total(idle)
-        waiting = intervals.merge(launch_start[good], device.start[good])
+        waiting = intervals.merge(launch_start[queue.waits & counted], device.start[queue.waits & counted])
         row |= {
             "late": int(late.sum()),
             "late_share": int(late.sum()) / count,
@@ -214,7 +216,7 @@ def launch_queue(context: Context) -> Queue:
         blocked += int((calls.end[full] - calls.start[full]).sum())
     waits = np.zeros(len(device), np.bool_)
     waits[events[group(link[events]).first]] = True
-    return Queue(waits, np.concatenate(firsts), np.concatenate(depths), blocked)
+    return Queue(good, waits, np.concatenate(firsts), np.concatenate(depths), blocked)
 
 
 def runtime_calls(context: Context) -> Table:
@@ -274,8 +276,7 @@ def step_launches(context: Context) -> Table:
     if context.doubt is not None or ended is None:
         return _STEP_LAUNCHES.missing(context.doubt or "no_linked_launches")
     queue, starts = context.once(launch_queue), device.start
-    waits = queue.waits
-    delays = _by_step(steps, starts[waits], np.maximum(starts[waits] - context.launch_end[waits], 0))
+    delays = _by_step(steps, starts[queue.good], np.maximum(starts[queue.good] - context.launch_end[queue.good], 0))
     depths = _by_step(steps, starts[queue.event], queue.depth)
     late = step_of(steps, context.once(idle_gaps).end[ended])
     missing = NotMeasured("no_linked_launches")
