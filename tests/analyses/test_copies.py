@@ -76,6 +76,10 @@ def test_the_argument_goes_before_the_name():
         ("Memcpy PtoP (Device -> Device)", "p2p"),
         ("CopyHostToDevice", "h2d"),
         ("DtoD", "d2d"),
+        ("Memcpy M2D (MEMORY(Unknown) -> DEVICE)", "h2d"),
+        ("Memcpy D2M", "d2h"),
+        ("Memcpy D2D (DEVICE -> DEVICE)", "d2d"),
+        ("Memcpy HtoP", None),
         ("Dispatch Kernel", None),
         ("Memcpy (Unknown)", None),
     ],
@@ -91,10 +95,22 @@ def test_direction(text, direction):
         ("Memcpy DtoH (Device -> Pageable)", "d2h", "pageable"),
         ("Memcpy HtoD (Host -> Device)", "h2d", None),
         ("Memcpy DtoD (Device -> Device)", "d2d", "device"),
+        ("Memcpy M2D (MEMORY(Unknown) -> DEVICE)", "h2d", "pageable"),
+        ("Memcpy D2H (DEVICE -> HOST)", "d2h", "pinned"),
     ],
 )
 def test_memory(name, direction, memory):
     assert copy_memory(name, direction) == memory
+
+
+@pytest.mark.parametrize(("side", "memory"), [("Pageable", "memory_pageable"), ("pinned", "memory_pinned")])
+def test_copies_that_only_their_arguments_describe(side, memory):
+    """Later exporters name every copy `Memcpy`."""
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.copy(0, 5, 10, 20, name="Memcpy", **{"copy kind": "HtoD", "src kind": side, "dst kind": "Device", "bytes": 40})
+    (row,) = b.rows("copies")
+    assert (row.direction, row.memory_kind, row.bytes) == ("copy_h2d", memory, 40)
 
 
 def test_without_copies_there_is_no_table():

@@ -39,7 +39,6 @@ def table(rows):
         rules=(),
         repaired=0,
         removed=0,
-        impossible=nothing[:0],
     )
 
 

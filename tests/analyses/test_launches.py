@@ -39,9 +39,11 @@ def test_kernels_of_one_graph_launch_wait_as_one():
     b.step(1, 0, 200)
     b.api("cudaGraphLaunch", 0, 5, correlation=500)
     for i in range(3):
-        b.device(10 + 10 * i, 10, correlation=500)
+        b.device(10 + 20 * i, 10, correlation=500)
     launches = record(b)
     assert (launches.linked, launches.queue_depth_p50) == (3, 1)
+    # Idle from 0 to 10, between the kernels and at the end: something waits from 0 to 10 alone.
+    assert launches.idle_queue_empty == pytest.approx(1 - 10 / 170)
 
 
 def test_a_kernel_launched_after_the_queue_ran_empty_is_late():

@@ -94,7 +94,7 @@ def test_categories_that_nobody_knows_are_listed_with_their_number():
     b = steps(100)
     for at, category in enumerate(("odd", "strange", "odd")):
         b.event(category, "x", at, 1)
-    assert checks(b)["unknown_categories"] == ("INFO", 3, "odd × 2, strange × 1")
+    assert checks(b)["unknown_categories"] == ("WARN", 3, 13, "odd × 2, strange × 1", "odd")
 
 
 def test_steps_without_work_and_with_little_of_it():
@@ -235,12 +235,12 @@ def test_what_is_worst_comes_first():
 
 
 def test_a_runtime_whose_calls_nobody_knows_leaves_sync_and_launches_not_measured():
-    """As an Intel XPU has it: 0 would say that the host never waited. One call of a known name makes it known."""
+    """0 would say that the host never waited. One call of a known name makes it known, or one of each kind."""
     b = TraceBuilder()
     b.step(1, 0, 400)
     for at in (0, 100):
-        b.launch(at, 10, at + 20, 30, api="urEnqueueKernelLaunch")
-        b.api("urQueueFinish", at + 12, 40)
+        b.launch(at, 10, at + 20, 30, api="fooSubmit")
+        b.api("fooJoin", at + 12, 40)
         b.op("aten::mm", at + 60, 10)
     why, found = NotMeasured("unknown_runtime"), b.analyze()
     assert {found.idle.missing[cause] for cause in NEED_CALLS} == {why}
@@ -249,6 +249,9 @@ def test_a_runtime_whose_calls_nobody_knows_leaves_sync_and_launches_not_measure
     (launches,) = found.records("launches")
     assert (launches.linked, launches.late, launches.delay_p50_ns) == (2, why, why)
     assert found.tables["sync_points"].absent == found.tables["step_launches"].absent == why
-    assert checks(b)["unknown_runtime"] == ("WARN", "urEnqueueKernelLaunch, urQueueFinish")
+    assert checks(b)["unknown_runtime"] == ("WARN", "fooSubmit, fooJoin")
     b.api("cudaGetDevice", 390, 1)
+    assert b.analyze().idle.missing == {}
+    for event, name in ((b.events[-1], "drvLaunchKernel"), (b.events[-2], "drvStreamSynchronize")):
+        event |= {"name": name, "cat": "privateuse1_runtime"}
     assert b.analyze().idle.missing == {}

@@ -37,7 +37,7 @@ def late(*starts, at=3 * SECOND, marked=True):
     return b
 
 
-@pytest.mark.parametrize("starts", [(0,), (0, 0, 0), (2 * SECOND - 1,), (0, 0, SECOND + 1)])
+@pytest.mark.parametrize("starts", [(0,), (0, 0, 0), (2 * SECOND - 1,), (0, 0, SECOND + 1), (0, 3, 9, SECOND + 9)])
 @pytest.mark.parametrize("marked", [True, False])
 def test_device_events_that_begin_long_before_all_else_are_told_and_in_no_span(starts, marked):
     b = late(*starts, marked=marked)
@@ -48,6 +48,28 @@ def test_device_events_that_begin_long_before_all_else_are_told_and_in_no_span(s
     assert told(b)["impossible_start"] == {"count": len(starts), "before_ns": 1000 * (3 * SECOND - min(starts))}
     (launches,) = found.records("launches")
     assert (launches.linked, launches.unlinked) == (2, 0)
+
+
+@pytest.mark.parametrize("cat", ["gpu_user_annotation", "cuda_sync"])
+def test_what_else_stands_on_the_device_makes_no_time_possible(cat):
+    """A range on the device begins with its first kernel, hence at 0 too."""
+    b = late(0, 0)
+    b.event(cat, "forward", 0, 3 * SECOND, pid=0, tid=7, device=0, stream=7)
+    assert told(b)["impossible_start"]["count"] == 3
+    assert b.rows("device_spans")[0].span_ns == 50_000
+
+
+@pytest.mark.parametrize(("more", "left_out"), [({}, 1), ({"stream": 8}, 0), ({"name": "other"}, 0)])
+def test_device_work_that_stands_twice_counts_once_and_is_told(more, left_out):
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.launch(0, 2, 10, 20)
+    b.device(10, 20, correlation=1, **more)
+    b.device(40, 0, correlation=2)
+    b.device(40, 0, correlation=2)
+    assert told(b).get("repeated", {"count": 0}) == {"count": left_out}
+    assert sum(row.count for row in b.rows("kernels")) == 4 - left_out
+    assert b.rows("device_spans")[0].compute_kernels == 4 - left_out
 
 
 @pytest.mark.parametrize("starts", [(2 * SECOND,), (2 * SECOND, 2 * SECOND - 1), (3 * SECOND - 1,), ()])
@@ -151,6 +173,21 @@ def test_a_group_that_torch_cut_has_the_members_of_its_name():
     assert (group.group, group.complete) == ("0-63", False)
     assert group.missing == tuple(number for number in range(64) if number not in {0, 3})
     assert run_of((0, 3), header=header, ranks="[0, 3]").groups[0].complete
+    shorter = [header[0] | {"ranks": list(range(40))}]
+    assert run_of((0, 3), header=shorter).groups[0].group == "7"  # another group of that name
+
+
+def test_a_group_for_which_torch_lists_no_ranks_has_all_of_the_run():
+    """A group of all 128, of whose list in the events a part is left."""
+    b = TraceBuilder()
+    config = [{"pg_name": "0", "pg_size": 128, "ranks": []}, {"pg_name": "1", "pg_size": 4, "ranks": []}]
+    b.header["distributedInfo"] = {"rank": 0, "world_size": 128, "pg_config": config}
+    named = {"Process Group Name": "0", "Process Group Ranks": CUT, "Group size": 128}
+    b.launch(0, 2, 10, 80, name="ncclDevKernel_AllReduce", **named)
+    trace = b.trace()
+    assert trace.groups == {"0": tuple(range(128)), "1": ()}
+    (code,) = trace.events.fields["group_ranks"].value
+    assert trace.strings.text(code) == str(list(range(128)))
 
 
 def test_a_group_whose_members_nobody_tells_is_never_whole():

@@ -1,6 +1,8 @@
 """Sync points and the idle time they cause: hand-made traces, answers on paper."""
 
-from tests.builder import TraceBuilder
+import pytest
+
+from tests.builder import HOST, TraceBuilder
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 
@@ -149,3 +151,21 @@ def test_the_only_call_of_a_trace_may_be_a_wait():
     b.device(0, 50)
     b.api("cudaStreamSynchronize", 10, 45)
     assert [(site.call, site.count, site.blocked_ns) for site in sites(b)] == [("cudaStreamSynchronize", 1, 45_000)]
+
+
+@pytest.mark.parametrize("pid", [HOST, -1])
+def test_a_wait_on_an_intel_device_is_no_dispatch_and_counts_once(pid):
+    """The device works from 15 to 25, the host waits for it from 12 to 40 and goes on at 60; both layers tell it."""
+    b = TraceBuilder()
+    b.step(1, 0, 90)
+    b.launch(0, 10, 15, 10, api="urEnqueueKernelLaunch")
+    b.api("urEventWait", 12, 28)
+    b.event("xpu_sync", "zeEventHostSynchronize", 13, 26, pid=pid, correlation=2)
+    b.event("xpu_sync", "zeCommandListAppendBarrier", 15, 5, pid=pid, correlation=3)
+    b.launch(60, 5, 70, 20, api="urEnqueueKernelLaunch")
+    for event in b.events:
+        event["cat"] = event["cat"].replace("cuda_runtime", "xpu_runtime")
+    (site,) = b.rows("sync_points")
+    assert (site.call, site.count, site.blocked_ns, site.idle_caused_ns) == ("urEventWait", 1, 28_000, 45_000)
+    split = {row.part: row.mean_ns for row in b.rows("split")}
+    assert (split["sync"], split["dispatch"]) == (15_000, 25_000)

@@ -121,6 +121,21 @@ def test_files_that_cannot_be_read(tmp_path):
         ("AMD Instinct MI300X", "MI300X", 1307.4, 5300),
         ("AMD Instinct MI300X VF", "MI300X", 1307.4, 5300),
         ("AMD Instinct MI325X", "MI325X", 1307.4, 6000),
+        ("AMD Instinct MI210", "MI210", 181, 1638),
+        ("AMD Instinct MI350X", "MI350X", 2306.9, 8000),
+        ("NVIDIA H800", "H800 SXM", 989.4, 3352),
+        ("NVIDIA H20", "H20", 148, 4000),
+        ("NVIDIA GB200", "GB200", 2500, 8000),
+        ("Tesla T4", "T4", 65, 320),
+        ("NVIDIA L4", "L4", 121, 300),
+        ("NVIDIA L40", "L40", 181, 864),
+        ("NVIDIA A10", "A10", 125, 600),
+        ("NVIDIA A40", "A40", 149.7, 696),
+        ("NVIDIA RTX A6000", "RTX A6000", 154.8, 768),
+        ("NVIDIA GeForce RTX 3090", "GeForce RTX 3090", 71.2, 936),
+        ("NVIDIA GeForce RTX 5090", "GeForce RTX 5090", 209.5, 1792),
+        ("Intel(R) Data Center GPU Max 1550", "Max 1550 (one stack)", 419.5, 1638),
+        ("Intel(R) Data Center GPU Max 1100", "Max 1100", 355.5, 1229),
     ],
 )
 def test_a_device_is_known_by_the_name_its_driver_gives_it(name, device, fp16, bandwidth):
@@ -138,8 +153,9 @@ def test_a_device_is_known_by_the_name_its_driver_gives_it(name, device, fp16, b
         "NVIDIA A100X",
         "NVIDIA A100-SXM-64GB",
         "NVIDIA GH200 144G HBM3e",
-        "NVIDIA GB200",
-        "NVIDIA L40",
+        "NVIDIA GB300",
+        "NVIDIA A10G",
+        "NVIDIA H20-3e",
         "NVIDIA GeForce RTX 4090 D",
         "NVIDIA GeForce RTX 4090 Laptop GPU",
         "AMD Instinct MI300A",
@@ -166,12 +182,24 @@ def test_rates_of_a_device_are_in_the_ratios_of_its_architecture(peaks):
     twice = [("fp16", "tf32")] if rates.get("tf32", rates["fp32"]) > rates["fp32"] else []
     if "fp8" in rates:
         twice.append(("fp8", "fp16"))
-    if "int8" in rates and "MI250" not in name:
-        twice.append(("int8", "fp8" if "4090" in name else "fp16"))
     for faster, slower in twice:
         assert rates[faster] == pytest.approx(2 * rates[slower], rel=0.015)
-    matrix_fp64 = ("A100", "H100", "H200", "GH200", "MI250", "MI300X", "MI325X")
-    vector = {"V100": 2, "B200": 75 / 37, "RTX 2080": 32, "RTX": 64, "L40S": 64}
+    if "int8" in rates:
+        of_fp16 = 4 if "GeForce" in name else 1 if name.startswith("MI2") else 2
+        assert rates["int8"] == pytest.approx(of_fp16 * rates["fp16"], rel=0.015)
+    matrix_fp64 = ("A100", "H100", "H200", "GH200", "MI210", "MI250", "MI300X", "MI325X", "Max")
+    vector = {
+        "V100": 2,
+        "GB200": 2,
+        "B200": 75 / 37,
+        "MI350": 2,
+        "RTX 2080": 32,
+        "RTX": 64,
+        "L4": 64,
+        "A10": 64,
+        "A40": 64,
+    }
+    vector |= {"T4": 32, "H800": 66.9, "H20": 44}  # the last two are cut for export
     ratio = 1 if name.startswith(matrix_fp64) else next(ratio for each, ratio in vector.items() if each in name)
     assert rates["fp32"] / rates["fp64"] == pytest.approx(ratio, rel=0.025)
     assert peaks.source

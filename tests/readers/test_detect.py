@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import pickle
 import random
@@ -36,6 +37,25 @@ def archive() -> bytes:
     with zipfile.ZipFile(buffer, "w") as file:
         file.writestr("a.json", "[]")
     return buffer.getvalue()
+
+
+RECORDED = {
+    "version": "2.10",
+    "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
+    "pg_status": {"0": {"last_completed_collective": 3}},
+    "entries": [{"collective_seq_id": 4, "profiling_name": "nccl:all_reduce", "state": "scheduled"}],
+}
+"""As torch writes it, cut down."""
+
+
+def database(table: str) -> bytes:
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(f"CREATE TABLE {table} (start INTEGER)")
+        return connection.serialize()
+
+
+def test_binary_files_of_nsight_are_told_by_their_names():
+    assert sniff(b"\x01\x00\x7f\x00", "run.nsys-rep") is Kind.NSIGHT
 
 
 @pytest.mark.parametrize(
@@ -72,6 +92,16 @@ def archive() -> bytes:
         (b"\x7fELF\x02\x01\x01\x00\x00", Kind.BINARY),
         (b"\0" * 4096, Kind.BINARY),
         (b"", Kind.EMPTY),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", Kind.LFS_POINTER),
+        (pickle.dumps(RECORDED, protocol=2), Kind.FLIGHT_RECORDER),
+        (json.dumps(RECORDED).encode(), Kind.FLIGHT_RECORDER),
+        (b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "now", "nodes": [{"id": 1}', Kind.EXECUTION_TRACE),
+        (b'{\n  "schema": "1.0.1", "pid": 7, "time": "now",\n "nodes": [', Kind.EXECUTION_TRACE),
+        (b'{"rocprofiler-sdk-tool": [{"metadata": {"pid": 1}}]}', Kind.ROCPROF),
+        (b'"Kind","Agent_Id","Queue_Id","Kernel_Name"\n"KERNEL_DISPATCH",1,2,"k"\n', Kind.ROCPROF),
+        (b"Index,KernelName,gpu-id,queue-id\n0,k,1,2\n", Kind.ROCPROF),
+        (database("rocpd_kernel_dispatch"), Kind.ROCPROF),
+        (database("other"), Kind.SQLITE),
         (b" \t\r\n" * 1000, Kind.BLANK),
         (b"\xef\xbb\xbf", Kind.BLANK),
     ],
@@ -84,7 +114,7 @@ def test_databases_are_told_apart(tmp_path):
     for name, table, kind in (
         ("ascend_pytorch_profiler_0.db", "TASK", Kind.ASCEND_DB),
         ("x.db", "STRING_IDS", Kind.ASCEND_DB),
-        ("nsys.sqlite", "CUPTI_ACTIVITY_KIND_KERNEL", Kind.SQLITE),
+        ("nsys.sqlite", "CUPTI_ACTIVITY_KIND_KERNEL", Kind.NSIGHT),
     ):
         with sqlite3.connect(tmp_path / name) as database:
             database.execute(f"create table {table} (id integer)")

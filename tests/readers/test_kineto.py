@@ -9,9 +9,11 @@ import random
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from tests.readers.text import document, kernel
+from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.errors import InputError
 from traceanalyze.model.trace import Device, Trace
 from traceanalyze.readers.kineto import read_text, read_trace
@@ -373,3 +375,27 @@ def test_ascend_traces_are_known_by_their_content(shared_traces, tmp_path):
     copied = tmp_path / "some.json"
     copied.write_bytes(path.read_bytes())
     assert load(copied).origin.format == "ascend"
+
+
+def test_events_written_as_two_are_one_and_what_is_unbalanced_ends_with_its_parent():
+    """`d` is open when `c` around it ends, `e` when the complete event does, `g` when the thread does."""
+    begun = [(10, "a"), (12, "b"), (40, "c"), (45, "d"), (70, "e"), (150, "g")]
+    ended = [(20, "b"), (30, ""), (60, "c"), (65, "z")]
+    complete = [(0, "parent", 100), (160, "last", 10)]
+    events = [
+        *({"ph": "B", "name": name, "ts": at, "args": {"External id": at}} for at, name in begun),
+        *({"ph": "E", "name": name, "ts": at} for at, name in ended),
+        *({"ph": "X", "name": name, "ts": at, "dur": length} for at, name, length in complete),
+        {"ph": "C", "name": "counter", "ts": 3, "args": {"value": 1}},
+    ]
+    events = [{"cat": "cpu_op", "pid": 1, "tid": 1, **event} for event in events]
+    found = read_text(json.dumps({"traceEvents": events}).encode())
+    names = [found.strings.text(code) for code in found.events.name.tolist()]
+    spans = dict(zip(names, (found.events.dur // 1000).tolist(), strict=True))
+    assert spans == {"a": 20, "b": 8, "c": 20, "d": 15, "e": 30, "g": 20, "parent": 100, "last": 10}
+    assert found.events.numbers("external_id", np.arange(8)).tolist()[:6] == [at for at, _ in begun]
+    told = {check.message: dict(check.values) for check in analyze_trace(found).checks}
+    assert told["no_end"] == {"count": 3}
+    assert told["skipped_no_begin"] == {"count": 1}
+    assert told["other_kinds"] == {"count": 1, "phases": "C × 1"}
+    assert sum(found.read.phases.values()) == len(events) == len(found.events) + 3 + 1 + 1

@@ -14,7 +14,7 @@ from traceanalyze.analyses.host.clocks import APART_SHARE, Placed, on_host_clock
 from traceanalyze.analyses.host.events import ApiCalls, api_calls
 from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, launching_ops, only_queue
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
-from traceanalyze.analyses.kernels.events import DeviceEvents, device_events
+from traceanalyze.analyses.kernels.events import DeviceEvents, begin_impossibly, device_events, repeated
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import ClassSets, class_sets
 from traceanalyze.analyses.steps.steady import settled
@@ -24,7 +24,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.trace import Trace
-from traceanalyze.model.vocabulary import EventKind, Mode
+from traceanalyze.model.vocabulary import ApiClass, EventKind, Mode
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -60,6 +60,8 @@ class Context:
         ops = np.flatnonzero(kind == EventKind.HOST_OP)
         renamed = trace.strings.matches(trace.events.name[ops], is_annotation_op)
         kind[ops[renamed]] = EventKind.ANNOTATION
+        kind[begin_impossibly(trace, kind)] = EventKind.IMPOSSIBLE
+        kind[repeated(trace, kind)] = EventKind.REPEATED
         return kind
 
     @cached_property
@@ -76,8 +78,7 @@ class Context:
     @property
     def begin(self) -> int:
         """When the first event begins whose time is possible; there must be one."""
-        ts, impossible = self.trace.events.ts, self.device.impossible
-        return int((np.delete(ts, impossible) if 0 < len(impossible) < len(ts) else ts).min())
+        return int(self.trace.events.ts[self.kind != EventKind.IMPOSSIBLE].min())
 
     @property
     def device(self) -> DeviceEvents:
@@ -95,7 +96,10 @@ class Context:
         if not all(clock.moved for clock in self.trace.clocks or ()):
             return "clocks_disagree"
         foreign = self.trace.origin.format != "ascend" and len(self.calls) > 0
-        known = foreign and self.trace.strings.matches(self.calls.name, is_known_runtime).any()
+        known = foreign and (
+            bool(self.trace.strings.matches(self.calls.name, is_known_runtime).any())
+            or {ApiClass.LAUNCH, ApiClass.SYNC} <= set(distinct(self.calls.klass).tolist())
+        )
         return "unknown_runtime" if foreign and not known else None
 
     @property

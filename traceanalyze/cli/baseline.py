@@ -28,6 +28,7 @@ def update(
     warmup: options.Warmup = None,
     steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to use: 5, 0,3-5, 2:.")] = None,
     ranks: options.Ranks = None,
+    category: options.Category = None,
     lang: options.LangOfHelp = "en",
 ) -> None:
     """Add runs; those that are in it already are left out, and regressions are refused."""
@@ -39,7 +40,7 @@ def update(
         baseline, count, known = add_runs(
             path,
             runs,
-            Choices(steps=steps, ranks=ranks),
+            Choices(steps=steps, ranks=ranks, categories=tuple(category or ())),
             keep=keep,
             label=label,
             budget=budget,

@@ -63,6 +63,7 @@ def open_(
     ] = VIEWER_PORT,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     overlay_only: Annotated[bool, typer.Option("--overlay-only", help="Only the tracks, without the trace.")] = False,
+    category: options.Category = None,
     lang: options.LangOfTracks = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the address.")] = False,
 ) -> None:
@@ -79,7 +80,14 @@ def open_(
         # The port first: nobody wants to wait for the analysis to learn that it is taken.
         with FileServer(file, port) as server:
             with Progress(words, wanted=not quiet) as progress:
-                made = perfetto.annotated(paths, file, overlay_only=overlay_only, language=lang, progress=progress)
+                made = perfetto.annotated(
+                    paths,
+                    file,
+                    overlay_only=overlay_only,
+                    categories=tuple(category or ()),
+                    language=lang,
+                    progress=progress,
+                )
             typer.echo(words.messages[_SAY["open_url"]].format(url=server.url(made.place)))
             if not quiet:
                 for note in (*made.notes, *advice(server.server_port, words.messages, os.environ)):
@@ -105,6 +113,7 @@ def convert(
         ),
     ],
     overlay_only: Annotated[bool, typer.Option("--overlay-only", help="Only these tracks, without the trace.")] = False,
+    category: options.Category = None,
     lang: options.LangOfTracks = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks.")] = False,
 ) -> None:
@@ -115,7 +124,14 @@ def convert(
     from traceanalyze.pipeline import perfetto
 
     with Progress(texts(lang), wanted=not quiet) as progress:
-        notes = perfetto.annotate(paths, annotate, overlay_only=overlay_only, language=lang, progress=progress)
+        notes = perfetto.annotated(
+            paths,
+            annotate,
+            overlay_only=overlay_only,
+            categories=tuple(category or ()),
+            language=lang,
+            progress=progress,
+        ).notes
     if not quiet:
         for note in notes:
             typer.echo(note, err=True)

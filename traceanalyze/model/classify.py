@@ -30,6 +30,10 @@ class ClassifyOptions(NamedTuple):
 
 OVERLAY_CATEGORY = "traceanalyze_overlay"
 """Of events that this tool added to a trace (`report/perfetto`): never part of a recording."""
+NO_CATEGORY = "(none)"
+"""What the category of events without one is called."""
+WAITS_OF_XPU = "xpu_sync"
+"""Calls that wait, once more beside those of the runtime, on tracks of their own; and barriers between kernels."""
 _KINDS = {
     "kernel": EventKind.KERNEL,
     **dict.fromkeys(("gpu_memcpy", "memcpy"), EventKind.MEMCPY),
@@ -63,7 +67,7 @@ _ANNOTATION_OPS = regex(
 
 def event_kind(category: str, options: ClassifyOptions) -> EventKind:
     """Kind of an event by its category."""
-    lower = category.lower()
+    lower = category.lower() or NO_CATEGORY
     if lower in options.categories:
         return options.categories[lower]
     if lower in _KINDS:
@@ -72,7 +76,7 @@ def event_kind(category: str, options: ClassifyOptions) -> EventKind:
         return EventKind.KERNEL
     if lower in {"runtime", "driver"} or lower.endswith(("_runtime", "_driver")):
         return EventKind.API
-    return EventKind.UNKNOWN
+    return EventKind.API if lower == WAITS_OF_XPU else EventKind.UNKNOWN
 
 
 def is_annotation_op(name: str) -> bool:
@@ -120,7 +124,7 @@ _FUSED_COMM = regex(
     r"AllGatherMatmul|MatmulReduceScatter|MatmulAllReduce|userbuffers?.*gemm|gemm.*userbuffers?", re.IGNORECASE
 )
 _COMM = regex(
-    r"nccl|rccl|hccl|hcom_|msccl|nvshmem"
+    r"nccl|rccl|hccl|hcom_|msccl|oneccl|xccl|nvshmem"
     r"|::ep::internode::|::ep::intranode::|::ep::internode_ll::"
     r"|cross_device_reduce|one_?shot_?all_?reduce|two_?shot_?all_?reduce|multimem_|quick_?reduce|symm_mem"
     r"|custom_?all_?reduce|userbuffers|allreduce_fusion_kernel",
@@ -171,7 +175,8 @@ def _is_comm_name(name: str) -> bool:
 _EXPLICIT_SYNC = regex(
     r"(cuda|hip)(Device|Stream|Event|Ctx)Synchronize|cu(Ctx|Stream|Event)Synchronize"
     r"|hip(Ctx|Stream|Event)Synchronize|aclrtSynchronize(Device|Stream|Event)(WithTimeout)?|SynchronizeStream"
-    r"|(Device|Stream|Event)Synchronize(WithTimeout)?"
+    r"|(ur|pi)(Queue|Event|Events)(Finish|Wait)|ze(\w+)Synchronize"
+    r"|\w*(Device|Stream|Event|Queue|Context)Synchronize(WithTimeout)?"
 )
 _BLOCKING_COPY = regex(
     r"(cuda|hip)Memcpy([23]D)?(_v\d+)?|(cuda|hip)Memcpy(To|From)Symbol|hipMemcpyWithStream|cuMemcpy(DtoH|HtoD)(_v\d+)?|aclrtMemcpy"
@@ -180,18 +185,25 @@ _ALLOC = regex(
     r"cuda(Malloc|Free|HostAlloc|FreeHost)|cuMem(Create|Map|Unmap|Release|AddressReserve|AddressFree|SetAccess|Alloc|Free)"
     r"|hip(Malloc|Free|HostMalloc|HostFree|MemCreate|MemMap|MemUnmap|MemRelease|MemAddressReserve|MemSetAccess)"
     r"|aclrt(Malloc|Free|MapMem|UnmapMem|ReserveMemAddress)|aclMallocMemInner"
+    r"|(ur|pi|piext)USM\w*(Alloc|Free)|zeMem(Alloc|Free)|drvMem(Alloc|Free)"
 )
 _IMPLICIT_SYNC = regex(r"(cuda|hip)Free(Host)?|cudaHostAlloc|hipHostMalloc|hipHostFree|aclrtFree.*")
 _LAUNCH = regex(
-    r".*LaunchKernel|.*LaunchCooperativeKernel|hipModuleLaunchKernel|hipExt.*Launch|.*GraphLaunch"
+    r".*LaunchKernel|.*LaunchCooperativeKernel|hipModuleLaunchKernel|hipExt.*Launch|.*GraphLaunch|drvLaunch"
+    r"|(ur|pi|piext)Enqueue(Cooperative)?KernelLaunch|urEnqueueCommandBuffer|zeCommandQueueExecuteCommandLists"
     r"|Node@launch|Runtime@KernelLaunch|AscendCL@(acl(nn|opExecute|opCompileAndExecute)|hcom_|Hccl)"
     r"|(Hccl|Communication)@|Enqueue|Dequeue@"
 )
 _PREPARES = regex(r"AscendCL@aclnn\w+GetWorkspaceSize")
 _CANN_LAYER = regex(r"(AscendCL|Runtime|Node|Model|Hccl|Communication)@")
 """What CANN puts before the name of a call."""
-_COPY = regex(r".*Memcpy|.*Memset")
-_ASYNC_COPY = regex(r".*Memcpy.*Async")
+_XPU_COPY = (
+    r"(ur|pi|piext)Enqueue(USM|Mem)\w*(Memcpy|Copy|Read|Write)|(ur|pi|piext)USMEnqueue(Memcpy|Copy)"
+    r"|zeCommandListAppendMemoryCopy"
+)
+_XPU_FILL = r"(ur|pi|piext)(Enqueue(USM|Mem)|USMEnqueue)\w*Fill|zeCommandListAppendMemoryFill"
+_COPY = regex(rf".*Memcpy|.*Memset|{_XPU_COPY}|{_XPU_FILL}")
+_ASYNC_COPY = regex(rf".*Memcpy.*Async|{_XPU_COPY}")
 
 
 def api_class(name: str) -> tuple[ApiClass, SyncKind]:
@@ -209,7 +221,7 @@ def api_class(name: str) -> tuple[ApiClass, SyncKind]:
     return ApiClass.COPY if _COPY.match(name) else ApiClass.OTHER, SyncKind.NONE
 
 
-_KNOWN_RUNTIME = regex(r"cuda|cu[A-Z]|hip|acl|INVALID|\w+@|Enqueue|Dequeue")
+_KNOWN_RUNTIME = regex(r"cuda|cu[A-Z]|hip|acl|INVALID|\w+@|Enqueue|Dequeue|(ur|pi|piext|ze)[A-Z]")
 
 
 def is_known_runtime(name: str) -> bool:

@@ -113,7 +113,7 @@ _BY_OP = (
     (
         KernelGroup.MATMUL,
         regex(
-            r"::(_?\w*mm_?|mv|dot|linear|matmul|einsum|bilinear|_scaled_mm\w*|\w*addmm\w*)$|(^|aclnn)(Batch)?Mat[Mm]ul"
+            r"::(_?\w*mm_?|(add)?mv_?|dot|linear|matmul|einsum|bilinear|_scaled_mm\w*|\w*addmm\w*)$|(^|aclnn)(Batch)?Mat[Mm]ul"
         ),
     ),
     (KernelGroup.SOFTMAX, regex(r"softmax")),

@@ -202,18 +202,20 @@ class _Product(NamedTuple):
     b: Shape
     arguments: int
     """Arguments read; a tensor after them is the one to write to."""
+    results: int = 1
+    """Matrices written by each."""
 
 
 def _matmul(call: Call, product: _Product) -> tuple[int | None, int | None]:
     """FLOP and bytes of a call."""
-    batch, a, b, arguments = product
+    batch, a, b, arguments, results = product
     if len(a) < 2 or len(b) < 2 or a[-1] != b[-2]:
         return None, None
     m, k, n = a[-2], a[-1], b[-1]
     given = call.input_bytes(arguments)
     # The result of an 8-bit product is 16 bits wide.
     each = max(call.element(arguments - 1 if call.shape(arguments - 1) else 0) or 0, 2)
-    return 2 * batch * m * n * k, None if given is None else given + batch * m * n * each
+    return 2 * batch * m * n * k, None if given is None else given + batch * results * m * n * each
 
 
 def _plain(first: int) -> Callable[[Call], _Product]:
@@ -235,6 +237,32 @@ def _broadcast_matmul(call: Call) -> _Product:
     return _Product(prod(batch or ()), a, b if batch is not None else (), 2)
 
 
+def _vector(first: int) -> Callable[[Call], _Product]:
+    """A matrix, argument `first`, and a vector."""
+    return lambda call: _Product(1, call.shape(first), (*call.shape(first + 1), 1), first + 2)
+
+
+def _summed(call: Call) -> _Product:
+    """`addbmm`: the sum of products is one of longer rows and columns."""
+    a, b = call.shape(1), call.shape(2)
+    if len(a) != 3 or len(b) != 3 or (a[0], a[2]) != b[:2]:
+        return _Product(1, (), (), 3)
+    return _Product(1, (a[1], a[0] * a[2]), (b[0] * b[1], b[2]), 3)
+
+
+def _grouped(offsets: int) -> Callable[[Call], _Product]:
+    """Argument `offsets` cuts rows of the one matrix, or columns of the other, or both along what is summed over."""
+
+    def product(call: Call) -> _Product:
+        a, b = call.shape(0), call.shape(1)
+        if len(a) == len(b) == 3:
+            return _Product(a[0], a, b if a[0] == b[0] else (), 2)
+        groups = prod(call.shape(offsets)) if len(a) == len(b) == 2 else 1
+        return _Product(1, a[-2:], b[-2:], 2, groups)
+
+    return product
+
+
 _MATMULS: dict[str, Callable[[Call], _Product]] = {
     "mm": _plain(0),
     "bmm": _plain(0),
@@ -243,6 +271,11 @@ _MATMULS: dict[str, Callable[[Call], _Product]] = {
     "addmm": _plain(1),
     "baddbmm": _plain(1),
     "_addmm_activation": _plain(1),
+    "mv": _vector(0),
+    "addmv": _vector(1),
+    "addbmm": _summed,
+    "_grouped_mm": _grouped(2),
+    "_scaled_grouped_mm": _grouped(4),
     "linear": _linear,
     "matmul": _broadcast_matmul,
 }

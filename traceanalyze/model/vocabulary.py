@@ -31,6 +31,10 @@ class EventKind(IntEnum):
     """Runtime or driver call."""
     OVERHEAD = 10
     """The profiler's own, or of Python's garbage collector."""
+    IMPOSSIBLE = 11
+    """Of the device, at a time that was never set."""
+    REPEATED = 12
+    """Device work that stands in the file before."""
 
 
 class DeviceClass(IntEnum):

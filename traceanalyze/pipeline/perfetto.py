@@ -90,10 +90,11 @@ def annotated(
     output: AnyPath,
     *,
     overlay_only: bool = False,
+    categories: Sequence[str] = (),
     language: str = "en",
     progress: ReadProgress | None = None,
 ) -> Annotated:
-    """As `annotate`, and where to look first."""
+    """As `annotate`, and where to look first; `categories` as in `Choices`."""
     given = path_texts(paths)
     target, words = Path(output), texts(language)
     if target.suffix.lower() not in _ENDINGS:
@@ -106,7 +107,7 @@ def annotated(
         raise UsageError("a pipe is empty once it was analysed: save it to a file first, or --overlay-only")
     if any(source.size is not None and is_snapshot(source) for source in sources.values()):
         return Annotated(_snapshot(list(sources.values()), target, words), None)
-    ranks, lead, notes = _ranks(given, sources, words, progress)
+    ranks, lead, notes = _ranks(given, sources, words, Choices(categories=categories), progress)
     try:
         with whole_file(target) as file:
             notes += write(file, target, ranks, words, overlay_only=overlay_only)
@@ -146,13 +147,12 @@ def _snapshot(sources: list[Source], target: Path, words: Texts) -> tuple[str, .
 
 
 def _ranks(
-    given: Sequence[str], sources: dict[str, Source], words: Texts, progress: ReadProgress | None
+    given: Sequence[str], sources: dict[str, Source], words: Texts, choices: Choices, progress: ReadProgress | None
 ) -> tuple[list[Rank], int, list[str]]:
     """Every recording analysed, in the order of the ranks, which to look at first, and remarks.
 
     Each is dropped before the next is read.
     """
-    choices = Choices()
     options, rules = choices.options(), choices.rules()
     drawn: dict[str, Overlay] = {}
     analyses: dict[str, AnalysedRank] = {}

@@ -1,5 +1,6 @@
 """What a file is, by its first bytes: the name only helps to word the answer."""
 
+import re
 from enum import Enum
 
 from traceanalyze.errors import InputError, Phrase
@@ -33,13 +34,22 @@ class Kind(Enum):
     PERFETTO = Phrase(
         "this is a Perfetto protobuf trace, not supported; give the JSON trace the PyTorch profiler wrote"
     )
+    FLIGHT_RECORDER = Phrase(
+        "this is a dump of NCCL's flight recorder: which collectives were under way, without times of the device; "
+        "give the .json file export_chrome_trace wrote"
+    )
+    EXECUTION_TRACE = Phrase(
+        "this is an execution trace (ExecutionTraceObserver, Chakra), which has no times of the device; "
+        "give the .json file export_chrome_trace wrote"
+    )
+    ROCPROF = Phrase("this is output of rocprof, not supported; give the JSON trace the PyTorch profiler wrote")
+    NSIGHT = Phrase("this is a file of Nsight or CUPTI, not supported; give the JSON trace the PyTorch profiler wrote")
+    LFS_POINTER = Phrase("this is only a pointer to a file in Git LFS; fetch the file with `git lfs pull`")
     ASCEND_DB = Phrase(
         "this is the database of an Ascend profile, which can only be read from a file of its own; "
         "unpack or save it first"
     )
-    SQLITE = Phrase(
-        "this is an SQLite database (Nsight Systems?), not supported; give the JSON trace the PyTorch profiler wrote"
-    )
+    SQLITE = Phrase("this is an SQLite database, not supported; give the JSON trace the PyTorch profiler wrote")
     GZIP = Phrase("this was compressed with gzip more than once; unpack it with gunzip first")
     ZSTD = Phrase("this was compressed with zstd more than once; unpack it with `zstd -d` first")
     XZ = Phrase("this is compressed with xz, not supported; unpack it with `xz -d` first")
@@ -73,6 +83,15 @@ _BLANK = b" \t\n\r"
 _PICKLE = regex(rb"\x80[\x02-\x05]")
 _SNAPSHOT_KEYS = (b"segments", b"device_traces", b"total_size")
 _SNAPSHOT_JSON = regex(rb'"(?:segments|device_traces|total_size)"')
+_LFS = b"version https://git-lfs.github.com/spec/"
+_FLIGHT_RECORDER = regex(rb"nccl_comm_state|pg_status(?s:.)*entries|collective_seq_id")
+_EXECUTION_TRACE = regex(rb'"schema"\s*:\s*"[^"]*(?:chakra|\d+\.\d+\.\d+)[^"]*"(?s:.)*"nodes"\s*:\s*\[')
+_ROCPROF = regex(
+    rb'\{\s*"rocprofiler-sdk-|rocpd_|"?Index"?,"?KernelName"?,|"?(?:Kind|Domain)"?,"?(?:Agent_Id|Function|Operation)"?,'
+    rb'|"?(?:Dispatch|Correlation)_I[dD]"?,'
+)
+_NSIGHT = regex(rb"CUPTI_ACTIVITY_|TARGET_INFO_|NVTX_EVENTS")
+_NSIGHT_FILE = regex(r".*\.(nsys-rep|ncu-rep|qdrep|qdstrm|cupti)", re.IGNORECASE)
 _TAR = (257, b"ustar")
 _CONTROL = regex(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MARKUP = regex(rb"<[!?A-Za-z]")
@@ -87,7 +106,7 @@ _NUMBER_LISTS = regex(rb"\[\s*\[\s*-?[0-9.eE+]+\s*[,\]]")
 def sniff(head: bytes, name: str = "") -> Kind:
     """Kind of the file that begins with `head` (unpacked, `HEAD_BYTES` of it or the whole file).
 
-    Its name only tells the databases of vendors apart.
+    Its name only tells the databases of vendors apart, and binary files without a mark.
     """
     if not head:
         return Kind.EMPTY
@@ -103,6 +122,11 @@ def sniff(head: bytes, name: str = "") -> Kind:
 
 
 def _json_kind(text: bytes) -> Kind:
+    if text[:1] == b"{" and not _TRACE_KEYS.search(text) and b'"ph"' not in text:
+        others = (_FLIGHT_RECORDER, Kind.FLIGHT_RECORDER), (_EXECUTION_TRACE, Kind.EXECUTION_TRACE)
+        for pattern, kind in (*others, (_ROCPROF, Kind.ROCPROF)):
+            if pattern.search(text):
+                return kind
     if _SNAPSHOT_JSON.search(text) and not _TRACE_KEYS.search(text) and b'"ph"' not in text:
         return Kind.SNAPSHOT_JSON
     if text[:1] == b"{":
@@ -115,16 +139,22 @@ def _json_kind(text: bytes) -> Kind:
 
 def _other_kind(head: bytes, text: bytes, name: str) -> Kind:
     if head.startswith(_SQLITE):
-        return Kind.ASCEND_DB if "ascend" in name.lower() or b"STRING_IDS" in head else Kind.SQLITE
+        if "ascend" in name.lower() or b"STRING_IDS" in head:
+            return Kind.ASCEND_DB
+        return Kind.NSIGHT if _NSIGHT.search(head) else Kind.ROCPROF if _ROCPROF.search(head) else Kind.SQLITE
     if _PICKLE.match(head):
+        if _FLIGHT_RECORDER.search(head):
+            return Kind.FLIGHT_RECORDER
         return Kind.SNAPSHOT if any(key in head for key in _SNAPSHOT_KEYS) else Kind.PICKLE
-    if head[_TAR[0] :].startswith(_TAR[1]):
-        return Kind.TAR
-    if _CONTROL.search(head):
-        return Kind.PERFETTO if _is_protobuf(head) else Kind.BINARY
-    if _MARKUP.match(text):
-        return Kind.HTML
-    return Kind.TABLE if _TABLE.match(text) else Kind.TEXT
+    checks = (
+        (text.startswith(_LFS), Kind.LFS_POINTER),
+        (_NSIGHT_FILE.fullmatch(name), Kind.NSIGHT),
+        (head[_TAR[0] :].startswith(_TAR[1]), Kind.TAR),
+        (_CONTROL.search(head), Kind.PERFETTO if _is_protobuf(head) else Kind.BINARY),
+        (_MARKUP.match(text), Kind.HTML),
+        (_TABLE.match(text), Kind.ROCPROF if _ROCPROF.match(text) else Kind.TABLE),
+    )
+    return next((kind for found, kind in checks if found), Kind.TEXT)
 
 
 def _is_protobuf(head: bytes) -> bool:

@@ -54,7 +54,7 @@ def with_header(trace: Trace, members: Mapping[bytes, bytes]) -> Trace:
         read=trace.read._replace(notes=(*notes, *trace.read.notes)),
         base_ns=_integer(values.get("baseTimeNanoseconds")) or 0,
         devices=tuple(_devices(values.get("deviceProperties"))),
-        groups=dict(_groups(distributed.get("pg_config"))),
+        groups=dict(_groups(distributed)),
         options={name: values[name] in (1, "1", True, "true") for name in OPTIONS if name in values},
         versions={name: str(value) for name, value in versions.items()},
     )
@@ -117,11 +117,14 @@ def _devices(value: object) -> Iterable[Device]:
         )
 
 
-def _groups(value: object) -> Iterable[tuple[str, tuple[int, ...]]]:
-    for entry in json_list(value):
+def _groups(distributed: Mapping[str, Any]) -> Iterable[tuple[str, tuple[int, ...]]]:
+    """Torch lists no ranks for a group of all of them."""
+    world = rank_of(distributed.get("world_size"))
+    for entry in json_list(distributed.get("pg_config")):
         group = json_object(entry)
         if "pg_name" in group:
-            yield str(group["pg_name"]), ranks_of(group.get("ranks"))
+            of_all = world and group.get("ranks") == [] and rank_of(group.get("pg_size")) == world
+            yield str(group["pg_name"]), tuple(range(world or 0)) if of_all else ranks_of(group.get("ranks"))
 
 
 def ranks_of(value: object) -> tuple[int, ...]:
@@ -167,7 +170,9 @@ EVENT_FIELDS = (
     Field("device", Kind.INT, ("device",)),
     Field("stream", Kind.INT, ("stream",)),
     Field("bytes", Kind.INT, ("bytes",)),
-    Field("copy_kind", Kind.TEXT, ("kind", "memcpy direction")),
+    Field("copy_kind", Kind.TEXT, ("kind", "memcpy direction", "copy kind")),
+    Field("copy_from", Kind.TEXT, ("src kind",)),
+    Field("copy_to", Kind.TEXT, ("dst kind",)),
     Field("sequence", Kind.INT, ("Sequence number",)),
     Field("fwd_thread", Kind.INT, ("Fwd thread id",)),
     Field("shapes", Kind.TEXT, ("Input Dims", "Input dims")),

@@ -12,7 +12,7 @@ import numpy as np
 
 from traceanalyze.errors import InputError, Phrase, joined
 from traceanalyze.model.classify import OVERLAY_CATEGORY
-from traceanalyze.model.columns import Sparse, Strings
+from traceanalyze.model.columns import MISSING, Sparse, Strings
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers import header
@@ -216,7 +216,7 @@ _CUT = "..."
 
 
 def whole_groups(trace: Trace) -> Trace:
-    """The trace with the ranks of such groups as its header lists them (`pg_config`), by their names; else with none.
+    """The trace with the ranks of such groups as its header lists them (`pg_config`), by name and size; else with none.
 
     A part of the ranks would pass for all of them. Without any, the group is known by its name and its size.
     """
@@ -227,11 +227,14 @@ def whole_groups(trace: Trace) -> Trace:
     cut = trace.strings.matches(ranks.value, lambda text: _CUT in text)
     if not cut.any():
         return trace
-    named = np.full(len(cut), -1, np.int64) if name is None else name.take(ranks.row.astype(np.int64), -1)
+    rows = ranks.row.astype(np.int64)
+    named = np.full(len(cut), -1, np.int64) if name is None else name.take(rows, -1)
+    size = trace.events.numbers("group_size", rows)
     texts: dict[int, str] = {}
     for code in set(named[cut & (named >= 0)].tolist()):
         members = trace.groups.get(trace.strings.text(code), ())
-        if members:
+        stated = set(size[cut & (named == code)].tolist()) - {MISSING}
+        if members and stated <= {len(members)}:
             texts[code] = str(list(members))
     strings, place = _with_texts(trace.strings, tuple(dict.fromkeys(texts.values())))
     value = ranks.value.copy()

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.classify import api_class
+from traceanalyze.model.classify import WAITS_OF_XPU, api_class
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.trace import Trace
-from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.model.vocabulary import ApiClass, EventKind
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +35,15 @@ class ApiCalls:
 def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
     """Collect and classify the runtime calls of a trace."""
     row = np.flatnonzero(kind == EventKind.API)
+    waits = trace.strings.matches(trace.events.cat[row], lambda text: text.lower() == WAITS_OF_XPU)
+    barrier = waits & ~trace.strings.matches(trace.events.name[row], lambda text: api_class(text)[0] == ApiClass.SYNC)
+    row, waits = row[~barrier], waits[~barrier]
     start = trace.events.ts[row]
     end = start + trace.events.dur[row]
     track = trace.events.track[row]
+    if waits.any():
+        thread = {int(trace.tracks[one, 1]): one for one in distinct(track[~waits]).tolist()}
+        track[waits] = [thread.get(int(trace.tracks[one, 1]), one) for one in track[waits].tolist()]
     order = np.lexsort((-end, start, track))
     row, start, end, track = row[order], start[order], end[order], track[order]
     name = trace.events.name[row]

@@ -118,6 +118,8 @@ class Queue(NamedTuple):
 
     good: NDArray[np.bool_]
     """Whether each device event is one of them."""
+    waits: NDArray[np.bool_]
+    """Whether it is also the first of its launch: later ones of a graph are not in the queue."""
     event: NDArray[np.int64]
     """The first event of each launch, by stream."""
     depth: NDArray[np.int64]
@@ -150,7 +152,7 @@ def launches(context: Context) -> Table:
         idle = intervals.Intervals(gaps.start[here], gaps.end[here])
         depth = queue.depth[counted[queue.event]]
         idle_time = intervals.total(idle)
-        waiting = intervals.merge(launch_start[good], device.start[good])
+        waiting = intervals.merge(launch_start[queue.waits & counted], device.start[queue.waits & counted])
         row |= {
             "late": int(late.sum()),
             "late_share": int(late.sum()) / count,
@@ -212,7 +214,9 @@ def launch_queue(context: Context) -> Queue:
         depth = np.searchsorted(queued, at, "right") - np.searchsorted(started, at, "right")
         full = launch[depth >= FULL_QUEUE_DEPTH]
         blocked += int((calls.end[full] - calls.start[full]).sum())
-    return Queue(good, np.concatenate(firsts), np.concatenate(depths), blocked)
+    waits = np.zeros(len(device), np.bool_)
+    waits[events[group(link[events]).first]] = True
+    return Queue(good, waits, np.concatenate(firsts), np.concatenate(depths), blocked)
 
 
 def runtime_calls(context: Context) -> Table:

@@ -13,10 +13,12 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Va
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 DIRECTIONS = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown", "fill")
-_MEMORY = (None, "pageable", "pinned", "device")
-_SHORT = regex(r"\b([HDP])to([HDP])\b")
+MEMORY = (None, "pageable", "pinned", "device")
+_SHORT = regex(r"\b([HDP])to([HDP])\b|\b([MHD])2([MHD])\b")
 _LONG = regex(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
-_KINDS = regex(r"\((\w+) -> (\w+)\)")
+_KINDS = regex(r"\((.+) -> (.+)\)")
+_HOST_MEMORY = {"pageable": "pageable", "pinned": "pinned", "memory(unknown)": "pageable", "host": "pinned"}
+"""What the profilers of CUDA and of Intel (in capitals) write; ROCm's `Host` says nothing."""
 _CALLED = regex(r"^acl_memcpy_(host|device)_to_(host|device)$")
 """Operators that copy on Ascend, where the copies themselves say nothing."""
 
@@ -48,7 +50,7 @@ def copies(context: Context) -> Table:
     kind = _kind(context, event)
     groups = group(kind)
     spread = groups.spread(work.time[chosen])
-    direction, memory = np.divmod(kind[groups.first], len(_MEMORY))
+    direction, memory = np.divmod(kind[groups.first], len(MEMORY))
     sizes, bandwidths = _sizes(context, event, groups)
     return _COPIES.fill(
         direction=[f"copy_{DIRECTIONS[code]}" for code in direction.tolist()],
@@ -63,8 +65,8 @@ def copies(context: Context) -> Table:
 
 def _memory_term(direction: int, memory: int) -> Value:
     """Term of a kind of memory; a fill has none."""
-    if _MEMORY[memory] is not None:
-        return f"memory_{_MEMORY[memory]}"
+    if MEMORY[memory] is not None:
+        return f"memory_{MEMORY[memory]}"
     return None if DIRECTIONS[direction] == "fill" else NotMeasured("no_memory_kind")
 
 
@@ -73,13 +75,15 @@ def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
     device, strings = context.device, context.trace.strings
     written = context.trace.events.numbers("copy_kind", device.row[event])
     name, fill = device.name[event], device.kind[event] == EventKind.MEMSET
-    keys = group(written, name, fill)
+    sides = [context.trace.events.numbers(field, device.row[event]) for field in ("copy_from", "copy_to")]
+    keys = group(written, name, fill, *sides)
     decided = np.zeros(len(keys), np.int64)
     for index, first in enumerate(keys.first.tolist()):
         text = strings.text(int(name[first]))
         stated = strings.text(int(written[first])) if written[first] >= 0 else ""
         direction = "fill" if fill[first] else copy_direction(stated) or copy_direction(text) or "unknown"
-        memory = copy_memory(text, direction)
+        source, target = (strings.text(int(side[first])) if side[first] >= 0 else "" for side in sides)
+        memory = copy_memory(f"({source} -> {target})" if source and target else text, direction)
         decided[index] = _code(direction, memory)
     found = decided[keys.of]
     silent = np.flatnonzero((found == _code("unknown", None)) & (context.event_op[event] >= 0))
@@ -89,7 +93,7 @@ def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _code(direction: str, memory: str | None) -> int:
-    return DIRECTIONS.index(direction) * len(_MEMORY) + _MEMORY.index(memory)
+    return DIRECTIONS.index(direction) * len(MEMORY) + MEMORY.index(memory)
 
 
 def _called(op: str) -> int:
@@ -100,9 +104,13 @@ def _called(op: str) -> int:
 
 
 def copy_direction(text: str) -> str | None:
-    """`HtoD`, `CopyHostToDevice` … as h2d, d2h, d2d, p2p, h2h; None where the text does not tell (definitions §2.2)."""
+    """`HtoD`, `CopyHostToDevice`, `M2D` … as h2d, d2h, d2d, p2p, h2h; None where nothing tells (§2.2)."""
     found = _SHORT.search(text) or _LONG.search(text)
-    return None if found is None else f"{found[1][0]}2{found[2][0]}".lower()
+    if found is None:
+        return None
+    source, target = (side[0].lower().replace("m", "h") for side in found.groups() if side)
+    direction = f"{source}2{target}"
+    return direction if direction in DIRECTIONS else None
 
 
 def copy_memory(name: str, direction: str) -> str | None:
@@ -113,12 +121,17 @@ def copy_memory(name: str, direction: str) -> str | None:
     if found is None:
         return None
     side = found[1] if direction in {"h2d", "h2h"} else found[2]
-    return side.lower() if side.lower() in {"pageable", "pinned"} else None
+    return None if side == "Host" else _HOST_MEMORY.get(side.lower())
 
 
 def directions(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in `DIRECTIONS` of each copy or fill."""
-    return _kind(context, event) // len(_MEMORY)
+    return _kind(context, event) // len(MEMORY)
+
+
+def memories(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in `MEMORY` of each copy or fill."""
+    return _kind(context, event) % len(MEMORY)
 
 
 def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[Values, list[Value]]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.columns import MISSING, occurs
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -41,8 +41,6 @@ class DeviceEvents:
     """Events whose impossible duration was clipped."""
     removed: int
     """Time so removed, ns."""
-    impossible: NDArray[np.int64]
-    """Rows in `Trace.events` of what begins at 0, or long before all else: it is none of these."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -51,8 +49,6 @@ class DeviceEvents:
 def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions) -> DeviceEvents:
     """Collect and classify the device events of a trace; `kind` is the `EventKind` of every event."""
     row = np.flatnonzero((kind >= EventKind.KERNEL) & (kind <= EventKind.MEMSET))
-    impossible = _begin_impossibly(trace, row)
-    row = row[~occurs(row, impossible)]
     start = trace.events.ts[row]
     order = np.argsort(start, kind="stable")
     row, start = row[order], start[order]
@@ -62,7 +58,7 @@ def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOption
     repaired_end = _clip_impossible(start, end, device, stream, _latest_other_end(trace, row, end))
     repaired, removed = int((repaired_end < end).sum()), int((end - repaired_end).sum())
     name, classified = trace.events.name[row], _classify(trace, row, kind[row], options)
-    return DeviceEvents(row, start, repaired_end, device, stream, name, *classified, repaired, removed, impossible)
+    return DeviceEvents(row, start, repaired_end, device, stream, name, *classified, repaired, removed)
 
 
 def numbers_of_devices(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -85,24 +81,48 @@ def _last_number(text: str) -> int:
     return int(found[-1]) if found and len(found[-1]) < 18 else -1
 
 
-def _begin_impossibly(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Device events with a time that was never set: those of the earliest instant, if all else is later by 1 s.
+def begin_impossibly(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Rows of what a device has at a time that was never set: it begins more than 1 s before all else.
 
-    That is at 0 mostly, where there may be several; then one more such instant.
+    All else are the events of the host; without these, or if all of the device is so early, only what begins at one
+    instant is such.
     """
-    ts, found = trace.events.ts, np.empty(0, np.int64)
-    for _ in range(2):
-        left = row[~occurs(row, found)]
-        if len(left) == 0 or (len(found) == 0 and ts.min() < ts[left].min()):
-            break
-        lowest = ts[left].min()
-        first = left[ts[left] == lowest]
-        rest = np.ones(len(ts), np.bool_)
-        rest[found], rest[first] = False, False
-        if not rest.any() or ts[rest].min() - lowest <= STRAY_LIMIT_NS:
-            break
-        found = np.concatenate((found, first))
-    return np.sort(found)
+    ts, of_device = trace.events.ts, (kind >= EventKind.KERNEL) & (kind <= EventKind.DEVICE_ANNOTATION)
+    row = np.flatnonzero(of_device)
+    row = row[np.argsort(ts[row], kind="stable")]
+    if len(row) == 0:
+        return row
+    start = ts[row]
+    host = int(ts[~of_device].min()) if len(row) < len(ts) else None
+    following = np.minimum(np.append(start[1:], start[-1]), start[-1] if host is None else host)
+    ends = np.flatnonzero(following - start > STRAY_LIMIT_NS) + 1
+    if host is not None and len(ends) and ends[-1] < len(row):
+        return np.sort(row[: ends[-1]])
+    begins = np.concatenate(([0], ends[:-1]))
+    instants = np.flatnonzero(start[begins] != start[ends - 1])
+    return np.sort(row[: begins[instants[0]] if len(instants) else ends[-1] if len(ends) else 0])
+
+
+def repeated(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Rows of device work that stands in the file before: device, stream, start, length, name and correlation agree.
+
+    Work without a length may really come twice at one instant of the clock.
+    """
+    events = trace.events
+    row = np.flatnonzero((kind >= EventKind.KERNEL) & (kind <= EventKind.MEMSET))
+    row = row[events.dur[row] > 0]
+    row = row[np.argsort(events.ts[row], kind="stable")]
+    again = np.flatnonzero(np.diff(events.ts[row]) == 0)
+    if len(again) == 0:
+        return again
+    row = row[np.union1d(again, again + 1)]
+    correlation = events.numbers("correlation", row)
+    stream = _number(trace, row, "stream", column=1)
+    columns = (numbers_of_devices(trace, row), stream, events.ts[row], events.dur[row], events.name[row], correlation)
+    keys = np.stack(columns, axis=1).astype(np.int64)
+    order = np.lexsort((row, *keys.T))
+    same = (keys[order[1:]] == keys[order[:-1]]).all(axis=1)
+    return np.sort(row[order[1:][same]])
 
 
 def _latest_other_end(trace: Trace, row: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from traceanalyze.analyses.results import Check
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.errors import Lost
 from traceanalyze.model.classifier import classifier_of_range
-from traceanalyze.model.classify import is_data_loading
+from traceanalyze.model.classify import NO_CATEGORY, is_data_loading
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import contains, coverage, merge
 from traceanalyze.model.table import sentences
@@ -35,10 +35,14 @@ _SAY = sentences(
     skipped_bad_dur="Skipped: {count} event(s) with an impossible duration.",
     skipped_negative_dur="Skipped: {count} event(s) with a negative duration.",
     skipped_bad_value="Left out: {count} argument value(s) that could not be read; their events are kept.",
+    skipped_no_begin="Skipped: {count} end(s) of events that never begin.",
+    no_end="Never ended: {count} event(s); each was closed with the event around it.",
+    other_kinds="Not read: {count} event(s) that are no ranges, marks or arrows ({phases}), such as counters.",
     repaired="Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
     impossible_start=(
         "Left out: {count} device event(s) that begin {before_ns} before all else: their times were never set."
     ),
+    repeated="Left out: {count} device event(s) that stand in the file twice.",
     unlinked=(
         "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
         "times, but not in launch figures."
@@ -74,7 +78,8 @@ _SAY = sentences(
     no_python="No Python stacks: source lines are not named.",
     no_memory="No memory events.",
     unknown_categories=(
-        "Not counted: {count} event(s) of unknown categories ({categories}); --category NAME=class maps them."
+        "Not counted: {count} of {events} event(s), whose categories are not known ({categories}); "
+        "--category {first}=kernel maps them."
     ),
     no_steps="No step marker: the whole trace is one window; host time before and after it is outside.",
     no_steps_host="No step marker: the whole trace is one window.",
@@ -127,8 +132,10 @@ def plugin_checks(context: Context) -> Iterator[Check]:
             yield Check("Q08", Level.INFO, _SAY["plugin_ranges"], (("plugin", one.plugin), ("count", host)))
 
 
-SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
+SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur", "no_begin")
 """Why events could not be read."""
+_READ = frozenset("XBEMiIstf")
+"""Phases of events that are read."""
 
 
 def quality(context: Context) -> tuple[Check, ...]:
@@ -171,13 +178,23 @@ def _repairs(context: Context) -> Iterator[Check]:
     for reason in SKIPPED:
         if counts.get(reason, 0):
             yield Check("Q02", Level.WARN, _SAY[f"skipped_{reason}"], (("count", counts[reason]), *_place(context)))
+    if counts.get("no_end", 0):
+        yield Check("Q02", Level.WARN, _SAY["no_end"], (("count", counts["no_end"]),))
+    other = {phase: n for phase, n in context.trace.read.phases.items() if phase not in _READ}
+    if other and context.trace.origin.format != "ascend":
+        told = ", ".join(f"{phase} × {n}" for phase, n in other.items())
+        yield Check("Q02", Level.INFO, _SAY["other_kinds"], (("count", sum(other.values())), ("phases", told)))
     if counts.get("bad_value", 0):
         yield Check("Q02", Level.WARN, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
     device = context.device
-    if len(device.impossible):
-        at = int(context.trace.events.ts[device.impossible].min())
-        values = (("count", len(device.impossible)), ("before_ns", context.begin - at))
+    impossible = np.flatnonzero(context.kind == EventKind.IMPOSSIBLE)
+    if len(impossible):
+        at = int(context.trace.events.ts[impossible].min())
+        values = (("count", len(impossible)), ("before_ns", context.begin - at))
         yield Check("Q02", Level.WARN, _SAY["impossible_start"], values)
+    again = int((context.kind == EventKind.REPEATED).sum())
+    if again:
+        yield Check("Q02", Level.WARN, _SAY["repeated"], (("count", again),))
     if device.repaired:
         window = int(context.steps.time.sum())
         level = Level.ERROR if device.removed > 0.01 * window else Level.WARN
@@ -241,10 +258,11 @@ def _absent(context: Context) -> Iterator[Check]:
     if EventKind.UNKNOWN in present:
         rows = np.flatnonzero(kind == EventKind.UNKNOWN)
         codes, count = np.unique(context.trace.events.cat[rows], return_counts=True)
-        names = (context.trace.strings.text(code) or "(none)" for code in codes.tolist())
+        names = (context.trace.strings.text(code) or NO_CATEGORY for code in codes.tolist())
         counts = sorted(zip(names, count.tolist(), strict=True), key=lambda one: -one[1])
         text = ", ".join(f"{name} × {number}" for name, number in counts)
-        yield Check("Q05", Level.INFO, _SAY["unknown_categories"], (("count", len(rows)), ("categories", text)))
+        values = (("count", len(rows)), ("events", len(kind)), ("categories", text), ("first", counts[0][0]))
+        yield Check("Q05", Level.WARN, _SAY["unknown_categories"], values)
 
 
 def _named(steps: Steps, chosen: NDArray[np.bool_]) -> tuple[tuple[str, int], tuple[str, str]]:

@@ -90,6 +90,9 @@ REASONS = {
 }
 """Why something was left out: key of `Scan.counts` and its meaning."""
 
+BEGIN, END = -1, -2
+"""In place of the duration of events that were written as two (`B`, `E`), until `whole_events` makes one of them."""
+
 MAX_VALUE_BYTES = 1 << 26
 """A single event or header value longer than this (64 MiB) is treated as malformed."""
 

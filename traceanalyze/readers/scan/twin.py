@@ -59,11 +59,11 @@ from traceanalyze.readers.scan.grammar import (
     skip_blanks,
     value_end,
 )
-from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Field, Kind, Metadata, Scan
+from traceanalyze.readers.scan.result import BEGIN, END, MAX_VALUE_BYTES, REASONS, Field, Kind, Metadata, Scan
 
 _DTYPES = {Kind.INT: np.int64, Kind.REAL: np.float64, Kind.TEXT: np.int32}
 _TYPECODES = {Kind.INT: "q", Kind.REAL: "d", Kind.TEXT: "i"}
-_TIMED = frozenset({b"X", b"i", b"I", b"s", b"t", b"f"})
+_TIMED = frozenset({b"X", b"B", b"E", b"i", b"I", b"s", b"t", b"f"})
 Time = tuple[int, bool]
 """ns, and whether it is finer than a microsecond."""
 
@@ -156,6 +156,10 @@ class Collector:
         elif phase in _TIMED and (start := self._start(event)) is not None:
             if phase == b"X":
                 self._complete(event, members, start)
+            elif phase in {b"B", b"E"}:
+                self._counts["no_pid"] += b"pid" not in event
+                length = BEGIN if phase == b"B" else END, False
+                self._add(self._events, self._event_args, event, members, start, length)
             elif phase in {b"i", b"I"}:
                 self._add(self._instants, self._instant_args, event, members, start)
             else:

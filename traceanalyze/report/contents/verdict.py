@@ -37,7 +37,7 @@ _SAY = sentences(
     ),
     host_only="No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
     host_left="No device work is left. Of {time} on the host the largest part is {part} ({share}).",
-    nothing_to_analyse="There is nothing to analyse: the trace has no event with a duration.",
+    nothing_to_analyse="There is nothing to analyse: no event with a duration is of a known category.",
     slow_step="Step {step} took {time}, {factor} times the median ({median}).",
     slow_steps=(
         "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, took {time}."

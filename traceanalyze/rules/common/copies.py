@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.kernels.copies import DIRECTIONS, copy_memory, directions
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, MEMORY, directions, memories
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import element_bytes
 from traceanalyze.model.columns import MISSING
@@ -34,27 +34,18 @@ def pageable(facts: Facts, rows: NDArray[np.int64], way: str, rate: float) -> ND
 
     Where the kind of memory is not recorded (Ascend), those of `LONG_NS` and more that move fewer bytes/ns than `rate`.
     """
-    memory = _memory(facts, rows, way)
+    memory = memories(facts.context, rows)
     size, time = copied_bytes(facts, rows), (facts.context.device.end - facts.context.device.start)[rows]
     slow = (size != MISSING) & (time >= LONG_NS) & (size < rate * time)
-    found: NDArray[np.bool_] = (memory == 0) | ((memory == 2) & slow)
+    found: NDArray[np.bool_] = (memory == MEMORY.index("pageable")) | ((memory == MEMORY.index(None)) & slow)
     return found
-
-
-def _memory(facts: Facts, rows: NDArray[np.int64], way: str) -> NDArray[np.int32]:
-    """0: pageable, 1: pinned, 2: not recorded."""
-
-    def kind(text: str) -> int:
-        return ("pageable", "pinned", None).index(copy_memory(text, way))
-
-    return facts.context.trace.strings.lookup(facts.context.device.name[rows], kind)
 
 
 def pinned_rate(facts: Facts, way: str, otherwise: float) -> float:
     """Bytes/ns of the long copies of pinned memory in the windows."""
     rows, device = host_copies(facts, way), facts.context.device
     size, time = copied_bytes(facts, rows), (device.end - device.start)[rows]
-    known = (_memory(facts, rows, way) == 1) & (size != MISSING) & (time >= LONG_NS)
+    known = (memories(facts.context, rows) == MEMORY.index("pinned")) & (size != MISSING) & (time >= LONG_NS)
     return float(size[known].sum() / time[known].sum()) if known.any() else otherwise
 
 

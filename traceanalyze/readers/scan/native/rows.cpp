@@ -83,6 +83,8 @@ void Rows::add(const Event& event) {
     phases.count(phase);
     switch (phase) {
         case 'X': return add_complete(event);
+        case 'B': return add_border(event, TRACE_SCAN_BEGIN);
+        case 'E': return add_border(event, TRACE_SCAN_END);
         case 'i': case 'I': return add_instant(event);
         case 's': case 't': case 'f': return add_flow(event, static_cast<Byte>(phase));
         case 'M': return add_metadata(event);
@@ -126,6 +128,14 @@ void Rows::add_complete(const Event& event) {
     counts.no_pid += !event.has(kPid);
     counts.fractional |= (event.fractional & (bit(kTs) | bit(kDur))) != 0;
     completes.dur.push(event.value[kDur]);
+    add_common(completes, event);
+}
+
+void Rows::add_border(const Event& event, std::int64_t which) {
+    if (!accept_ts(event)) return;
+    counts.no_pid += !event.has(kPid);
+    counts.fractional |= (event.fractional & bit(kTs)) != 0;
+    completes.dur.push(which);
     add_common(completes, event);
 }
 

@@ -172,6 +172,7 @@ public:
 
 private:
     void add_complete(const Event& event);
+    void add_border(const Event& event, std::int64_t which);
     void add_instant(const Event& event);
     void add_flow(const Event& event, Byte phase);
     void add_metadata(const Event& event);

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 3
+#define TRACE_SCAN_ABI_VERSION 4
 
 typedef struct trace_scan trace_scan;
 
@@ -93,6 +93,10 @@ enum trace_scan_array_id {
     TRACE_SCAN_PHASE_ENDS = 27,    /* int64 */
     TRACE_SCAN_PHASE_COUNTS = 28   /* int64 */
 };
+
+/* In place of the duration of events that were written as two: this one begins, or ends, one. */
+#define TRACE_SCAN_BEGIN (-1)
+#define TRACE_SCAN_END (-2)
 
 typedef struct {
     const void *data;
