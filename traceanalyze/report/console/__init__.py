@@ -71,10 +71,11 @@ def on_screen(reports: Sequence[Report], texts: Texts, style: Style) -> str:
     height = HEIGHT - len(where) - len(left) - len(apart) * len(shown)
     # What runs share has a third of the screen, and what is not needed for a few of them.
     below = max(height // 3, height - _RUN * len(shown))
-    sections = fitted(
-        [*longest.details(), *longest.trust(*(one for one in runs if one is not longest))], below - 1, gap=0
-    )
-    lines = [line for one in shown for line in (*_part(one, (height - below) // len(shown)), *apart)]
+    parts = [_part(one, (height - below) // len(shown)) for one in shown]
+    others = [one for one in runs if one is not longest]
+    room = height - sum(map(len, parts)) - 1
+    sections = fitted([*longest.details(), *longest.trust(*others)], room, gap=0)
+    lines = [line for each in parts for line in (*each, *apart)]
     title = style.paint("".join(style.clip(detail, 1)), "bold")
     return "\n".join([*lines, *left, title, *(line for each in sections for line in each), *where]) + "\n"
 
