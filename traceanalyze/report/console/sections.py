@@ -53,7 +53,8 @@ _TWO = (("base_time_ns", "candidate_time_ns"), ("baseline_ns", "candidate_ns"), 
 _FOUND = ("findings", "rank_findings", "memory_findings", "run_causes", "actions", "not_judged")
 """What is told as a list of what to do, or of what is missing."""
 _LOST = frozenset(
-    {*("cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut", "unmatched")}
+    {"cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut", "unmatched"}
+    | {"side_lost"}
 )
 """Sentences that say that data was lost, or that nothing is what the user named."""
 _TOLD = frozenset({"do_first", "do_next", "limits_next", "limits_then"})
@@ -172,13 +173,13 @@ class Sections:
     def sections(self) -> Iterator[Section]:
         """All of them, in the order in which they are read."""
         yield from self._first(_BESIDE, "beside", least=5, fair=6, most=11)
-        yield from self._first(_PARTS, "parts", most=11)
+        yield from self._first(_PARTS, "parts", least=7, most=11)
         yield from self._todo()
         known = {*_BESIDE, *_PARTS, *_FOUND}
         others = [key for key, each in self._tables.items() if not (key in known or each.detail or each.plot)]
         works = [key for key in (*_WORK, *others) if len(self._tables.get(key, ()))]
         for key in works[: 2 if works[1:2] == ["faster"] else 1]:
-            yield from self._first((key,), "work", least=5, fair=6, most=8)
+            yield from self._first((key,), "work", least=5 if len(works) == 1 else 4, fair=6, most=8)
         yield from self.trust()
 
     @property
@@ -419,7 +420,7 @@ class Sections:
             heads = (self._line(self._say("trust")),) if items else ()
             # All of each warning, and two of what was not measured.
             fair = sum(len(each[-1]) for each in items[:sure]) + min(len(items) - sure, 2) + 2
-            least = max(min(sure, 2) + 2, 3)
+            least = max(min(sure, 4) + 2, 3)
             yield Section("trust", heads, items, more, sure, least=least, fair=min(max(fair, 5), _WARNED))
 
     def _one_line(self, labels: list[str], text: str) -> str:

@@ -130,8 +130,12 @@ def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style
 def compact(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style) -> tuple[str, list[str]]:
     """Headings on one line, and a line a row; where there are bars, names and amounts with their units need none."""
     if table.bar is not None:
-        kept = range(table.keys.index(table.bar) + 1)
-        table, rows = replace(with_columns(table, kept), totals=None), [row[: len(kept)] for row in rows]
+        kept = [*range(table.keys.index(table.bar) + 1)]
+        table = replace(table, totals=None)
+    else:
+        # What no row has is told below.
+        kept = [at for at in range(len(table.columns)) if at == 0 or any(_known(row[at]) for row in rows)]
+    table, rows = with_columns(table, kept), [tuple(row[at] for at in kept) for row in rows]
     # Room is for long names and for what parts mean, not for more columns.
     narrow = style if table.bar else style._replace(width=min(style.width, WIDE - 1))
     fields = [_on_one_line(field, headed=table.bar is None) for field in _fields(table, rows, formatter, narrow)]
@@ -151,6 +155,10 @@ def compact(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
             line.append(blank + text if field.right else text + blank)
         lines.append((" " * fitted.gap).join([*line, *bars[index : index + 1]] if index >= 0 else line).rstrip())
     return lines[0], lines[1:]
+
+
+def _known(value: Value) -> bool:
+    return value is not None and not isinstance(value, NotMeasured)
 
 
 def _on_one_line(field: Field, *, headed: bool) -> Field:
