@@ -432,3 +432,16 @@ def test_who_wants_all_of_it_gets_it():
     assert len(whole.splitlines()) > 100
     assert whole == render_all([found], texts(), Style(), View(whole=True))
     assert View.of(20, quiet=False, verbose=False).whole, "more rows than usual have no room on a screen"
+
+
+def test_names_without_room_are_shortened_so_that_they_differ():
+    names = [
+        f"experiment_of_a_model_with_a_very_long_name_run_{at}_and_an_ending_that_is_as_long_as_that" for at in "ab"
+    ]
+    text = screens(*(replace(report_of(finding()), name=name) for name in names))
+    assert all(re.search(f"^══ .*run_{at}.* · ", text, re.MULTILINE) for at in "ab")
+    for width in (20, 40):
+        short = Style().apart([*names, "other"], width)
+        assert len(set(short)) == 3
+        assert max(map(len, short)) <= width
+    assert Style().apart(["a" * 50, "a" * 51], 10) != ["aaaa…aaaaa"] * 2

@@ -1,6 +1,6 @@
 """What stands on a screen: parts of a report, items in the order in which they are told, and how these share lines."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
 
@@ -87,9 +87,10 @@ _PLACE = 12
 class Sections:
     """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
 
-    def __init__(self, report: Report, texts: Texts, style: Style, *, name: str = "", alone: bool = True) -> None:
-        self.report, self.texts, self.style, self.alone = report, texts, style, alone
-        self.name = printable(name or report.name)
+    def __init__(self, report: Report, texts: Texts, style: Style, called: Callable[[int], str] | None = None) -> None:
+        """`called` is its name in so many columns, which no other report beside it has."""
+        self.report, self.texts, self.style, self.alone = report, texts, style, called is None
+        self.called = called or (lambda room: style.shorten(printable(report.name), room))
         self.formatter = formatter_over(report, texts, 1)
         self.printer = Printer(self.formatter, style, View())
         self.ranks = [report.ranks[index] for index in report.focus]
@@ -185,13 +186,14 @@ class Sections:
     @property
     def title(self) -> str:
         """Name of the run among others, with what was recorded of it."""
-        rule, name = ("═" if self.style.unicode else "=") * 2, self.name
-        width, texts = self.style.width - 3, [name]
+        rule, width = ("═" if self.style.unicode else "=") * 2, self.style.width - 3
+        name = self.called(width)
+        texts = [name]
         for rank in self.ranks[:1]:
             # Without the name of the device, then with less of its own.
             plain = tuple((key, kind, "" if key == "device_name" else each) for key, kind, each in rank.headline.values)
             bare = Message(rank.headline.key, plain)
-            short = (self.style.shorten(name, room) for room in range(display_width(name), _NAME, -1))
+            short = (self.called(room) for room in range(display_width(name), _NAME, -1))
             texts = [self.formatter.about(rank.headline, name), *(self.formatter.about(bare, each) for each in short)]
         fitting = next((each for each in texts if display_width(each) <= width), texts[-1])
         return self.style.paint(f"{rule} {self.style.shorten(printable(fitting), width)}", "bold")
@@ -393,7 +395,7 @@ class Sections:
                 # Runs that differ in numbers only say the same, ranks of one need not.
                 key = said[0] if others and said[0] else "".join(said)
                 told = found.setdefault((weight, key), ((said[0], said[1], said[2]), {}))
-                told[1][self.style.shorten(one.name, _NAME)] = None
+                told[1][one.called(_NAME)] = None
         ranked = sorted(found, key=lambda key: (key[0], -len(found[key][1])))
         weights, names, items = [weight for weight, _ in ranked], [found[key][0][0] for key in ranked], []
         for (weight, _), ((name, about, text), runs) in zip(ranked, map(found.__getitem__, ranked), strict=True):
