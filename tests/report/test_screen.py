@@ -445,3 +445,25 @@ def test_names_without_room_are_shortened_so_that_they_differ():
         assert len(set(short)) == 3
         assert max(map(len, short)) <= width
     assert Style().apart(["a" * 50, "a" * 51], 10) != ["aaaa…aaaaa"] * 2
+
+
+def test_rows_that_have_no_room_need_none_for_their_names():
+    report = traceanalyze.gate(SAMPLES / "gpu_launch_bound", SAMPLES / "gpu_sync")
+    tables = {each.key: each for each in report.summary}
+    reasons = tables["gate_reasons"]
+    values = [*reasons.column("changed_work")[:20], *("x" * 70 for _ in reasons.column("changed_work")[20:])]
+    wide = replace(reasons, columns=(reasons.columns[0].of(values), *reasons.columns[1:]))
+    text = screens(replace(report, summary=tuple(wide if each is reasons else each for each in report.summary)))
+    (head,) = (line for line in text.splitlines() if line.startswith("work "))
+    assert "part" in head
+    assert "baseline ms" in head
+
+
+def test_the_verdict_of_a_metric_is_shown_however_long_its_name_is():
+    report = traceanalyze.gate(SAMPLES / "gpu_sync", SAMPLES / "gpu_sync")
+    judged = next(each for each in report.summary if each.key == "gate_metrics")
+    long = replace(
+        judged, columns=(judged["metric"].of([f"{'x' * 30}{at}" for at in range(len(judged))]), *judged.columns[1:])
+    )
+    text = screens(replace(report, summary=tuple(long if each is judged else each for each in report.summary)))
+    assert re.search("^metric .* verdict$", text, re.MULTILINE)

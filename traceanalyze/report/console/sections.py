@@ -216,27 +216,31 @@ class Sections:
 
     def _first(self, keys: Iterable[str], name: str, *, least: int = 4, fair: int = 0, most: int) -> Iterator[Section]:
         """The first of some tables that has rows."""
-        for table in [self._tables[key] for key in keys if len(self._tables.get(key, ()))][:1]:
-            first = telling(table, str(self.ranks[0].rank) if self.ranks else "")
-            places = sorted(first)
-            rows, title, total = [table.known_rows[at] for at in places], self.formatter.title(table), table.total
-            if total is not None and table.bar is not None:
-                amount = next(at for at, column in enumerate(table.columns) if column.kind in NUMBERS)
-                summed = self.formatter.value(table.columns[amount].kind, total[amount])
-                title, total = self._say("sum", title=(Kind.TEXT, title), sum=(Kind.TEXT, summed)), None
-            head, lines = compact(table, [*rows, *([total] if total else [])], self.formatter, self.style)
-            bars = self._stacked(table)
-            yield Section(
-                name,
-                tuple(filter(str.strip, (self._line(title), head))),
-                [((line,),) for line in lines[: len(rows)]],
-                lambda omitted: self._counts(more=len(omitted)),
-                order=[places.index(at) for at in first],
-                foot=(*lines[len(rows) :], *bars),
-                least=least + len(bars),
-                fair=(fair or large(table) + 3) + len(bars),
-                most=most + len(bars),
-            )
+        table = next((self._tables[key] for key in keys if len(self._tables.get(key, ()))), None)
+        if table is None:
+            return
+        every = telling(table, str(self.ranks[0].rank) if self.ranks else "")
+        # The others find no room whatever else is there, and need none for their names.
+        first = every[:most]
+        places = sorted(first)
+        rows, title, total = [table.known_rows[at] for at in places], self.formatter.title(table), table.total
+        if total is not None and table.bar is not None:
+            amount = next(at for at, column in enumerate(table.columns) if column.kind in NUMBERS)
+            summed = self.formatter.value(table.columns[amount].kind, total[amount])
+            title, total = self._say("sum", title=(Kind.TEXT, title), sum=(Kind.TEXT, summed)), None
+        head, lines = compact(table, [*rows, *([total] if total else [])], self.formatter, self.style)
+        bars = self._stacked(table)
+        yield Section(
+            name,
+            tuple(filter(str.strip, (self._line(title), head))),
+            [((line,),) for line in lines[: len(rows)]],
+            lambda omitted: self._counts(more=len(omitted) + len(every) - len(first)),
+            order=[places.index(at) for at in first],
+            foot=(*lines[len(rows) :], *bars),
+            least=least + len(bars),
+            fair=(fair or large(table) + 3) + len(bars),
+            most=most + len(bars),
+        )
 
     def _stacked(self, table: Table) -> list[str]:
         """A bar a side of a table of parts, on one scale, and what its shades mean."""
@@ -332,11 +336,11 @@ class Sections:
             (short, *chain(*(self._advice(each, 1) for each in advice))),
             *(
                 (
-                    *self._marked("●", _COLOURS[one.severity], one.sentence, most),
+                    *self._marked("●", _COLOURS[one.severity], one.sentence, lines),
                     self._beside(one),
                     *chain(*(self._advice(each, most) for each in advice)),
                 )
-                for most in (2, _ALL)
+                for lines, most in ((3, 2), (_ALL, _ALL))
             ),
         ]
 

@@ -41,7 +41,7 @@ class Field(NamedTuple):
     least: int = 0
     """Width below which cells that differ would look alike."""
     kept: bool = False
-    """A difference is what a comparison is about: it never goes."""
+    """A difference is what a comparison is about, and the verdict what a gate is: it never goes."""
 
     def colour(self, index: int) -> str:
         """Of one cell."""
@@ -98,6 +98,8 @@ def _widths(fields: tuple[Field, ...], room: int, least: int) -> tuple[int, ...]
 
 WIDE = 110
 """Terminal width from which explanations and secondary columns are shown."""
+_VERDICT = "verdict"
+"""Key of the column that judges a row."""
 _PATH = "path"
 """Key of the columns that name files."""
 _BAR_CELLS = (10, 40)
@@ -255,7 +257,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 colours=tuple(_colour(column, value) for value in values),
                 cut_start=column.cut_start,
                 least=_told_apart(cells, natural, style) if column.kind in LABELLED else 0,
-                kept=column.kind == Kind.CHANGE,
+                kept=column.kind == Kind.CHANGE or column.key == _VERDICT,
             )
         )
     meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in rows]
