@@ -135,8 +135,10 @@ def compact(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
         kept = [*range(table.keys.index(table.bar) + 1)]
         table = replace(table, totals=None)
     else:
-        # What no row has is told below.
-        kept = [at for at in range(len(table.columns)) if at == 0 or any(_known(row[at]) for row in rows)]
+        # What no row has is told below, unless there is no amount at all.
+        known = [at for at in range(len(table.columns)) if at == 0 or any(_known(row[at]) for row in rows)]
+        told = any(table.columns[at].kind in NUMBERS and not table.columns[at].machine for at in known)
+        kept = known if told else [*range(len(table.columns))]
     table, rows = with_columns(table, kept), [tuple(row[at] for at in kept) for row in rows]
     # Room is for long names and for what parts mean, not for more columns.
     narrow = style if table.bar else style._replace(width=min(style.width, WIDE - 1))
