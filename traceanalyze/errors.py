@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+
+_OPTION = "--([a-z][a-z-]*)"
+_ARGUMENTS = {"category": "categories", "label": "labels", "rank": "ranks"}
+"""Arguments of functions that are called otherwise than the options of commands, without `--`."""
+
+
+def _argument(option: re.Match[str]) -> str:
+    name = option[1].replace("-", "_")
+    return _ARGUMENTS.get(name, name)
+
+
+def _of_mapping(option: re.Match[str]) -> str:
+    return f"{_argument(option)}={{{{{option[2]}: {option[3]}}}}}"
 
 
 class Phrase(str):
@@ -30,6 +44,20 @@ class Phrase(str):
             name: value.said(templates) if isinstance(value, Phrase) else value for name, value in self.values.items()
         }
         return wording.format(**values) if values else wording
+
+    def in_python(self) -> str:
+        """The line about arguments of functions, `steps=99`, in place of options, `--steps 99`."""
+        template, values = self.template, dict[str, object]()
+        for name, value in self.values.items():
+            of_option = re.fullmatch(_OPTION, value) if isinstance(value, str) else None
+            if of_option:
+                template = template.replace(f"{{{name}}} {{", f"{{{name}}}={{")
+            said = value.in_python() if isinstance(value, Phrase) else value
+            values[name] = _argument(of_option) if of_option else said
+        template = re.sub(_OPTION + r" (\{\w+\})=(\{\w+\})", _of_mapping, template)
+        template = re.sub(_OPTION + r" (?=\{)", lambda each: f"{_argument(each)}=", template)
+        template = re.sub(_OPTION, _argument, template)
+        return template.format(**values) if values else template
 
 
 class Lost(Phrase):
@@ -89,6 +117,10 @@ class TraceAnalyzeError(Exception):
 
     def __init__(self, template: str, /, *values: object) -> None:
         super().__init__(template if isinstance(template, Phrase) else Phrase(template, *values))
+
+    def __str__(self) -> str:
+        """What it says to who called a function; commands say it by `phrase`."""
+        return self.phrase.in_python()
 
     @property
     def phrase(self) -> Phrase:

@@ -81,7 +81,7 @@ def test_in_chinese(run, slow):
         (("--overlap", "compute"), "--overlap compute: only communication can be overlapped"),
         (("--rank", "1"), "--rank 1: write it as 3=median"),
         (("--rank", "1=0"), "--rank 1=0: write 1=median"),
-        (("--rank", "5=median"), "--rank 5: this rank was not recorded; there is 0, 1"),
+        (("--rank", "5=median"), "--rank 5: there is no rank 5; there are 0, 1"),
     ],
 )
 def test_wrong_usage_is_one_line_that_names_what_there_is(run, slow, arguments, said):

@@ -9,7 +9,7 @@ import pytest
 from traceanalyze.comparison.caveats import unmatched_table
 from traceanalyze.comparison.columns import diff
 from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
-from traceanalyze.comparison.pairs import NAMED, PerStep, kernel_details, ranked, section
+from traceanalyze.comparison.pairs import NAMED, PARTS_CANCEL, PerStep, kernel_details, ranked, section
 from traceanalyze.comparison.reasons import Reason, causes_table, effects
 from traceanalyze.comparison.results import Pair
 from traceanalyze.model.table import Column, Kind, NotMeasured
@@ -34,8 +34,15 @@ def test_ratios_compare_means():
 def test_shares_are_of_the_change_of_the_step():
     assert PER.share(0, 150) == 0.5
     assert PER.share(300, 0) == -1.5
-    assert (PER.share(2, 3), PER._replace(even=True).share(0, 150)) == (0.0, None)
+    assert PER.share(2, 3) == 0.0
     assert PER._replace(change=0).share(0, 150) is None
+
+
+def test_where_parts_cancel_there_is_no_share_of_the_small_rest():
+    assert PER._replace(even=True).share(0, 150) == PARTS_CANCEL
+    assert PER.share(302, 0) == PARTS_CANCEL, "above 150 %"
+    assert PER.over([(0, 300), (200, 0), (2, 3)]).share(0, 150) == 0.5, "200 % in sum"
+    assert PER.over([(0, 300), (202, 0), (2, 3)]).share(0, 150) == PARTS_CANCEL
 
 
 @pytest.mark.parametrize(("times", "even"), [((1000, 999), True), ((999, 1000), True), ((1000, 998), False)])

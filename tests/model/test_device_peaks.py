@@ -82,7 +82,7 @@ def test_the_example_of_the_readme_is_read(tmp_path):
 )
 def test_errors_say_where_and_what_to_write(tmp_path, text, message):
     path = write(tmp_path, text)
-    with pytest.raises(traceanalyze.UsageError, match=re.escape(f"--device-peaks {path}: {message}")):
+    with pytest.raises(traceanalyze.UsageError, match=re.escape(f"device_peaks={path}: {message}")):
         read_peaks(str(path))
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import weakref
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,10 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.locales import texts
 from traceanalyze.report import json
+from traceanalyze.report.console import Style, render_all
+from traceanalyze.report.view import View
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 
 
 def rank_trace(rank, *, length=100):
@@ -72,7 +77,7 @@ def test_steps_and_ranks_can_be_chosen(folder):
 
 
 def test_unknown_ranks_are_named(folder):
-    with pytest.raises(traceanalyze.UsageError, match="--ranks 7: there is no rank 7; there are 0, 1"):
+    with pytest.raises(traceanalyze.UsageError, match="ranks=7: there is no rank 7; there are 0, 1"):
         traceanalyze.analyze(folder, ranks="7")
 
 
@@ -157,7 +162,7 @@ def test_compare_takes_the_rank_asked_for(folder, rank):
 
 
 def test_compare_names_ranks_that_are_not_there(folder):
-    with pytest.raises(traceanalyze.UsageError, match="--comparison-rank 7: there is no rank 7; there is 0, 1"):
+    with pytest.raises(traceanalyze.UsageError, match="comparison_rank=7: there is no rank 7; there are 0, 1"):
         traceanalyze.compare(folder, folder, comparison_rank=7)
 
 
@@ -215,10 +220,10 @@ def test_numbers_may_be_given_as_numbers(folder):
 @pytest.mark.parametrize(
     ("ask", "say"),
     [
-        (lambda path: traceanalyze.analyze(path, steps=1.5), "--steps 1.5: write a number, a list of numbers"),
-        (lambda path: traceanalyze.analyze(path, ranks={"a": 1}), "--ranks {'a': 1}: write a number"),
-        (lambda path: traceanalyze.analyze(path, time=(1, 2)), r"--time \(1, 2\): write two times"),
-        (lambda path: traceanalyze.analyze(path, name_regex=3), "--name-regex 3: not a regular expression"),
+        (lambda path: traceanalyze.analyze(path, steps=1.5), "steps=1.5: write a number, a list of numbers"),
+        (lambda path: traceanalyze.analyze(path, ranks={"a": 1}), "ranks={'a': 1}: write a number"),
+        (lambda path: traceanalyze.analyze(path, time=(1, 2)), r"time=\(1, 2\): write two times"),
+        (lambda path: traceanalyze.analyze(path, name_regex=3), "name_regex=3: not a regular expression"),
         (lambda path: traceanalyze.analyze(path, select=3), "3: write a text, or a list of texts"),
         (lambda path: traceanalyze.analyze(3), "3: write a path, or a list of paths"),
         (lambda path: traceanalyze.analyze([]), "give a path"),
@@ -256,3 +261,30 @@ def test_a_filter_that_there_is_not_is_an_error(folder, ask):
         ask(folder, **({"without": "sync"} if ask is traceanalyze.whatif else {}), comm_rexeg="x")
     with pytest.raises(TypeError, match="no argument 'streams'"):
         traceanalyze.gate(folder, streams=7)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda path: traceanalyze.analyze(path, categories="x"), "categories=x: "),
+        (lambda path: traceanalyze.whatif(path, faster={"compute": 0.5}), "faster={compute: 0.5}: write a factor"),
+        (traceanalyze.whatif, "without, faster, overlap or ranks"),
+        (lambda path: traceanalyze.gate(path, "nosuch"), "baseline=nosuch: no such file"),
+    ],
+)
+def test_errors_name_arguments_in_python(call, said):
+    with pytest.raises(traceanalyze.TraceAnalyzeError) as caught:
+        call(SAMPLES / "gpu_sync")
+    assert said in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+def test_a_comparison_says_what_matches_nothing():
+    report = traceanalyze.compare(SAMPLES / "gpu_sync", SAMPLES / "gpu_sync", name_regex="nosuch")
+    text = render_all([report], texts(), Style(), View())
+    assert "! base: --name-regex nosuch matches nothing." in text
+
+
+def test_a_snapshot_alone_is_told_what_the_gate_judges():
+    with pytest.raises(traceanalyze.UsageError, match="peaks; give baseline another snapshot"):
+        traceanalyze.gate(SAMPLES / "memory" / "healthy")

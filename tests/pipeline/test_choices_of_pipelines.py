@@ -147,7 +147,7 @@ def test_names_of_operators_in_any_braces(text, tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "{1: 2}", '{"a": 1}', "no such file"])
 def test_what_is_no_map_of_names_is_said(text):
-    with pytest.raises(UsageError, match="--op-name-map"):
+    with pytest.raises(UsageError, match="op_name_map="):
         name_map(text)
 
 

@@ -45,7 +45,7 @@ def test_numbers_are_chosen(text, numbers):
         ("x", "'x' is not a number"),
         ("1,,2", "'' is not a number"),
         ("-1", "'-1' is not a number"),
-        ("8", "--steps 8: there is no step 8; there are 0 to 7"),
+        ("8", "steps=8: there is no step 8; there are 0 to 7"),
         ("8-9", "there is no step 8 to 9; there are 0 to 7"),
         ("9:", "there is no step 9 to the end; there are 0 to 7"),
         ("1,8", "there is no step 8"),
@@ -84,7 +84,7 @@ def test_streams_are_chosen_by_their_numbers():
 def test_steps_are_chosen_by_the_numbers_they_go_by():
     assert step_chooser("6")(steps_of(1, 1, 1)).tolist() == [False, True, False]
     named = steps_of(1, names=("warm-up",))
-    with pytest.raises(UsageError, match="--steps 6: the trace has no numbered steps, only: warm-up"):
+    with pytest.raises(UsageError, match="steps=6: the trace has no numbered steps, only: warm-up"):
         step_chooser("6")(named)
 
 
@@ -104,7 +104,7 @@ def test_a_span_of_time(text, span):
 
 @pytest.mark.parametrize("text", ["-", "", "5", "5-6", "2s-1s", "1s-1s", "1s-1000ms", "1m-2m"])
 def test_what_is_no_span_of_time_is_said(text):
-    with pytest.raises(UsageError, match="--time"):
+    with pytest.raises(UsageError, match="time="):
         Choices(time=text).options()
 
 

@@ -162,7 +162,7 @@ def test_what_cannot_be_meant_is_refused_with_the_nearest_name(text, told):
 
 def test_keys_of_an_option():
     assert check_keys(["torch"], "--no-match") == ("torch",)
-    with pytest.raises(UsageError, match="--no-match: there is no tourch; did you mean torch"):
+    with pytest.raises(UsageError, match="no_match: there is no tourch; did you mean torch"):
         check_keys(["tourch"], "--no-match")
 
 

@@ -213,12 +213,12 @@ def test_lists_of_numbers(text, chosen):
 
 @pytest.mark.parametrize("text", ["", "x", "3-", "5-3", "1,,2", "3:2", "-1"])
 def test_lists_that_cannot_be_understood(text):
-    with pytest.raises(UsageError, match="--steps"):
+    with pytest.raises(UsageError, match="steps="):
         parse_numbers(text, "--steps", "step")
 
 
 def test_a_step_that_does_not_exist_is_an_error_that_says_what_there_is():
-    with pytest.raises(UsageError, match=r"--steps 9: there is no step 9; there are 5 to 7"):
+    with pytest.raises(UsageError, match=r"steps=9: there is no step 9; there are 5 to 7"):
         step_chooser("9")(steps_of(1.0, 1.0, 1.0))
 
 

@@ -340,6 +340,39 @@ def test_all_that_matters_has_a_line_of_its_own():
     assert all(f"HST00{at}" in text for at in range(8))
 
 
+def test_what_matters_keeps_its_advice_and_the_first_its_sentence():
+    many = [finding(f"HST{at:03}", title=f"thing {at}", saving=9 - at, severity="medium") for at in range(6)]
+    lines = screens(report_of(*many)).splitlines()
+    assert sum(line == "  → Mend it." for line in lines) == 6
+    assert lines[lines.index("  → Mend it.") - 2] == "● It is slow."
+
+
+def test_advice_is_whole_where_there_is_room():
+    advice = "Do this, and then do that. " * 8 + "The end."
+    assert "The end." in " ".join(screens(report_of(finding(advice=[advice]))).split())
+
+
+def test_warnings_are_told_whole_before_lesser_findings_are():
+    minor = [finding(f"HST{at:03}", sentence="It is slow. " * 15, severity="low") for at in range(9)]
+    warning = "This was lost, and that, as " + "the reason is long, " * 8 + "as is known."
+    text = screens(report_of(*minor, notes=[warning, warning[5:]]))
+    assert " ".join(text.split()).count("as is known.") == 2
+
+
+def test_warnings_without_room_are_told_by_name():
+    check = next(each for each in build_report("run", [analysis()], version="0").ranks[0].checks)
+    text = screens(report_of(checks=[Doubt(f"Q{at:02}", Level.WARN, check.message) for at in range(40)]))
+    assert re.search(r"\d+ more warnings \(Q\d\d, Q\d\d, Q\d\d", text)
+
+
+def test_a_line_without_room_for_all_keeps_the_reason():
+    (found,) = reports([str(SAMPLES / "gpu_data_loading")], Choices(detail=Detail.NORMAL))
+    text = screens(found, replace(found, name="b"), replace(found, name="c"), replace(found, name="d"))
+    reasons = [line for line in text.splitlines() if line.startswith("- ")]
+    assert reasons
+    assert not any(line.endswith("…") for line in reasons)
+
+
 def test_steps_that_are_left_out_are_told_whatever_else_is_said():
     left_out = Message(
         said("start_step"),
@@ -399,3 +432,38 @@ def test_who_wants_all_of_it_gets_it():
     assert len(whole.splitlines()) > 100
     assert whole == render_all([found], texts(), Style(), View(whole=True))
     assert View.of(20, quiet=False, verbose=False).whole, "more rows than usual have no room on a screen"
+
+
+def test_names_without_room_are_shortened_so_that_they_differ():
+    names = [
+        f"experiment_of_a_model_with_a_very_long_name_run_{at}_and_an_ending_that_is_as_long_as_that" for at in "ab"
+    ]
+    text = screens(*(replace(report_of(finding()), name=name) for name in names))
+    assert all(re.search(f"^══ .*run_{at}.* · ", text, re.MULTILINE) for at in "ab")
+    for width in (20, 40):
+        short = Style().apart([*names, "other"], width)
+        assert len(set(short)) == 3
+        assert max(map(len, short)) <= width
+    assert Style().apart(["a" * 50, "a" * 51], 10) != ["aaaa…aaaaa"] * 2
+
+
+def test_rows_that_have_no_room_need_none_for_their_names():
+    report = traceanalyze.gate(SAMPLES / "gpu_launch_bound", SAMPLES / "gpu_sync")
+    tables = {each.key: each for each in report.summary}
+    reasons = tables["gate_reasons"]
+    values = [*reasons.column("changed_work")[:20], *("x" * 70 for _ in reasons.column("changed_work")[20:])]
+    wide = replace(reasons, columns=(reasons.columns[0].of(values), *reasons.columns[1:]))
+    text = screens(replace(report, summary=tuple(wide if each is reasons else each for each in report.summary)))
+    (head,) = (line for line in text.splitlines() if line.startswith("work "))
+    assert "part" in head
+    assert "baseline ms" in head
+
+
+def test_the_verdict_of_a_metric_is_shown_however_long_its_name_is():
+    report = traceanalyze.gate(SAMPLES / "gpu_sync", SAMPLES / "gpu_sync")
+    judged = next(each for each in report.summary if each.key == "gate_metrics")
+    long = replace(
+        judged, columns=(judged["metric"].of([f"{'x' * 30}{at}" for at in range(len(judged))]), *judged.columns[1:])
+    )
+    text = screens(replace(report, summary=tuple(long if each is judged else each for each in report.summary)))
+    assert re.search("^metric .* verdict$", text, re.MULTILINE)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.comparison.apis import APIS, api_pairs
-from traceanalyze.comparison.attribution import parts
+from traceanalyze.comparison.attribution import headline, parts
 from traceanalyze.comparison.caveats import caveats, unmatched_table
 from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
@@ -28,7 +28,9 @@ def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = 
 
 
 def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: CompareOptions) -> Iterator[Table]:
-    per, steps = PerStep.of(base.info, candidate.info), (base.info.step_time, candidate.info.step_time)
+    sums = ((each.base, each.candidate) for each in headline(whole))
+    known = ((old, new) for old, new in sums if isinstance(old, int) and isinstance(new, int))
+    per, steps = PerStep.of(base.info, candidate.info).over(known), (base.info.step_time, candidate.info.step_time)
 
     def compared(
         name: str, how: Callable[[Context, Context, CompareOptions], Pairs], *, wanted: bool = True

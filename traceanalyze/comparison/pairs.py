@@ -27,7 +27,9 @@ class PerStep(NamedTuple):
     change: int
     """Difference of the mean step times, ns, times both numbers of steps."""
     even: bool = False
-    """The steps are as good as equally long: shares of their difference would say nothing."""
+    """The steps are as good as equally long."""
+    cancel: bool = False
+    """Their parts change by far more than they do."""
 
     @classmethod
     def of(cls, base: SideInfo, candidate: SideInfo) -> PerStep:
@@ -36,6 +38,10 @@ class PerStep(NamedTuple):
         longest = max(candidate.step_time * counts[0], base.step_time * counts[1])
         change = candidate.step_time * counts[0] - base.step_time * counts[1]
         return cls(*counts, change, abs(change) <= EVEN * longest)
+
+    def over(self, parts: Iterable[tuple[int, int]]) -> PerStep:
+        """These, knowing the sums of both sides in every part of the step."""
+        return self._replace(cancel=cancelling((self.exact(*part) for part in parts), self.change))
 
     def base(self, amount: int) -> int:
         """A sum of the base as a whole number per step."""
@@ -63,12 +69,10 @@ class PerStep(NamedTuple):
             return candidate * self.base_steps / (base * self.candidate_steps)
         return None if candidate else 1.0
 
-    def share(self, base: int, candidate: int) -> float | None:
+    def share(self, base: int, candidate: int) -> float | NotMeasured | None:
         """Part of the change of the step time; negative where it goes against it, None where there is none."""
-        if self.even or not self.change:
-            return None
         exact = self.exact(base, candidate)
-        return exact / self.change if exact else 0.0
+        return PARTS_CANCEL if self.even and self.change else of_change(exact, self.change, cancel=self.cancel)
 
     def amounts(self, base: int | NotMeasured, candidate: int | NotMeasured) -> dict[str, Value]:
         """A duration of both sides: per step, the difference, ratio, share of the change, and the exact sums."""
@@ -84,6 +88,23 @@ class PerStep(NamedTuple):
         pair = base, candidate
         shown = {"diff_ns": self.diff(*pair), "ratio": self.ratio(*pair), "step_change_share": self.share(*pair)}
         return cells | shown
+
+
+PARTS_CANCEL = NotMeasured("parts_cancel")
+_CANCEL = 2.0
+"""Times the change of the whole that its parts may change in sum: their shares add up to 1, none is above 1.5."""
+
+
+def cancelling(changes: Iterable[float], whole: float) -> bool:
+    """Whether parts change so much more than the whole that a share of its change would say nothing."""
+    return sum(map(abs, changes)) > _CANCEL * abs(whole)
+
+
+def of_change(part: float, whole: float, *, cancel: bool) -> float | NotMeasured | None:
+    """The share that a part has in the change of the whole, unless others take most of it back."""
+    if not whole:
+        return None
+    return PARTS_CANCEL if cancel or abs(part) > (1 + _CANCEL) / 2 * abs(whole) else part / whole if part else 0.0
 
 
 _ONE_CALL = PerStep(1, 1, 0)

@@ -11,11 +11,11 @@ from typing import NamedTuple, Unpack
 from traceanalyze.analyses.options import Options
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
-from traceanalyze.errors import Phrase, UsageError
+from traceanalyze.errors import Lost, Phrase, Unmatched, UsageError
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
-from traceanalyze.pipeline.selection import Chosen, listed, step_chooser
+from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.model import CompareReport
@@ -230,7 +230,8 @@ def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) 
     run = runs[0]
     choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
     found = side(_kept(chosen, keeper.kept, run), options, ranks=len(run.traces), rank_choice=choice)
-    return found, (*inputs.notes, *run.notes)
+    own = (note for note in found.context.trace.read.notes if isinstance(note, Lost | Unmatched))
+    return found, (*inputs.notes, *run.notes, *own)
 
 
 def _kept(chosen: SideChoices, kept: Trace | None, run: Run) -> Trace:
@@ -240,10 +241,11 @@ def _kept(chosen: SideChoices, kept: Trace | None, run: Run) -> Trace:
         return replace(kept, origin=origins.get(kept.origin.path, kept.origin))
     wanted = [trace for trace in run.traces if trace.origin.rank == chosen.rank]
     if not wanted:
-        known, option = [rank for rank in run.ranks if rank is not None], f"{chosen.option('rank')} {chosen.rank}"
+        known = [rank for rank in run.ranks if rank is not None]
+        option = Phrase("{option} {rank}", chosen.option("rank"), chosen.rank)
         if not known:
             raise UsageError("{option}: the profile of {run} does not tell any rank", option, run.name)
-        raise UsageError("{option}: there is no rank {rank}; there is {known}", option, chosen.rank, listed(known))
+        raise no_such_number(option, Phrase("rank"), str(chosen.rank), known)
     if kept is None:
         # Its rank follows only from the names of all files together.
         kept = gather([wanted[0].origin.path], lambda trace: trace, progress=None).traces[0]

@@ -20,7 +20,7 @@ Chosen = str | int | Sequence[int]
 class Numbers(NamedTuple):
     """Ranges of whole numbers, both ends included; the last of an open range is None."""
 
-    text: str
+    text: Phrase
     """The option as given, for error messages."""
     what: str
     """What is numbered: step, rank."""
@@ -35,15 +35,18 @@ class Numbers(NamedTuple):
         for first, last in self.ranges:
             if not any(_inside(number, first, last) for number in numbers):
                 wanted = str(first) if first == last else f"{first} to {'the end' if last is None else last}"
-                known = listed(numbers)
-                if len(set(numbers)) > 1:
-                    raise UsageError(
-                        "{text}: there is no {what} {wanted}; there are {known}", self.text, self.what, wanted, known
-                    )
-                raise UsageError(
-                    "{text}: there is no {what} {wanted}; there is {known}", self.text, self.what, wanted, known
-                )
+                raise no_such_number(self.text, self.what, wanted, numbers)
         return [any(_inside(number, *bounds) for bounds in self.ranges) for number in numbers]
+
+
+def no_such_number(text: Phrase, what: str, wanted: str, numbers: Sequence[int]) -> UsageError:
+    """The error of one who asks for what was not recorded: `text` is the option as given."""
+    if not numbers:
+        return UsageError("{text}: the recording tells no {what}", text, what)
+    known = listed(numbers)
+    if len(set(numbers)) > 1:
+        return UsageError("{text}: there is no {what} {wanted}; there are {known}", text, what, wanted, known)
+    return UsageError("{text}: there is no {what} {wanted}; there is {known}", text, what, wanted, known)
 
 
 def _inside(number: int, first: int, last: int | None) -> bool:
@@ -79,7 +82,7 @@ def parse_numbers(chosen: Chosen, option: str, what: str) -> Numbers:
         if bounds[1] is not None and bounds[1] < bounds[0]:
             raise UsageError("{option} {text}: the range '{item}' is empty", option, text, item)
         ranges.append(bounds)
-    return Numbers(f"{option} {text}", what, tuple(ranges))
+    return Numbers(Phrase("{option} {text}", option, text), what, tuple(ranges))
 
 
 def listed(numbers: Sequence[int]) -> str:

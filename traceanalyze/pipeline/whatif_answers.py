@@ -20,7 +20,7 @@ from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.selection import listed as numbers
+from traceanalyze.pipeline.selection import no_such_number
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.summary import summarize
@@ -169,8 +169,8 @@ def _supposed(run: _Run, traces: Sequence[Trace], wanted: Wanted) -> Iterator[_S
     known = [trace.origin.rank for trace in traces]
     for rank in wanted.ranks:
         if rank not in known:
-            there = numbers([each for each in known if each is not None])
-            raise UsageError("--rank {rank}: this rank was not recorded; there is {known}", rank, there)
+            there = [each for each in known if each is not None]
+            raise no_such_number(Phrase("--rank {rank}", rank), Phrase("rank"), str(rank), there)
         gain, at = Gain("rank", str(rank)), known.index(rank)
         unknown = run.missing or _unmet(run.cluster, at)
         yield _Supposed(gain._replace(saving=unknown)) if unknown else _Supposed(gain, like_others=(at,))

@@ -88,6 +88,11 @@ def gate(
     differ, likeness = comparable(old, new, settings, waived) if old else ((), None)
     found = [_with_notes(each, old, new) for each in evaluate(budget.rules, old, new, settings, stored=baseline.stored)]
     if not found:
+        if all(name.startswith(("memory.", "alloc.")) for run in new for name in run.metrics):
+            raise UsageError(
+                "nothing to judge: of a memory snapshot the gate judges the peaks; give --baseline another snapshot, "
+                "or limits of the peaks in the budget; `traceanalyze memory` tells what is in it"
+            )
         raise UsageError("nothing to judge: give --baseline, or absolute limits in the budget")
     overall, code, reason = conclude(found, budget, strict=strict)
     return GateResult(

@@ -5,6 +5,7 @@ that it needs at least, and one that it gets before others get more. What has no
 """
 
 from collections.abc import Sequence
+from functools import cache, partial
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import sentences
@@ -42,7 +43,8 @@ def render_all(reports: Sequence[Report], texts: Texts, style: Style, view: View
     if len(reports) == 1:
         return render(reports[0], texts, style, view)
     rule = ("═" if style.unicode else "=") * 2
-    titles = [style.paint(f"{rule} {style.shorten(report.name, style.width - 3)}", "bold") for report in reports]
+    names = style.apart([report.name for report in reports], style.width - 3)
+    titles = [style.paint(f"{rule} {name}", "bold") for name in names]
     pages = [render(report, texts, style, view) for report in reports]
     return "\n".join(f"{title}\n\n{page}" for title, page in zip(titles, pages, strict=True))
 
@@ -60,21 +62,23 @@ def on_screen(reports: Sequence[Report], texts: Texts, style: Style) -> str:
         lines = [*_page(Sections(reports[0], texts, style), HEIGHT - len(where) - 1), "", *where]
         return "\n".join(lines) + "\n"
     folder = common_folder([report.name for report in reports])
-    names = [report.name.removeprefix(folder) for report in reports]
-    runs = [Sections(each, texts, style, name=name, alone=False) for each, name in zip(reports, names, strict=True)]
+    names = [printable(report.name.removeprefix(folder)) for report in reports]
+    called = cache(partial(style.apart, names))
+    own = [partial(lambda at, room: called(room)[at], at) for at in range(len(reports))]
+    runs = [Sections(report, texts, style, each) for report, each in zip(reports, own, strict=True)]
     longest, shown = max(runs, key=lambda one: one.length), runs[:_RUNS]
     left = [texts.messages[_SAY["screen_runs"]].format(count=len(runs) - _RUNS)] if runs[_RUNS:] else []
-    name = style.shorten(longest.name, style.width // 2)
-    detail = texts.messages[_SAY["screen_detail"]].format(name=name)
+    detail = texts.messages[_SAY["screen_detail"]].format(name=longest.called(style.width // 2))
     # Of few, a blank line sets each apart from the one before.
     apart = [""] if len(shown) <= _FEW else []
     height = HEIGHT - len(where) - len(left) - len(apart) * len(shown)
     # What runs share has a third of the screen, and what is not needed for a few of them.
     below = max(height // 3, height - _RUN * len(shown))
-    sections = fitted(
-        [*longest.details(), *longest.trust(*(one for one in runs if one is not longest))], below - 1, gap=0
-    )
-    lines = [line for one in shown for line in (*_part(one, (height - below) // len(shown)), *apart)]
+    parts = [_part(one, (height - below) // len(shown)) for one in shown]
+    others = [one for one in runs if one is not longest]
+    room = height - sum(map(len, parts)) - 1
+    sections = fitted([*longest.details(), *longest.trust(*others)], room, gap=0)
+    lines = [line for each in parts for line in (*each, *apart)]
     title = style.paint("".join(style.clip(detail, 1)), "bold")
     return "\n".join([*lines, *left, title, *(line for each in sections for line in each), *where]) + "\n"
 

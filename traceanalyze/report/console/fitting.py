@@ -13,14 +13,12 @@ class Section(NamedTuple):
 
     name: str
     heads: tuple[str, ...]
-    items: Sequence[tuple[str, ...]]
-    """Lines of each, in the order in which they are read."""
+    items: Sequence[Sequence[tuple[str, ...]]]
+    """Of each its lines, in the order in which they are read: first in the fewest, last all of them."""
     more: Callable[[Sequence[int]], str]
     """What is said of items that have no room; of none of them, what is always counted."""
-    brief: Sequence[str] = ()
-    """One line for each where there is no room for all of its lines."""
     sure: int = 0
-    """How many items have a line of their own before any but the first has more."""
+    """How many items have their fewest lines before any has more."""
     order: Sequence[int] = ()
     """Places of items, the most telling first; as they stand where it is empty."""
     foot: tuple[str, ...] = ()
@@ -34,7 +32,7 @@ class Section(NamedTuple):
     @property
     def whole(self) -> list[str]:
         """All of its lines."""
-        return [*self.heads, *chain(*self.items), *filter(None, [self.more(())]), *self.foot]
+        return [*self.heads, *chain(*(each[-1] for each in self.items)), *filter(None, [self.more(())]), *self.foot]
 
     def within(self, room: int) -> list[str]:
         """At most so many lines of it."""
@@ -43,19 +41,38 @@ class Section(NamedTuple):
         if room == 1 and self.line:
             return [self.line]
         heads = self.heads if room > len(self.heads) + 1 else ()
-        left = room - len(heads) - len(self.foot) - 1
-        order, chosen, short = list(self.order or range(len(self.items))), dict[int, tuple[str, ...]](), False
-        for place, index in enumerate(order):
-            # Those that follow are at least to be named.
-            follow = max(min(len(order) - place - 1, 2), self.sure - place) if self.brief else 0
-            short = short or len(self.items[index]) + follow > left
-            lines = (self.brief[index],) if short and self.brief else self.items[index]
-            if len(lines) > left:
+        order, found = list(self.order or range(len(self.items))), list[str]()
+        # Only where something has no room, a line says so.
+        for spare in (0, 1):
+            chosen = self._chosen(order, room - len(heads) - len(self.foot) - spare)
+            rest = list(filter(None, [self.more([at for at in order if at not in chosen])]))
+            found = [*heads, *chain(*(chosen[at] for at in sorted(chosen))), *rest, *self.foot]
+            if len(found) <= room:
                 break
-            chosen[index] = lines
-            left -= len(lines)
-        rest = self.more([index for index in order if index not in chosen])
-        return [*heads, *chain(*(chosen[index] for index in sorted(chosen))), *filter(None, [rest]), *self.foot]
+        return found
+
+    def _chosen(self, order: Sequence[int], left: int) -> dict[int, tuple[str, ...]]:
+        """Lines of items, more and more of them as long as there is room: of those that are told surely, of all."""
+        form: dict[int, int] = {}
+        every, whole = len(order), max(map(len, self.items), default=1) - 1
+        for count, most in (
+            (self.sure, 0),
+            (1, 2),
+            (self.sure, 1),
+            (self.sure, 2),
+            (every, 0),
+            (every, 2),
+            (every, whole),
+        ):
+            for at in order[:count]:
+                used, forms = len(self.items[at][form[at]]) if at in form else 0, self.items[at]
+                better = range(min(most, len(forms) - 1), form.get(at, -1), -1)
+                best = next((each for each in better if len(forms[each]) - used <= left), None)
+                if best is not None:
+                    form[at], left = best, left - len(forms[best]) + used
+                elif at not in form:
+                    break
+        return {at: self.items[at][each] for at, each in form.items()}
 
 
 def fitted(sections: Sequence[Section], height: int, *, gap: int) -> list[list[str]]:

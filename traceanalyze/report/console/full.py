@@ -141,8 +141,8 @@ class Printer(NamedTuple):
         """What was compared, each in so many lines at most."""
         words = [self.formatter.texts.messages[side.word] for side in sides]
         width = max(map(display_width, words), default=0)
-        for word, side in zip(words, sides, strict=True):
-            name = self.style.shorten(printable(side.name), self.style.width // 2)
+        names = self.style.apart([printable(side.name) for side in sides], self.style.width // 2)
+        for word, name, side in zip(words, names, sides, strict=True):
             pieces = [name, *map(self.formatter.message, side.about)]
             label = f"{padded(word, width)}  "
             text = printable(" · ".join(filter(None, pieces)))

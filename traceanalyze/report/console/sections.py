@@ -1,6 +1,6 @@
 """What stands on a screen: parts of a report, items in the order in which they are told, and how these share lines."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
 
@@ -53,7 +53,8 @@ _TWO = (("base_time_ns", "candidate_time_ns"), ("baseline_ns", "candidate_ns"), 
 _FOUND = ("findings", "rank_findings", "memory_findings", "run_causes", "actions", "not_judged")
 """What is told as a list of what to do, or of what is missing."""
 _LOST = frozenset(
-    {*("cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut", "unmatched")}
+    {"cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut", "unmatched"}
+    | {"side_lost"}
 )
 """Sentences that say that data was lost, or that nothing is what the user named."""
 _TOLD = frozenset({"do_first", "do_next", "limits_next", "limits_then"})
@@ -71,8 +72,14 @@ _CAPTURE = "CAP"
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan", "note": "dim"}
 _TODO = 16
 """Lines that the list of what to do gets before other sections get more."""
+_WARNED = 12
+"""And what is not certain."""
+_NAMED = 3
+"""Findings that have a line of their own, whatever they are worth."""
 _NAME = 20
 """Letters of the name of one run among others, at least."""
+_ALL = 99
+"""More lines than any text has."""
 _PLACE = 12
 """A place in the program that is cut shorter tells nothing."""
 
@@ -80,9 +87,10 @@ _PLACE = 12
 class Sections:
     """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
 
-    def __init__(self, report: Report, texts: Texts, style: Style, *, name: str = "", alone: bool = True) -> None:
-        self.report, self.texts, self.style, self.alone = report, texts, style, alone
-        self.name = printable(name or report.name)
+    def __init__(self, report: Report, texts: Texts, style: Style, called: Callable[[int], str] | None = None) -> None:
+        """`called` is its name in so many columns, which no other report beside it has."""
+        self.report, self.texts, self.style, self.alone = report, texts, style, called is None
+        self.called = called or (lambda room: style.shorten(printable(report.name), room))
         self.formatter = formatter_over(report, texts, 1)
         self.printer = Printer(self.formatter, style, View())
         self.ranks = [report.ranks[index] for index in report.focus]
@@ -128,20 +136,22 @@ class Sections:
         said = [each for each in self.report.verdict_messages if each.key not in _LOST | _TOLD | _LEFT_OUT]
         verdict = [each for each in said if not self.formatter.message(each).endswith(told)]
         lost = [each for each in (*self.report.verdict_messages, *self.report.note_messages) if each.key in _LOST]
-        warned = self._marked("!", "yellow", self.formatter.sentences(lost), 3, all_of_it=True) if lost else ()
+        warned = self._marked("!", "yellow", self._said_within(lost, 4), 4, all_of_it=True) if lost else ()
         colour = ANSWER_COLOURS.get(self.report.answer, "bold")
-        first = self._paragraph(verdict or said, max(most - len(warned), min(most, 2)))
+        room = max(most - len(warned), min(most, 2))
+        first = self.style.clip(self._said_within(verdict or said, room), room)
         return [*(self.style.paint(line, colour) for line in first), *warned, *self._recorded()[:about]]
 
-    def _paragraph(self, verdict: Sequence[Message], most: int) -> tuple[str, ...]:
-        """As many sentences as there is room for; one that is longer than all of it is cut."""
-        for kept in range(len(verdict), 0, -1):
-            text = printable(self.formatter.sentences(verdict[:kept]))
-            if kept < len(verdict):
-                text = self._say("sentences", text=(Kind.TEXT, text), count=(Kind.COUNT, len(verdict) - kept))
-            if kept == 1 or len(self.style.wrap(text).splitlines()) <= most:
-                return self.style.clip(text, most)
-        return ()
+    def _said_within(self, said: Sequence[Message], most: int) -> str:
+        """As many sentences as there is room for, and how many more there are; the first in any case."""
+        text = ""
+        for kept in range(len(said), 0, -1):
+            text = printable(self.formatter.sentences(said[:kept]))
+            if kept < len(said):
+                text = self._say("sentences", text=(Kind.TEXT, text), count=(Kind.COUNT, len(said) - kept))
+            if len(self._marked("", "", text, _ALL)) <= most:
+                break
+        return text
 
     def _recorded(self) -> list[str]:
         """Sides, or the rank in detail; what is left out of it, and what else the notes say of it."""
@@ -164,25 +174,26 @@ class Sections:
     def sections(self) -> Iterator[Section]:
         """All of them, in the order in which they are read."""
         yield from self._first(_BESIDE, "beside", least=5, fair=6, most=11)
-        yield from self._first(_PARTS, "parts", most=11)
+        yield from self._first(_PARTS, "parts", least=7, most=11)
         yield from self._todo()
         known = {*_BESIDE, *_PARTS, *_FOUND}
         others = [key for key, each in self._tables.items() if not (key in known or each.detail or each.plot)]
         works = [key for key in (*_WORK, *others) if len(self._tables.get(key, ()))]
         for key in works[: 2 if works[1:2] == ["faster"] else 1]:
-            yield from self._first((key,), "work", fair=6, most=8)
+            yield from self._first((key,), "work", least=5 if len(works) == 1 else 4, fair=6, most=8)
         yield from self.trust()
 
     @property
     def title(self) -> str:
         """Name of the run among others, with what was recorded of it."""
-        rule, name = ("═" if self.style.unicode else "=") * 2, self.name
-        width, texts = self.style.width - 3, [name]
+        rule, width = ("═" if self.style.unicode else "=") * 2, self.style.width - 3
+        name = self.called(width)
+        texts = [name]
         for rank in self.ranks[:1]:
             # Without the name of the device, then with less of its own.
             plain = tuple((key, kind, "" if key == "device_name" else each) for key, kind, each in rank.headline.values)
             bare = Message(rank.headline.key, plain)
-            short = (self.style.shorten(name, room) for room in range(display_width(name), _NAME, -1))
+            short = (self.called(room) for room in range(display_width(name), _NAME, -1))
             texts = [self.formatter.about(rank.headline, name), *(self.formatter.about(bare, each) for each in short)]
         fitting = next((each for each in texts if display_width(each) <= width), texts[-1])
         return self.style.paint(f"{rule} {self.style.shorten(printable(fitting), width)}", "bold")
@@ -205,27 +216,31 @@ class Sections:
 
     def _first(self, keys: Iterable[str], name: str, *, least: int = 4, fair: int = 0, most: int) -> Iterator[Section]:
         """The first of some tables that has rows."""
-        for table in [self._tables[key] for key in keys if len(self._tables.get(key, ()))][:1]:
-            first = telling(table, str(self.ranks[0].rank) if self.ranks else "")
-            places = sorted(first)
-            rows, title, total = [table.known_rows[at] for at in places], self.formatter.title(table), table.total
-            if total is not None and table.bar is not None:
-                amount = next(at for at, column in enumerate(table.columns) if column.kind in NUMBERS)
-                summed = self.formatter.value(table.columns[amount].kind, total[amount])
-                title, total = self._say("sum", title=(Kind.TEXT, title), sum=(Kind.TEXT, summed)), None
-            head, lines = compact(table, [*rows, *([total] if total else [])], self.formatter, self.style)
-            bars = self._stacked(table)
-            yield Section(
-                name,
-                tuple(filter(str.strip, (self._line(title), head))),
-                [(line,) for line in lines[: len(rows)]],
-                lambda omitted: self._counts(more=len(omitted)),
-                order=[places.index(at) for at in first],
-                foot=(*lines[len(rows) :], *bars),
-                least=least + len(bars),
-                fair=(fair or large(table) + 3) + len(bars),
-                most=most + len(bars),
-            )
+        table = next((self._tables[key] for key in keys if len(self._tables.get(key, ()))), None)
+        if table is None:
+            return
+        every = telling(table, str(self.ranks[0].rank) if self.ranks else "")
+        # The others find no room whatever else is there, and need none for their names.
+        first = every[:most]
+        places = sorted(first)
+        rows, title, total = [table.known_rows[at] for at in places], self.formatter.title(table), table.total
+        if total is not None and table.bar is not None:
+            amount = next(at for at, column in enumerate(table.columns) if column.kind in NUMBERS)
+            summed = self.formatter.value(table.columns[amount].kind, total[amount])
+            title, total = self._say("sum", title=(Kind.TEXT, title), sum=(Kind.TEXT, summed)), None
+        head, lines = compact(table, [*rows, *([total] if total else [])], self.formatter, self.style)
+        bars = self._stacked(table)
+        yield Section(
+            name,
+            tuple(filter(str.strip, (self._line(title), head))),
+            [((line,),) for line in lines[: len(rows)]],
+            lambda omitted: self._counts(more=len(omitted) + len(every) - len(first)),
+            order=[places.index(at) for at in first],
+            foot=(*lines[len(rows) :], *bars),
+            least=least + len(bars),
+            fair=(fair or large(table) + 3) + len(bars),
+            most=most + len(bars),
+        )
 
     def _stacked(self, table: Table) -> list[str]:
         """A bar a side of a table of parts, on one scale, and what its shades mean."""
@@ -264,15 +279,19 @@ class Sections:
         advice = [self._advice(self.formatter.message(each)) for each in self.report.remarks.get("advice", ())]
         if advice:
             head = (self._line(self.texts.messages["advice"]),)
-            yield Section("todo", head, advice, lambda omitted: self._counts(more=len(omitted)), fair=7)
+            yield Section(
+                "todo", head, [(each,) for each in advice], lambda omitted: self._counts(more=len(omitted)), fair=7
+            )
         elif told:
-            items = [tuple(self._full(one)) for one in told]
-            brief = [self._short(one) for one in told]
-            sure = max((at + 1 for at, one in enumerate(told) if one.severity in {"high", "medium"}), default=1)
+            items = [self._forms(one) for one in told]
+            weighty = max((at + 1 for at, one in enumerate(told) if one.severity in {"high", "medium"}), default=0)
+            sure = max(weighty, min(len(told), _NAMED))
             rest = self._say("more", count=(Kind.COUNT, len(told) - 1)) if told[1:] else ""
             only = self._short(told[0], rest)
-            least = min(1 + len(items[0]) + sure, _TODO)
-            yield Section("todo", (self._heading(),), items, more, brief, sure, line=only, least=least, fair=_TODO)
+            least = 1 + len(items[0][2]) + sure
+            fair = least + sum(len(each[2]) - 1 for each in items[1:weighty])
+            head = (self._heading(),)
+            yield Section("todo", head, items, more, sure, line=only, least=min(least, _TODO), fair=min(fair, _TODO))
         elif self.alone and any(rank.said for rank in self.ranks):
             yield Section("todo", (self._line(self._say("nothing")),), (), more)
 
@@ -305,21 +324,35 @@ class Sections:
             return tuple(self.style.paint(line, colour) for line in (mark + first[1:], *others))
         return self.style.paint(mark, colour) + first[1:], *others
 
-    def _advice(self, text: str) -> tuple[str, ...]:
+    def _advice(self, text: str, most: int = 2) -> tuple[str, ...]:
         first = "  → " if self.style.unicode else "  > "
-        return tuple(self.style.paint(line, "green") for line in self.style.clip(printable(text), 2, "    ", first))
+        return tuple(self.style.paint(line, "green") for line in self.style.clip(printable(text), most, "    ", first))
 
-    def _full(self, one: Finding) -> Iterator[str]:
-        """A finding with its saving, its place and its advice."""
-        yield from self._marked("●", _COLOURS[one.severity], one.sentence, 3)
+    def _forms(self, one: Finding) -> list[tuple[str, ...]]:
+        """A finding in one line, with its advice in another, with its sentence, and whole."""
+        short, advice = self._short(one), [*one.advice[:1]]
+        return [
+            (short,),
+            (short, *chain(*(self._advice(each, 1) for each in advice))),
+            *(
+                (
+                    *self._marked("●", _COLOURS[one.severity], one.sentence, lines),
+                    self._beside(one),
+                    *chain(*(self._advice(each, most) for each in advice)),
+                )
+                for lines, most in ((3, 2), (_ALL, _ALL))
+            ),
+        ]
+
+    def _beside(self, one: Finding) -> str:
+        """How sure it is, what it is worth, and where it is."""
         unknown = one.saving is None and one.cost_ns is not None and not one.once
         said, room = [one.grade, self._worth(one), self._say("unknown") if unknown else ""], self.style.width - 2
         # That it costs, and does not save, is said in any case.
         line = next(
             (each for each in (self._placed(one, said[:n], room) for n in (3, 2)) if display_width(each) <= room), ""
         )
-        yield "  " + (line or self._placed(one, said[1:2], room))
-        yield from chain(*map(self._advice, one.advice[:1]))
+        return "  " + (line or self._placed(one, said[1:2], room))
 
     def _short(self, one: Finding, rest: str = "") -> str:
         """Its title, saving and place, and how many more there are; the title is cut where there is no room."""
@@ -360,18 +393,21 @@ class Sections:
 
     def trust(self, *others: "Sections") -> Iterator[Section]:
         """Doubts, remarks, and what was not measured, by the reason; each once, with the runs of which it is true."""
-        found: dict[tuple[int, str], tuple[list[str], dict[str, None]]] = {}
+        found: dict[tuple[int, str], tuple[tuple[str, str, str], dict[str, None]]] = {}
         for one in (self, *others):
-            for weight, name, text in one._said():
+            for weight, *said in one._said():
                 # Runs that differ in numbers only say the same, ranks of one need not.
-                told = found.setdefault((weight, name if others and name else name + text), ([name, text], {}))
-                told[1][self.style.shorten(one.name, _NAME)] = None
+                key = said[0] if others and said[0] else "".join(said)
+                told = found.setdefault((weight, key), ((said[0], said[1], said[2]), {}))
+                told[1][one.called(_NAME)] = None
         ranked = sorted(found, key=lambda key: (key[0], -len(found[key][1])))
-        weights, texts = [weight for weight, _ in ranked], []
-        for (name, text), runs in map(found.__getitem__, ranked):
+        weights, names, items = [weight for weight, _ in ranked], [found[key][0][0] for key in ranked], []
+        for (weight, _), ((name, about, text), runs) in zip(ranked, map(found.__getitem__, ranked), strict=True):
             of = f"({self._some(runs)})" if len(runs) <= len(others) else ""
-            label = " ".join(filter(None, [name, of]))
-            texts.append(self.formatter.said_of([label], text) if label else text)
+            labels = [*filter(None, [" ".join(filter(None, [name, of])), about])]
+            mark = ("-", "") if weight in {_REMARK, _MISSING} else ("!", "yellow")
+            texts = [self._one_line(labels, text), *[self.formatter.said_of(labels, text) if labels else text] * 2]
+            items.append([self._marked(*mark, each, most) for each, most in zip(texts, (1, 2, _ALL), strict=True)])
         checks = [*chain(*(rank.checks for rank in self.ranks))]
         notes = sum(each.level == Level.INFO for each in checks) + len(self.report.remarks.get("quality", ()))
         hints = len({hint for rank in self.ranks for hint in self.formatter.hints(rank.hints)})
@@ -380,33 +416,45 @@ class Sections:
             left = [weights[at] for at in omitted]
             remarked, missing = left.count(_REMARK), left.count(_MISSING)
             kept = {"notes": remarked + notes, "hints": hints} if self.alone else {"notes": remarked}
-            return self._counts(warnings=len(left) - remarked - missing, missing=missing, **kept)
+            warned = self._say("warnings", count=(Kind.COUNT, len(left) - remarked - missing))
+            called = dict.fromkeys(names[at] for at in omitted if names[at])
+            before = [self._cells(warned, called, 8) if called else warned] if len(left) > remarked + missing else []
+            return self._counts(*before, missing=missing, **kept)
 
-        def lines(most: int) -> list[tuple[str, ...]]:
-            marks = [("-", "") if weight in {_REMARK, _MISSING} else ("!", "yellow") for weight in weights]
-            return [self._marked(*mark, text, most) for mark, text in zip(marks, texts, strict=True)]
+        sure = len(weights) - weights.count(_REMARK) - weights.count(_MISSING)
+        if items or more(()):
+            heads = (self._line(self._say("trust")),) if items else ()
+            # All of each warning, and two of what was not measured.
+            fair = sum(len(each[-1]) for each in items[:sure]) + min(len(items) - sure, 2) + 2
+            least = max(min(sure, 4) + 2, 3)
+            yield Section("trust", heads, items, more, sure, least=least, fair=min(max(fair, 5), _WARNED))
 
-        if texts or more(()):
-            heads = (self._line(self._say("trust")),) if texts else ()
-            yield Section("trust", heads, lines(2), more, [each[0] for each in lines(1)], least=3, fair=5)
+    def _one_line(self, labels: list[str], text: str) -> str:
+        """What is said, with less of what it is about where a line has no room for both."""
+        for room in range(display_width(labels[-1]) if labels else 0, _PLACE, -1):
+            about = "".join(self.style._replace(width=room).clip(labels[-1], 1))
+            line = self.formatter.said_of([*labels[:-1], about], text)
+            if display_width(line) <= self.style.width - 2:
+                return line
+        return self.formatter.said_of(labels, text) if labels else text
 
-    def _said(self) -> Iterator[tuple[int, str, str]]:
-        """What is not certain or was not measured, each with its weight, the id of its check and its text."""
+    def _said(self) -> Iterator[tuple[int, str, str, str]]:
+        """What is not certain or was not measured: its weight, the id of its check, what it is about, and its text."""
         fill, remarks = self.formatter.message, self.report.remarks
         for each in chain(*(rank.checks for rank in self.ranks)):
             if each.level > Level.INFO:
                 text = self.formatter.fill(self.texts.checks[each.message.key], each.message)
-                yield -each.level, each.id, text
+                yield -each.level, each.id, "", text
         doubts = [*(each for each in self.report.note_messages if each.key in _DOUBTS), *remarks.get("caveats", ())]
         # Beside each other they show that there are several.
         doubts = [one for one in doubts if self.alone or not any(isinstance(each, Apart) for _, _, each in one.values)]
-        yield from ((0, "", fill(each)) for each in doubts)
+        yield from ((0, "", "", fill(each)) for each in doubts)
         gate = chain(*(said for key, said in remarks.items() if key.startswith("gate")))
-        yield from ((_REMARK, "", fill(each)) for each in gate)
-        yield from ((_MISSING, "", text) for text in self._missing())
+        yield from ((_REMARK, "", "", fill(each)) for each in gate)
+        yield from ((_MISSING, "", *each) for each in self._missing())
 
-    def _missing(self) -> list[str]:
-        """What was not measured: whole tables, or cells of rows that a page shows, each reason once."""
+    def _missing(self) -> list[tuple[str, str]]:
+        """What was not measured, whole tables or cells of rows that a page shows, and why; each reason once."""
         if self.report.sides:
             shown = [*self._tables.values(), *(each for each in self.report.summary if each.absent)]
         else:
@@ -425,12 +473,12 @@ class Sections:
         found = []
         for reason, titles in about.items():
             named = [self._cells(title, cells) if cells else title for title, cells in titles.items()]
-            found.append(self.formatter.said_of([self._some(named)], self.texts.reasons.get(reason, reason)))
+            found.append((self._some(named), self.texts.reasons.get(reason, reason)))
         notes = self._tables["not_judged"].notes if "not_judged" in self._tables else ()
-        return [*found, *map(self.formatter.message, notes)]
+        return [*found, *(("", self.formatter.message(each)) for each in notes)]
 
-    def _cells(self, title: str, names: Iterable[str]) -> str:
-        return self._say("cells", title=(Kind.TEXT, title), names=(Kind.TEXT, self._some(names)))
+    def _cells(self, title: str, names: Iterable[str], most: int = 2) -> str:
+        return self._say("cells", title=(Kind.TEXT, title), names=(Kind.TEXT, self._some(names, most)))
 
     def _some(self, names: Iterable[str], most: int = 2) -> str:
         """The first of them, and how many more there are."""

@@ -4,8 +4,10 @@ import os
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import NamedTuple, TextIO
 
 from traceanalyze.model.patterns import regex
@@ -93,6 +95,11 @@ def _pieces(text: str, most: int) -> list[str]:
     return pieces
 
 
+def _same(texts: Sequence[str]) -> int:
+    """Letters with which all of them begin."""
+    return sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*texts, strict=False)))
+
+
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _NUMBER_AND_UNIT = regex(r"(?<=\d) (?=(?:%|s|ms|µs|ns|[kKMGT]?i?B)\b|%)")
@@ -131,6 +138,20 @@ class Style(NamedTuple):
             if room <= 2 or display_width(short) <= width:
                 return short
             room -= 1
+
+    def apart(self, names: Sequence[str], width: int) -> list[str]:
+        """Names cut in the middle; those that would look alike, to where they differ."""
+        short, mark = {name: self.shorten(name, width) for name in names}, "…" if self.unicode else "..."
+        for text in [each for each, count in Counter(short.values()).items() if count > 1]:
+            alike = [name for name in short if short[name] == text]
+            first = _same(alike)
+            last = _same([name[first:][::-1] for name in alike])
+            room = width - 2 * len(mark)
+            for name in alike:
+                start = max(first - max(room - (len(name) - first - last), 0) // 2, 0)
+                ends = mark if start else "", mark if start + room < len(name) else ""
+                short[name] = self.shorten(name[start : start + room].join(ends), width)
+        return [short[name] for name in names]
 
     def clip(self, text: str, lines: int, indent: str = "", first: str | None = None) -> tuple[str, ...]:
         """So many lines of a text at most; what is missing then ends in a mark."""

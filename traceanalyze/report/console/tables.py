@@ -41,7 +41,7 @@ class Field(NamedTuple):
     least: int = 0
     """Width below which cells that differ would look alike."""
     kept: bool = False
-    """A difference is what a comparison is about: it never goes."""
+    """A difference is what a comparison is about, and the verdict what a gate is: it never goes."""
 
     def colour(self, index: int) -> str:
         """Of one cell."""
@@ -98,6 +98,8 @@ def _widths(fields: tuple[Field, ...], room: int, least: int) -> tuple[int, ...]
 
 WIDE = 110
 """Terminal width from which explanations and secondary columns are shown."""
+_VERDICT = "verdict"
+"""Key of the column that judges a row."""
 _PATH = "path"
 """Key of the columns that name files."""
 _BAR_CELLS = (10, 40)
@@ -130,8 +132,14 @@ def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style
 def compact(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style) -> tuple[str, list[str]]:
     """Headings on one line, and a line a row; where there are bars, names and amounts with their units need none."""
     if table.bar is not None:
-        kept = range(table.keys.index(table.bar) + 1)
-        table, rows = replace(with_columns(table, kept), totals=None), [row[: len(kept)] for row in rows]
+        kept = [*range(table.keys.index(table.bar) + 1)]
+        table = replace(table, totals=None)
+    else:
+        # What no row has is told below, unless there is no amount at all.
+        known = [at for at in range(len(table.columns)) if at == 0 or any(_known(row[at]) for row in rows)]
+        told = any(table.columns[at].kind in NUMBERS and not table.columns[at].machine for at in known)
+        kept = known if told else [*range(len(table.columns))]
+    table, rows = with_columns(table, kept), [tuple(row[at] for at in kept) for row in rows]
     # Room is for long names and for what parts mean, not for more columns.
     narrow = style if table.bar else style._replace(width=min(style.width, WIDE - 1))
     fields = [_on_one_line(field, headed=table.bar is None) for field in _fields(table, rows, formatter, narrow)]
@@ -151,6 +159,10 @@ def compact(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
             line.append(blank + text if field.right else text + blank)
         lines.append((" " * fitted.gap).join([*line, *bars[index : index + 1]] if index >= 0 else line).rstrip())
     return lines[0], lines[1:]
+
+
+def _known(value: Value) -> bool:
+    return value is not None and not isinstance(value, NotMeasured)
 
 
 def _on_one_line(field: Field, *, headed: bool) -> Field:
@@ -247,7 +259,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 colours=tuple(_colour(column, value) for value in values),
                 cut_start=column.cut_start,
                 least=_told_apart(cells, natural, style) if column.kind in LABELLED else 0,
-                kept=column.kind == Kind.CHANGE,
+                kept=column.kind == Kind.CHANGE or column.key == _VERDICT,
             )
         )
     meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in rows]

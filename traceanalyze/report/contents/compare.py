@@ -10,6 +10,7 @@ from traceanalyze.comparison.caveats import CAVEATS
 from traceanalyze.comparison.pairs import EVEN, PerStep
 from traceanalyze.comparison.reasons import WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
+from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.regression.statistics import quantile
@@ -39,6 +40,7 @@ _SAY = sentences(
     compare_clocks="Clock resolution: base {base}, candidate {candidate}.",
     compare_levels="Profiler level: base {base}, candidate {candidate}.",
     side_note="{side}: {text}",
+    side_lost="{side}: {text}.",
     side_only="rank {rank}",
     side_rank="rank {rank} of {ranks}",
     side_rank_decides="rank {rank}, the slowest of {ranks}",
@@ -127,7 +129,10 @@ def build_compare(
             "quality": tuple(_quality(comparison)),
         },
         note_messages=tuple(
-            Message(_SAY["side_note"], (("side", Kind.TERM, f"side_{side}"), ("text", Kind.TEXT, text)))
+            Message(
+                _SAY["side_lost" if isinstance(text, Lost | Unmatched) else "side_note"],
+                (("side", Kind.TERM, f"side_{side}"), ("text", Kind.TEXT, text)),
+            )
             for side, text in notes
         ),
         comparison=comparison,

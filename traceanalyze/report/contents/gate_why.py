@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from traceanalyze.comparison.pairs import cancelling, of_change
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, Word, declare
 from traceanalyze.regression.explain import Why, WhyRow, top
 from traceanalyze.regression.results import GateResult
@@ -65,20 +66,22 @@ def why_tables(result: GateResult) -> Iterator[Table]:
     changed = (top(rows, len(rows)) for rows in (why.reasons, why.kernels))
     for table, rows, cells in zip((_REASONS, _KERNELS), changed, (_reason_cells, _kernel_cells), strict=True):
         if rows:
-            yield table.fill_records(cells(row, whole) for row in rows)
+            yield table.fill_records(cells(row, whole, _cancel(why, whole)) for row in rows)
 
 
 def _parts(why: Why, whole: float) -> Table:
+    cancel = _cancel(why, whole)
     parts = [row for row in sorted(why.parts, key=lambda row: -abs(row.change)) if row.baseline or row.candidate]
     table = _PARTS.fill_records(
-        {"part": _part(row.name), **_times(row), "step_change_share": _share(row.change, whole)} for row in parts
+        {"part": _part(row.name), **_times(row), "step_change_share": of_change(row.change, whole, cancel=cancel)}
+        for row in parts
     )
     rest, total = whole - why.change, WhyRow("", "", "gate_sum", why.baseline, why.candidate)
-    left = (("rest", Kind.CHANGE, round(rest)), ("share", Kind.SHARE, _share(rest, whole)))
+    left = (("rest", Kind.CHANGE, round(rest)), ("share", Kind.SHARE, rest / whole if whole else None))
     values = [("baseline", Kind.DURATION, round(why.baseline)), ("candidate", Kind.DURATION, round(why.candidate))]
     return replace(
         table,
-        totals={"part": total.name, **_times(total), "step_change_share": _share(why.change, whole)},
+        totals={"part": total.name, **_times(total), "step_change_share": of_change(why.change, whole, cancel=cancel)},
         title_values=tuple(values),
         notes=(Message("gate_rest", left),) if round(rest) else (),
     )
@@ -93,24 +96,24 @@ def _times(row: WhyRow) -> dict[str, Value]:
     return {"baseline_ns": round(row.baseline), "candidate_ns": round(row.candidate), "diff_ns": round(row.change)}
 
 
-def _share(part: float, whole: float) -> Value:
-    return part / whole if whole else None
+def _cancel(why: Why, whole: float) -> bool:
+    return cancelling((row.change for row in why.parts), whole)
 
 
-def _reason_cells(row: WhyRow, whole: float) -> dict[str, Value]:
+def _reason_cells(row: WhyRow, whole: float, cancel: bool) -> dict[str, Value]:
     words = {"rest": "rest", "data_loading": row.name, "copy": f"copy_{row.name}", "kernels": f"work_{row.name}"}
     return {
         "changed_work": Word(words[row.what]) if row.what in words else row.name,
         "part": _part(row.part),
         "what": row.what,
         "only": None if row.what in {"rest", "next_op", "data_loading"} else _only(row),
-        "step_change_share": _share(row.change, whole),
+        "step_change_share": of_change(row.change, whole, cancel=cancel),
         **_times(row),
         **_numbers(row),
     }
 
 
-def _kernel_cells(row: WhyRow, _: float) -> dict[str, Value]:
+def _kernel_cells(row: WhyRow, _: float, __: bool) -> dict[str, Value]:
     return {"kernel": row.name, "only": _only(row), **_times(row), **_numbers(row)}
 
 
