@@ -47,9 +47,8 @@ def find(facts: Facts, options: Options) -> Findings:
     kernel = (device.kind == EventKind.KERNEL) & (context.link >= 0) & facts.inside(device.start)
     rows = np.flatnonzero(kernel)
     call = context.link[rows]
-    alone = np.bincount(call, minlength=len(calls))[call] == 1
-    rows, call = rows[alone], call[alone]
-    rows, call = rows[calls.klass[call] == ApiClass.LAUNCH], call[calls.klass[call] == ApiClass.LAUNCH]
+    own = (np.bincount(call, minlength=len(calls))[call] == 1) & (calls.klass[call] == ApiClass.LAUNCH)
+    rows, call = rows[own], call[own]
     short = device.end[rows] - device.start[rows] < calls.end[call] - calls.start[call]
     share = float(short.mean()) if len(rows) else 0.0
     gaps = context.once(idle_gaps)

@@ -99,7 +99,7 @@ def _ops(facts: Facts, rows: NDArray[np.int64], time: NDArray[np.int64]) -> tupl
     op, time = op[op >= 0], time[op >= 0]
     if not len(op):
         return ()
-    names = context.trace.events.name[nest.row]
+    names = context.op_names
     copies, maker = context.trace.strings.matches(names, _COPIES.search), op.copy()
     while (inside := (maker >= 0) & copies[maker]).any():
         maker[inside] = nest.parent[maker[inside]]

@@ -131,10 +131,15 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
 
 def _in_double(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Operators (rows, -1 for none) whose first tensor of a floating type is float64; plain numbers are so, too."""
-    dtypes, shapes = (facts.context.trace.events.numbers(name, row) for name in ("dtypes", "shapes"))
-    strings, found = facts.context.trace.strings, (dtypes >= 0) & (shapes >= 0)
-    found[found] = strings.matches(dtypes[found].astype(np.int32), lambda text: "double" in text.lower())
-    dtypes, shapes = dtypes[found], shapes[found]
+    events, strings = facts.context.trace.events, facts.context.trace.strings
+    column, marked = events.fields.get("dtypes"), np.zeros(len(events) + 1, np.bool_)
+    if column is not None:
+        marked[column.row[strings.matches(column.value, lambda text: "double" in text.lower())]] = True
+    # No row is -1, the place after the last one.
+    found = marked[row]
+    dtypes, shapes = (events.numbers(name, row[found]) for name in ("dtypes", "shapes"))
+    found[found] = shapes >= 0
+    dtypes, shapes = dtypes[shapes >= 0], shapes[shapes >= 0]
     each = group(dtypes, shapes)
     double = np.zeros(len(each), np.bool_)
     for at, first in enumerate(each.first.tolist()):

@@ -120,6 +120,8 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _of_others(facts: Facts, event: NDArray[np.int64]) -> Finding | None:
     """On copies that are not known to be slow, if nothing hides them in much of the step."""
+    if not len(event):
+        return None
     device, spans = facts.context.device, facts.alone(event)
     shown = intervals.coverage(spans, device.start[event], device.end[event])
     event, shown, time = event[shown > 0], shown[shown > 0], facts.mean(intervals.total(spans))
@@ -156,10 +158,10 @@ def _throughout(facts: Facts, spans: intervals.Intervals) -> bool:
 def _finding(facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDArray[np.int64]) -> Finding | None:
     """On some blocking calls (a mask of `sync_calls`) and pageable copies, if there are any."""
     waits = next(sync_findings(facts, blocking), None)
-    exposed = facts.alone(event)
-    span = facts.mean(intervals.total(exposed))
     if waits is None and not len(event):
         return None
+    exposed = facts.alone(event)
+    span = facts.mean(intervals.total(exposed))
     slow = share_saved(facts, event, rate)
     device, calls = facts.context.device, facts.once(sync_calls).call[blocking]
     shown = intervals.coverage(exposed, device.start[event], device.end[event])
