@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -126,11 +125,11 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
         return None
     listed = bool(names_under(facts, op, r"_foreach_").any())
     each = len(rows) / max(facts.window.count, len(inside.start))
-    short = float(np.median((device.end - device.start)[rows])) < options.number("short_us") * 1e3
-    looped = each >= options.number("kernels") and short
-    if listed and each < options.number("lists"):
-        return None
-    if not (listed or looped or len(facts.rows(EventKind.PYTHON, _LOOP_FRAME))):
+    if each < options.number("lists" if listed else "kernels"):
+        short = False
+    else:
+        short = listed or float(np.median((device.end - device.start)[rows])) < options.number("short_us") * 1e3
+    if not (short or (not listed and len(facts.rows(EventKind.PYTHON, _LOOP_FRAME)))):
         return None
     if name == "SGD" and not names_under(facts, op, _MOMENTUM.pattern).any():
         fused = 1.0

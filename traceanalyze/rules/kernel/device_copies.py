@@ -67,6 +67,8 @@ def find(facts: Facts, options: Options) -> Findings:
     context, device = facts.context, facts.context.device
     rows = np.flatnonzero((device.kind == EventKind.MEMCPY) & (device.device == context.devices[0]))
     rows = rows[directions(context, rows) == DIRECTIONS.index("d2d")] if len(rows) else rows
+    if not len(rows) or facts.share(facts.per_step((device.end - device.start)[rows])) < options.number("share"):
+        return
     spans = facts.alone(rows)
     exposed = intervals.coverage(spans, device.start[rows], device.end[rows])
     rows, exposed = rows[exposed > 0], exposed[exposed > 0]

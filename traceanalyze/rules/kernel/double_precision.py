@@ -132,14 +132,16 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
 def _in_double(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Operators (rows, -1 for none) whose first tensor of a floating type is float64; plain numbers are so, too."""
     events, strings = facts.context.trace.events, facts.context.trace.strings
-    column, marked = events.fields.get("dtypes"), np.zeros(len(events) + 1, np.bool_)
+    column, code = events.fields.get("dtypes"), np.full(len(events) + 1, -1, np.int32)
     if column is not None:
-        marked[column.row[strings.matches(column.value, lambda text: "double" in text.lower())]] = True
+        double = strings.matches(column.value, lambda text: "double" in text.lower())
+        code[column.row[double]] = column.value[double]
     # No row is -1, the place after the last one.
-    found = marked[row]
-    dtypes, shapes = (events.numbers(name, row[found]) for name in ("dtypes", "shapes"))
+    dtypes = code[row]
+    found = dtypes >= 0
+    shapes = events.numbers("shapes", row[found])
     found[found] = shapes >= 0
-    dtypes, shapes = dtypes[shapes >= 0], shapes[shapes >= 0]
+    dtypes, shapes = dtypes[found], shapes[shapes >= 0]
     each = group(dtypes, shapes)
     double = np.zeros(len(each), np.bool_)
     for at, first in enumerate(each.first.tolist()):

@@ -101,11 +101,15 @@ def find(facts: Facts, options: Options) -> Findings:
 def _cuts(op: NDArray[np.int32], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where runs of operators of these lengths end, and where in them the same ones begin again."""
     text = distinct_codes(op, int(op.max()) + 1)[1].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    ends, equal = np.cumsum(length), dict[str, list[int]]()
-    for start, stop in zip((ends - length).tolist(), ends.tolist(), strict=True):
-        equal.setdefault(text[start:stop], []).append(start)
-    again = (np.add.outer(starts, list(_again(run))).ravel() for run, starts in equal.items())
-    return distinct(np.concatenate((ends, *again)).astype(np.int64))
+    ends = np.cumsum(length)
+    runs = [text[start:stop] for start, stop in zip((ends - length).tolist(), ends.tolist(), strict=True)]
+    known = {run: at for at, run in enumerate(dict.fromkeys(runs))}
+    of = np.fromiter(map(known.__getitem__, runs), np.int64, len(runs))
+    starts = np.split((ends - length)[np.argsort(of, kind="stable")], np.cumsum(np.bincount(of))[:-1])
+    again = (
+        np.add.outer(own, np.fromiter(_again(run), np.int64)).ravel() for run, own in zip(known, starts, strict=True)
+    )
+    return distinct(np.concatenate((ends, *again)))
 
 
 def _again(text: str) -> Iterator[int]:

@@ -106,8 +106,8 @@ def find(facts: Facts, options: Options) -> Findings:
     product = np.flatnonzero(occurs(work.group, PRODUCTS))
     single = op_text(facts, "dtypes", work.op_row[product], _is_float, -1)
     by_name = fits(facts, work.name, _FLOAT_KERNEL) & ~fits(facts, work.name, _SKINNY)
-    convolves = work.group[product] == KernelGroup.CONVOLUTION
-    depthwise = convolves & (op_text(facts, "shapes", work.op_row[product], _depthwise, 0) == 1)
+    depthwise = work.group[product] == KernelGroup.CONVOLUTION
+    depthwise[depthwise] = op_text(facts, "shapes", work.op_row[product[depthwise]], _depthwise, 0) == 1
     slow = ((single == 1) & (work.tensor_core[product] == TensorCore.NO)) | ((single < 0) & by_name[product])
     chosen = product[slow & ~depthwise & ~fits(facts, work.name, _NO_TILES)[product]]
     untyped = bool((single < 0).all())

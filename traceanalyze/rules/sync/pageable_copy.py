@@ -120,9 +120,10 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _of_others(facts: Facts, event: NDArray[np.int64]) -> Finding | None:
     """On copies that are not known to be slow, if nothing hides them in much of the step."""
-    if not len(event):
+    device = facts.context.device
+    if facts.share(facts.per_step((device.end - device.start)[event])) < LARGE:
         return None
-    device, spans = facts.context.device, facts.alone(event)
+    spans = facts.alone(event)
     shown = intervals.coverage(spans, device.start[event], device.end[event])
     event, shown, time = event[shown > 0], shown[shown > 0], facts.mean(intervals.total(spans))
     if not len(event) or facts.share(time) < LARGE:
