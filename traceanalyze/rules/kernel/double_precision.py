@@ -111,9 +111,10 @@ def _moving(facts: Facts, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of operators on the host."""
     ops = facts.once(host_ops)
-    work = np.maximum(ops.own - CALL_NS, 0)
-    chosen = _in_double(facts, np.where(work > 0, ops.row, -1))
-    time, count = facts.per_step(work[chosen]), int(chosen.sum())
+    chosen = np.flatnonzero(ops.own > CALL_NS)
+    chosen = chosen[_in_double(facts, ops.row[chosen])]
+    work, count = ops.own[chosen] - CALL_NS, len(chosen)
+    time = facts.per_step(work)
     share = facts.share(time)
     if not count or share < options.number("share"):
         return
@@ -124,7 +125,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         intervals=ops.spans(chosen),
         sentence="host",
         evidence=measured(time=time, share=share, count=count),
-        scope=Scope(ops=names_of(facts, ops.name[chosen], work[chosen])),
+        scope=Scope(ops=names_of(facts, ops.name[chosen], work)),
         count=count,
     )
 
