@@ -73,3 +73,12 @@ def test_a_dictionary_of_texts_has_them_at_their_places():
     known = strings_of([b"", b"aten::mm", b"a"])
     assert (len(known), [known.raw(code) for code in range(3)]) == (3, [b"", b"aten::mm", b"a"])
     assert known.matches(np.array([2, 1, 0]), lambda text: text.startswith("a")).tolist() == [True, True, False]
+
+
+def test_columns_asked_twice_and_others_in_their_place():
+    known = strings(b"", b"one", b"two")
+    for codes in ([1, 2], [2, 2], [0, 1]):
+        asked = np.array(codes, np.int32)
+        for _ in range(2):
+            assert known.matches(asked, lambda text: text == "two").tolist() == [code == 2 for code in codes]
+            assert known.lookup(asked, len).tolist() == [3 * (code > 0) for code in codes]

@@ -261,6 +261,11 @@ class Context:
         return nest_rows(self.trace, np.flatnonzero(self.kind == EventKind.HOST_OP))
 
     @cached_property
+    def op_names(self) -> NDArray[np.int32]:
+        """Code of the name of each operator in `op_nest`."""
+        return self.trace.events.name[self.op_nest.row]
+
+    @cached_property
     def call_op(self) -> NDArray[np.int64]:
         """Place in `op_nest` of the innermost operator around each runtime call, -1 for none."""
         return innermost(self.op_nest, self.calls.track, self.calls.start)

@@ -125,7 +125,7 @@ def top_level(context: Context) -> Level:
 
     A wrapper that launches work itself is a call too, with only that work.
     """
-    names = context.trace.events.name[context.op_nest.row]
+    names = context.op_names
     return _level(context.op_nest.stop, context.trace.strings.matches(names, is_wrapper))
 
 
@@ -234,7 +234,7 @@ def fused_names(base: Context, candidate: Context, options: CompareOptions) -> F
     """Fused operators that a side runs: the other side's, or its own, may be written as several operators."""
     found: set[str] = set()
     for context in (base, candidate):
-        names = context.trace.events.name[context.op_nest.row]
+        names = context.op_names
         for first in group(names).first.tolist():
             found.add(canonical(context.trace.strings.text(int(names[first])), options))
     return frozenset(found & FUSED_NAMES)

@@ -1,8 +1,9 @@
 """The two building blocks of every table: dictionary-coded strings and columns that only some rows have."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ class Strings:
 
     blob: NDArray[np.uint8]
     offsets: NDArray[np.int64]
+    _asked: dict[int, tuple[ref[NDArray[Any]], NDArray[np.int64]]] = field(default_factory=dict, init=False, repr=False)
+    """By the `id` of a column of codes: the distinct ones, if it is still there."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -45,16 +48,29 @@ class Strings:
 
     def lookup(self, codes: NDArray[np.int32], value: Callable[[str], int]) -> NDArray[np.int32]:
         """`value(text)` for each of `codes`, computed once a distinct code. Shape and order of `codes` are kept."""
-        # Codes as indices: NumPy would convert them at every use, which takes twice the time.
-        place = codes.astype(np.intp)
-        distinct = np.flatnonzero(_present(place, len(self)))
+        distinct = self._distinct(codes)
         table = np.zeros(len(self), np.int32)
         table[distinct] = np.fromiter(map(value, self.texts(distinct)), np.int32, len(distinct))
-        return table.take(place)
+        # Codes as indices: NumPy would convert them more slowly.
+        return table.take(codes.astype(np.intp))
 
     def matches(self, codes: NDArray[np.int32], test: Callable[[str], object]) -> NDArray[np.bool_]:
         """Whether the text of each of `codes` passes a test, which is made once a distinct code."""
-        return self.lookup(codes, lambda text: bool(test(text))).astype(np.bool_)
+        distinct = self._distinct(codes)
+        passing = [code for code, text in zip(distinct.tolist(), self.texts(distinct), strict=True) if test(text)]
+        if not passing:
+            return np.zeros(codes.shape, np.bool_)
+        table = np.zeros(len(self), np.bool_)
+        table[passing] = True
+        return table.take(codes.astype(np.intp))
+
+    def _distinct(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Distinct codes, ascending: of a column that many rules ask about looked for once. Columns never change."""
+        known = self._asked.get(id(codes))
+        if known is None or known[0]() is not codes:
+            found = np.flatnonzero(_present(codes.astype(np.intp), len(self)))
+            known = self._asked[id(codes)] = ref(codes), found
+        return known[1]
 
 
 def by_identity(made: type[T]) -> type[T]:

@@ -175,24 +175,28 @@ def _irregular(
     if np.count_nonzero(~recurs) < TIMES or not len(nest):
         return none
     own = np.concatenate([np.arange(len(nest))[nest.of(track)] for track in tracks])
-    own = own[np.argsort(nest.start[own], kind="stable")]
+    if len(tracks) > 1:
+        own = own[np.argsort(nest.start[own], kind="stable")]
     if len(own) < 2:
         return none
-    name = context.trace.events.name[nest.row[own]].astype(np.int64)
     at = np.searchsorted(nest.start[own], silent.end, "left")
     inside = (at > 0) & (at < len(own))
     first = np.clip(at - 1, 0, len(own) - 2)
-    place = np.where(inside, (name[first] << 32) + name[first + 1], -1)
-    known = distinct(place)
+    before, after = (context.op_names[own[each]].astype(np.int64) for each in (first, first + 1))
+    place = np.where(inside, (before << 32) + after, -1)
+    single = inside & ~recurs
+    if min(len(distinct(place[single])), len(distinct(step[single]))) < TIMES:
+        return none
+    known, name = distinct(place), context.op_names[own].astype(np.int64)
     named = np.zeros((2, len(context.trace.strings)), np.bool_)
-    named[0, name[first]], named[1, name[first + 1]] = True, True
+    named[0, before], named[1, after] = True, True
     once = np.flatnonzero(named[0, name[:-1]] & named[1, name[1:]])
     pair = (name[once] << 32) + name[once + 1]
     where = np.minimum(np.searchsorted(known, pair), len(known) - 1)
     passed = np.bincount(where[known[where] == pair], minlength=len(known))
     paused = np.bincount(np.searchsorted(known, place), minlength=len(known))
     mostly = (passed > 2 * paused)[np.searchsorted(known, place)]
-    chosen = np.flatnonzero(inside & mostly & ~recurs)
+    chosen = np.flatnonzero(single & mostly)
     length = (silent.end - silent.start)[chosen]
     if min(len(distinct(place[chosen])), len(distinct(step[chosen]))) < TIMES or length.max() > SPREAD * length.min():
         return none
@@ -206,10 +210,11 @@ def _silence(context: Context) -> Intervals:
     begin, end = int(every.start.min()), int(every.end.max())
     tracks = list(dict.fromkeys([context.step_track, *context.threads]))
     awake = intervals.union(*(context.once(host_states, track, True).spans for track in tracks))
-    here = np.isin(events.track, [*tracks, context.once(user_frames).track(context.step_track)])
-    rows = np.flatnonzero(here & ((kind == EventKind.PYTHON) | (kind == EventKind.ANNOTATION)))
-    own = np.flatnonzero(here & (kind == EventKind.OVERHEAD))
-    awake = intervals.union(awake, events.active(own))
+    rows = np.flatnonzero(occurs(kind, (EventKind.PYTHON, EventKind.ANNOTATION, EventKind.OVERHEAD)))
+    rows = rows[occurs(events.track[rows], [*tracks, context.once(user_frames).track(context.step_track)])]
+    own = kind[rows] == EventKind.OVERHEAD
+    awake = intervals.union(awake, events.active(rows[own]))
+    rows = rows[~own]
     free = intervals.gaps(awake, begin, end)
     long = free.end - free.start >= LEAST_NS
     free = Intervals(free.start[long], free.end[long])
@@ -226,7 +231,7 @@ def pause_places(context: Context, silent: Intervals, track: int) -> list[str]:
     frames = locate(context, track, (silent.start + silent.end) // 2)[2]
     nest, text = context.op_nest, context.trace.strings.text
     own = nest.of(track)
-    names, start = context.trace.events.name[nest.row[own]], nest.start[own]
+    names, start = context.op_names[own], nest.start[own]
     # No operator begins in a stretch, so that the last one begun before it and the next one are neighbours.
     after = np.searchsorted(start, silent.end, "left").tolist()
     found = [

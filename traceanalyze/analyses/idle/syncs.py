@@ -258,7 +258,7 @@ def _suspected(context: Context) -> Table:
     One inside another is the same point; what they cost is not known.
     """
     trace, nest = context.trace, context.op_nest
-    needy = trace.strings.matches(trace.events.name[nest.row], is_data_dependent)
+    needy = trace.strings.matches(context.op_names, is_data_dependent)
     before = np.concatenate(([0], np.cumsum(needy)))
     innermost = needy & (before[nest.stop] == before[np.arange(len(nest)) + 1])
     places = np.flatnonzero(innermost & intervals.contains(context.host_windows, nest.start))

@@ -103,7 +103,7 @@ class Window:
 
     def sum(self, column: NDArray[np.int64]) -> int:
         """Exact sum of a per-step column over these steps."""
-        return sum(int(column[row]) for row in self.rows)
+        return sum(column[list(self.rows)].tolist())
 
     def mean(self, amount: int) -> int:
         """A sum over these steps as nanoseconds a step, rounded to the nearest."""

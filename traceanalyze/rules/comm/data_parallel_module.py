@@ -50,8 +50,10 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     device = facts.context.device.device
     devices = len(distinct(device[device >= 0]))
+    if devices < 2:
+        return
     count = len(facts.rows((*RANGES, EventKind.PYTHON), _MODULE)) or len(facts.rows(RANGES, _PARTS))
-    if devices > 1 and count:
+    if count:
         yield Finding(
             evidence=(Evidence("devices", devices, "COUNT"), *measured(count=count)),
             scope=Scope(ops=("torch.nn.DataParallel",)),

@@ -81,9 +81,12 @@ def find(facts: Facts, options: Options) -> Findings:
     if len(work) == 0 or len(comm) == 0:
         return
     yield from _transfers(facts, options)
-    covered = intervals.coverage(intervals.merge(comm.start, comm.end), work.start, work.end)
     long = work.time >= options.number("least_us") * 1000
+    covered = np.zeros(len(work), np.int64)
+    covered[long] = intervals.coverage(intervals.merge(comm.start, comm.end), work.start[long], work.end[long])
     under, alone = long & (2 * covered > work.time), long & (covered == 0)
+    if min(int(under.sum()), int(alone.sum())) < _RUNS:
+        return
     each, known = _problems(facts, work)
     under, alone = under & known, alone & known
     usual = _medians(each.of, work.time, alone, len(each))

@@ -77,14 +77,16 @@ def _same_kernels(facts: Facts) -> int | None:
     event = event[np.argsort(context.launch_start[event], kind="stable")]
     t, name = context.launch_start[event], device.name[event]
     steps = facts.analysis.steps
-    parts = [
-        name[np.searchsorted(t, steps.host_start[row]) : np.searchsorted(t, steps.host_end[row])]
-        for row in facts.window.rows
-    ]
-    return len(parts[0]) if all(np.array_equal(parts[0], part) for part in parts[1:]) else None
+    rows = np.array(facts.window.rows, np.int64)
+    first, last = (np.searchsorted(t, edges[rows]) for edges in (steps.host_start, steps.host_end))
+    number = int(last[0] - first[0])
+    if (last - first != number).any():
+        return None
+    each = name[np.add.outer(first, np.arange(number))]
+    return number if (each == each[0]).all() else None
 
 
 def _waits(facts: Facts) -> int:
     """Sync calls of the steps."""
-    calls = facts.context.calls
-    return int((facts.context.once(is_sync_call) & facts.inside(calls.start)).sum())
+    start = facts.context.calls.start[facts.context.once(is_sync_call)]
+    return int(facts.inside(start).sum())

@@ -41,11 +41,13 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         DistributedDataParallel; torch.compiler documentation.
     """
-    backward, ddp = facts.rows(RANGES, _BACKWARD), facts.rows(RANGES, _DDP)
+    backward = facts.rows(RANGES, _BACKWARD)
+    if not len(backward) or len(backward) > facts.window.count or not len(facts.rows(RANGES, _DDP)):
+        return
     work = facts.once(communicating)
     reduces = work.of_kind("all_reduce") & (work.issued > 0)
     count = int(reduces.sum())
-    if not len(backward) or not len(ddp) or len(backward) > facts.window.count or count < 2:
+    if count < 2:
         return
     spans = facts.spans(backward)
     at = np.searchsorted(spans[:, 0], work.issued[reduces], "right") - 1

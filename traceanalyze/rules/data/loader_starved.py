@@ -37,9 +37,9 @@ def find(facts: Facts, options: Options) -> Findings:
         PyTorch Performance Tuning Guide; msprof-analyze advisor.
     """
     rows = facts.once(steady_batches)
-    if len(rows) < 4 or single_process(facts, rows):
+    if len(rows) < 4 or facts.share(facts.length(waited(facts))) < options.number("share"):
         return
-    if facts.share(facts.length(waited(facts))) < options.number("share"):
+    if single_process(facts, rows):
         return
     time = facts.context.trace.events.dur[rows]
     variation = float(np.std(time) / max(float(np.mean(time)), 1.0))

@@ -42,7 +42,7 @@ def find(facts: Facts, options: Options) -> Findings:
         torch.utils.data.
     """
     rows = facts.once(batches)
-    if len(rows) < 6 or single_process(facts, rows):
+    if len(rows) < 6:
         return
     spans = facts.spans(rows)
     time = spans[:, 1] - spans[:, 0]
@@ -50,7 +50,7 @@ def find(facts: Facts, options: Options) -> Findings:
     long = np.flatnonzero(time > options.number("ratio") * max(usual, 1))
     if len(long) > 1:
         long = long[(long > 0) & begun_anew(facts, rows)[long]]
-    if len(long) < 2:
+    if len(long) < 2 or single_process(facts, rows):
         return
     excess = merge(spans[long, 0], spans[long, 1] - usual)
     host = facts.host_computes

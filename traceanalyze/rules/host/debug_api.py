@@ -1,5 +1,6 @@
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, Severity, measured, rule
 
 _DEBUG = regex(
@@ -32,7 +33,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         PyTorch Performance Tuning Guide.
     """
-    rows = facts.rows((EventKind.PYTHON, EventKind.ANNOTATION, EventKind.HOST_OP), _DEBUG)
+    rows = facts.rows((*RANGES, EventKind.PYTHON), _DEBUG)
     if not len(rows):
         return
     names = tuple(dict.fromkeys(facts.name(row) for row in rows.tolist()))

@@ -46,11 +46,14 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch elastic NUMA binding; PyTorch Performance Tuning Guide.
     """
+    if not facts.once(launching).bound(options.number("share"), options.number("late")):
+        return
     calls = facts.context.calls
     rows = np.flatnonzero((calls.klass == ApiClass.LAUNCH) & calls.outermost & facts.inside(calls.start))
-    if len(rows) < 100 or not facts.once(launching).bound(options.number("share"), options.number("late")):
+    if len(rows) < 100:
         return
-    middle, slow = (int(quantile((calls.end - calls.start)[rows], part)) for part in (0.5, 0.9))
+    time = (calls.end - calls.start)[rows]
+    middle, slow = (int(quantile(time, part)) for part in (0.5, 0.9))
     if slow < options.number("ratio") * max(middle, 1):
         return
     yield Finding(

@@ -39,13 +39,15 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         CUDA semantics; torch_npu environment variables; msprof-analyze advisor.
     """
-    calls = facts.context.calls
+    calls, least = facts.context.calls, options.number("least") * facts.window.count
+    if np.count_nonzero(calls.sync == SyncKind.EXPLICIT) < options.number("share") * least:
+        return
     outer = np.flatnonzero(calls.outermost & facts.inside(calls.start))
     first, second = outer[:-1], outer[1:]
     launch = calls.klass[first] == ApiClass.LAUNCH
     followed = launch & (calls.track[first] == calls.track[second]) & (calls.sync[second] == SyncKind.EXPLICIT)
     count, blocked = int(launch.sum()), second[followed]
-    enough = count >= options.number("least") * facts.window.count and len(blocked) >= options.number("share") * count
+    enough = count >= least and len(blocked) >= options.number("share") * count
     if not enough or not len(blocked):
         return
     yield Finding(

@@ -2,15 +2,15 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.replay.parts import last_part
-from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, matching, ranges
+from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, ranges
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.common.replay import into_few
 from traceanalyze.rules.facts import RANGES
@@ -112,6 +112,8 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
     context = facts.context
     device, calls = context.device, context.calls
     inside = _own_time(facts, name)
+    if not len(inside.start):
+        return None
     asked = np.flatnonzero((context.issued_by >= 0) & facts.inside(device.start))
     asked = asked[device.device[asked] == context.devices[0]]
     rows = asked[intervals.contains(inside, calls.start[context.issued_by[asked]])]
@@ -123,11 +125,11 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
         return None
     listed = bool(names_under(facts, op, r"_foreach_").any())
     each = len(rows) / max(facts.window.count, len(inside.start))
-    short = float(np.median((device.end - device.start)[rows])) < options.number("short_us") * 1e3
-    looped = each >= options.number("kernels") and short
-    if listed and each < options.number("lists"):
-        return None
-    if not (listed or looped or len(facts.rows(EventKind.PYTHON, _LOOP_FRAME))):
+    if each < options.number("lists" if listed else "kernels"):
+        short = False
+    else:
+        short = listed or float(np.median((device.end - device.start)[rows])) < options.number("short_us") * 1e3
+    if not (short or (not listed and len(facts.rows(EventKind.PYTHON, _LOOP_FRAME)))):
         return None
     if name == "SGD" and not names_under(facts, op, _MOMENTUM.pattern).any():
         fused = 1.0
@@ -158,30 +160,37 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
 
 def _own_time(facts: Facts, name: str) -> Intervals:
     """When the host is in the steps of an optimizer, and in none of another one that it calls."""
-    frames = regex(rf"optim/{name.lower()}\.py\(\d+\): step$")
-    steps = facts.rows(RANGES, _STEP)
-    ours = occurs(steps, facts.rows(RANGES, regex(rf"^Optimizer\.step#{name}\.step")))
+    steps = facts.once(_steps)
     if not len(steps):
+        frames = regex(rf"optim/{name.lower()}\.py\(\d+\): step$")
         return merged(facts.spans(facts.rows(EventKind.PYTHON, frames)))
+    trace = facts.context.trace
+    ours = trace.strings.matches(trace.events.name[steps], regex(rf"^Optimizer\.step#{name}\.step").search)
     mine, others = merged(facts.spans(steps[ours])), facts.spans(steps[~ours])
     # Others around it do not take it away.
     inner = intervals.coverage(mine, others[:, 0], others[:, 1]) >= others[:, 1] - others[:, 0]
     return intervals.subtract(mine, merged(others[inner]))
 
 
+def _steps(facts: Facts) -> NDArray[np.int64]:
+    """Steps of whatever optimizer."""
+    return facts.rows(RANGES, _STEP)
+
+
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of operators on the host."""
-    ops = facts.once(host_ops)
-    fused, listed, momentum = (matching(facts, ops, each) for each in (_FUSED, _FOREACH, _MOMENTUM))
+    ops, strings = facts.once(host_ops), facts.context.trace.strings
     for name, share in _FUSED_WORK.items():
         inside = ranges(facts, re.compile(rf"^Optimizer\.step#{name}\.step$"))
-        within = ops.inside(inside)
-        each = int(within.sum()) / max(len(inside.start), 1)
-        if each < options.number("operators") or (within & fused).any():
+        if not len(inside.start):
             continue
-        if name == "SGD" and not (within & momentum).any():
+        called = ops.name[ops.inside(inside)]
+        each = len(called) / len(inside.start)
+        fused, foreach, momentum = (
+            bool(strings.matches(called, known.search).any()) for known in (_FUSED, _FOREACH, _MOMENTUM)
+        )
+        if each < options.number("operators") or fused or (name == "SGD" and not momentum):
             continue
-        foreach = bool((within & listed).any())
         calls, work = calls_and_work(facts, ops, inside)
         left = options.number("fused_calls_foreach" if foreach else "fused_calls")
         time = facts.length(intervals_of(*inside))
@@ -194,5 +203,5 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
             evidence=(Evidence("operators", round(each), "COUNT"), Evidence("time", time, "DURATION")),
             advice=("fused_optimizer_host",),
             scope=Scope(ops=(f"Optimizer.step#{name}.step",)),
-            count=int(within.sum()),
+            count=len(called),
         )

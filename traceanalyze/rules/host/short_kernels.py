@@ -45,18 +45,15 @@ def find(facts: Facts, options: Options) -> Findings:
     context = facts.context
     device, calls = context.device, context.calls
     kernel = (device.kind == EventKind.KERNEL) & (context.link >= 0) & facts.inside(device.start)
-    rows = np.flatnonzero(kernel)
-    call = context.link[rows]
-    alone = np.bincount(call, minlength=len(calls))[call] == 1
-    rows, call = rows[alone], call[alone]
-    rows, call = rows[calls.klass[call] == ApiClass.LAUNCH], call[calls.klass[call] == ApiClass.LAUNCH]
-    short = device.end[rows] - device.start[rows] < calls.end[call] - calls.start[call]
-    share = float(short.mean()) if len(rows) else 0.0
+    launch = (np.bincount(context.link[kernel], minlength=len(calls)) == 1) & (calls.klass == ApiClass.LAUNCH)
+    linked = kernel & launch[context.link]
+    short = linked & (device.end - device.start < (calls.end - calls.start)[context.link])
+    share = int(short.sum()) / max(int(linked.sum()), 1)
     gaps = context.once(idle_gaps)
     late = context.once(ended_late)
     if late is None or share < options.number("share"):
         return
-    after = late & occurs(gaps.start, device.end[rows[short]])
+    after = late & occurs(gaps.start, device.end[short])
     host = facts.once(launching)
     spans = host.spans[after[host.gap]]
     saving = facts.length(spans)

@@ -81,13 +81,13 @@ def find(facts: Facts, options: Options) -> Findings:
     own, usual = facts.once(alone), facts.once(usual_launch)
     if usual is None:
         return
-    counted = facts.inside(nest.start)
-    name = context.trace.events.name[nest.row]
-    views = context.trace.strings.matches(name, NO_WORK.match)
-    slow = counted & (own >= options.number("ratio") * usual) & (own >= options.number("least_us") * 1e3)
-    if facts.share(facts.mean(int(own[slow & views].sum()))) >= options.number("share"):
+    counted, name = facts.inside(nest.start), context.op_names
+    place = np.flatnonzero(own >= max(options.number("ratio") * usual, options.number("least_us") * 1e3))
+    place = place[counted[place]]
+    views = context.trace.strings.matches(name[place], NO_WORK.match)
+    if facts.share(facts.mean(int(own[place[views]].sum()))) >= options.number("share"):
         return
-    place = np.flatnonzero(slow & ~views)
+    place = place[~views]
     each = group(name[place])
     for number in range(len(each)):
         member = place[each.of == number]

@@ -55,16 +55,20 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     rows, size = rows[size < options.number("bytes")], size[size < options.number("bytes")]
     each = len(rows) / max(facts.window.count, 1)
+    often = facts.marked and each > options.number("count")
+    pieces = facts.pieces
+    copying = np.flatnonzero(pieces.cause == Cause.DISPATCH_COPY)
+    most = np.concatenate(((device.end - device.start)[rows], (pieces.end - pieces.start)[copying]))
+    if not often and facts.share(facts.per_step(most)) < options.number("share"):
+        return
     other = device.klass != DeviceClass.MEM
     alone = intervals.subtract(
         intervals.merge(device.start[rows], device.end[rows]), intervals.merge(device.start[other], device.end[other])
     )
-    pieces = facts.pieces
-    called = (pieces.cause == Cause.DISPATCH_COPY) & occurs(context.once(idle_gaps).event[pieces.gap], rows)
+    called = copying[occurs(context.once(idle_gaps).event[pieces.gap[copying]], rows)]
     calls = intervals_of(pieces.start[called], pieces.end[called])
     spans = np.concatenate((intervals_of(*intervals.intersect(alone, facts.windows)), calls))
     whole = facts.length(spans)
-    often = facts.marked and each > options.number("count")
     if not often and facts.share(whole) < options.number("share"):
         return
     yield Finding(

@@ -7,7 +7,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.replay.parts import shorter
-from traceanalyze.rules.common.host_ops import host_ops, matching, ranges
+from traceanalyze.rules.common.host_ops import host_ops, ranges
 from traceanalyze.rules.common.op_chains import inside_ranges
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, intervals_of, measured, merged, rule
@@ -76,13 +76,13 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _on_host(facts: Facts) -> Iterator[Finding]:
     """The same of operators on the host."""
-    ops = facts.once(host_ops)
-    inside = ops.inside(ranges(facts, re.compile(_ZERO_GRAD)))
-    fills = inside & matching(facts, ops, _FILL)
+    ops, matches = facts.once(host_ops), facts.context.trace.strings.matches
+    inside = np.flatnonzero(ops.inside(ranges(facts, re.compile(_ZERO_GRAD))))
+    fills = matches(ops.name[inside], _FILL.search)
     count = int(fills.sum())
     if count < facts.window.count:
         return
-    spans = ops.spans(fills | (inside & matching(facts, ops, _LIST)))
+    spans = ops.spans(inside[fills | matches(ops.name[inside], _LIST.search)])
     time = facts.length(spans)
     yield Finding(
         saving=time,

@@ -32,13 +32,12 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         PyTorch Performance Tuning Guide; PyTorch profiler pattern matcher.
     """
-    nest, events = facts.context.op_nest, facts.context.trace.events
-    names, track = events.name[nest.row], events.track[nest.row]
+    nest, names, tracks = facts.context.op_nest, facts.context.op_names, facts.context.trace.events.track
     conv = np.flatnonzero(fits(facts, names, r"^aten::conv[123]d$"))
     conv = conv[facts.inside(nest.start[conv]) & (nest.stop[conv] < len(nest))]
     conv = conv[fits(facts, names[nest.stop[conv]], r"^aten::batch_norm$")]
     after = nest.stop[conv]
-    conv = conv[(nest.parent[conv] == nest.parent[after]) & (track[conv] == track[after])]
+    conv = conv[(nest.parent[conv] == nest.parent[after]) & (tracks[nest.row[conv]] == tracks[nest.row[after]])]
     conv = conv[op_text(facts, "shapes", nest.row[conv], _has_bias, 0) == 1]
     if not len(conv) or len(conv) < options.number("least") * facts.window.count:
         return

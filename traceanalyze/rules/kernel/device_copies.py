@@ -67,6 +67,8 @@ def find(facts: Facts, options: Options) -> Findings:
     context, device = facts.context, facts.context.device
     rows = np.flatnonzero((device.kind == EventKind.MEMCPY) & (device.device == context.devices[0]))
     rows = rows[directions(context, rows) == DIRECTIONS.index("d2d")] if len(rows) else rows
+    if not len(rows) or facts.share(facts.per_step((device.end - device.start)[rows])) < options.number("share"):
+        return
     spans = facts.alone(rows)
     exposed = intervals.coverage(spans, device.start[rows], device.end[rows])
     rows, exposed = rows[exposed > 0], exposed[exposed > 0]
@@ -99,7 +101,7 @@ def _ops(facts: Facts, rows: NDArray[np.int64], time: NDArray[np.int64]) -> tupl
     op, time = op[op >= 0], time[op >= 0]
     if not len(op):
         return ()
-    names = context.trace.events.name[nest.row]
+    names = context.op_names
     copies, maker = context.trace.strings.matches(names, _COPIES.search), op.copy()
     while (inside := (maker >= 0) & copies[maker]).any():
         maker[inside] = nest.parent[maker[inside]]

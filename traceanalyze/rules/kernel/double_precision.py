@@ -111,9 +111,10 @@ def _moving(facts: Facts, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of operators on the host."""
     ops = facts.once(host_ops)
-    work = np.maximum(ops.own - CALL_NS, 0)
-    chosen = _in_double(facts, np.where(work > 0, ops.row, -1))
-    time, count = facts.per_step(work[chosen]), int(chosen.sum())
+    chosen = np.flatnonzero(ops.own > CALL_NS)
+    chosen = chosen[_in_double(facts, ops.row[chosen])]
+    work, count = ops.own[chosen] - CALL_NS, len(chosen)
+    time = facts.per_step(work)
     share = facts.share(time)
     if not count or share < options.number("share"):
         return
@@ -124,17 +125,24 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         intervals=ops.spans(chosen),
         sentence="host",
         evidence=measured(time=time, share=share, count=count),
-        scope=Scope(ops=names_of(facts, ops.name[chosen], work[chosen])),
+        scope=Scope(ops=names_of(facts, ops.name[chosen], work)),
         count=count,
     )
 
 
 def _in_double(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Operators (rows, -1 for none) whose first tensor of a floating type is float64; plain numbers are so, too."""
-    dtypes, shapes = (facts.context.trace.events.numbers(name, row) for name in ("dtypes", "shapes"))
-    strings, found = facts.context.trace.strings, (dtypes >= 0) & (shapes >= 0)
-    found[found] = strings.matches(dtypes[found].astype(np.int32), lambda text: "double" in text.lower())
-    dtypes, shapes = dtypes[found], shapes[found]
+    events, strings = facts.context.trace.events, facts.context.trace.strings
+    column, code = events.fields.get("dtypes"), np.full(len(events) + 1, -1, np.int32)
+    if column is not None:
+        double = strings.matches(column.value, lambda text: "double" in text.lower())
+        code[column.row[double]] = column.value[double]
+    # No row is -1, the place after the last one.
+    dtypes = code[row]
+    found = dtypes >= 0
+    shapes = events.numbers("shapes", row[found])
+    found[found] = shapes >= 0
+    dtypes, shapes = dtypes[found], shapes[shapes >= 0]
     each = group(dtypes, shapes)
     double = np.zeros(len(each), np.bool_)
     for at, first in enumerate(each.first.tolist()):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import distinct, distinct_codes, occurs
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
 from traceanalyze.rules.common.computing import compute_finding, computing, fits, largest, matters, op_text
@@ -100,15 +100,16 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _cuts(op: NDArray[np.int32], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where runs of operators of these lengths end, and where in them the same ones begin again."""
-    letters = np.searchsorted(distinct(op), op).astype("<u4")
-    known: dict[bytes, list[int]] = {}
-    cuts = [np.cumsum(length)]
-    for start, stop in zip((cuts[0] - length).tolist(), cuts[0].tolist(), strict=True):
-        text = letters[start:stop].tobytes()
-        if text not in known:
-            known[text] = list(_again(text.decode("utf-32-le", "surrogatepass")))
-        cuts.append(start + np.array(known[text], np.int64))
-    return distinct(np.concatenate(cuts))
+    text = distinct_codes(op, int(op.max()) + 1)[1].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    ends = np.cumsum(length)
+    runs = [text[start:stop] for start, stop in zip((ends - length).tolist(), ends.tolist(), strict=True)]
+    known = {run: at for at, run in enumerate(dict.fromkeys(runs))}
+    of = np.fromiter(map(known.__getitem__, runs), np.int64, len(runs))
+    starts = np.split((ends - length)[np.argsort(of, kind="stable")], np.cumsum(np.bincount(of))[:-1])
+    again = (
+        np.add.outer(own, np.fromiter(_again(run), np.int64)).ravel() for run, own in zip(known, starts, strict=True)
+    )
+    return distinct(np.concatenate((ends, *again)))
 
 
 def _again(text: str) -> Iterator[int]:

@@ -64,13 +64,15 @@ def find(facts: Facts, options: Options) -> Findings:
     copies = np.flatnonzero(fits(facts, work.name, _COPY) & (work.op >= 0))
     chosen = by_name.copy()
     chosen[copies] |= names_under(facts, work.op[copies], _OPS)
+    if not chosen.any():
+        return
     formats = chosen & by_name & fits(facts, work.name, _FORMATS)
     others = chosen & ~formats
     half, most, every = (
         together(without(facts, work.event[formats]), without(facts, work.event[others], part))
         for part in (0.5, 0.75, 1.0)
     )
-    if not chosen.any() or not matters(facts, chosen, most, options.number("share")):
+    if not matters(facts, chosen, most, options.number("share")):
         return
     saving = facts.per_step(work.time[formats]) + 3 * facts.per_step(work.time[others]) // 4
     between = (half, every) if others.any() else ()

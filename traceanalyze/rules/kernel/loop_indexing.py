@@ -35,7 +35,7 @@ def find(facts: Facts, options: Options) -> Findings:
         PyTorch profiler pattern matcher; PyTorch Performance Tuning Guide.
     """
     nest = facts.context.op_nest
-    name = facts.context.trace.events.name[nest.row]
+    name = facts.context.op_names
     place = np.flatnonzero(fits(facts, name, r"^aten::(select|slice)$"))
     place = place[nest.stop[place] < len(nest)]
     partner = nest.stop[place]

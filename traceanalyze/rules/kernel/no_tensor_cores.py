@@ -103,24 +103,29 @@ def find(facts: Facts, options: Options) -> Findings:
     if not units:
         return
     work = facts.once(computing)
-    product = occurs(work.group, PRODUCTS)
-    single = op_text(facts, "dtypes", work.op_row, _is_float, -1)
-    by_name = fits(facts, work.name, _FLOAT_KERNEL) & (single < 0) & ~fits(facts, work.name, _SKINNY)
-    depthwise = (work.group == KernelGroup.CONVOLUTION) & (op_text(facts, "shapes", work.op_row, _depthwise, 0) == 1)
-    chosen = product & ~depthwise & ~fits(facts, work.name, _NO_TILES)
-    chosen &= ((single == 1) & (work.tensor_core == TensorCore.NO)) | by_name
-    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
-        if product.any() and (single < 0).all() and not by_name.any():
+    product = np.flatnonzero(occurs(work.group, PRODUCTS))
+    single = op_text(facts, "dtypes", work.op_row[product], _is_float, -1)
+    by_name = fits(facts, work.name, _FLOAT_KERNEL) & ~fits(facts, work.name, _SKINNY)
+    depthwise = work.group[product] == KernelGroup.CONVOLUTION
+    depthwise[depthwise] = op_text(facts, "shapes", work.op_row[product[depthwise]], _depthwise, 0) == 1
+    slow = ((single == 1) & (work.tensor_core[product] == TensorCore.NO)) | ((single < 0) & by_name[product])
+    chosen = product[slow & ~depthwise & ~fits(facts, work.name, _NO_TILES)[product]]
+    untyped = bool((single < 0).all())
+    if untyped or len(chosen):
+        single = op_text(facts, "dtypes", work.op_row, _is_float, -1)
+    if not len(chosen) or part_of_compute(facts, chosen) < options.number("share"):
+        if len(product) and untyped and (single < 0).all() and not by_name.any():
             raise UnmeasuredError("no_shapes")
         return
-    others = (single == 1) & ~product
+    others = single == 1
+    others[product] = False
     faster, fastest = _faster(facts)
     room = _room(facts, work)[chosen]
     limited, room = np.isfinite(room), np.nan_to_num(room, nan=1.0)
     usual = np.minimum(room, 1 - 1 / max(_LEAST, options.number("reached") * faster))
     at_best = together(
         shorter(facts.context, work.event[chosen], np.minimum(room, 1 - 1 / fastest)),
-        shorter(facts.context, work.event[others & ~chosen], 0.5),
+        shorter(facts.context, work.event[others], 0.5),
     )
     tensile = bool(fits(facts, work.name[chosen], _TENSILE).all())
     saved = np.round(work.time[chosen] * usual).astype(np.int64)

@@ -61,20 +61,21 @@ def find(facts: Facts, options: Options) -> Findings:
     work = facts.once(computing)
     known = np.flatnonzero(work.op >= 0)
     chosen = known[names_under(facts, work.op[known], _OPS)]
+    if not len(chosen):
+        return
     half, most, every = (without(facts, work.event[chosen], part) for part in (0.5, 0.75, 1.0))
-    if len(chosen) and matters(facts, chosen, most, options.number("share")):
+    if matters(facts, chosen, most, options.number("share")):
         yield compute_finding(facts, chosen, about="aten::_to_copy", change=most, between=(half, every))
 
 
 def _moved(facts: Facts) -> Iterator[Finding]:
     """Tensors that are filled on the host, directly before they are copied to the device."""
     context = facts.context
-    nest, events = context.op_nest, context.trace.events
-    names, track = events.name[nest.row], events.track[nest.row]
+    nest, names, tracks = context.op_nest, context.op_names, context.trace.events.track
     fill = np.flatnonzero(fits(facts, names, _FILLS) & facts.inside(nest.start))
     fill = fill[nest.stop[fill] < len(nest)]
     move = nest.stop[fill]
-    follows = (nest.parent[move] == nest.parent[fill]) & (track[move] == track[fill])
+    follows = (nest.parent[move] == nest.parent[fill]) & (tracks[nest.row[move]] == tracks[nest.row[fill]])
     follows &= fits(facts, names[move], _MOVES)
     # Each has its own: what is filled last before it.
     fill, move = fill[follows], move[follows]

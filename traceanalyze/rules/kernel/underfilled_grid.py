@@ -6,7 +6,6 @@ from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import Phase
 from traceanalyze.rules.common.computing import (
-    Computing,
     alone_time,
     compute_finding,
     computing,
@@ -67,26 +66,27 @@ def find(facts: Facts, options: Options) -> Findings:
         NVIDIA Deep Learning Performance Guide; msprof-analyze advisor.
     """
     work = facts.once(computing)
-    filled = _filled(facts, work.row)
+    chosen = np.flatnonzero(work.time >= options.number("least_us") * 1000)
+    filled = _filled(facts, work.row[chosen])
     if filled is None:
         raise UnmeasuredError("no_launch_configuration")
-    if _single_request(facts):
+    few = filled < options.number("filled")
+    chosen, filled = chosen[few], filled[few]
+    if not len(chosen) or part_of_compute(facts, chosen) < options.number("share") or _single_request(facts):
         return
-    chosen = (np.nan_to_num(filled, nan=np.inf) < options.number("filled")) & (
-        work.time >= options.number("least_us") * 1000
-    )
-    alone = facts.once(alone_time)
-    chosen &= (2 * alone > work.time) & ~fits(facts, work.name, _PERSISTENT) & ~_cooperative(facts, work)
-    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
+    alone = facts.once(alone_time)[chosen]
+    kept = (2 * alone > work.time[chosen]) & ~fits(facts, work.name[chosen], _PERSISTENT)
+    kept &= ~_cooperative(facts, work.event[chosen])
+    chosen, time, part = chosen[kept], alone[kept], filled[kept]
+    if not len(chosen) or part_of_compute(facts, chosen) < options.number("share"):
         return
-    time, part = alone[chosen], filled[chosen]
     evidence = (Evidence("filled", float(np.average(part, weights=time)), "SHARE"),)
     empty = facts.mean(int((time * (1 - part)).sum()))
     yield compute_finding(facts, chosen, bound=empty, codes=work.name, evidence=evidence)
 
 
-def _cooperative(facts: Facts, work: Computing) -> NDArray[np.bool_]:
-    calls, call = facts.context.calls, facts.context.issued_by[work.event]
+def _cooperative(facts: Facts, event: NDArray[np.int64]) -> NDArray[np.bool_]:
+    calls, call = facts.context.calls, facts.context.issued_by[event]
     found = call >= 0
     found[found] = fits(facts, calls.name[call[found]], _PERSISTENT)
     return found

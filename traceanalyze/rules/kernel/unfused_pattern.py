@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,15 +9,16 @@ from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
 
 PATTERNS = {
-    "pow, mean, rsqrt, mul": r"t?[pm]ua?r[mt]{1,3}",
-    "neg, cat, mul, add": r"nc[mt]{0,2}m?a|m?nc[mt]{1,2}a",
-    "silu, mul": r"im",
-    "gelu, mul": r"gm",
-    "group_norm, silu": r"Gt?i",
-    "add, layer_norm": r"at?N",
+    "pow, mean, rsqrt, mul": ("r", r"t?[pm]ua?r[mt]{1,3}"),
+    "neg, cat, mul, add": ("n", r"nc[mt]{0,2}m?a|m?nc[mt]{1,2}a"),
+    "silu, mul": ("i", r"im"),
+    "gelu, mul": ("g", r"gm"),
+    "group_norm, silu": ("G", r"Gt?i"),
+    "add, layer_norm": ("N", r"at?N"),
 }
-"""Operators in order of launch, see `op_chains`; what frees no kernel (views, slices) launches none."""
-PATTERNS_NPU = {"matmul, add": r"Ma", "sort, gather": r"ot?x"}
+"""Operators in order of launch, see `op_chains`: the rarest of them, and all; what frees no kernel (views, slices)
+launches none."""
+PATTERNS_NPU = {"matmul, add": ("M", r"Ma"), "sort, gather": ("o", r"ot?x")}
 """Those that only Ascend has a fused kernel for, or whose libraries do."""
 
 
@@ -68,12 +70,14 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     found, work = facts.once(chains), facts.once(computing)
     patterns = PATTERNS | (PATTERNS_NPU if facts.platform == "ascend" else {})
-    for name, pattern in patterns.items():
-        runs = list(found.find(pattern))
+    for name, (letter, pattern) in patterns.items():
+        runs = [match.span() for match in re.finditer(pattern, found.text)] if letter in found.text else []
         if not runs or len(runs) < options.number("least") * facts.window.count:
             continue
-        rows = np.concatenate(runs)
-        fused = fused_away(work.time, rows, np.array([len(run) for run in runs]))
+        first, last = found.at[np.array(runs)].T
+        length = last - first
+        rows = found.order[np.repeat(last - np.cumsum(length), length) + np.arange(length.sum())]
+        fused = fused_away(work.time, rows, length)
         saving = facts.per_step(work.time[fused])
         if facts.share(saving) < options.number("share"):
             continue

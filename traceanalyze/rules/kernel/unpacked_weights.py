@@ -77,7 +77,10 @@ def find(facts: Facts, options: Options) -> Findings:
         QLoRA (arXiv:2305.14314); torchao; bitsandbytes.
     """
     work = facts.once(computing)
-    chosen, casts, kept = _chains(facts, work)
+    unpacks = fits(facts, work.name, _DEQUANTISE) & ~fits(facts, work.name, _PRODUCT)
+    if not unpacks.any():
+        return
+    chosen, casts, kept = _chains(facts, work, unpacks)
     if not len(chosen) or part_of_compute(facts, chosen) < options.number("share"):
         return
     time, cast = facts.per_step(work.time[chosen]), facts.per_step(work.time[casts])
@@ -98,12 +101,13 @@ def find(facts: Facts, options: Options) -> Findings:
     )
 
 
-def _chains(facts: Facts, work: Computing) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _chains(
+    facts: Facts, work: Computing, unpacks: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Rows of all chains, of the conversion of each that has one, and of the kernel of each that stays.
 
     The longest element-wise kernel is the conversion, the longest that unpacks stays.
     """
-    unpacks = fits(facts, work.name, _DEQUANTISE) & ~fits(facts, work.name, _PRODUCT)
     stream = facts.context.device.stream[work.event]
     order = np.lexsort((work.start, stream))
     letter = np.full(len(order), ord("."), np.uint8)

@@ -40,9 +40,11 @@ def find(facts: Facts, options: Options) -> Findings:
     work = facts.once(computing)
     if "blocks_per_sm" not in facts.context.trace.events.fields:
         raise UnmeasuredError("no_launch_configuration")
-    waves = np.nan_to_num(ratio_argument(facts.context, "blocks_per_sm", work.row))
+    product = np.flatnonzero(occurs(work.group, PRODUCTS))
+    waves = np.nan_to_num(ratio_argument(facts.context, "blocks_per_sm", work.row[product]))
     tail = waves % 1
-    chosen = occurs(work.group, PRODUCTS) & (waves > 1) & (tail > 0) & (tail < options.number("fraction"))
-    if chosen.any() and part_of_compute(facts, chosen) >= options.number("share"):
-        saved = facts.mean(int((work.time[chosen] * (1 - waves[chosen] / np.ceil(waves[chosen]))).sum()))
+    last = (waves > 1) & (tail > 0) & (tail < options.number("fraction"))
+    chosen, waves = product[last], waves[last]
+    if len(chosen) and part_of_compute(facts, chosen) >= options.number("share"):
+        saved = facts.mean(int((work.time[chosen] * (1 - waves / np.ceil(waves))).sum()))
         yield compute_finding(facts, chosen, bound=saved, codes=work.name, severity=Severity.INFO)

@@ -46,10 +46,10 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; msprof-analyze advisor.
     """
-    rows = facts.rows((EventKind.PYTHON, EventKind.ANNOTATION), _EMPTY)
     calls = facts.once(allocator_calls)
-    if not len(rows) or not steady(facts, ~calls.pinned):
+    if not steady(facts, ~calls.pinned):
         return
+    rows = facts.rows((EventKind.PYTHON, EventKind.ANNOTATION), _EMPTY)
     spans = facts.spans(rows)
     emptied = calls.frees & contains(Intervals(*merged(spans)), calls.start)
     if not emptied.any():

@@ -35,9 +35,12 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         PyTorch Performance Tuning Guide.
     """
-    known, busy = device_memory(facts), underused(facts, options.number("busy"), options.number("other"))
-    if known is None or busy is None or isinstance(known[0].peak_reserved_bytes, NotMeasured):
+    known = device_memory(facts)
+    if known is None or isinstance(known[0].peak_reserved_bytes, NotMeasured):
         return
     share = known[0].peak_reserved_bytes / known[1]
-    if share <= options.number("share"):
+    if share > options.number("share"):
+        return
+    busy = underused(facts, options.number("busy"), options.number("other"))
+    if busy is not None:
         yield Finding(evidence=measured(of_capacity=share, busy=busy), severity=Severity.INFO)

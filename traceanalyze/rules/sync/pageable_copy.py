@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -95,19 +96,11 @@ def find(facts: Facts, options: Options) -> Findings:
     slow = pageable(facts, event, "h2d", options.number("pinned_gbs") * options.number("slow"))
     event, others = event[slow], event[~slow]
     blocking = used_for(facts, SyncUse.HOST_TO_DEVICE)
-    start, call = facts.context.device.start, facts.once(sync_calls)
-    calls, loading = facts.context.calls.start[call.call], _loads_until(facts)
-    indexed, indexes = names_under(facts, facts.context.event_op[event], INDEXED), names_under(facts, call.op, INDEXED)
-    rate = pinned_rate(facts, "h2d", options.number("pinned_gbs"))
-    found = [_of_others(facts, others[start[others] >= loading])]
-    for first in (True, False) if not facts.marked else (False,):
-        for index in (False, True):
-            copies = ((start[event] < loading) == first) & (indexed == index)
-            own = blocking & ((calls < loading) == first) & (indexes == index)
-            one = _finding(facts, rate, own, event[copies])
-            if one is not None and index:
-                one = replace(one, advice=("index_on_device",), sentence="index")
-            found.append(one if one is None or not first else replace(one, once=True))
+    loading = _loads_until(facts)
+    found = [_of_others(facts, others[facts.context.device.start[others] >= loading])]
+    if len(event) or blocking.any():
+        rate = pinned_rate(facts, "h2d", options.number("pinned_gbs"))
+        found.extend(_of_pageable(facts, rate, blocking, event, loading))
     for one in found:
         if one is None or one.intervals is None:
             continue
@@ -120,7 +113,10 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _of_others(facts: Facts, event: NDArray[np.int64]) -> Finding | None:
     """On copies that are not known to be slow, if nothing hides them in much of the step."""
-    device, spans = facts.context.device, facts.alone(event)
+    device = facts.context.device
+    if facts.share(facts.per_step((device.end - device.start)[event])) < LARGE:
+        return None
+    spans = facts.alone(event)
     shown = intervals.coverage(spans, device.start[event], device.end[event])
     event, shown, time = event[shown > 0], shown[shown > 0], facts.mean(intervals.total(spans))
     if not len(event) or facts.share(time) < LARGE:
@@ -139,10 +135,29 @@ def _of_others(facts: Facts, event: NDArray[np.int64]) -> Finding | None:
     )
 
 
+def _of_pageable(
+    facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDArray[np.int64], loading: int
+) -> Iterator[Finding | None]:
+    """On blocking calls (a mask of `sync_calls`) and pageable copies: of loading and of indices apart."""
+    call, start = facts.once(sync_calls), facts.context.device.start[event]
+    calls = facts.context.calls.start[call.call]
+    indexed, indexes = names_under(facts, facts.context.event_op[event], INDEXED), names_under(facts, call.op, INDEXED)
+    for first in (True, False) if not facts.marked else (False,):
+        for index in (False, True):
+            copies = ((start < loading) == first) & (indexed == index)
+            own = blocking & ((calls < loading) == first) & (indexes == index)
+            one = _finding(facts, rate, own, event[copies])
+            if one is not None and index:
+                one = replace(one, advice=("index_on_device",), sentence="index")
+            yield one if one is None or not first else replace(one, once=True)
+
+
 def _loads_until(facts: Facts) -> int:
     """When the first kernel of a recording without steps begins; in steps everything comes back."""
+    if facts.marked:
+        return np.iinfo(np.int64).min
     start = facts.context.device.start[facts.headline(DeviceClass.COMPUTE)]
-    return np.iinfo(np.int64).min if facts.marked else int(start.min(initial=np.iinfo(np.int64).max))
+    return int(start.min(initial=np.iinfo(np.int64).max))
 
 
 def _throughout(facts: Facts, spans: intervals.Intervals) -> bool:
@@ -156,10 +171,10 @@ def _throughout(facts: Facts, spans: intervals.Intervals) -> bool:
 def _finding(facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDArray[np.int64]) -> Finding | None:
     """On some blocking calls (a mask of `sync_calls`) and pageable copies, if there are any."""
     waits = next(sync_findings(facts, blocking), None)
-    exposed = facts.alone(event)
-    span = facts.mean(intervals.total(exposed))
     if waits is None and not len(event):
         return None
+    exposed = facts.alone(event)
+    span = facts.mean(intervals.total(exposed))
     slow = share_saved(facts, event, rate)
     device, calls = facts.context.device, facts.once(sync_calls).call[blocking]
     shown = intervals.coverage(exposed, device.start[event], device.end[event])
