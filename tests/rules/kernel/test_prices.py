@@ -25,8 +25,8 @@ from tests.rules.kernel.cases import (
     npu,
     pointwise,
 )
-from tests.rules.make import finding, judged
-from tests.rules.sequences import Run, mm, steps
+from tests.rules.make import finding, judged, kernel, program
+from tests.rules.sequences import POINTWISE, Run, mm, steps
 
 US = 1000
 FLOAT = {"dtype": "float", "tensor": False}
@@ -124,6 +124,22 @@ def test_what_repeats_without_a_change_in_place_may_be_about_one_tensor():
 
 def test_one_operator_over_many_tensors_is_no_chain():
     assert finding(steps([mm(500), *ADAM[:1] * 40]), "KRN106") is None
+
+
+@pytest.mark.parametrize(("operators", "saving"), [(3, None), (4, (3 * 120 * US, 4))])
+def test_an_operator_whose_tensors_are_cut_into_kernels_is_one_link_of_a_chain(operators, saving):
+    """Each of four kernels of 30 µs, as foreach functions launch them: of what is fused one pass remains."""
+
+    def body(b, at, number):
+        kernel(b, at, 1000)
+        for place, name in enumerate(("mul", "add", "tanh", "exp")[:operators]):
+            begin, runs = at + 30 + 50 * place, at + 1010 + 120 * place
+            b.op(f"aten::{name}", begin, 48, **{"Input Dims": [[4096, 4096]]})
+            for part in range(4):
+                b.launch(begin + 10 * part, 5, runs + 30 * part, 30, name=POINTWISE)
+
+    found = finding(program(body, length=1500), "KRN106")
+    assert (found and (found.saving, found.evidence[2].value)) == saving
 
 
 def test_the_products_of_attention_have_one_owner():
