@@ -69,7 +69,7 @@ def test_faster_links_gain_what_later_work_comes_sooner():
     (one,) = run.across.findings
     assert (one.saving, one.bound) == pytest.approx((2_000_000, 2_240_000), rel=0.03)
     report = build_report("", [one.analysis for one in ranks], version="", cluster=run.cluster, across=run.across)
-    assert "reach 67.11 GB/s, where 300.0 GB/s are usual: that costs 2.0" in report.verdict
+    assert "reach 67.1 GB/s, where 300 GB/s are usual: that costs 2.0" in report.verdict
 
 
 def test_what_only_ranks_that_wait_anyway_would_gain_is_no_finding():
