@@ -5,7 +5,7 @@ from operator import attrgetter
 
 from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity
-from traceanalyze.rules.owners import LARGE
+from traceanalyze.rules.owners import SPLIT
 
 GENERAL = "COM101"
 """The rule about all communication; it has a limit of its own, the share of the step in exposed communication."""
@@ -79,7 +79,7 @@ def perhaps(one: Finding, *, owner: bool = False) -> Finding:
     if one.draws != "comm_exposed" or one.saving is None or (one.rule == GENERAL and WAIT_POSSIBLE not in time):
         return one
     unsure = one.rule == GENERAL and mostly_waits(one)
-    large = owner and any(each.label == "share" and float(each.value) >= LARGE for each in one.evidence)
+    large = owner and any(each.label == "share" and float(each.value) >= SPLIT for each in one.evidence)
     severity = min(one.severity or Severity.INFO, Severity.LOW if unsure and not large else Severity.MEDIUM)
     confidence = min(one.confidence or Confidence.LOW, Confidence.LOW if unsure else Confidence.MEDIUM)
     if one.rule != GENERAL:
