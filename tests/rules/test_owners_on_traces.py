@@ -227,6 +227,13 @@ def test_a_v100_is_told_to_multiply_in_float16(shared_traces):
     assert (one.sentence, one.advice) == ("volta", ("autocast_float16",))
 
 
+def test_a_slow_host_of_one_rank_saves_no_more_than_it_costs(shared_traces):
+    """What it launches while it waits for others is none of that, though it takes time as well."""
+    found = analyze(shared_traces / "kineto" / "modded_nanogpt" / "2025-12-11_NorMuonOptimsAndFixes").findings
+    (one,) = (each for each in found if each.rule == "HST101")
+    assert one.saving.ns <= one.cost_ns
+
+
 @pytest.mark.parametrize(
     ("trace", "least", "most"),
     [("1c507e", 100.5, 109.0), ("ab0d4f", 79.8, 88.7), ("c84af2", 65.1, 77.0), ("f9f4c0", 56.4, 56.6)],
