@@ -226,6 +226,22 @@ def test_a_stream_waits_for_another_one(records):
     assert saved(two_streams(records=records), shorter(0, 299)) == 311 - 30
 
 
+@pytest.mark.parametrize(("wait", "gain"), [(302, 280), (299, 0)])
+def test_a_collective_waits_for_no_stream_with_earlier_work_that_it_overtakes(wait, gain):
+    """It is launched at 305 and runs from 316 beside the second of two kernels, the first of which ends at 310.
+
+    What its own operator waits for has begun before both; a wait before that operator may be for the first alone.
+    """
+    b = TraceBuilder()
+    b.step(1, 0, 320)
+    b.launch(0, 5, 10, 300)
+    b.launch(6, 5, 310, 200)
+    b.op("c10d::alltoall_base_", 300, 20)
+    b.api("cudaStreamWaitEvent", wait, 2)
+    b.launch(305, 5, 316, 900, name="ncclDevKernel_SendRecv", stream=20)
+    assert saved(b, without((12, 292))) == gain
+
+
 def test_a_kernel_that_begins_right_after_one_of_another_stream_waited_for_it():
     """Neither record nor call tells, but it was in the queue since 25 and began when the other one ended."""
     b = TraceBuilder()

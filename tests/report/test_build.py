@@ -173,7 +173,10 @@ def test_even_ranks_are_called_even():
 
 def test_sync_points_that_drain_the_device_are_named():
     text = sentences(report_of(analysis()._replace(synced={"aten::nonzero": 3 * MS, "aten::item": 50 * MS})))
-    assert text[1] == "Sync points leave the device without work for 9.9 % of the time, above all aten::item."
+    assert text[1] == (
+        "Sync points leave the device without work for 9.9 % of the time, above all aten::item: 0.4 % while the host "
+        "waits in them, the rest until it has launched what comes next."
+    )
 
 
 def test_chosen_ranks_are_all_shown():

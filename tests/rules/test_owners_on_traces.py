@@ -121,7 +121,7 @@ def test_the_rank_that_the_others_wait_for_is_named_by_both_commands(shared_trac
     pauses = causes[causes["rule_id"] == "HST113"].to_dict("records")
     assert [each["part_of"] for each in pauses] == [row["position"]] * len(pauses)
     places = ["aten::view … _AlltoAllSingle", "_AlltoAllSingleBackward … _AlltoAllSingle"]
-    assert [each["where"] for each in pauses] == (places if number == 4 else places[:1])
+    assert {each["where"] for each in pauses} == set(places if number == 4 else places[:1])
     # No single rank is the cause of unequal work beside it, and no garbage collector of anything.
     assert not {"RNK102", "RNK106", "HST104"} & set(causes["rule_id"])
 
@@ -149,12 +149,13 @@ def test_a_sleep_in_every_step_is_no_garbage_collection(shared_traces, number, i
     folder = shared_traces / "pairs" / "torchrec_ladder" / f"sst_long_a2a_optimizer_{number}"
     ranks = {trace.origin.rank: judged(trace).findings for path in folder.iterdir() for trace in load(path).traces}
     assert [one.rule for found in ranks.values() for one in found if one.rule == "HST104"] == []
-    # In `_4` the one inside `_AlltoAllSingleBackward` comes after it.
-    pauses = {rank: one for rank, found in ranks.items() for one in reversed(found) if one.rule == "HST113"}
-    assert set(pauses) == {2}
-    assert pauses[2].scope.ops == ("aten::view … _AlltoAllSingle",)
-    # In `_4` the device has other work for most of the pause.
-    assert {each.label: each.value for each in pauses[2].evidence}["idle"] / MS == pytest.approx(idle, abs=0.05)
+    pauses = {(rank, *one.scope.ops): one for rank, found in ranks.items() for one in found if one.rule == "HST113"}
+    assert {rank for rank, _ in pauses} == {2}
+    # In `_4` the device has other work for most of the pause, and for all of one inside `_AlltoAllSingleBackward`
+    # which all the same holds back an all-to-all that would overtake that work.
+    one = pauses[2, "aten::view … _AlltoAllSingle"]
+    assert {each.label: each.value for each in one.evidence}["idle"] / MS == pytest.approx(idle, abs=0.05)
+    assert len(pauses) == 1 or sum(each.saving for each in pauses.values()) / MS == pytest.approx(21, abs=1)
 
 
 @pytest.mark.parametrize("process", [85866, 85867])
@@ -225,6 +226,13 @@ def test_a_v100_is_told_to_multiply_in_float16(shared_traces):
     found = _found(shared_traces, "pairs/torchrec_ladder/sst_long_a2a_optimizer_3/*_29220.*")
     (one,) = [each for each in found if each.rule == "KRN101"]
     assert (one.sentence, one.advice) == ("volta", ("autocast_float16",))
+
+
+def test_a_slow_host_of_one_rank_saves_no_more_than_it_costs(shared_traces):
+    """What it launches while it waits for others is none of that, though it takes time as well."""
+    found = analyze(shared_traces / "kineto" / "modded_nanogpt" / "2025-12-11_NorMuonOptimsAndFixes").findings
+    (one,) = (each for each in found if each.rule == "HST101")
+    assert one.saving.ns <= one.cost_ns
 
 
 @pytest.mark.parametrize(

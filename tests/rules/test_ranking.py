@@ -14,7 +14,8 @@ from traceanalyze.pipeline import load
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
-from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Severity
+from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Severity, Unexplained
+from traceanalyze.rules.owners import owned
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import measured, rule
 
@@ -316,3 +317,20 @@ def test_a_threshold_of_zero_stops_no_rule(path):
     found = evaluate(facts_of(trace), plan(RuleConfig(options=options))).findings
     assert found
     assert all((one.saving or 0) >= 0 for one in found)
+
+
+@pytest.mark.parametrize(
+    ("parts", "draws", "told", "grades"),
+    [
+        ((260, 240, 20), "idle", (), "MLL"),  # They explain 520 of 1000 µs of idle time.
+        ((240, 220, 20), "idle", (), "LLL"),  # Not half of it.
+        ((260, 240, 20), "compute", (), "LLL"),  # Work that must be done.
+        ((260, 240, 20), "idle", (Unexplained("untraced", 0.3, "untraced"),), "LLL"),
+    ],
+)
+def test_of_small_findings_that_explain_a_large_part_together_one_is_medium(parts, draws, told, grades):
+    small = [Finding(saving=us * US, draws=draws, severity=Severity.LOW, rule=f"X{us}") for us in parts]
+    found = owned(facts_of(program(half, length=2000).trace()), small, told)
+    assert "".join("-LMH"[each.severity] for each in found) == grades
+    noted = [*small, Finding(cost=900 * US, once=True, severity=Severity.INFO, rule="ONCE")]
+    assert all(each.severity < Severity.MEDIUM for each in owned(facts_of(program(half).trace()), noted, told))

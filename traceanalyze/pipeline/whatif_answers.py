@@ -277,7 +277,8 @@ def _of_rule(run: _Run, gain: Gain) -> _Supposed:
     like_others = tuple(dict.fromkeys(late)) if run.missing is None else ()
     known = tuple((at, one) for at, one in found if one.saving is not None and at < len(run.ranks))
     if known:
-        less = ((at, one) for at, outcome in enumerate(run.outcomes) for one in outcome.faint)
+        told = {at for at, _ in known}
+        less = ((at, one) for at, outcome in enumerate(run.outcomes) for one in outcome.faint if at not in told)
         known += tuple((at, one) for at, one in less if one.rule == rule)
     if about or (known and run.missing is None):
         return _Supposed(gain, known if run.missing is None else (), like_others, about)

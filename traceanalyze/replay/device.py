@@ -11,6 +11,7 @@ from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.steps.critical_device import Lanes, lanes, last_launched, stream_waits, sync_records
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.longest import NEVER
 
 BETWEEN_KERNELS_NS = 1_500
@@ -154,7 +155,8 @@ def _asked_for(
     """Where only the calls for stream waits were recorded: what each holds, and what it may have waited for.
 
     A call holds what its thread launches next, until all is done that had been launched on other streams of the device
-    and had ended when it began: the order that was recorded stays.
+    and had ended when it began: the order that was recorded stays. Inside of a collective's own operator it is for all
+    of the stream that this was called on, and so for no stream with work from before that had not ended.
     """
     calls, device = context.calls, context.device
     wait = np.flatnonzero(context.trace.strings.matches(calls.name, _WAIT_CALL.search))
@@ -163,16 +165,19 @@ def _asked_for(
     wait, at = wait[at < len(launching)], at[at < len(launching)]
     held = first[launching[at]]
     same = calls.track[launching[at]] == calls.track[wait]
-    wait, held = wait[same], held[same]
+    wait, held, op = wait[same], held[same], context.call_op[launching[at[same]]]
+    library = (device.klass[held] == DeviceClass.COMM) & (op >= 0)
+    library[library] = context.op_nest.start[op[library]] <= calls.start[wait[library]]
     pairs = []
     for key in distinct(streams.key).tolist():
         low, high = streams.bounds(key)
         row = last_launched(streams, np.full(len(wait), key), calls.start[wait])
         ended = low + np.searchsorted(streams.done[low:high], device.start[held], "right") - 1
+        other = library & (row > ended)
         row = np.minimum(row, ended)
         source = streams.event[np.maximum(row, 0)]
         valid = (row >= low) & (source < held) & (device.device[held] == key >> 32)
-        valid &= device.stream[held] & 0xFFFFFFFF != key & 0xFFFFFFFF
+        valid &= (device.stream[held] & 0xFFFFFFFF != key & 0xFFFFFFFF) & ~other
         pairs.append((source[valid], held[valid]))
     return pairs
 

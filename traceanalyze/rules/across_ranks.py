@@ -258,7 +258,8 @@ def with_run_gains(
     """What is said about each rank, with what the run gains: others may be late where this one is faster.
 
     A finding that several ranks have is taken away from all of them at once, and what there is of its cause on ranks
-    that it costs too little to be told: they run one program. What the run gains too little by goes.
+    that it costs too little to be told: they run one program. Where it is told it says itself all that it is about.
+    What the run gains too little by goes.
 
     Args:
         outcomes: of the ranks, in the order of `cluster.ranks`.
@@ -288,8 +289,9 @@ def with_run_gains(
         key = frozenset(_kind(one, several) for one in found)
         if (key, like_others) not in known:
             pieces = [each for kind in kinds if kind in key for each in kinds[kind]]
-            rules = [one.rule for _, one in pieces]
-            less = [(at, one) for at, each in enumerate(outcomes) for one in each.faint if one.rule in rules]
+            rules, told = {one.rule for _, one in pieces}, {(at, one.rule) for at, one in pieces}
+            faint = [(at, one) for at, each in enumerate(outcomes) for one in each.faint if one.rule in rules]
+            less = [(at, one) for at, one in faint if (at, one.rule) not in told]
             saving = gain_of(run, changes_of([*pieces, *less]), like_others) + stated(pieces, len(outcomes))
             every = [*(one for _, one in pieces), *about * len(outcomes) * bool(like_others)]
             known[key, like_others] = ends_together(every, saving, step.time)

@@ -14,7 +14,7 @@ from traceanalyze.rules.common.communication import exposed_communication
 from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope, merged
-from traceanalyze.rules.owners import unexplained
+from traceanalyze.rules.owners import owned, unexplained
 from traceanalyze.rules.pricing import all_together, beside_waits, derived
 from traceanalyze.rules.ranking import by_its_rule, ranked
 from traceanalyze.rules.registry import chosen, every_rule, own_rules
@@ -101,6 +101,7 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     # Of a few chosen rules nobody expects that they explain everything.
     asked = len(wanted.rules) >= MOST_RULES * len(own_rules())
     open_parts = unexplained(facts, kept) if asked else ()
+    kept = owned(facts, kept, open_parts) if asked else kept
     findings = tuple(located(one, facts) for one in beside_waits(kept))
     return Outcome(findings, tuple(not_applicable), all_together(findings, facts), open_parts)
 

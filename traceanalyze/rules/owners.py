@@ -1,6 +1,7 @@
 """Which large parts of a step no finding explains (definitions §18: every large part of the step has an owner)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,6 +38,9 @@ _DRAWS: Mapping[str, tuple[str, ...]] = {
 """Classes of time that findings about a part draw from (`Finding.draws`)."""
 _FUSIBLE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION, KernelGroup.NORMALIZATION, KernelGroup.SOFTMAX)
 """Kernels that read and write memory and compute little, as a compiler would join them."""
+SPLIT = 0.15
+"""Own: part of the step from which it has one finding of medium severity, where small ones share it."""
+_CLASSES = {"communication": "comm_exposed", "memory_ops": "mem_exposed", "idle": "idle"}
 LONGEST = 100
 """So many of the longest stretches tell in which line the host is."""
 _OF_HOST = {"dispatch", "untraced"}
@@ -85,6 +89,27 @@ def explains(one: Finding) -> bool:
     """Whether it accounts for its time: not where that may be waiting, and overlap removes little of it at best."""
     unsure = any(each.label == WAIT_POSSIBLE for each in one.evidence)
     return not unsure or (one.most or 0) >= EXPLAINED * (one.cost or 0)
+
+
+def owned(facts: Facts, findings: Sequence[Finding], told: Sequence[Unexplained]) -> tuple[Finding, ...]:
+    """The findings, with one of medium severity about each large part that small ones explain together.
+
+    It is the largest of them. Not where the verdict says that a part is not explained, nor of what is done once.
+    """
+    found, named = list(findings), {"idle" if one.part in IDLE_GROUPS else one.part for one in told}
+    once = sum(one.cost or 0 for one in found if one.once)
+    for part, draws in _CLASSES.items():
+        idle = draws == "idle"
+        own = [one for one in found if one.draws.startswith(draws) or (idle and one.saving and not one.draws)]
+        time = (facts.amount_of(draws) or 0) - idle * once
+        small = [one for one in own if one.severity == Severity.LOW and one.worth]
+        told_of = sum(max(one.cost or 0, one.saving or 0) for one in small)
+        if part in named or time < SPLIT * facts.step_time or told_of < EXPLAINED * time or not small:
+            continue
+        if all((one.severity or 0) < Severity.MEDIUM for one in own):
+            largest = max(small, key=lambda one: one.worth)
+            found[found.index(largest)] = replace(largest, severity=Severity.MEDIUM)
+    return tuple(sorted(found, key=lambda one: one.order))
 
 
 def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:

@@ -5,7 +5,7 @@ from operator import attrgetter
 
 from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity
-from traceanalyze.rules.owners import LARGE, explains
+from traceanalyze.rules.owners import SPLIT, explains
 
 GENERAL = "COM101"
 """The rule about all communication; it has a limit of its own, the share of the step in exposed communication."""
@@ -100,7 +100,7 @@ def perhaps(one: Finding, *, owner: bool = False) -> Finding:
 
 
 def _large(one: Finding) -> bool:
-    return any(each.label == "share" and float(each.value) >= LARGE for each in one.evidence)
+    return any(each.label == "share" and float(each.value) >= SPLIT for each in one.evidence)
 
 
 def _unknown(one: Finding) -> bool:

@@ -362,3 +362,24 @@ def test_collectives_that_a_late_host_launches_have_an_owner(queued, told):
     assert [(one.sentence, one.cost, one.saving, one.severity) for one in found] == [
         ("comm", 900 * US, None, Severity.MEDIUM)
     ] * told
+
+
+@pytest.mark.parametrize(
+    ("operators", "first"),
+    [
+        (("aten::select", "aten::eq", "aten::mul"), "vectorise"),
+        (("aten::select", "aten::linear", "aten::mul"), "fewer_kernels"),  # Layers of a model.
+        (("aten::relu", "aten::eq", "aten::mul"), "fewer_kernels"),
+    ],
+)
+def test_a_loop_over_parts_of_a_tensor_is_to_be_vectorised(operators, first):
+    """Twenty times three operators of 30 µs, of which the first launches nothing, with kernels of 3 µs."""
+
+    def body(b, at, number):
+        for place in range(20):
+            b.op(operators[0], at + 100 * place, 30)
+            for each, name in enumerate(operators[1:]):
+                kernel(b, at + 100 * place + 32 + 32 * each, 3, host=30, op=name)
+
+    (one,) = judged(program(body), "HST101").findings
+    assert (one.advice or ("fewer_kernels",))[0] == first

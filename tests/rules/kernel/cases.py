@@ -158,7 +158,8 @@ FIRES = {
     "KRN101": [
         Fires(
             steps([mm(2000, dtype=FP, tensor=False)]),
-            saving=1000,
+            saving=1500,
+            low=1000,
             bound=1875,
             confidence="MEDIUM",
             severity="HIGH",
@@ -170,7 +171,7 @@ FIRES = {
             first=(100, 2100),
             look=(100, 2100),
             options={"share": (0.1, 1, 1.01)},
-            prices={"reached": (0.25, 0.4, 1375)},
+            prices={"reached": (0.25, 0.4, 1687.5)},
         )
     ],
     "KRN102": [

@@ -144,7 +144,8 @@ FIRES = {
         # Half of the other float32 kernels goes with 16 bits, which is part of the bound only.
         Fires(
             steps([mm(2000, dtype=FP, tensor=False), pointwise("add", 300, dtype=FP), pointwise("add", 300)]),
-            saving=1000,
+            saving=1500,
+            low=1000,
             bound=2000,
             confidence="MEDIUM",
             severity="HIGH",
@@ -156,11 +157,12 @@ FIRES = {
             first=(100, 2100),
             look=(100, 2100),
             options={"share": (0.1, 0.7692307692307693, 0.7692307692307694)},
-            prices={"reached": (0.25, 0.4, 1375)},
+            prices={"reached": (0.25, 0.4, 1687.5)},
         ),
         Fires(
             steps([mm(2000, dtype=FP, tensor=False)], device=V100),
-            saving=1000,
+            saving=1497.6,
+            low=1000,
             bound=1748.8,
             confidence="MEDIUM",
             severity="HIGH",
@@ -174,7 +176,7 @@ FIRES = {
             first=(100, 2100),
             look=(100, 2100),
             options={"share": (0.1, 1, 1.01)},
-            prices={"reached": (0.25, 0.4, 1372)},
+            prices={"reached": (0.25, 0.4, 1686)},
         ),
         Fires(
             steps([mm(2000, dtype=FP, tensor=False)], device=UNKNOWN),

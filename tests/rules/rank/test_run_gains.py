@@ -15,6 +15,7 @@ from tests.simulate.workload import Fault, Model
 from traceanalyze.analyses.options import Options
 from traceanalyze.pipeline.recordings import analysed_rank
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
+from traceanalyze.report.contents import build_report
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import plan
 
@@ -64,8 +65,11 @@ def test_faster_links_gain_what_later_work_comes_sooner():
             reduce(b, at + 20, at + 50, 4_000, size=256 * 2**20, ranks=2)
             b.api("cudaDeviceSynchronize", at + 60, 4_000)
         ranks.append(analysed_rank(b.trace(), Options(), plan(RuleConfig(select=("COM119",)))))
-    (one,) = side_by_side(ranks, plan(RuleConfig(select=("COM119",)))).across.findings
+    run = side_by_side(ranks, plan(RuleConfig(select=("COM119",))))
+    (one,) = run.across.findings
     assert (one.saving, one.bound) == pytest.approx((2_000_000, 2_240_000), rel=0.03)
+    report = build_report("", [one.analysis for one in ranks], version="", cluster=run.cluster, across=run.across)
+    assert "reach 67.1 GB/s, where 300 GB/s are usual: that costs 2.0" in report.verdict
 
 
 def test_what_only_ranks_that_wait_anyway_would_gain_is_no_finding():

@@ -34,6 +34,11 @@ _SAY = sentences(
     ranks_uneven="Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     ranks_equal="The {ranks} ranks are equally fast: mean step {time}.",
     ranks_even="The {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
+    slow_group=(
+        "Large messages of group {group} reach {bandwidth} GB/s, where {expected} GB/s are usual: that costs {lost} a "
+        "step ({share})."
+    ),
+    slow_link="The link {pair} reaches {bandwidth} GB/s, {below} less than others: that costs {lost} a step ({share}).",
 )
 
 EQUAL = 1.001
@@ -180,6 +185,27 @@ def _beside(cluster: Cluster | None, across: Outcome | None, late: Sequence[Mess
     )
 
 
+_LINKS = {"COM119": "slow_group", "RNK103": "slow_link"}
+"""Sentences for the rules about what data moves over."""
+
+
+def _links(cluster: Cluster, across: Outcome) -> tuple[Message, ...]:
+    """That messages move slowly, where it costs much; the costliest."""
+    step = float(cluster.step_time.mean()) if cluster.steps else 0.0
+    slow = [one for one in across.findings if one.rule in _LINKS and (one.saving or 0) >= COSTLY * step > 0]
+    return tuple(
+        Message(
+            _SAY[_LINKS[one.rule]],
+            (
+                *((each.label, Kind[each.kind], each.value) for each in one.evidence),
+                ("lost", Kind.DURATION, one.saving),
+                ("share", Kind.SHARE, (one.saving or 0) / step),
+            ),
+        )
+        for one in sorted(slow, key=lambda one: -(one.saving or 0))[:1]
+    )
+
+
 class Across(NamedTuple):
     """What there is to say about several ranks together."""
 
@@ -209,7 +235,8 @@ def across_ranks(
     lead = leading(means, own, whole)
     late = () if cluster is None else straggler_sentences(cluster)
     absent, first = ((), False) if cluster is None else absent_sentences(cluster)
-    sentences = (*ranks_sentences(labels, means, own, _beside(cluster, across, (*late, *absent), whole)), *late)
+    links = () if cluster is None or across is None else _links(cluster, across)
+    sentences = (*ranks_sentences(labels, means, own, _beside(cluster, across, (*late, *absent), whole)), *late, *links)
     sentences = (*absent, *sentences) if first else (*sentences, *absent)
     told: tuple[Said, ...] = ()
     tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses)]

@@ -12,7 +12,7 @@ from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps, Window, median, step_labels, window_of
 from traceanalyze.errors import Unmatched
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
-from traceanalyze.model.vocabulary import IDLE_GROUPS, Mode
+from traceanalyze.model.vocabulary import IDLE_GROUPS, Cause, Mode
 from traceanalyze.report.contents.starting import start_left_out
 from traceanalyze.report.contents.unexplained import lost_data
 
@@ -43,6 +43,10 @@ _SAY = sentences(
         "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, took {time}."
     ),
     sync_cost="Sync points leave the device without work for {share} of the time, above all {where}.",
+    sync_follows=(
+        "Sync points leave the device without work for {share} of the time, above all {where}: {within} while the host "
+        "waits in them, the rest until it has launched what comes next."
+    ),
 )
 NOTHING = Message(_SAY["nothing_to_analyse"])
 
@@ -67,7 +71,7 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
     else:
         first = (
             _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window),
-            *_sync_cost(analysis.synced, analysis.steps),
+            *_sync_cost(analysis.synced, analysis.steps, analysis.idle, window),
         )
     return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *damage(analysis))
 
@@ -111,8 +115,11 @@ def _idle_sentence(form: str, time: tuple[str, Kind, int], idle_ns: int, idle: I
     return Message(_SAY[f"{form}_idle_{weight}"], (time, idle_share, cause, share))
 
 
-def _sync_cost(synced: Mapping[str, int], steps: Steps) -> tuple[Message, ...]:
-    """A sentence when sync points cost much: what the host does after them is then not the root of the idle time."""
+def _sync_cost(synced: Mapping[str, int], steps: Steps, idle: IdleCauses, window: Window) -> tuple[Message, ...]:
+    """A sentence when sync points cost much: what the host does after them is then not the root of the idle time.
+
+    The split calls sync only what the host waits in them.
+    """
     # What a sync costs may lie between the steps, too.
     rows = np.flatnonzero(steps.counted)
     left_out = int(steps.time[rows[0] : rows[-1]][~steps.counted[rows[0] : rows[-1]]].sum()) if len(rows) else 0
@@ -121,7 +128,10 @@ def _sync_cost(synced: Mapping[str, int], steps: Steps) -> tuple[Message, ...]:
     if share < SYNC_WORTH_NAMING:
         return ()
     worst = max(synced, key=lambda place: synced[place])
-    return (Message(_SAY["sync_cost"], (("share", Kind.SHARE, share), ("where", Kind.NAME, worst))),)
+    within = share if idle.missing else window.share(window.sum(idle.by_step[:, Cause.SYNC]))
+    key = "sync_follows" if share - within >= PART_WORTH_NAMING else "sync_cost"
+    values = ("share", Kind.SHARE, share), ("where", Kind.NAME, worst), ("within", Kind.SHARE, within)
+    return (Message(_SAY[key], values),)
 
 
 def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:

@@ -1,7 +1,12 @@
 from collections.abc import Iterator
 
+import numpy as np
+
 from traceanalyze.model import intervals
-from traceanalyze.model.vocabulary import DISPATCH, Cause
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
+from traceanalyze.rules.common.computing import fits
 from traceanalyze.rules.common.host_ops import SlowViews, slow_views
 from traceanalyze.rules.common.launching import at_least, held_collectives, launching
 from traceanalyze.rules.ranking import HIGH
@@ -14,12 +19,17 @@ from traceanalyze.rules.rule import (
     Options,
     Scope,
     Severity,
+    intervals_of,
     measured,
     rule,
 )
 
 VIEWS = 0.05
 """Of the step, as in HST114: from here on slow views of tensors are named."""
+UNIT, REPEATS = 32, 10
+"""A loop over the parts of a batch calls so few operators for each, and does so often."""
+_PART, _LAYER = r"^aten::(select|index|unbind|item)$", r"linear|mm$|matmul|einsum|conv|attention|lstm|gru|_rnn"
+"""What picks a part of a tensor, and what layers of a model do, which come again as well."""
 _ADVICE = "fewer_kernels", "graphs", "larger_batch", "host_light_run"
 
 
@@ -82,13 +92,16 @@ def find(facts: Facts, options: Options) -> Findings:
         without work that is done once (CGR106). Where stacks, shapes or memory were recorded, it is at least what is
         gained where the host has no recording to do: 0.6 µs an operator, 1 µs a Python function. Operators that only
         view a tensor take some microseconds; where some take ten times as long as others, and 5 % of the step, the
-        outermost operator around most of them is named. Where the device is hardly idle, collectives that begin when
-        the host launches them, beside no compute, from a fifth of the step on, while the host dispatches for as long
-        before: what a faster host gains there depends on what else they wait for, which is not recorded.
+        outermost operator around most of them is named. Where half of it is in loops over parts of a tensor (the same
+        few operators ten times or more, none of them a layer's), these come first. Where the device is hardly idle,
+        collectives that begin when the host launches them, beside no compute, from a fifth of the step on, while the
+        host dispatches for as long before: what a faster host gains there depends on what else they wait for, which is
+        not recorded.
 
     What to do
-        Fewer and larger kernels: fusion, `torch.compile`, a fused optimizer; CUDA graphs; a larger batch; less Python
-        in the loop. Python stacks and shapes make the host slower while recording: confirm with a light recording.
+        Fewer and larger kernels: one operator in place of a loop, fusion, `torch.compile`, a fused optimizer; CUDA
+        graphs; a larger batch; less Python in the loop. Python stacks and shapes make the host slower while recording:
+        confirm with a light recording.
 
     References
         PyTorch Performance Tuning Guide; Holistic Trace Analysis; MindStudio general performance issues.
@@ -100,6 +113,7 @@ def find(facts: Facts, options: Options) -> Findings:
     saving, views = facts.length(host.spans), facts.once(slow_views)
     if views is not None and facts.share(views.time) < VIEWS:
         views = None
+    looped = 2 * facts.length(intervals_of(*intervals.intersect(facts.clip(host.spans), _loops(facts)))) >= saving
     yield Finding(
         saving=saving,
         low=at_least(facts, host.spans),
@@ -113,10 +127,32 @@ def find(facts: Facts, options: Options) -> Findings:
             *(() if views is None else _of_views(views)),
         ),
         sentence="" if views is None else "views",
-        advice=() if views is None else ("plain_tensors", *_ADVICE),
+        advice=(*(() if views is None else ("plain_tensors",)), *(("vectorise",) if looped else ()), *_ADVICE),
         scope=Scope(ops=() if views is None else (views.what,)),
         count=len(host.spans),
     )
+
+
+def _loops(facts: Facts) -> Intervals:
+    """When the steps' thread calls a few operators on a part of a tensor, and the same on the next, again and again."""
+    context, nest = facts.context, facts.context.op_nest
+    own = nest.of(context.step_track)
+    top = own.start + np.flatnonzero(nest.parent[own] < 0)
+    names = context.trace.events.name[nest.row[top]]
+    part, layer = (np.append(0, np.cumsum(fits(facts, names, each))) for each in (_PART, _LAYER))
+    # Of those that launch nothing a coarse clock does not tell the order.
+    asked = context.call_op[(context.calls.track == context.step_track) & (context.calls.klass == ApiClass.LAUNCH)]
+    at = np.searchsorted(top, distinct(asked[asked >= 0]), "right") - 1
+    at = distinct(at[at >= 0])
+    name, found = names[at], intervals.EMPTY
+    for unit in range(1, UNIT + 1):
+        same = np.flatnonzero(np.diff(np.concatenate(([0], name[unit:] == name[:-unit], [0]))))
+        first, last = same[::2], same[1::2] + unit - 1
+        times = (last - first + 1) // unit
+        first, last = at[first], at[last]
+        loop = (times >= REPEATS) & (part[last + 1] - part[first] >= times) & (layer[last + 1] == layer[first])
+        found = intervals.union(found, intervals.merge(nest.start[top[first[loop]]], nest.end[top[last[loop]]]))
+    return found
 
 
 def _of_collectives(facts: Facts) -> Iterator[Finding]:

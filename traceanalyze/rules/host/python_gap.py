@@ -11,6 +11,7 @@ from traceanalyze.model.classify import is_peer_wait, is_step_marker
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.rules.common.host_ops import wanted
 from traceanalyze.rules.common.launching import LATE_HOST, at_least, excerpt, launching, recording
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
@@ -125,7 +126,8 @@ def find(facts: Facts, options: Options) -> Findings:
         shorter is Python on its way from one operator to the next. Without step markers nothing tells whether work was
         wanted in stretches of 1 ms or more: the saving is anything from 0 on, and they are a note where functions that
         wait (`queue.get`, `select`, `sleep`, `zmq_poll`) take most of them; other functions are work, and so is what
-        lies in ranges of the program.
+        lies in ranges of the program or between its backward passes, or where a result is carried on: a tensor that
+        `aten::cat` joined before is joined with what is computed after it, once every time.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
@@ -222,6 +224,8 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[
     waits = long & (2 * intervals.coverage(merged(functions), *spans.T) >= spans[:, 1] - spans[:, 0])
     works = intervals.coverage(merged(facts.spans(facts.once(_ranges))), *spans.T) >= spans[:, 1] - spans[:, 0]
     unknown = long & ~waits & ~works & (not frames.recorded)
+    if unknown.any():
+        unknown[unknown] = ~wanted(facts, spans[unknown])
     what = facts.names(rows[intervals.contains(merged(spans[waits]), functions.mean(axis=1).astype(np.int64))])[:1]
     found = []
     for own, name in (

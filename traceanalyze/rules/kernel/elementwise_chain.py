@@ -34,7 +34,7 @@ _OPTIMIZER = r"^Optimizer\.step#"
         "compile_region.ascend": "Fused operators of torch_npu for these chains; or try TORCH_NPU_LAZY_FUSION=True.",
     },
     options={
-        "length": (4.0, "own: kernels in a row"),
+        "length": (4.0, "own: operators in a row"),
         "share": (0.05, "own: of compute"),
     },
     order=1,
@@ -51,8 +51,9 @@ def find(facts: Facts, options: Options) -> Findings:
         fused kernel reads and writes once.
     How it is measured
         Consecutive compute kernels of a stream, grouped by what they compute (definitions §13) and by the recorded
-        shapes of their operators; kernels of compiled code are not counted. The saving of a chain is its time but that
-        of the longest kernel; at most, its time but that of the shortest. Repetitions outside of optimizers that change
+        shapes of their operators, of which each counts once, however many kernels its tensors are cut into; kernels of
+        compiled code are not counted. The saving of a chain is its time but that of the longest operator; at most, its
+        time but that of the shortest. Repetitions outside of optimizers that change
         nothing in place may be about one tensor: then they are one chain, and at least a chain each.
     What to do
         `torch.compile` on the function around them; fused operators; in-place variants do not help, as they read and
@@ -69,28 +70,35 @@ def find(facts: Facts, options: Options) -> Findings:
     size = op_text(facts, "shapes", work.op_row, largest, 0)
     fit = (occurs(work.group, _POINTWISE) & (size > 1))[order]
     same = (stream[order][1:] == stream[order][:-1]) & (size[order][1:] == size[order][:-1])
-    first = np.flatnonzero(np.concatenate(([True], ~(same & fit[1:] & fit[:-1]))))
-    length = np.diff(first, append=len(order))
-    long = (length >= options.number("length")) & fit[first]
-    chosen, length = order[np.repeat(long, length)], length[long]
+    opens = np.concatenate(([True], ~(same & fit[1:] & fit[:-1])))
+    # Kernels of one operator each take a part of its tensors: together they read and write once.
+    op = work.op[order]
+    begin = np.flatnonzero(opens | np.concatenate(([True], (op[1:] != op[:-1]) | (op[1:] < 0))))
+    first, kernels = np.flatnonzero(opens[begin]), np.diff(begin, append=len(order))
+    length = np.diff(first, append=len(begin))
+    long = (length >= options.number("length")) & fit[begin[first]]
+    own, length = np.repeat(long, length), length[long]
+    chosen, head, kernels = order[np.repeat(own, kernels)], order[begin[own]], kernels[own]
     if not len(chosen):
         return
-    call, calls = facts.context.issued_by[work.event[chosen]], facts.context.calls
+    call, calls = facts.context.issued_by[work.event[head]], facts.context.calls
     loop = (call >= 0) & inside_ranges(facts, calls.track[call], calls.start[call], _OPTIMIZER)
-    loop |= fits(facts, work.op_name[chosen], r"_$")
-    cuts = _cuts(work.op_name[chosen], length)
+    loop |= fits(facts, work.op_name[head], r"_$")
+    cuts = _cuts(work.op_name[head], length)
     certain = distinct(np.concatenate((np.cumsum(length), cuts[np.logical_or.reduceat(loop, np.append(0, cuts[:-1]))])))
     parts, every = np.diff(certain, prepend=0), np.diff(cuts, prepend=0)
-    fused, least = (fused_away(work.time, chosen, each) for each in (parts, every))
+    time, rows = np.add.reduceat(work.time[chosen], np.cumsum(kernels) - kernels), np.arange(len(head))
+    gone = (occurs(rows, fused_away(time, rows, each)) for each in (parts, every))
+    fused, least = (chosen[np.repeat(each, kernels)] for each in gone)
     change = without(facts, work.event[fused])
     if not matters(facts, chosen, change, options.number("share")):
         return
-    once = np.minimum.reduceat(work.time[chosen], certain - parts)
+    once = np.minimum.reduceat(time, certain - parts)
     yield compute_finding(
         facts,
         chosen,
         saving=facts.per_step(work.time[fused]),
-        bound=facts.mean(int(work.time[chosen].sum() - once.sum())),
+        bound=facts.mean(int(time.sum() - once.sum())),
         change=change,
         between=(without(facts, work.event[least]),) if len(least) < len(fused) else (),
         evidence=(Evidence("chains", len(parts), "COUNT"),),

@@ -19,6 +19,7 @@ from traceanalyze.rules.common.computing import (
     part_of_compute,
     shapes_of,
 )
+from traceanalyze.rules.common.launching import LATE_HOST, launching
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, rule
 
 _FLOAT_KERNEL = r"(?<![a-zA-Z0-9])sgemm(?!_(fp|bf)16)|simt_sgemm|convolve_sgemm|(?<![a-zA-Z0-9])scudnn|Cijk_\w*?_SB_"
@@ -71,7 +72,7 @@ _LEAST, _TYPICAL = 2.0, 8.0
     },
     options={
         "share": (0.10, "TensorBoard plugin and PyTorch pattern matcher, rounded: products from a tenth of compute on"),
-        "reached": (0.25, "own: part of the data sheets' speed-up that is promised; large products gain more"),
+        "reached": (0.25, "own: part of the data sheets' speed-up at least; twice that is likely"),
     },
     platforms=("cuda",),
 )
@@ -87,10 +88,12 @@ def find(facts: Facts, options: Options) -> Findings:
         use matrix units (definitions §13); where the types of tensors are not recorded, of those whose kernels' names
         tell float32 (`sgemm`, `scudnn`, `Cijk_…_SB_…`). A kernel that neither tells is never counted, nor are those
         of depthwise and other direct convolutions and of products with a vector, which have no use for matrix units,
-        nor without shapes those for products with few rows. The saving takes a quarter of the data sheet's speed-up of
-        TF32, 2 at least; at best all of that of the fastest 16 bit type, and half of the other float32 kernels, which
-        then move half as many bytes. A product never becomes shorter than it takes to move its operands, and one that
-        these limit already (definitions §13) gains nothing; where nothing tells how long that is, nothing is certain.
+        nor without shapes those for products with few rows. The saving takes at least a quarter of the data sheet's
+        speed-up of TF32, or 2, and likely half of it where shapes tell what limits a product and the host is not late,
+        which mixed precision gives more to launch; at best all of that of the fastest 16 bit type, and half of the
+        other float32 kernels, which then move half as many bytes. A product never becomes shorter than it takes to move
+        its operands, and one that these limit already (definitions §13) gains nothing; where nothing tells how long
+        that is, nothing is certain.
     What to do
         Mixed precision (`torch.autocast` with bfloat16; with float16 on devices that have matrix units for nothing
         else, such as V100 and T4); or TF32: `torch.set_float32_matmul_precision("high")` and
@@ -122,7 +125,11 @@ def find(facts: Facts, options: Options) -> Findings:
     faster, fastest = _faster(facts)
     room = _room(facts, work)[chosen]
     limited, room = np.isfinite(room), np.nan_to_num(room, nan=1.0)
-    usual = np.minimum(room, 1 - 1 / max(_LEAST, options.number("reached") * faster))
+    reached = options.number("reached") * faster
+    least, likely = (np.minimum(room, 1 - 1 / max(_LEAST, part * reached)) for part in (1, 2))
+    # Mixed precision gives a late host more to launch, and without shapes a product may be small.
+    late = facts.once(launching).bound(*(float(value) for value, _ in LATE_HOST.values()))
+    usual = np.where(limited & (not late), likely, least)
     at_best = together(
         shorter(facts.context, work.event[chosen], np.minimum(room, 1 - 1 / fastest)),
         shorter(facts.context, work.event[others], 0.5),
@@ -133,7 +140,7 @@ def find(facts: Facts, options: Options) -> Findings:
         facts,
         chosen,
         saving=facts.per_step(saved),
-        low=facts.per_step(saved[limited]),
+        low=facts.per_step(np.round(work.time[chosen] * least)[limited].astype(np.int64)),
         change=shorter(facts.context, work.event[chosen], usual),
         between=(at_best,),
         sentence="matrix" if tensile else "volta" if units == "float16" else "",
