@@ -42,8 +42,8 @@ from traceanalyze.rules.rule import (
             "communication is hidden. Part of it may be waiting for other ranks."
         ),
         "unknown": (
-            "For {exposed} {per} ({share} of the time) communication runs with no compute beside it, and little runs "
-            "that could hide it; whether it moves data or waits for other ranks shows only beside their recordings."
+            "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; whether it moves "
+            "data or waits for other ranks shows only beside their recordings."
         ),
         "chain": (
             "For {exposed} {per} ({share} of the time) communication has the device to itself, {count} collectives in "
