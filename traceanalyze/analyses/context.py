@@ -21,7 +21,7 @@ from traceanalyze.analyses.steps.steady import settled
 from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime
+from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime, is_step_marker
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind, Mode
@@ -239,6 +239,12 @@ class Context:
     def host_rows(self) -> NDArray[np.int64]:
         """Operators and annotations."""
         return np.flatnonzero((self.kind == EventKind.HOST_OP) | (self.kind == EventKind.ANNOTATION))
+
+    @cached_property
+    def host_recorded(self) -> bool:
+        """Whether there are any but marks of steps, which an Ascend profile of the device alone has too."""
+        names, options = self.trace.events.name[self.host_rows], self.options.classify
+        return not self.trace.strings.matches(names, lambda text: is_step_marker(text, options)).all()
 
     @cached_property
     def host_windows(self) -> intervals.Intervals:

@@ -16,7 +16,15 @@ from traceanalyze.model.columns import Sparse, Strings
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers import header
-from traceanalyze.readers.ascend.folder import Profile, is_ascend, looks_ascend, profile_at, profile_of, stray
+from traceanalyze.readers.ascend.folder import (
+    Profile,
+    is_ascend,
+    looks_ascend,
+    part_alone,
+    profile_at,
+    profile_of,
+    stray,
+)
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
 from traceanalyze.readers.runs import explicit_rank, host_and_pid
 from traceanalyze.readers.scan import scan
@@ -93,6 +101,9 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
         found = _scan(stream, ascend=ascend)
     if not _has_rows(found):
         raise no_events(found, kind, _name(source, stream))
+    part = None if profile else part_alone(source.member or source.path, found)
+    if part is not None:
+        raise InputError("{name}: {what}", source.name, part)
     if is_ascend(found) != ascend:
         if source.size is None:
             raise InputError("{name}: its beginning does not tell what it is; save it to a file first", source.name)

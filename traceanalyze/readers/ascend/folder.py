@@ -21,6 +21,11 @@ _DATABASE = regex(
 _INFO = regex(r"profiler_info(?:_(\d+))?\.json")
 _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_time.csv", "operator_memory.csv"})
 _RAW = regex(r"FRAMEWORK|PROF_\w+")
+_MSPROF = regex(
+    r"(?P<kind>msprof|hccl|task_time|step_trace)_"
+    r"(?:slice_(?P<slice>\d{1,9})_\d+|(?P<device>\d{1,4})(?:_\d{1,9})?_(?P<iteration>\d{1,9}))\.json"
+)
+"""Timelines that msprof exports, one an iteration or in slices; msprof_* holds what the others hold one by one."""
 
 
 class Profile(NamedTuple):
@@ -39,6 +44,8 @@ class Profile(NamedTuple):
     infos: tuple[Path, ...] = ()
     """All of its kind, where several ranks share a folder."""
     metadata: Path | None = None
+    more: tuple[Path, ...] = ()
+    """Files that go on with the timeline."""
 
     @property
     def main(self) -> Path | None:
@@ -69,6 +76,10 @@ def profile_at(folder: Path) -> Profile | None:
             return None
         above = _names(folder.parent) if folder.name == OUTPUT else ()
         return _usable(_profile(folder, folder, names, above))
+    for place in (folder, folder / "timeline"):
+        if parts := _parts(_names(place)):
+            first, *more = (place / name for name in parts)
+            return Profile(folder, None, timeline=first, more=tuple(more))
     if any(map(_INFO.fullmatch, names)) and any(map(_RAW.fullmatch, names)):
         raise InputError(
             "{folder}: this Ascend profile was never analysed; run `{command}` and try again", folder, _remedy(folder)
@@ -76,6 +87,15 @@ def profile_at(folder: Path) -> Profile | None:
     if folder.name == OUTPUT and _TABLES & set(names):
         return _usable(_profile(folder, folder, names, _names(folder.parent)))
     return None
+
+
+def _parts(names: Iterable[str]) -> list[str]:
+    """Timelines of msprof that together are the recording of one device, in order; none where some are missing."""
+    found = [match for name in names if (match := _MSPROF.fullmatch(name))]
+    kinds = {match["kind"] for match in found}
+    wanted = {"msprof"} if "msprof" in kinds else kinds if {"hccl", "task_time"} <= kinds else set()
+    used = sorted((int(match["iteration"] or match["slice"]), match[0]) for match in found if match["kind"] in wanted)
+    return [name for _, name in used] if len({match["device"] for match in found}) == 1 else []
 
 
 def _has_timeline(names: Sequence[str]) -> bool:
@@ -194,6 +214,11 @@ def rank_of_name(names: Iterable[str]) -> int | None:
 
 
 _PROCESSES = frozenset({"Ascend Hardware", "CANN", "Overlap Analysis"})
+_OF_PARTS = frozenset({"Ascend Hardware", "HCCL", "Step Trace"})
+_PART = Phrase(
+    "this is one part of what msprof exports, without which communication or compute would be 0; "
+    "give the folder with msprof_*.json, or with all of hccl_*.json, task_time_*.json and step_trace_*.json"
+)
 _CATEGORIES = frozenset({"async_npu", "async_task_queue", "enqueue", "dequeue"})
 _IN_HEAD = regex(
     rb'"(?:async_npu|async_task_queue|enqueue|dequeue|torch_to_npu|HostToDevice|Task Type|connection_id'
@@ -214,6 +239,13 @@ def is_ascend(found: Scan) -> bool:
     used[found.events.cat] = True
     used[found.flows.cat] = True
     return any(found.strings.text(code) in _CATEGORIES for code in np.flatnonzero(used).tolist())
+
+
+def part_alone(name: str, found: Scan) -> Phrase | None:
+    """What a file is that holds only one part of msprof's timeline; None for any other."""
+    match = _MSPROF.fullmatch(PurePath(name).name)
+    names = {name.partition(" [")[0] for name in process_names(found.metadata).values()}
+    return _PART if match and match["kind"] != "msprof" and names <= _OF_PARTS else None
 
 
 _PROFILE = Phrase(

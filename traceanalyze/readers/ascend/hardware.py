@@ -18,6 +18,11 @@ _CONTROL = regex(
     r"EVENT|PLACE_?HOLDER|PROFILING|NOTIFY|WRITE.?VALUE|WAIT.?VALUE|STARS_COMMON|SDMA$|RDMA|FLIP|CAPTURE|CMO|HCCL",
     re.IGNORECASE,
 )
+_CONTROL_TYPE = regex(
+    r"(REMOTE|IPC|STREAM|LABEL|MODEL|PROFILER|TASK|DEBUG|MEM)_|REDUCE_ASYNC|MAINTENANCE|PC_TRACE|DATA_?DUMP|NOP$|CCU_",
+    re.IGNORECASE,
+)
+"""Types of the runtime's own tasks, and of parts of collectives, that kernels may be named as."""
 _PART_OF_COLLECTIVE = regex(r"\w*(Aicpu|Aiv)Kernel")
 
 
@@ -34,7 +39,7 @@ def task_category(task_type: str, name: str) -> str:
         return shared.SET
     if _COPY.match(task_type):
         return shared.COPY
-    if _CONTROL.match(task_type) or _CONTROL.match(name):
+    if _CONTROL.match(task_type) or _CONTROL_TYPE.match(task_type) or _CONTROL.match(name):
         return shared.CONTROL
     return shared.COPY if _COPY.match(name) else shared.KERNEL
 
