@@ -31,6 +31,11 @@ class Database(NamedTuple):
     tables: Mapping[str, frozenset[str]]
     """Table name (upper case) → column names (lower case)."""
 
+    def is_empty(self, table: str) -> bool:
+        """Whether there is no such table, or no row in it."""
+        query = f'SELECT 1 FROM "{table}" LIMIT 1'  # noqa: S608
+        return table.upper() not in self.tables or self.connection.execute(query).fetchone() is None
+
     def integers(
         self, table: str, columns: Sequence[str | tuple[str, ...]], only: tuple[str, Sequence[int]] | None = None
     ) -> Columns:
