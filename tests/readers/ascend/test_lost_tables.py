@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import traceanalyze
-
 from tests.ascend_db_builder import Builder, read_profile
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.errors import Lost

@@ -174,6 +174,18 @@ def test_a_real_export_of_2023_has_its_own_overlap(shared_traces: Path) -> None:
 _OVERLAP = ("Computing", "Communication(Not Overlapped)", "Free")
 
 
+@pytest.mark.parametrize("given", [".", "PROF_000001_20240101000000000_ABC"])
+def test_a_recording_of_msprof_that_was_not_exported_says_how_to(tmp_path: Path, given: str) -> None:
+    home = tmp_path / "PROF_000001_20240101000000000_ABC"
+    for name in ("host/data/api.slice_0", "device_0/data/hwts.data.0.slice_0", "device_0/info.json.0"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_bytes(b"{}")
+    with pytest.raises(InputError) as caught:
+        traceanalyze.analyze(tmp_path / given)
+    assert f"run `msprof --export=on --output={home}`" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def database(folder: Path, name: str, ops: int = 1) -> Path:
     build = Builder()
     for number in range(ops):

@@ -21,6 +21,7 @@ _DATABASE = regex(
 _INFO = regex(r"profiler_info(?:_(\d+))?\.json")
 _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_time.csv", "operator_memory.csv"})
 _RAW = regex(r"FRAMEWORK|PROF_\w+")
+_DEVICE = regex(r"host|device_\d+")
 _MSPROF = regex(
     r"(?P<kind>msprof|hccl|task_time|step_trace)_"
     r"(?:slice_(?P<slice>\d{1,9})_\d+|(?P<device>\d{1,4})(?:_\d{1,9})?_(?P<iteration>\d{1,9}))\.json"
@@ -80,7 +81,15 @@ def profile_at(folder: Path) -> Profile | None:
         if parts := _parts(_names(place)):
             first, *more = (place / name for name in parts)
             return Profile(folder, None, timeline=first, more=tuple(more))
-    if any(map(_INFO.fullmatch, names)) and any(map(_RAW.fullmatch, names)):
+    if _is_raw(folder, names):
+        raise InputError(
+            "{folder}: this is what msprof recorded, not exported yet; run `msprof --export=on --output={folder}` and try "
+            "again (what torch_npu recorded: `{command}` for the *_ascend_pt folder that it lies in)",
+            folder,
+            _remedy(folder.parent),
+        )
+    raw = sum(map(bool, map(_RAW.fullmatch, names)))
+    if raw and (any(map(_INFO.fullmatch, names)) or ("FRAMEWORK" in names and raw > 1)):
         raise InputError(
             "{folder}: this Ascend profile was never analysed; run `{command}` and try again", folder, _remedy(folder)
         )
@@ -96,6 +105,14 @@ def _parts(names: Iterable[str]) -> list[str]:
     wanted = {"msprof"} if "msprof" in kinds else kinds if {"hccl", "task_time"} <= kinds else set()
     used = sorted((int(match["iteration"] or match["slice"]), match[0]) for match in found if match["kind"] in wanted)
     return [name for _, name in used] if len({match["device"] for match in found}) == 1 else []
+
+
+def _is_raw(folder: Path, names: Sequence[str]) -> bool:
+    """Whether a folder is a recording of msprof from which nothing was exported."""
+    parts = [name for name in names if _DEVICE.fullmatch(name)]
+    exported = "mindstudio_profiler_output" in names or any(map(is_database, names))
+    exported |= any((folder / part / kind).is_dir() for part in parts for kind in ("timeline", "summary"))
+    return folder.name.startswith("PROF_") and bool(parts) and not exported
 
 
 def _has_timeline(names: Sequence[str]) -> bool:

@@ -138,8 +138,8 @@ def text_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
     for name, path in tuple(found.items()):
         try:
             if name == "op_statistic.csv":
-                kernels = _statistic(path)
-            elif (numbers := tables.step_times(path)) is not None:
+                kernels = _statistic(path, notes)
+            elif (numbers := tables.step_times(path, notes)) is not None:
                 steps = numbers.steps
         except OSError as error:
             notes.append(Phrase("{name} cannot be read ({reason}) and was not compared", name, error.strerror or error))
@@ -147,8 +147,8 @@ def text_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
     return OtherExport(_names(list(found.values())), steps, None, *kernels) if found else None
 
 
-def _statistic(path: Path) -> tuple[int | None, int | None]:
-    table = read_table(path, _STATISTIC)
+def _statistic(path: Path, notes: list[str]) -> tuple[int | None, int | None]:
+    table = read_table(path, _STATISTIC, notes)
     if table is None or set(table.columns) != set(_STATISTIC):
         return None, None
     compute = [core not in _COMMUNICATION for core in table.texts("core")]

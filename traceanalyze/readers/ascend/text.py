@@ -30,17 +30,17 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
     """The trace of one rank: from its scanned trace_view.json, and the tables of the profile that it belongs to."""
     texts, notes = Texts(found.strings), list(read.notes)
     about = read_about(profile)
-    kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS), notes)
-    record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD), notes)
+    kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS, notes), notes)
+    record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD, notes), notes)
     memory = _memory(profile, record, notes)
     vendor: dict[str, Any] = {
-        "vendor": _read(profile, "step_trace_time.csv", step_times, notes),
-        "module_memory": _read(profile, "npu_module_mem.csv", module_memory, notes) or (),
+        "vendor": _read(profile, "step_trace_time.csv", lambda path: step_times(path, notes), notes),
+        "module_memory": _read(profile, "npu_module_mem.csv", lambda path: module_memory(path, notes), notes) or (),
         "process_memory": () if record is None else process_memory(record),
         "vendor_collectives": communication_tables(profile, about, notes),
         "other_export": database_beside(profile, notes),
     }
-    notes += _missing(profile, kernels)
+    notes += _missing(profile)
     place = places(found, _only_device(kernels, memory))
     conversion = _Conversion(found, texts, place, kernels, about)
     events = conversion.events()
@@ -75,13 +75,13 @@ def _read(profile: Profile, name: str, read: Callable[[Path], _T | None], notes:
 def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records | None:
     operators = profile.table("operator_memory.csv")
     try:
-        return allocator_records(operators, record) if operators or record else None
+        return allocator_records(operators, record, notes) if operators or record else None
     except OSError as error:
         notes.append(Lost("operator_memory.csv cannot be read ({reason}): no memory curves", error.strerror or error))
         return None
 
 
-def _missing(profile: Profile, kernels: Table | None) -> Iterator[Phrase]:
+def _missing(profile: Profile) -> Iterator[Phrase]:
     """What is lost: of tables that are written together, where one of them is missing."""
     operators, totals, details, steps = (
         profile.table(f"{name}.csv") is not None
@@ -89,13 +89,6 @@ def _missing(profile: Profile, kernels: Table | None) -> Iterator[Phrase]:
     )
     if profile.output is not None and not details:
         yield Lost("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels")
-    if kernels is not None and kernels.short:
-        yield Lost("kernel_details.csv: {count:,} rows are cut off and were left out", kernels.short)
-    if kernels is not None and kernels.rows and (kernels.times("start") == ABSENT).any():
-        yield Lost(
-            "kernel_details.csv: some start times are no exact numbers (was it saved by a spreadsheet?): "
-            "these rows cannot be joined to the timeline"
-        )
     if totals and not operators:
         yield Lost("operator_memory.csv is missing: which operator allocated what is not known")
     if operators and not totals:
