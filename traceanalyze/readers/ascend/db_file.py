@@ -117,7 +117,7 @@ def open_database(path: Path) -> Iterator[Database]:
 
 
 def _guard(connection: sqlite3.Connection, size: int) -> None:
-    """What a foreign file may do: no functions of its schema, no cells out of bounds, no huge value, no endless query."""
+    """No trust in the functions of a foreign schema or in its cells, no huge value, no endless query."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)

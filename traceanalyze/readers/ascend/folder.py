@@ -83,8 +83,8 @@ def profile_at(folder: Path) -> Profile | None:
             return Profile(folder, None, timeline=first, more=tuple(more))
     if _is_raw(folder, names):
         raise InputError(
-            "{folder}: this is what msprof recorded, not exported yet; run `msprof --export=on --output={folder}` and try "
-            "again (what torch_npu recorded: `{command}` for the *_ascend_pt folder that it lies in)",
+            "{folder}: this is what msprof recorded, not exported yet; run `msprof --export=on --output={folder}` and "
+            "try again (of torch_npu: `{command}`, for the *_ascend_pt folder that it lies in)",
             folder,
             _remedy(folder.parent),
         )
