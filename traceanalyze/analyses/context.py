@@ -99,6 +99,12 @@ class Context:
         return "unknown_runtime" if foreign and not known else None
 
     @property
+    def no_copies(self) -> str:
+        """Why nobody knows copies and fills; empty where they are known."""
+        tables = self.trace.origin.form == "tables"
+        return "no_names" if self.trace.read.nameless else "no_timeline" if tables else ""
+
+    @property
     def doubt_of_idle(self) -> str | None:
         """Why nothing tells what the host did while the device was idle, and what its waiting cost; None if it does.
 

@@ -91,6 +91,8 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
     profile = profile_at(Path(source.folder)) if source.folder else None
     if profile is not None and profile.timeline is None and profile.database is not None:
         return _database(profile, progress)
+    if profile is not None and profile.timeline is None:
+        return _kernel_table(profile, source)
     with open_stream(source, progress) as stream:
         kind = sniff(stream.head, source.name)
         if kind in {Kind.ASCEND_DB, Kind.SQLITE} and not source.member and source.path != STDIN:
@@ -181,6 +183,20 @@ def _trace(
     if origin.rank is None and rank is not None:
         origin = origin._replace(rank=rank, rank_source="file name")
     return replace(trace, origin=origin, base_ns=_base(trace))
+
+
+def _kernel_table(profile: Profile, source: Source) -> Trace:
+    """Of a profile whose only other files are tables beside it."""
+    from traceanalyze.readers.ascend.hardware import timeline_of
+    from traceanalyze.readers.ascend.tables import ROWS, read_table
+
+    notes: list[str] = []
+    table = read_table(Path(source.path), ROWS, notes)
+    found = None if table is None else _scan(io.BytesIO(timeline_of(table)), ascend=True)
+    if found is None or not _has_rows(found):
+        raise InputError("{name}: no row tells when a kernel ran; copy all of the profile", source.name)
+    origin = Origin(path=source.name, form="tables", size_bytes=source.size or 0)
+    return _trace(found, origin, source.path, profile, ascend=True, notes=tuple(notes))
 
 
 def _database(profile: Profile, progress: Callable[[int], None] | None) -> Trace:

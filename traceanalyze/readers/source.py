@@ -38,7 +38,7 @@ class Source(NamedTuple):
 
 _NAMES_SHOWN = 3
 _ASCEND = Phrase(
-    "an Ascend profile has ASCEND_PROFILER_OUTPUT with trace_view.json or a database; "
+    "an Ascend profile has ASCEND_PROFILER_OUTPUT with trace_view.json, a database or kernel_details.csv; "
     "torch_npu.profiler.profiler.analyse makes them"
 )
 

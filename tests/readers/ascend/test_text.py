@@ -492,7 +492,10 @@ class TestFolders:
     def test_an_output_folder_without_a_timeline_says_what_it_holds(self, tmp_path):
         folder = step().write(tmp_path / "a_ascend_pt")
         (folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").unlink()
-        with pytest.raises(InputError, match=r"neither trace_view\.json nor a database.*kernel_details\.csv"):
+        (folder / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv").rename(
+            folder / "ASCEND_PROFILER_OUTPUT" / "some.csv"
+        )
+        with pytest.raises(InputError, match=r"neither trace_view\.json nor a database nor kernel_details.*some\.csv"):
             load(folder)
 
     def test_nothing_is_written_into_the_input(self, tmp_path):

@@ -13,6 +13,7 @@ from traceanalyze.readers.scan.result import Scan
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TIMELINE = "trace_view.json"
+KERNELS = "kernel_details.csv"
 _DATABASE = regex(
     r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>\d+))?\.db|msmonitor_\d+_\d+_(?:-1|(?P<monitored>\d+))\.db"
     r"|msprof_\d+\.db"
@@ -20,6 +21,8 @@ _DATABASE = regex(
 """Databases of torch_npu, MindSpore, msMonitor and msprof; the rank where the name has it."""
 _INFO = regex(r"profiler_info(?:_(\d+))?\.json")
 _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_time.csv", "operator_memory.csv"})
+_ALONE = frozenset({KERNELS, "step_trace_time.csv"})
+"""Tables that make any folder a profile."""
 _RAW = regex(r"FRAMEWORK|PROF_\w+")
 _DEVICE = regex(r"host|device_\d+")
 _MSPROF = regex(
@@ -50,8 +53,8 @@ class Profile(NamedTuple):
 
     @property
     def main(self) -> Path | None:
-        """The file to read: the timeline, else the database. Both describe the same run."""
-        return self.timeline or self.database
+        """The file to read: the timeline, else the database, which describe the same run, else the table of kernels."""
+        return self.timeline or self.database or self.table(KERNELS)
 
     def table(self, name: str) -> Path | None:
         """A file of the output folder, None where it is missing."""
@@ -93,8 +96,9 @@ def profile_at(folder: Path) -> Profile | None:
         raise InputError(
             "{folder}: this Ascend profile was never analysed; run `{command}` and try again", folder, _remedy(folder)
         )
-    if folder.name == OUTPUT and _TABLES & set(names):
-        return _usable(_profile(folder, folder, names, _names(folder.parent)))
+    if _TABLES & set(names) and (folder.name == OUTPUT or set(names) >= _ALONE):
+        above = _names(folder.parent) if folder.name == OUTPUT else ()
+        return _usable(_profile(folder, folder, names, above))
     return None
 
 
@@ -208,11 +212,9 @@ def _usable(profile: Profile) -> Profile:
         files = ", ".join(sorted(_names(profile.output))[:3]) if profile.output is not None else ""
         what = Phrase("it holds only {files}, …", files) if files else Phrase("its output folder is empty")
         raise InputError(
-            "{folder}: this Ascend profile has neither {timeline} nor a database, {what}; analyse it again "
-            "(torch_npu.profiler.profiler.analyse), or copy all of it",
-            profile.folder,
-            TIMELINE,
-            what,
+            "{folder}: this Ascend profile has neither {timeline} nor a database nor {kernels}, {what}; analyse it "
+            "again (torch_npu.profiler.profiler.analyse), or copy all of it",
+            *(profile.folder, TIMELINE, KERNELS, what),
         )
     return profile
 
@@ -266,7 +268,8 @@ def part_alone(name: str, found: Scan) -> Phrase | None:
 
 
 _PROFILE = Phrase(
-    "give the folder of the profile (*_ascend_pt, *_ascend_ms): trace_view.json or the database is needed"
+    "give the folder of the profile (*_ascend_pt, *_ascend_ms): trace_view.json, the database or kernel_details.csv "
+    "beside step_trace_time.csv is needed"
 )
 _INSIGHT = Phrase(
     "this is a summary that MindSpore Insight made of an old profile, which holds no events and is not supported; "

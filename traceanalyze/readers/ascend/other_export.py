@@ -94,7 +94,6 @@ _KERNELS = (
     "JOIN COMPUTE_TASK_INFO ON COMPUTE_TASK_INFO.globalTaskId = TASK.globalTaskId"
 )
 _STATISTIC = {"core": ("Core Type",), "count": ("Count",), "time": ("Total Time(us)",)}
-_COMMUNICATION = frozenset({"HCCL", "COMMUNICATION"})
 
 
 def database_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
@@ -151,7 +150,7 @@ def _statistic(path: Path, notes: list[str]) -> tuple[int | None, int | None]:
     table = read_table(path, _STATISTIC, notes)
     if table is None or set(table.columns) != set(_STATISTIC):
         return None, None
-    compute = [core not in _COMMUNICATION for core in table.texts("core")]
+    compute = [core not in tables.COMMUNICATION for core in table.texts("core")]
     count, time = table.integers("count")[compute], table.durations("time")[compute]
     known = (count != ABSENT) & (time != ABSENT)
     return (int(count.sum()), int(time.sum())) if known.all() else (None, None)

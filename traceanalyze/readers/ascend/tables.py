@@ -242,6 +242,10 @@ KERNELS = {
     "cube_utilisation": ("cube_utilization(%)",),
 }
 """Columns of kernel_details (and op_summary)."""
+ROWS = KERNELS | {"name": ("Name", "Op Name"), "dur": ("Duration(us)", "Task Duration(us)")}
+"""With what the timeline tells, where there is one."""
+COMMUNICATION = frozenset({"HCCL", "COMMUNICATION"})
+"""Cores of collectives."""
 _STEPS = {
     "step": ("Step",),
     "device": ("Device_id",),

@@ -46,7 +46,7 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
     events = conversion.events()
     instants = shared.no_instants() if memory is None else shared.memory_instants(memory, texts, track=0)
     trace = Trace(
-        origin=origin._replace(form="text", pid=place.host),
+        origin=origin._replace(form=origin.form or "text", pid=place.host),
         read=read._replace(notes=tuple(notes)),
         strings=texts.table(),
         tracks=place.tracks,
@@ -87,6 +87,11 @@ def _missing(profile: Profile) -> Iterator[Phrase]:
         profile.table(f"{name}.csv") is not None
         for name in ("operator_memory", "memory_record", "kernel_details", "step_trace_time")
     )
+    if profile.timeline is None and profile.output is not None:
+        yield Lost(
+            "trace_view.json is missing: kernels and collectives are those of kernel_details.csv, and nothing is known "
+            "of the host, of copies and of waiting in collectives"
+        )
     if profile.output is not None and not details:
         yield Lost("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels")
     if totals and not operators:
