@@ -31,12 +31,13 @@ def test_it_agrees_with_the_standard_reader(tmp_path_factory, rows, line_end, bl
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_row_that_is_cut_off_is_counted_and_left_out(tmp_path, end):
+@pytest.mark.parametrize("cut", ["4", "4,5\r6,7,8"])
+def test_a_row_that_is_cut_off_or_two_in_one_are_counted_and_left_out(tmp_path, end, cut):
     path = tmp_path / "t.csv"
-    path.write_bytes(b'\xef\xbb\xbfx,y\r\n1,2\n\n"a\nb",3\r\n4' + end.encode())
+    path.write_bytes(b'\xef\xbb\xbfx,y\r\n1,2\n\n"a\nb",3\r\n' + cut.encode() + end.encode())
     found = read_table(path, {"x": ("x",), "y": ("y",)}, (notes := []))
     assert [[cell_text(cell) for cell in column] for column in found.columns.values()] == [["1", "a\nb"], ["2", "3"]]
-    assert (found.rows, notes) == (2, ["t.csv: 1 cut-off row(s) left out"])
+    assert (found.rows, notes) == (2, ["t.csv: 1 row(s) with too few or too many cells left out"])
 
 
 def test_an_empty_file_has_no_columns(tmp_path):

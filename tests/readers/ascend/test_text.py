@@ -295,7 +295,7 @@ def test_a_damaged_kernel_table_says_what_it_costs(tmp_path):
     table.write_text("\ufeff" + table.read_text() + "1,2\r\n")
     trace = load(folder)
     assert texts(trace, "op_type") == ["Relu"]
-    assert any("1 cut-off row(s)" in note for note in trace.read.notes)
+    assert any("1 row(s) with too few" in note for note in trace.read.notes)
     assert any("1 number(s) cannot be read (was it saved by a spread" in note for note in trace.read.notes)
 
 

@@ -136,7 +136,7 @@ def read_table(path: Path, wanted: Mapping[str, Sequence[str]], notes: list[str]
         columns: dict[str, list[bytes]] = {name: [] for name in places}
         counts = [_add(columns, text, places, len(header)) for text in _whole_rows(file, block, len(header)) if text]
     if short := sum(short for _, short in counts):
-        notes.append(Lost("{name}: {count:,} cut-off row(s) left out", path.name, short))
+        notes.append(Lost("{name}: {count:,} row(s) with too few or too many cells left out", path.name, short))
     return Table(columns, sum(rows for rows, _ in counts), path.name, notes)
 
 
@@ -193,7 +193,7 @@ def _sound(cell: bytes) -> bool:
 
 
 def _add(columns: dict[str, list[bytes]], text: bytes, places: Mapping[str, int], width: int) -> tuple[int, int]:
-    """Append the wanted cells of some rows; gives the number of complete rows and of those that are cut off."""
+    """Append the wanted cells of some rows; gives the number of complete rows and of the others."""
     raw = np.frombuffer(text, np.uint8)
     separator = (raw == _COMMA) | (raw == _LINE_END)
     quotes = raw == _QUOTE
@@ -205,7 +205,8 @@ def _add(columns: dict[str, list[bytes]], text: bytes, places: Mapping[str, int]
     first = np.concatenate(([0], last[:-1] + 1))
     begin = np.concatenate(([0], at[last[:-1]] + 1))
     count = last - first + 1
-    whole = count >= width
+    # A comma at the end makes one cell more; a lost line end many.
+    whole = (count >= width) & (count <= width + 1)
     size = at[last] - begin
     blank = (count == 1) & ((size == 0) | ((size == 1) & (raw[begin] == _RETURN)))
     first, begin = first[whole], begin[whole]
