@@ -248,7 +248,9 @@ class Context:
 
     @cached_property
     def host_recorded(self) -> bool:
-        """Whether there are any but marks of steps, which an Ascend profile of the device alone has too."""
+        """Whether there are any: on Ascend but marks of steps, which a profile of the device alone has too."""
+        if self.trace.origin.format != "ascend":
+            return len(self.host_rows) > 0
         names, options = self.trace.events.name[self.host_rows], self.options.classify
         return not self.trace.strings.matches(names, lambda text: is_step_marker(text, options)).all()
 
