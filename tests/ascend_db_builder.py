@@ -201,6 +201,7 @@ class Builder:
         values = {"srcRank": 1, "dstRank": 6, "size": 0, "transportType": 2, "linkType": 65535}
         self.row(
             "COMMUNICATION_TASK_INFO",
+            name=next((row["opName"] for row in self.rows.get("COMMUNICATION_OP", ()) if row["opId"] == number), None),
             globalTaskId=task,
             taskType=self.text(kind),
             planeId=plane,

@@ -102,7 +102,7 @@ def test_the_verdict_says_when_the_file_is_cut_short(one):
     cut = one._replace(trace=replace(one.trace, read=one.trace.read._replace(truncated=True)))
     # Nothing tells whether a device was recorded in the part that is missing.
     before = sentences(report_of(one))[0].replace(
-        "No device was recorded", "What is left of the file has no device event"
+        "No device was recorded", "What is left of the recording has no device event: compute is not measured"
     )
     assert sentences(report_of(cut)) == [before, "The file is cut short: what came later in it is missing here."]
 

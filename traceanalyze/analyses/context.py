@@ -21,7 +21,7 @@ from traceanalyze.analyses.steps.steady import settled
 from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime
+from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime, is_step_marker
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import ApiClass, EventKind, Mode
@@ -101,6 +101,12 @@ class Context:
             or {ApiClass.LAUNCH, ApiClass.SYNC} <= set(distinct(self.calls.klass).tolist())
         )
         return "unknown_runtime" if foreign and not known else None
+
+    @property
+    def no_copies(self) -> str:
+        """Why nobody knows copies and fills; empty where they are known."""
+        tables = self.trace.origin.form == "tables"
+        return "no_names" if self.trace.read.nameless else "no_timeline" if tables else ""
 
     @property
     def doubt_of_idle(self) -> str | None:
@@ -243,6 +249,14 @@ class Context:
     def host_rows(self) -> NDArray[np.int64]:
         """Operators and annotations."""
         return np.flatnonzero((self.kind == EventKind.HOST_OP) | (self.kind == EventKind.ANNOTATION))
+
+    @cached_property
+    def host_recorded(self) -> bool:
+        """Whether there are any: on Ascend but marks of steps, which a profile of the device alone has too."""
+        if self.trace.origin.format != "ascend":
+            return len(self.host_rows) > 0
+        names, options = self.trace.events.name[self.host_rows], self.options.classify
+        return not self.trace.strings.matches(names, lambda text: is_step_marker(text, options)).all()
 
     @cached_property
     def host_windows(self) -> intervals.Intervals:

@@ -16,7 +16,15 @@ from traceanalyze.model.columns import MISSING, Sparse, Strings
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers import header
-from traceanalyze.readers.ascend.folder import Profile, is_ascend, looks_ascend, profile_at, profile_of, stray
+from traceanalyze.readers.ascend.folder import (
+    Profile,
+    is_ascend,
+    looks_ascend,
+    part_alone,
+    profile_at,
+    profile_of,
+    stray,
+)
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
 from traceanalyze.readers.runs import explicit_rank, host_and_pid
 from traceanalyze.readers.scan import scan
@@ -83,6 +91,8 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
     profile = profile_at(Path(source.folder)) if source.folder else None
     if profile is not None and profile.timeline is None and profile.database is not None:
         return _database(profile, progress)
+    if profile is not None and profile.timeline is None:
+        return _kernel_table(profile, source)
     with open_stream(source, progress) as stream:
         kind = sniff(stream.head, source.name)
         if kind in {Kind.ASCEND_DB, Kind.SQLITE} and not source.member and source.path != STDIN:
@@ -93,6 +103,9 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
         found = _scan(stream, ascend=ascend)
     if not _has_rows(found):
         raise no_events(found, kind, _name(source, stream))
+    part = None if profile else part_alone(source.member or source.path, found)
+    if part is not None:
+        raise InputError("{name}: {what}", source.name, part)
     if is_ascend(found) != ascend:
         if source.size is None:
             raise InputError("{name}: its beginning does not tell what it is; save it to a file first", source.name)
@@ -170,6 +183,20 @@ def _trace(
     if origin.rank is None and rank is not None:
         origin = origin._replace(rank=rank, rank_source="file name")
     return replace(trace, origin=origin, base_ns=_base(trace))
+
+
+def _kernel_table(profile: Profile, source: Source) -> Trace:
+    """Of a profile whose only other files are tables beside it."""
+    from traceanalyze.readers.ascend.hardware import timeline_of
+    from traceanalyze.readers.ascend.tables import ROWS, read_table
+
+    notes: list[str] = []
+    table = read_table(Path(source.path), ROWS, notes)
+    found = None if table is None else _scan(io.BytesIO(timeline_of(table)), ascend=True)
+    if found is None or not _has_rows(found):
+        raise InputError("{name}: no row tells when a kernel ran; copy all of the profile", source.name)
+    origin = Origin(path=source.name, form="tables", size_bytes=source.size or 0)
+    return _trace(found, origin, source.path, profile, ascend=True, notes=tuple(notes))
 
 
 def _database(profile: Profile, progress: Callable[[int], None] | None) -> Trace:

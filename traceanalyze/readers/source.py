@@ -23,6 +23,8 @@ class Source(NamedTuple):
     """Folder of the profile that `path` is the main file of, when a profile is more than one file (Ascend)."""
     size: int | None = None
     """Bytes that reading it takes from the file (of an archive: the unpacked member); None if unknown, as of a pipe."""
+    more: tuple[str, ...] = ()
+    """Files that go on with its list of events: msprof writes one an iteration."""
 
     @property
     def name(self) -> str:
@@ -36,7 +38,7 @@ class Source(NamedTuple):
 
 _NAMES_SHOWN = 3
 _ASCEND = Phrase(
-    "an Ascend profile has ASCEND_PROFILER_OUTPUT with trace_view.json or a database; "
+    "an Ascend profile has ASCEND_PROFILER_OUTPUT with trace_view.json, a database or kernel_details.csv; "
     "torch_npu.profiler.profiler.analyse makes them"
 )
 

@@ -68,7 +68,9 @@ def _ascend_profiles(folder: Path) -> tuple[Source, ...]:
         return (Source(str(folder), folder=str(folder)),)
     if profile is None or profile.main is None:
         return ()
-    main = Source(str(profile.main), folder=str(folder), size=profile.main.stat().st_size)
+    more = tuple(map(str, profile.more))
+    size = sum(path.stat().st_size for path in (profile.main, *profile.more))
+    main = Source(str(profile.main), folder=str(folder), size=size, more=more)
     return (main, *(Source(str(other), size=other.stat().st_size) for other in profile.others))
 
 

@@ -4,10 +4,11 @@ import queue
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Protocol, Self, cast
 
 from traceanalyze.errors import InputError, Phrase
@@ -80,6 +81,29 @@ class _Readable(Protocol):
     def readinto(self, buffer: memoryview, /) -> int | None: ...
 
 
+def _one_list(paths: Sequence[str]) -> Iterator[bytes]:
+    """The text of files that hold a JSON list each as that of one list."""
+    yield b"["
+    for path in paths:
+        body = Path(path).read_bytes().strip().removeprefix(b"[").removesuffix(b"]").strip(b" \t\r\n,")
+        yield body + (b"," if body else b"")
+    yield b"]"
+
+
+class _Joined:
+    """Blocks of bytes as a file."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._rest = blocks, memoryview(b"")
+
+    def readinto(self, buffer: memoryview) -> int:
+        while not self._rest and (block := next(self._blocks, None)) is not None:
+            self._rest = memoryview(block)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+
 class StoredBytes:
     """Reads a source and counts what was read; an archive that is damaged ends early and says so in `fault`."""
 
@@ -121,6 +145,8 @@ class StoredBytes:
             return cast("_Readable", sys.stdin.buffer)
         if source.member:
             return self._member(source)
+        if source.more:
+            return _Joined(_one_list((source.path, *source.more)))
         try:
             return self._resources.enter_context(open(source.path, "rb", buffering=0))  # noqa: PTH123  any openable name
         except PermissionError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -22,22 +23,58 @@ def test_it_agrees_with_the_standard_reader(tmp_path_factory, rows, line_end, bl
     csv.writer(text, lineterminator=line_end).writerows([["x", "y", "z"], *rows])
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     path.write_bytes(text.getvalue().encode())
-    found = read_table(path, {"last": ("nowhere", "z"), "first": ("x",), "absent": ("w",)}, block)
+    found = read_table(path, {"last": ("nowhere", "z"), "first": ("x",), "absent": ("w",)}, (notes := []), block)
     assert list(found.columns) == ["last", "first"]
     assert [cell_text(cell) for cell in found.columns["last"]] == [row[2].strip() for row in rows]
     assert [cell_text(cell) for cell in found.columns["first"]] == [row[0].strip() for row in rows]
-    assert (found.rows, found.short) == (len(rows), 0)
+    assert (found.rows, notes) == (len(rows), [])
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_row_that_is_cut_off_is_counted_and_left_out(tmp_path, end):
+@pytest.mark.parametrize("cut", ["4", "4,5\r6,7,8"])
+def test_a_row_that_is_cut_off_or_two_in_one_are_counted_and_left_out(tmp_path, end, cut):
     path = tmp_path / "t.csv"
-    path.write_bytes(b'\xef\xbb\xbfx,y\r\n1,2\n\n"a\nb",3\r\n4' + end.encode())
-    found = read_table(path, {"x": ("x",), "y": ("y",)})
+    path.write_bytes(b'\xef\xbb\xbfx,y\r\n1,2\n\n"a\nb",3\r\n' + cut.encode() + end.encode())
+    found = read_table(path, {"x": ("x",), "y": ("y",)}, (notes := []))
     assert [[cell_text(cell) for cell in column] for column in found.columns.values()] == [["1", "a\nb"], ["2", "3"]]
-    assert (found.rows, found.short) == (2, 1)
+    assert (found.rows, notes) == (2, ["t.csv: 1 row(s) with too few or too many cells left out"])
 
 
 def test_an_empty_file_has_no_columns(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"")
-    assert read_table(tmp_path / "t.csv", {"x": ("x",)}) is None
+    assert read_table(tmp_path / "t.csv", {"x": ("x",)}, []) is None
+
+
+@pytest.mark.parametrize("where", [1, 3_000, 5_999])
+@pytest.mark.parametrize("mark", [b'na"me', b'"name', b'name"'])
+def test_a_stray_quote_costs_neither_a_row_nor_time(tmp_path, where, mark):
+    """Every other row has a quoted cell, so that quotes that are not in order would pair up over all that follows."""
+    rows = [
+        b'%d,name,"""4096,1,2048;4096,1,1024"""' % number if number % 2 else b"%d,name,x" % number
+        for number in range(6_000)
+    ]
+
+    def read():
+        (tmp_path / "t.csv").write_bytes(b"\n".join([b"id,Name,Shapes", *rows, b""]))
+        begin = process_time()
+        found = read_table(tmp_path / "t.csv", {"id": ("id",), "name": ("Name",), "shapes": ("Shapes",)}, notes)
+        return found, process_time() - begin
+
+    notes: list[str] = []
+    clean, usual = min((read() for _ in range(3)), key=lambda one: one[1])
+    rows[where] = rows[where].replace(b"name", mark)
+    found, time = min((read() for _ in range(3)), key=lambda one: one[1])
+    assert (found.rows, notes) == (6_000, [])
+    assert found.texts("shapes") == clean.texts("shapes")
+    assert [row for row, name in enumerate(found.texts("name")) if name != "name"] == [where]
+    assert time < 3 * usual + 0.02
+
+
+def test_numbers_that_cannot_be_read_are_told(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2.5\n,N/A\nx,1e400\n")
+    table = read_table(tmp_path / "t.csv", {"a": ("a",), "b": ("b",)}, (notes := []))
+    for _ in range(2):
+        table.integers("a")
+        table.durations("b")
+    said = "t.csv: 1 number(s) cannot be read (was it saved by a spreadsheet?)"
+    assert notes == [f"{said}: a", f"{said}: b"]

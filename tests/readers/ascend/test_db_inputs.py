@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import ascend_db_builder as made
-from tests.ascend_db_builder import OP, Builder
+from tests.ascend_db_builder import OP, Builder, read_profile
 from traceanalyze.errors import InputError
+from traceanalyze.readers.ascend.db_file import open_database
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,3 +158,24 @@ def test_totals_without_steps(tmp_path: Path) -> None:
     small(tmp_path)
     made.write_totals(tmp_path, "CREATE TABLE CommAnalyzerTime (step TEXT)")
     assert made.read_profile(tmp_path).vendor is None
+
+
+def test_a_foreign_database_gets_no_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its schema may call, how large a value may be, how long it may keep us busy: one line, no traceback."""
+    build = Builder()
+    build.api(OP, "aten::mul", 0, 5)
+    path = build.write(tmp_path / "a_ascend_pt")
+    with open_database(path) as database:
+        settings = [
+            database.connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("trusted_schema", "cell_size_check")
+        ]
+    assert settings == [0, 1]
+    with closing(sqlite3.connect(path)) as made, made:
+        made.execute("UPDATE STRING_IDS SET value = printf('%.*c', 70000000, 'x')")
+    with pytest.raises(InputError, match="too big"):
+        read_profile(tmp_path / "a_ascend_pt")
+    monkeypatch.setattr("traceanalyze.readers.ascend.db_file._SECONDS", -1000)
+    monkeypatch.setattr("traceanalyze.readers.ascend.db_file._STEPS_BETWEEN", 1)
+    with pytest.raises(InputError, match="interrupted"):
+        read_profile(tmp_path / "a_ascend_pt")

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import traceanalyze
 from tests.ascend_db_builder import Builder, read_profile
 from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.errors import Lost
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, Mode
 
@@ -66,11 +68,15 @@ def test_planes_without_a_type_are_what_their_tasks_are(tmp_path: Path, named: b
         assert not hasattr(found, "wait_ns")
 
 
-def test_without_tasks_there_is_no_device_work(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["DROP TABLE TASK", "DELETE FROM TASK"])
+def test_without_tasks_there_is_no_device_work(tmp_path: Path, how: str) -> None:
     """Collectives have a table of their own; beside them compute would be 0 and all else idle."""
-    build = working()
-    del build.rows["TASK"]
-    found = analyze_trace(build.read(tmp_path / "a_ascend_pt"))
+    with closing(sqlite3.connect(working().write(tmp_path / "a_ascend_pt"))) as database, database:
+        database.execute(how)
+    found = analyze_trace(read_profile(tmp_path / "a_ascend_pt"))
+    said = traceanalyze.analyze(tmp_path / "a_ascend_pt").verdict
+    assert said.startswith("What is left of the recording has no device event: compute is not measured.")
+    assert "TASK (device work)" in said
     assert found.mode == Mode.HOST_ONLY
     assert found.idle == NotMeasured("no_device_events")
     assert "compute" not in split(found)
@@ -90,3 +96,42 @@ def test_without_names_what_names_tell_is_not_measured(tmp_path: Path, how: str)
     assert found.tables["copies"].absent == why
     assert next(iter(found.records("launches"))).late == why
     assert "no_names" in {check.message for check in found.checks}
+
+
+@pytest.mark.parametrize("how", ["DROP TABLE COMMUNICATION_OP", "DELETE FROM COMMUNICATION_OP"])
+def test_collectives_without_their_table_are_what_their_parts_are(tmp_path: Path, how: str) -> None:
+    """The first part begins when the collective does, the last one ends with it."""
+    with closing(sqlite3.connect(working().write(tmp_path / "a_ascend_pt"))) as database, database:
+        database.execute(how)
+    found = analyze_trace(read_profile(tmp_path / "a_ascend_pt"))
+    parts = split(found)
+    assert (parts["compute"], parts["communication"], parts["memory_ops"]) == (100 * US, 200 * US, 30 * US)
+    (one,) = found.records("collectives")
+    assert (one.collective, one.wait_ns, one.transfer_ns) == ("all_reduce", 120 * US, 80 * US)
+    assert any(isinstance(note, Lost) and "COMMUNICATION_OP" in note for note in found.trace.read.notes)
+
+
+def test_a_real_profile_without_the_table_of_collectives(shared_traces: Path, tmp_path: Path) -> None:
+    """Uncovered communication and waiting of the reference (ms), worked out apart from this program."""
+    home = shared_traces / "ascend/msinsight_2rank_torch/db/level1/rank0_ascend_pt"
+    if not home.is_dir():
+        pytest.skip("the databases are not here")
+    name = "ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_0.db"
+    copy = tmp_path / "rank0_ascend_pt" / name
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes((home / name).read_bytes())
+    with closing(sqlite3.connect(copy)) as database, database:
+        database.execute("DROP TABLE COMMUNICATION_OP")
+    found = analyze_trace(read_profile(tmp_path / "rank0_ascend_pt"))
+    assert split(found)["communication"] == pytest.approx(98.0719e6, abs=1000)
+    assert sum(one.exposed_wait_ns for one in found.records("collectives")) == pytest.approx(94.0055e6, abs=1000)
+
+
+def test_a_real_database_of_level_0_tells_waiting_from_transfer(shared_traces: Path) -> None:
+    """Exposed transfer, ms: the SDMA tasks of TASK outside of computing, worked out from the tables."""
+    home = shared_traces / "ascend/msinsight_2rank_torch/db/level0/rank0_ascend_pt"
+    if not home.is_dir():
+        pytest.skip("the databases are not here")
+    found = analyze_trace(read_profile(home))
+    waits = sum(one.exposed_wait_ns for one in found.records("collectives"))
+    assert split(found)["communication"] - waits == pytest.approx(4.09e6, abs=5000)

@@ -14,6 +14,7 @@ from tests.ascend_db_builder import OP, Builder
 from tests.readers.ascend.test_text import EXPECTED, split, step
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.errors import InputError
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +76,114 @@ def test_the_remedy_for_a_profile_never_analysed_is_that_of_its_framework(
         traceanalyze.load(home)
     # MindSpore's takes the folder in which the profiles lie.
     assert (f"analyse('{tmp_path}')" in str(caught.value)) == (ending == "ms")
+
+
+_MSPROF_PROCESSES = {3: "Ascend Hardware", 1003602: "CANN", 1003611: "HCCL", 1003612: "Overlap Analysis"}
+_MSPROF_THREADS = {(3, 9): "Step Trace(Model ID:2)", (1003611, 0): "Plane 0", (1003611, 70000): "Communication Kernel"}
+
+
+def iteration(number: int) -> dict[str, list[dict[str, object]]]:
+    """One of 1000 µs by msprof of 2023: a kernel for 200, a copy for 50, an all-reduce for 300 that waits for 250."""
+    at = 1000.0 * number
+    files: dict[str, list[dict[str, object]]] = {"hccl": [], "task_time": [], "step_trace": [], "msprof": []}
+
+    def event(file: str, name: str, pid: int, tid: int, start: float, dur: float, **args: object) -> None:
+        made = {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": at + start, "dur": dur, "args": args}
+        for one in {file, "msprof"}:
+            files[one].append(made)
+
+    for pid, name in _MSPROF_PROCESSES.items():
+        files["msprof"].append({"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}})
+    for (pid, tid), name in _MSPROF_THREADS.items():
+        files["msprof"].append({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}})
+    files["hccl"] += [one for one in files["msprof"] if one["pid"] == 1003611]
+    files["task_time"] += [one for one in files["msprof"] if one["pid"] == 3]
+    event("step_trace", f"Iteration {number}", 3, 9, 0, 1000)
+    event("step_trace", f"Reduce_{number}_0", 3, 9, 300, 320)
+    event("msprof", "GE@Infer", 1003602, 7, 0, 1000)
+    event("task_time", "Default/net/Conv2D-op1", 3, 2, 100, 200, **{"Task Type": "AI_CORE", "Stream Id": 2})
+    event("task_time", "MEMCPY_ASYNC", 3, 2, 700, 50, **{"Task Type": "MEMCPY_ASYNC", "Stream Id": 2})
+    event("task_time", "MODEL_EXECUTE", 3, 5, 0, 1000, **{"Task Type": "MODEL_EXECUTE", "Stream Id": 5})
+    event("hccl", "Default/AllReduce-op2", 1003611, 70000, 310, 300)
+    parts = (("NOTIFY_WAIT", "Notify_Wait", 310, 250), ("MEMCPY_ASYNC", "Memcpy", 560, 20))
+    for task, part, start, dur in (*parts, ("REDUCE_ASYNC_V2", "Reduce_Inline", 580, 30)):
+        event("task_time", task, 3, 13, start, dur, **{"Task Type": task, "Stream Id": 13})
+        event("hccl", part, 1003611, 0, start, dur, **{"stream id": 13, "src rank": 0, "dst rank": 1})
+    return files
+
+
+@pytest.mark.parametrize("kinds", [("hccl", "msprof", "step_trace", "task_time"), ("hccl", "step_trace", "task_time")])
+@pytest.mark.parametrize("given", [".", "device_0", "device_0/timeline"])
+def test_iterations_that_msprof_exported_are_the_steps_of_one_recording(
+    tmp_path: Path, kinds: tuple[str, ...], given: str
+) -> None:
+    """Whether the timelines of all are there or what they consist of; ten iterations sort by number."""
+    place = tmp_path / "device_0" / "timeline"
+    place.mkdir(parents=True)
+    for number in range(1, 11):
+        for kind in kinds:
+            (place / f"{kind}_0_2_{number}.json").write_text(json.dumps(iteration(number)[kind]))
+    (trace,) = traceanalyze.load(tmp_path / given).traces
+    found = analyze_trace(trace)
+    assert found.steps.name == tuple(f"ProfilerStep#{number}" for number in range(1, 11))
+    times = {row.part: row.mean_ns for row in found.records("split")}
+    assert (times["compute"], times["communication"], times["memory_ops"]) == (200_000, 300_000, 50_000)
+    assert found.steps.time.tolist() == [1_000_000] * 10
+    assert isinstance(times["sync"], NotMeasured)  # the run of a whole graph shows none
+    assert isinstance(times["data_loading"], NotMeasured)
+    (collective,) = found.records("collectives")
+    assert (collective.collective, collective.wait_ns, collective.transfer_ns) == ("all_reduce", 2_500_000, 500_000)
+    assert [device.id for device in trace.devices] == [0]
+
+
+def test_one_part_of_what_msprof_exported_is_not_analysed(tmp_path: Path) -> None:
+    """Without the others compute or communication would be 0."""
+    for kind in ("hccl", "task_time"):
+        path = tmp_path / f"{kind}_0_2_1.json"
+        path.write_text(json.dumps(iteration(1)[kind]))
+        with pytest.raises(InputError, match="one part of what msprof exports"):
+            traceanalyze.load(path)
+
+
+def test_an_iteration_that_is_cut_off_leaves_the_others_and_is_told(tmp_path: Path) -> None:
+    for number in range(1, 4):
+        text = json.dumps(iteration(number)["msprof"])
+        (tmp_path / f"msprof_0_2_{number}.json").write_text(text[:-30] if number == 2 else text)
+    trace = load(tmp_path)
+    assert trace.read.counts["malformed"] > 0
+    assert analyze_trace(trace).steps.time.tolist() == [1_000_000] * 3
+
+
+def test_a_real_export_of_2023_has_its_own_overlap(shared_traces: Path) -> None:
+    """Sums of what the file itself draws: computing 5.915 ms, communication that nothing hides 41.534, free 0.114."""
+    folder = shared_traces / "ascend" / "mindinsight_2rank_msprof_2023"
+    files = list(folder.rglob("msprof_0_2_1.json"))
+    if not files:
+        pytest.skip("the export is not here")
+    drawn = [event for event in json.loads(files[0].read_text()) if event["pid"] == 1003612 and event["ph"] == "X"]
+    said = {name: sum(round(one["dur"] * 1000) for one in drawn if one["name"] == name) for name in _OVERLAP}
+    found = analyze_trace(load(folder))
+    times = {row.part: row.mean_ns for row in found.records("split")}
+    for part, name in (("compute", "Computing"), ("communication", "Communication(Not Overlapped)")):
+        assert times[part] == pytest.approx(said[name], abs=200)  # each is rounded by itself
+    edges = 47_587_810 - sum(said.values())
+    assert times["memory_ops"] == 0
+    assert times["dispatch"] + times["idle"] == pytest.approx(said["Free"] + edges, abs=200)
+
+
+_OVERLAP = ("Computing", "Communication(Not Overlapped)", "Free")
+
+
+@pytest.mark.parametrize("given", [".", "PROF_000001_20240101000000000_ABC"])
+def test_a_recording_of_msprof_that_was_not_exported_says_how_to(tmp_path: Path, given: str) -> None:
+    home = tmp_path / "PROF_000001_20240101000000000_ABC"
+    for name in ("host/data/api.slice_0", "device_0/data/hwts.data.0.slice_0", "device_0/info.json.0"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_bytes(b"{}")
+    with pytest.raises(InputError) as caught:
+        traceanalyze.analyze(tmp_path / given)
+    assert f"run `msprof --export=on --output={home}`" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def database(folder: Path, name: str, ops: int = 1) -> Path:

@@ -32,7 +32,7 @@ def test_a_time_is_exact_or_none(tmp_path: Path, cell: str, expected: int) -> No
     """An empty cell is a release that never came; spreadsheets save times so that they are lost."""
     path = tmp_path / "t.csv"
     path.write_text(f"Name,Time\nx,{cell}\n")
-    table = read_table(path, {"at": ("Time",)})
+    table = read_table(path, {"at": ("Time",)}, [])
     assert table is not None
     assert table.times("at").tolist() == [expected]
 
@@ -41,7 +41,7 @@ def test_a_time_is_exact_or_none(tmp_path: Path, cell: str, expected: int) -> No
 def test_a_size_that_cannot_be_meant_is_none(tmp_path: Path, cell: str, expected: int) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f"Name,Size\nx,{cell}\n")
-    table = read_table(path, {"size": ("Size",)})
+    table = read_table(path, {"size": ("Size",)}, [])
     assert table is not None
     assert table.sizes("size", 1 << 20).tolist() == [expected]
 
@@ -60,7 +60,7 @@ def test_module_memory_is_summed_up_by_component(tmp_path):
         "RUNTIME,1736408883657086.220\t,4.0,NPU:1\r\n"
     )
     mib = 1 << 20
-    assert module_memory(path) == (
+    assert module_memory(path, []) == (
         ModuleMemory("RUNTIME", 1, 4 * mib, 4 * mib, 1),
         ModuleMemory("HCCL", 0, 2 * mib, 2 * mib, 2),
     )

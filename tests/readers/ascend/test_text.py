@@ -295,8 +295,8 @@ def test_a_damaged_kernel_table_says_what_it_costs(tmp_path):
     table.write_text("\ufeff" + table.read_text() + "1,2\r\n")
     trace = load(folder)
     assert texts(trace, "op_type") == ["Relu"]
-    assert any("1 rows are cut off" in note for note in trace.read.notes)
-    assert any("no exact numbers" in note for note in trace.read.notes)
+    assert any("1 row(s) with too few" in note for note in trace.read.notes)
+    assert any("1 number(s) cannot be read (was it saved by a spread" in note for note in trace.read.notes)
 
 
 def test_a_missing_table_is_named_with_what_is_lost(tmp_path):
@@ -492,7 +492,10 @@ class TestFolders:
     def test_an_output_folder_without_a_timeline_says_what_it_holds(self, tmp_path):
         folder = step().write(tmp_path / "a_ascend_pt")
         (folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").unlink()
-        with pytest.raises(InputError, match=r"neither trace_view\.json nor a database.*kernel_details\.csv"):
+        (folder / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv").rename(
+            folder / "ASCEND_PROFILER_OUTPUT" / "some.csv"
+        )
+        with pytest.raises(InputError, match=r"neither trace_view\.json nor a database nor kernel_details.*some\.csv"):
             load(folder)
 
     def test_nothing_is_written_into_the_input(self, tmp_path):

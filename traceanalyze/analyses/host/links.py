@@ -166,9 +166,12 @@ def enqueuing_calls(trace: Trace, calls: ApiCalls) -> NDArray[np.int64]:
     return found
 
 
+_GRAPHS = frozenset({"GE@Infer"})
+
+
 def only_queue(trace: Trace, calls: ApiCalls) -> bool:
-    """Whether the queue is all that was recorded of the runtime (Ascend, profiler level 0)."""
-    return len(calls) > 0 and bool(trace.strings.lookup(calls.name, _side).all())
+    """Whether the queue, or the run of a whole graph, is all that was recorded of the runtime (Ascend)."""
+    return len(calls) > 0 and bool(trace.strings.matches(calls.name, lambda name: _side(name) or name in _GRAPHS).all())
 
 
 def _side(name: str) -> int:

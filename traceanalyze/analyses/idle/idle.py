@@ -241,7 +241,7 @@ def idle_causes(context: Context) -> IdleCauses:
     unknown = context.once(peers_unknown)
     if unknown is not None:
         missing = {Cause.PEER_WAIT: unknown} | missing
-    if len(context.host_rows) == 0:
+    if not context.host_recorded:
         missing |= dict.fromkeys(NEED_HOST_OPS, NotMeasured("no_host_ops"))
     return IdleCauses(by_step, missing)
 

@@ -251,8 +251,7 @@ def _absent(context: Context) -> Iterator[Check]:
     if len(context.calls) == 0 or len(context.device) == 0:
         return
     level = trace.origin.level or "unknown level"
-    names = trace.events.cat[context.calls.row]
-    if not trace.strings.matches(names, lambda text: text == "cann_runtime").any():
+    if context.queue_only:
         yield Check("Q05", Level.WARN, _SAY["no_cann_calls"], (("level", level),))
     if (context.device.klass == DeviceClass.COMM).any() and context.once(collective_parts) is None:
         yield Check("Q05", Level.INFO, _SAY["no_collective_tasks"], (("level", level),))

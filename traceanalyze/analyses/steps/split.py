@@ -139,12 +139,12 @@ def partitions(context: Context) -> tuple[Partition, ...]:
     return tuple(partition(context.device, each, context.class_sets(each), start, end) for each in context.devices)
 
 
-def device_parts(partition: Partition, idle: IdleCauses, *, nameless: bool = False) -> Parts:
-    """The seven headline parts of every step; without names nobody knows copies, which are in the rest then."""
+def device_parts(partition: Partition, idle: IdleCauses, *, no_copies: str = "") -> Parts:
+    """The seven headline parts of every step; copies that nobody knows (`no_copies` is why) are in the rest."""
     busy = (partition.compute, partition.comm_exposed, partition.mem_exposed)
     parts: dict[str, NDArray[np.int64] | NotMeasured] = dict(zip(BUSY_PARTS, busy, strict=True))
-    if nameless:
-        parts["memory_ops"] = NotMeasured("no_names")
+    if no_copies:
+        parts["memory_ops"] = NotMeasured(no_copies)
     rest = partition.idle
     for key, causes in IDLE_PARTS.items():
         if key in HEADLINE:

@@ -135,6 +135,7 @@ REASONS = {
     "no_bus_bandwidth": "has no meaning for this collective",
     "step_never_blocked": "collectives run on other threads, and the step's thread never waits for them",
     "above_peak": "more than the device can do: the work is not what its arguments tell",
+    "no_timeline": "the profile has no timeline, only tables",
     "no_names": "the names of operators, calls and tasks are lost",
     "clocks_disagree": "the clocks of host and device disagree",
     "unknown_runtime": "the runtime's calls have names that are not known: which of them launch or wait is not told",

@@ -20,7 +20,7 @@ from traceanalyze.readers.ascend.shared import ABSENT, Texts
 from traceanalyze.readers.ascend.tables import step_number
 from traceanalyze.readers.header import lenient_json
 
-_HCOM = regex(r"(?P<name>\w+?)_*__(?P<digits>\d{1,3})_\d+(_\d+)*$")
+HCOM = regex(r"(?P<name>\w+?)_*__(?P<digits>\d{1,3})_\d+(_\d+)*$")
 FIRST_STREAM = -1000
 """Stream of the first group's collectives; each further group has one less, so that none is one of the hardware."""
 _DTYPES = {
@@ -61,7 +61,7 @@ def collective_fields(
     a hash, or empty), the element type in HCCL's words (`FP32`), the elements that it counts, and the ranks of the
     group; `ABSENT` where unknown. HCCL counts what each rank gives to an all_gather and gets of a reduce_scatter.
     """
-    plain = [found["name"] if (found := _HCOM.match(name)) else name for name in names]
+    plain = [found["name"] if (found := HCOM.match(name)) else name for name in names]
     label = [group_label(name, group, about) for name, group in zip(names, groups, strict=True)]
     size = np.array([len(about.groups.get(text, ())) or ABSENT for text in label], np.int64)
     if ranks is not None:
@@ -88,7 +88,7 @@ def group_label(name: str, group: str, about: About) -> str:
     """
     if group in about.group_names:
         return about.group_names[group]
-    found = _HCOM.match(name)
+    found = HCOM.match(name)
     return f"group {found['digits']}" if found else ""
 
 

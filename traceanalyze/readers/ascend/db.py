@@ -133,7 +133,7 @@ def _check_tables(path: Path, database: Database) -> None:
 
 
 def _missing(database: Database) -> list[str]:
-    lost = ", ".join(f"{table} ({what})" for table, what in _TABLES.items() if table not in database.tables)
+    lost = ", ".join(f"{table} ({what})" for table, what in _TABLES.items() if database.is_empty(table))
     return [Lost("not in the database, because nothing was recorded or it was lost: {tables}", lost)] if lost else []
 
 

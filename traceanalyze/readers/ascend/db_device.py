@@ -154,7 +154,7 @@ _OP = (
     *("deviceId", "rankSize"),
 )
 _PART = (
-    *("globalTaskId", "taskType", "planeId", "groupName", "srcRank", "dstRank"),
+    *("name", "globalTaskId", "taskType", "planeId", "groupName", "srcRank", "dstRank"),
     *("transportType", "size", "linkType", "opId"),
 )
 _DATA_TYPES = (
@@ -174,7 +174,10 @@ def collectives(reading: Reading, tasks: Columns) -> tuple[Block, Block]:
     if len(table["opName"]) and not len(tasks["globalTaskId"]):
         reading.notes.append(Lost("TASK is missing: what the device did beside collectives is not known, nor are they"))
         table = select(table, np.zeros(len(table["opName"]), np.bool_))
-    parts = reading.database.integers("COMMUNICATION_TASK_INFO", _PART)
+    parts = _tasks_of_parts(reading, reading.database.integers("COMMUNICATION_TASK_INFO", _PART), tasks)
+    if len(table["opName"]) and not len(parts["name"]):
+        reading.notes.append(Lost("COMMUNICATION_TASK_INFO is missing: waiting cannot be told from transfer"))
+    table = _with_lost_operations(reading, table, parts)
     groups = np.unique(np.concatenate((table["groupName"], parts["groupName"])))
     return _operations(reading, table, tasks, groups), _parts(reading, parts, tasks, table, groups)
 
@@ -202,7 +205,7 @@ def _operations(reading: Reading, table: Columns, tasks: Columns, groups: NDArra
     return block(KERNEL, table, name, _tracks(reading, tasks, device, group, np.full(len(group), -1)), fields)
 
 
-def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns, groups: NDArray[np.int64]) -> Block:
+def _tasks_of_parts(reading: Reading, table: Columns, tasks: Columns) -> Columns:
     """Interval and device of a part are those of its task."""
     at = index_of(tasks["globalTaskId"], table["globalTaskId"])
     if (at < 0).any():
@@ -214,8 +217,34 @@ def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns
     # Level 0 says what a part does only where it stands among the tasks of the hardware.
     unnamed = np.isin(table["taskType"], reading.strings.ids_of("N/A"))
     table["taskType"] = np.where(unnamed, tasks["taskType"][at], table["taskType"])
-    owner = index_of(operations["opId"], table["opId"])
-    owner = np.where(owner >= 0, owner, index_of(operations["connectionId"], table["connectionId"]))
+    return table
+
+
+def _owner(operations: Columns, parts: Columns) -> NDArray[np.int64]:
+    """Row of the operation that each part is of, -1 for none."""
+    owner = index_of(operations["opId"], parts["opId"])
+    return np.where(owner >= 0, owner, index_of(operations["connectionId"], parts["connectionId"]))
+
+
+def _with_lost_operations(reading: Reading, operations: Columns, parts: Columns) -> Columns:
+    """The operations and those that only parts tell of: from the beginning of the first part to the end of the last."""
+    lost = np.flatnonzero((_owner(operations, parts) < 0) & (parts["opId"] != ABSENT))
+    _, first, of = np.unique(parts["opId"][lost], return_index=True, return_inverse=True)
+    if len(first) == 0:
+        return operations
+    reading.notes.append(
+        Lost("{count:,} collective(s) are not in COMMUNICATION_OP: their times are those of their parts", len(first))
+    )
+    example = select(parts, lost[first])
+    np.minimum.at(example["startNs"], of.reshape(-1), parts["startNs"][lost])
+    np.maximum.at(example["endNs"], of.reshape(-1), parts["endNs"][lost])
+    example["opName"] = example["name"]
+    absent = np.full(len(first), ABSENT, np.int64)
+    return {name: np.concatenate((column, example.get(name, absent))) for name, column in operations.items()}
+
+
+def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns, groups: NDArray[np.int64]) -> Block:
+    owner = _owner(operations, table)
     group = np.searchsorted(groups, table["groupName"])
     ranks = {name: known(table[column]) for name, column in (("src_rank", "srcRank"), ("dst_rank", "dstRank"))}
     links = _enumeration(reading, "ENUM_HCCL_LINK_TYPE", _LINKS)

@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,11 @@ Columns = dict[str, NDArray[np.int64]]
 _MAGIC = b"SQLite format 3\0"
 _UNFINISHED = ("-wal", "-journal")
 """Endings of the files in which SQLite keeps changes that are not in the database yet, or are to be taken back."""
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_MOST_BYTES, _MOST_SQL = 1 << 26, 1 << 20
+"""Of one value (a stack of calls has some kB), and of one statement, those of the file's schema too."""
+_SECONDS, _BYTES_A_SECOND, _STEPS_BETWEEN = 60, 1 << 20, 1 << 16
+"""How long reading may take: a hundredth of the speed of a slow machine. SQLite asks every so many of its steps."""
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
 
 
 class Database(NamedTuple):
@@ -30,6 +35,11 @@ class Database(NamedTuple):
     connection: sqlite3.Connection
     tables: Mapping[str, frozenset[str]]
     """Table name (upper case) → column names (lower case)."""
+
+    def is_empty(self, table: str) -> bool:
+        """Whether there is no such table, or no row in it."""
+        query = f'SELECT 1 FROM "{table}" LIMIT 1'  # noqa: S608
+        return table.upper() not in self.tables or self.connection.execute(query).fetchone() is None
 
     def integers(
         self, table: str, columns: Sequence[str | tuple[str, ...]], only: tuple[str, Sequence[int]] | None = None
@@ -96,6 +106,7 @@ def open_database(path: Path) -> Iterator[Database]:
                 uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
             connection = stack.enter_context(closing(sqlite3.connect(uri, uri=True)))
             connection.text_factory = bytes
+            _guard(connection, path.stat().st_size)
             yield Database(connection, _tables(connection))
     except (sqlite3.Error, OSError) as error:
         damaged = Phrase(
@@ -103,6 +114,16 @@ def open_database(path: Path) -> Iterator[Database]:
         )
         why = error.strerror if isinstance(error, OSError) else damaged
         raise InputError("{path}: {why}", path, why or error) from error
+
+
+def _guard(connection: sqlite3.Connection, size: int) -> None:
+    """No trust in the functions of a foreign schema or in its cells, no huge value, no endless query."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _MOST_SQL)
+    end = monotonic() + _SECONDS + size / _BYTES_A_SECOND
+    connection.set_progress_handler(lambda: monotonic() > end, _STEPS_BETWEEN)
 
 
 def check_finished(path: Path) -> None:

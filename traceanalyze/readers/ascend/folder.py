@@ -13,6 +13,7 @@ from traceanalyze.readers.scan.result import Scan
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TIMELINE = "trace_view.json"
+KERNELS = "kernel_details.csv"
 _DATABASE = regex(
     r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>\d+))?\.db|msmonitor_\d+_\d+_(?:-1|(?P<monitored>\d+))\.db"
     r"|msprof_\d+\.db"
@@ -20,7 +21,15 @@ _DATABASE = regex(
 """Databases of torch_npu, MindSpore, msMonitor and msprof; the rank where the name has it."""
 _INFO = regex(r"profiler_info(?:_(\d+))?\.json")
 _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_time.csv", "operator_memory.csv"})
+_ALONE = frozenset({KERNELS, "step_trace_time.csv"})
+"""Tables that make any folder a profile."""
 _RAW = regex(r"FRAMEWORK|PROF_\w+")
+_DEVICE = regex(r"host|device_\d+")
+_MSPROF = regex(
+    r"(?P<kind>msprof|hccl|task_time|step_trace)_"
+    r"(?:slice_(?P<slice>\d{1,9})_\d+|(?P<device>\d{1,4})(?:_\d{1,9})?_(?P<iteration>\d{1,9}))\.json"
+)
+"""Timelines that msprof exports, one an iteration or in slices; msprof_* holds what the others hold one by one."""
 
 
 class Profile(NamedTuple):
@@ -39,11 +48,13 @@ class Profile(NamedTuple):
     infos: tuple[Path, ...] = ()
     """All of its kind, where several ranks share a folder."""
     metadata: Path | None = None
+    more: tuple[Path, ...] = ()
+    """Files that go on with the timeline."""
 
     @property
     def main(self) -> Path | None:
-        """The file to read: the timeline, else the database. Both describe the same run."""
-        return self.timeline or self.database
+        """The file to read: the timeline, else the database, which describe the same run, else the table of kernels."""
+        return self.timeline or self.database or self.table(KERNELS)
 
     def table(self, name: str) -> Path | None:
         """A file of the output folder, None where it is missing."""
@@ -69,13 +80,43 @@ def profile_at(folder: Path) -> Profile | None:
             return None
         above = _names(folder.parent) if folder.name == OUTPUT else ()
         return _usable(_profile(folder, folder, names, above))
-    if any(map(_INFO.fullmatch, names)) and any(map(_RAW.fullmatch, names)):
+    for place in (folder, folder / "timeline"):
+        if parts := _parts(_names(place)):
+            first, *more = (place / name for name in parts)
+            return Profile(folder, None, timeline=first, more=tuple(more))
+    if _is_raw(folder, names):
+        raise InputError(
+            "{folder}: this is what msprof recorded, not exported yet; run `msprof --export=on --output={folder}` and "
+            "try again (of torch_npu: `{command}`, for the *_ascend_pt folder that it lies in)",
+            folder,
+            _remedy(folder.parent),
+        )
+    raw = sum(map(bool, map(_RAW.fullmatch, names)))
+    if raw and (any(map(_INFO.fullmatch, names)) or ("FRAMEWORK" in names and raw > 1)):
         raise InputError(
             "{folder}: this Ascend profile was never analysed; run `{command}` and try again", folder, _remedy(folder)
         )
-    if folder.name == OUTPUT and _TABLES & set(names):
-        return _usable(_profile(folder, folder, names, _names(folder.parent)))
+    if _TABLES & set(names) and (folder.name == OUTPUT or set(names) >= _ALONE):
+        above = _names(folder.parent) if folder.name == OUTPUT else ()
+        return _usable(_profile(folder, folder, names, above))
     return None
+
+
+def _parts(names: Iterable[str]) -> list[str]:
+    """Timelines of msprof that together are the recording of one device, in order; none where some are missing."""
+    found = [match for name in names if (match := _MSPROF.fullmatch(name))]
+    kinds = {match["kind"] for match in found}
+    wanted = {"msprof"} if "msprof" in kinds else kinds if {"hccl", "task_time"} <= kinds else set()
+    used = sorted((int(match["iteration"] or match["slice"]), match[0]) for match in found if match["kind"] in wanted)
+    return [name for _, name in used] if len({match["device"] for match in found}) == 1 else []
+
+
+def _is_raw(folder: Path, names: Sequence[str]) -> bool:
+    """Whether a folder is a recording of msprof from which nothing was exported."""
+    parts = [name for name in names if _DEVICE.fullmatch(name)]
+    exported = "mindstudio_profiler_output" in names or any(map(is_database, names))
+    exported |= any((folder / part / kind).is_dir() for part in parts for kind in ("timeline", "summary"))
+    return folder.name.startswith("PROF_") and bool(parts) and not exported
 
 
 def _has_timeline(names: Sequence[str]) -> bool:
@@ -171,11 +212,9 @@ def _usable(profile: Profile) -> Profile:
         files = ", ".join(sorted(_names(profile.output))[:3]) if profile.output is not None else ""
         what = Phrase("it holds only {files}, …", files) if files else Phrase("its output folder is empty")
         raise InputError(
-            "{folder}: this Ascend profile has neither {timeline} nor a database, {what}; analyse it again "
-            "(torch_npu.profiler.profiler.analyse), or copy all of it",
-            profile.folder,
-            TIMELINE,
-            what,
+            "{folder}: this Ascend profile has neither {timeline} nor a database nor {kernels}, {what}; analyse it "
+            "again (torch_npu.profiler.profiler.analyse), or copy all of it",
+            *(profile.folder, TIMELINE, KERNELS, what),
         )
     return profile
 
@@ -194,6 +233,11 @@ def rank_of_name(names: Iterable[str]) -> int | None:
 
 
 _PROCESSES = frozenset({"Ascend Hardware", "CANN", "Overlap Analysis"})
+_OF_PARTS = frozenset({"Ascend Hardware", "HCCL", "Step Trace"})
+_PART = Phrase(
+    "this is one part of what msprof exports, without which communication or compute would be 0; "
+    "give the folder with msprof_*.json, or with all of hccl_*.json, task_time_*.json and step_trace_*.json"
+)
 _CATEGORIES = frozenset({"async_npu", "async_task_queue", "enqueue", "dequeue"})
 _IN_HEAD = regex(
     rb'"(?:async_npu|async_task_queue|enqueue|dequeue|torch_to_npu|HostToDevice|Task Type|connection_id'
@@ -216,8 +260,16 @@ def is_ascend(found: Scan) -> bool:
     return any(found.strings.text(code) in _CATEGORIES for code in np.flatnonzero(used).tolist())
 
 
+def part_alone(name: str, found: Scan) -> Phrase | None:
+    """What a file is that holds only one part of msprof's timeline; None for any other."""
+    match = _MSPROF.fullmatch(PurePath(name).name)
+    names = {name.partition(" [")[0] for name in process_names(found.metadata).values()}
+    return _PART if match and match["kind"] != "msprof" and names <= _OF_PARTS else None
+
+
 _PROFILE = Phrase(
-    "give the folder of the profile (*_ascend_pt, *_ascend_ms): trace_view.json or the database is needed"
+    "give the folder of the profile (*_ascend_pt, *_ascend_ms): trace_view.json, the database or kernel_details.csv "
+    "beside step_trace_time.csv is needed"
 )
 _INSIGHT = Phrase(
     "this is a summary that MindSpore Insight made of an old profile, which holds no events and is not supported; "

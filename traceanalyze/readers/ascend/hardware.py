@@ -1,15 +1,18 @@
 """Tasks on an Ascend device: what each is by its type, and what the kernel table knows about it."""
 
+import json
 import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import Lost
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import shared
+from traceanalyze.readers.ascend.comm_tables import HCOM
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, Texts, index_of, values_at
-from traceanalyze.readers.ascend.tables import Table
+from traceanalyze.readers.ascend.tables import COMMUNICATION, Table, step_number
 
 CORES = frozenset({"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "DSA_SQE"})
 _KERNEL = regex(r"AI_?CORE|AI_VECTOR_CORE|MIX_AI[CV]|AI_?CPU|DSA\w*|KERNEL_\w+|AIC|AIV", re.IGNORECASE)
@@ -18,6 +21,11 @@ _CONTROL = regex(
     r"EVENT|PLACE_?HOLDER|PROFILING|NOTIFY|WRITE.?VALUE|WAIT.?VALUE|STARS_COMMON|SDMA$|RDMA|FLIP|CAPTURE|CMO|HCCL",
     re.IGNORECASE,
 )
+_CONTROL_TYPE = regex(
+    r"(REMOTE|IPC|STREAM|LABEL|MODEL|PROFILER|TASK|DEBUG|MEM)_|REDUCE_ASYNC|MAINTENANCE|PC_TRACE|DATA_?DUMP|NOP$|CCU_",
+    re.IGNORECASE,
+)
+"""Types of the runtime's own tasks, and of parts of collectives, that kernels may be named as."""
 _PART_OF_COLLECTIVE = regex(r"\w*(Aicpu|Aiv)Kernel")
 
 
@@ -34,9 +42,60 @@ def task_category(task_type: str, name: str) -> str:
         return shared.SET
     if _COPY.match(task_type):
         return shared.COPY
-    if _CONTROL.match(task_type) or _CONTROL.match(name):
+    if _CONTROL.match(task_type) or _CONTROL_TYPE.match(task_type) or _CONTROL.match(name):
         return shared.CONTROL
     return shared.COPY if _COPY.match(name) else shared.KERNEL
+
+
+def timeline_of(table: Table) -> bytes:
+    """The rows of the kernel table as msprof draws them, for a profile that lacks its timeline.
+
+    A step lasts from its first row to the end of its last. Rows without a stream (level 0) are put side by side.
+    """
+    start, dur, core = table.times("start"), table.durations("dur"), table.texts("core")
+    step, stream, task = map(step_number, table.texts("step")), table.integers("stream"), table.integers("task")
+    used = np.flatnonzero((start != ABSENT) & (dur >= 0))
+    if lost := table.rows - len(used):
+        table.notes.append(Lost("{name}: {count:,} row(s) without a start and a duration left out", table.name, lost))
+    used = used[np.argsort(start[used], kind="stable")]
+    names, steps = table.texts("name"), list(step)
+    lanes: list[int] = []
+    spans: dict[int, tuple[int, int]] = {}
+    groups: dict[str, int] = {}
+    events = [_meta("process_name", pid, 0, name) for pid, name in enumerate(_DRAWN)]
+    for row in used.tolist():
+        begin, end, name = int(start[row]), int(start[row] + dur[row]), names[row] or ""
+        if (number := steps[row]) is not None:
+            first, last = spans.get(number, (begin, end))
+            spans[number] = first, max(last, end)
+        if core[row] in COMMUNICATION:
+            group = found["digits"] if (found := HCOM.match(name)) else ""
+            events.append(_drawn(_COMMUNICATION, groups.setdefault(group, len(groups)), name, begin, end))
+            continue
+        place = int(stream[row])
+        if place == ABSENT:
+            place = next((lane for lane, until in enumerate(lanes) if until <= begin), len(lanes))
+            lanes[place : place + 1] = [end]
+        args = {"Task Type": core[row] or "", "Stream Id": place, "Task Id": int(task[row])}
+        events.append(
+            _drawn(_HARDWARE, place, name, begin, end, {key: one for key, one in args.items() if one != ABSENT})
+        )
+    events += [_meta("thread_name", _COMMUNICATION, tid, f"Group {name} Communication") for name, tid in groups.items()]
+    events += [_drawn(_STEPS, 0, f"Iteration {number}", *span) for number, span in spans.items()]
+    return json.dumps(events).encode()
+
+
+_DRAWN = ("Ascend Hardware", "HCCL", "Step Trace")
+_HARDWARE, _COMMUNICATION, _STEPS = range(len(_DRAWN))
+
+
+def _meta(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
+
+
+def _drawn(pid: int, tid: int, name: str, begin: int, end: int, args: dict[str, Any] | None = None) -> dict[str, Any]:
+    ts, dur = (f"{time // 1000}.{time % 1000:03}" for time in (begin, end - begin))
+    return {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args or {}}
 
 
 _TIMES = ("aicore_time", "aiv_time", "mac_time", "vec_time")

@@ -94,7 +94,6 @@ _KERNELS = (
     "JOIN COMPUTE_TASK_INFO ON COMPUTE_TASK_INFO.globalTaskId = TASK.globalTaskId"
 )
 _STATISTIC = {"core": ("Core Type",), "count": ("Count",), "time": ("Total Time(us)",)}
-_COMMUNICATION = frozenset({"HCCL", "COMMUNICATION"})
 
 
 def database_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
@@ -138,8 +137,8 @@ def text_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
     for name, path in tuple(found.items()):
         try:
             if name == "op_statistic.csv":
-                kernels = _statistic(path)
-            elif (numbers := tables.step_times(path)) is not None:
+                kernels = _statistic(path, notes)
+            elif (numbers := tables.step_times(path, notes)) is not None:
                 steps = numbers.steps
         except OSError as error:
             notes.append(Phrase("{name} cannot be read ({reason}) and was not compared", name, error.strerror or error))
@@ -147,11 +146,11 @@ def text_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
     return OtherExport(_names(list(found.values())), steps, None, *kernels) if found else None
 
 
-def _statistic(path: Path) -> tuple[int | None, int | None]:
-    table = read_table(path, _STATISTIC)
+def _statistic(path: Path, notes: list[str]) -> tuple[int | None, int | None]:
+    table = read_table(path, _STATISTIC, notes)
     if table is None or set(table.columns) != set(_STATISTIC):
         return None, None
-    compute = [core not in _COMMUNICATION for core in table.texts("core")]
+    compute = [core not in tables.COMMUNICATION for core in table.texts("core")]
     count, time = table.integers("count")[compute], table.durations("time")[compute]
     known = (count != ABSENT) & (time != ABSENT)
     return (int(count.sum()), int(time.sum())) if known.all() else (None, None)

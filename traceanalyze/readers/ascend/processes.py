@@ -23,6 +23,8 @@ class Process(IntEnum):
     COMMUNICATION = 4
     OVERLAP = 5
     COUNTERS = 6
+    STEPS = 7
+    """The iterations that msprof of 2023 draws, and their phases: no work."""
 
 
 _BY_NAME = {
@@ -32,6 +34,7 @@ _BY_NAME = {
     "HCCL": Process.COMMUNICATION,
     "Communication": Process.COMMUNICATION,
     "Overlap Analysis": Process.OVERLAP,
+    "Step Trace": Process.STEPS,
     "Scope Layer": Process.COUNTERS,  # MindSpore: names of modules above their kernels, on no thread
     "traceanalyze": Process.COUNTERS,  # what this tool added: no thread of the program
 }
@@ -43,8 +46,12 @@ _GROUP = regex(r"(?:Group )?(?P<group>.*?)\s*Communication")
 _PROGRAMS = ("Python", "MindSpore")
 """Names of the program's own process; others of the host are parts of it that have numbers of their own."""
 _PLANE = regex(r"Plane (\d+)")
+_STEPS = regex(r"Step Trace\b.*")
+_ITERATION = regex(r"Iteration (\d{1,18})")
 _MOST_DEVICE = 30
 """Last device number of the low five bits of a process id; 31 stands for the host."""
+_PLACE_IN_PID = frozenset({13, 14, 15, 16, 23, 31})
+"""The five bits above those, of the device's processes; ids of 2023 have neither."""
 
 
 class Places(NamedTuple):
@@ -73,12 +80,16 @@ def places(found: Scan, only_device: int | None) -> Places:
     names, threads = process_names(found.metadata), thread_names(found.metadata)
     text = found.strings.text
     ids = [(text(pid), text(tid)) for pid, tid in found.tracks.tolist()]
-    process = np.array([_process(names.get(pid)) for pid, _ in ids], np.int64)
-    device = [
-        _device(pid, names.get(pid, ""), only_device) if kind in _ON_DEVICE else -1
-        for (pid, _), kind in zip(ids, process.tolist(), strict=True)
-    ]
     titles = [threads.get(place, "") for place in ids]
+    process = np.array([_process(names.get(pid), title) for (pid, _), title in zip(ids, titles, strict=True)], np.int64)
+    on_device = np.isin(process, list(_ON_DEVICE)).tolist()
+    made = all(
+        (_number(pid) or 0) >> 5 & 31 in _PLACE_IN_PID for (pid, _), on in zip(ids, on_device, strict=True) if on
+    )
+    device = [
+        _device(pid, names.get(pid, ""), only_device, made=made) if on else -1
+        for (pid, _), on in zip(ids, on_device, strict=True)
+    ]
     planes = [_PLANE.fullmatch(title) for title in titles]
     group = {}
     for track, (title, plane) in enumerate(zip(titles, planes, strict=True)):
@@ -103,10 +114,12 @@ def places(found: Scan, only_device: int | None) -> Places:
 _ON_DEVICE = frozenset({Process.HARDWARE, Process.COMMUNICATION, Process.OVERLAP})
 
 
-def _process(name: str | None) -> Process:
-    """A process by its name. At level 0 the CANN process has labels and threads but no name."""
+def _process(name: str | None, title: str) -> Process:
+    """A process by its name and the thread's. At level 0 the CANN process has labels and threads but no name."""
     plain, _, label = (name or "").partition(" [")
     plain = plain.strip()
+    if plain == "Ascend Hardware" and _STEPS.fullmatch(title):
+        return Process.STEPS
     if plain in _BY_NAME:
         return _BY_NAME[plain]
     if name is not None and (not plain or plain.startswith("[")) and (plain or label).strip("[]") == "CPU":
@@ -114,14 +127,14 @@ def _process(name: str | None) -> Process:
     return Process.COUNTERS if _COUNTERS.match(plain) else Process.HOST
 
 
-def _device(pid: str, name: str, only_device: int | None) -> int:
-    """Number of a device: from the label, else from the tables, else from the low bits of the process id."""
+def _device(pid: str, name: str, only_device: int | None, *, made: bool) -> int:
+    """Number of a device: from the label, else from the tables, else from the low bits of a process id `made` so."""
     label = _DEVICE_LABEL.search(name)
     if label:
         return int(label[1])
     if only_device is not None:
         return only_device
-    low = int(pid) & 31 if pid.isdecimal() and int(pid) > 1 << 10 else 0
+    low = int(pid) & 31 if made else 0
     return low if low <= _MOST_DEVICE else 0
 
 
@@ -145,6 +158,25 @@ def _host_threads(
     for track in np.flatnonzero(process == Process.CANN).tolist() if host is not None else ():
         mapped[track] = known.setdefault((host or 0, int(tracks[track, 1])), len(known))
     return np.array(list(known), np.int32).reshape(-1, 2), mapped
+
+
+def iterations(found: Scan, process: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the iterations that msprof draws, in order of time, and their numbers; none where the program has steps.
+
+    `process` is that of each row. Of several models those of the one with most.
+    """
+    events, strings = found.events, found.strings
+    rows = np.flatnonzero(process == Process.STEPS)
+    drawn = {code: _ITERATION.fullmatch(strings.text(code)) for code in np.unique(events.name[rows]).tolist()}
+    number = np.array([int(one[1]) if (one := drawn[code]) else -1 for code in events.name[rows].tolist()], np.int64)
+    rows, number = rows[number >= 0], number[number >= 0]
+    used = np.unique(events.name) if len(rows) else rows
+    if len(rows) == 0 or any(text.startswith("ProfilerStep#") for text in strings.texts(used)):
+        return rows[:0], number[:0]
+    track = events.track[rows]
+    kept = np.flatnonzero(track == np.bincount(track).argmax())
+    kept = kept[np.argsort(events.ts[rows[kept]], kind="stable")]
+    return rows[kept], number[kept]
 
 
 def _number(text: str) -> int | None:

@@ -26,9 +26,9 @@ _MODULES = {
 }
 
 
-def module_memory(path: Path) -> tuple[ModuleMemory, ...]:
+def module_memory(path: Path, notes: list[str]) -> tuple[ModuleMemory, ...]:
     """What each component reserved, from the CSV file; most first, without those that never reserved anything."""
-    table = read_table(path, _MODULES)
+    table = read_table(path, _MODULES, notes)
     return () if table is None else _samples(table, lambda name: name != _POOL_IN_MODULES)
 
 

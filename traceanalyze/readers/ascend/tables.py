@@ -8,6 +8,8 @@ from typing import BinaryIO, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import Lost
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import VendorNumbers, VendorStep
 from traceanalyze.readers.ascend.shared import ABSENT, Records, joined_records
 
@@ -18,16 +20,22 @@ _NOTHING = frozenset({"", "N/A", "NA", "None", "null", "4294967295", "nan"})
 _KB, MB = 1 << 10, 1 << 20
 _DIGITS = 18
 """Of whole microseconds, at most: Python refuses to convert thousands of them."""
+_LONGEST_ROW = 1 << 20
+_QUOTED = regex(rb'"[^"]*(?:""[^"]*)*"\s*')
+_CELL = regex(rb'(?:^|,)("[^"]*(?:""[^"]*)*"(?=\r?$|,)|[^,]*)')
 _AROUND_TIMES = b' \t\r"'
 Cell = TypeVar("Cell")
 
 
 class Table(NamedTuple):
-    """Columns by canonical name, cells as written; only those the file has. `short` counts rows cut off."""
+    """Columns by canonical name, cells as written; only those the file has."""
 
     columns: Mapping[str, list[bytes]]
     rows: int
-    short: int = 0
+    name: str
+    """Of the file."""
+    notes: list[str]
+    """What cannot be read is told here."""
 
     def _converted(self, name: str, convert: Callable[[bytes], Cell], absent: Cell) -> list[Cell]:
         """A column, each distinct cell converted once."""
@@ -43,7 +51,7 @@ class Table(NamedTuple):
 
     def integers(self, name: str) -> NDArray[np.int64]:
         """A column of whole numbers, `ABSENT` where there is none."""
-        return np.array(self._converted(name, _integer, ABSENT), np.int64)
+        return self._told(name, np.array(self._converted(name, _integer, ABSENT), np.int64))
 
     def reals(self, name: str) -> NDArray[np.float64]:
         """A column of numbers, NaN where there is none."""
@@ -51,18 +59,30 @@ class Table(NamedTuple):
 
     def durations(self, name: str) -> NDArray[np.int64]:
         """A column of microseconds as ns, `ABSENT` where there is none."""
-        return _rounded(self.reals(name), 1000)
+        return self._told(name, _rounded(self.reals(name), 1000))
 
     def times(self, name: str) -> NDArray[np.int64]:
         """A column of absolute microseconds as exact ns, `ABSENT` where there is none."""
         column = self.columns.get(name)
         if column is None:
             return np.full(self.rows, ABSENT, np.int64)
-        return np.array([_time(cell) for cell in column], np.int64)
+        return self._told(name, np.array([_time(cell) for cell in column], np.int64))
 
     def sizes(self, name: str, unit: int) -> NDArray[np.int64]:
         """A column of sizes as bytes, `ABSENT` where there is none."""
-        return _rounded(self.reals(name), unit)
+        return self._told(name, _rounded(self.reals(name), unit))
+
+    def _told(self, name: str, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The values of a column; cells that say something, but no number that can be meant, are told."""
+        cells = self.columns.get(name, ())
+        lost = sum(cell_text(cells[row]) not in _NOTHING for row in np.flatnonzero(values == ABSENT).tolist() if cells)
+        if lost:
+            told = Lost(
+                "{name}: {count:,} number(s) cannot be read (was it saved by a spreadsheet?): {column}",
+                *(self.name, lost, name.replace("_", " ")),
+            )
+            self.notes.extend({told}.difference(self.notes))
+        return values
 
 
 def _rounded(values: NDArray[np.float64], unit: int) -> NDArray[np.int64]:
@@ -95,7 +115,7 @@ def _time(cell: bytes) -> int:
     return time if time < 1 << 62 else ABSENT
 
 
-def read_table(path: Path, wanted: Mapping[str, Sequence[str]], block: int = _BLOCK) -> Table | None:
+def read_table(path: Path, wanted: Mapping[str, Sequence[str]], notes: list[str], block: int = _BLOCK) -> Table | None:
     """Read some columns of a CSV file with array operations, in a fifth of the time of the standard reader.
 
     Kernel tables have 47 columns, of which a third is needed, and up to a million rows. None when there is no header.
@@ -114,33 +134,66 @@ def read_table(path: Path, wanted: Mapping[str, Sequence[str]], block: int = _BL
             name: header.index(alias) for name, aliases in wanted.items() for alias in aliases[::-1] if alias in header
         }
         columns: dict[str, list[bytes]] = {name: [] for name in places}
-        counts = [_add(columns, text, places, len(header)) for text in _whole_rows(file, block)]
-        return Table(columns, rows=sum(rows for rows, _ in counts), short=sum(short for _, short in counts))
+        counts = [_add(columns, text, places, len(header)) for text in _whole_rows(file, block, len(header)) if text]
+    if short := sum(short for _, short in counts):
+        notes.append(Lost("{name}: {count:,} row(s) with too few or too many cells left out", path.name, short))
+    return Table(columns, sum(rows for rows, _ in counts), path.name, notes)
 
 
-def _whole_rows(file: BinaryIO, block: int) -> Iterator[bytes]:
+def _whole_rows(file: BinaryIO, block: int, width: int) -> Iterator[bytes]:
     """The text in pieces that end with a row; a last row without a line end gets one."""
     rest = b""
     while more := file.read(block):
         rest += more
-        end = _last_row_end(rest)
-        if end:
-            yield rest[:end]
-            rest = rest[end:]
-    if rest:
-        yield rest + b"\n"
+        mended, used = _mended(rest[: rest.rfind(b"\n") + 1], width)
+        yield mended
+        rest = rest[used:]
+    yield _mended(rest + b"\n" if rest else b"", width, last=True)[0]
 
 
-def _last_row_end(text: bytes) -> int:
-    """Where the last complete row ends, 0 if there is none: after a line end outside quotes."""
-    end = text.rfind(b"\n") + 1
-    while end and text.count(b'"', 0, end) % 2:
-        end = text.rfind(b"\n", 0, end - 1) + 1
-    return end
+def _mended(text: bytes, width: int, *, last: bool = False) -> tuple[bytes, int]:
+    """Some lines with quotes that belong to nothing made part of their cells, and how much of the text that is.
+
+    A line with an odd number of quotes begins or ends a row of several lines: both together have the cells of a row.
+    Otherwise one of its quotes is a mark like any other. An open row at the end waits for more text.
+    """
+    raw = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(raw == _LINE_END)
+    quotes = np.bincount(np.searchsorted(ends, np.flatnonzero(raw == _QUOTE)), minlength=len(ends))
+    lines = [(int(ends[one - 1]) + 1 if one else 0, int(ends[one])) for one in np.flatnonzero(quotes % 2).tolist()]
+    pieces: list[bytes] = []
+    done = place = 0
+    while place < len(lines):
+        begin, end = lines[place]
+        after = lines[place + 1][1] if place + 1 < len(lines) else None
+        if after is None and not last and len(text) - begin < _LONGEST_ROW:
+            return b"".join((*pieces, text[done:begin])), begin
+        if (
+            after is not None
+            and (cells := _cells(text[begin:after]))
+            and len(cells) == width
+            and all(map(_sound, cells))
+        ):
+            place += 2
+            continue
+        cells = [cell if _sound(cell) else b'"' + cell.replace(b'"', b'""') + b'"' for cell in _cells(text[begin:end])]
+        pieces += [text[done:begin], b",".join(cells)]
+        done, place = end, place + 1
+    return b"".join((*pieces, text[done:])), len(text)
+
+
+def _cells(text: bytes) -> list[bytes]:
+    """The cells of one row; a quote is one where it begins a cell, and its partner ends it."""
+    return [found[1] for found in _CELL.finditer(text)]
+
+
+def _sound(cell: bytes) -> bool:
+    """Whether all quotes of a cell are around it, or doubled inside."""
+    return b'"' not in cell or _QUOTED.fullmatch(cell) is not None
 
 
 def _add(columns: dict[str, list[bytes]], text: bytes, places: Mapping[str, int], width: int) -> tuple[int, int]:
-    """Append the wanted cells of some rows; gives the number of complete rows and of those that are cut off."""
+    """Append the wanted cells of some rows; gives the number of complete rows and of the others."""
     raw = np.frombuffer(text, np.uint8)
     separator = (raw == _COMMA) | (raw == _LINE_END)
     quotes = raw == _QUOTE
@@ -152,7 +205,8 @@ def _add(columns: dict[str, list[bytes]], text: bytes, places: Mapping[str, int]
     first = np.concatenate(([0], last[:-1] + 1))
     begin = np.concatenate(([0], at[last[:-1]] + 1))
     count = last - first + 1
-    whole = count >= width
+    # A comma at the end makes one cell more; a lost line end many.
+    whole = (count >= width) & (count <= width + 1)
     size = at[last] - begin
     blank = (count == 1) & ((size == 0) | ((size == 1) & (raw[begin] == _RETURN)))
     first, begin = first[whole], begin[whole]
@@ -189,6 +243,10 @@ KERNELS = {
     "cube_utilisation": ("cube_utilization(%)",),
 }
 """Columns of kernel_details (and op_summary)."""
+ROWS = KERNELS | {"name": ("Name", "Op Name"), "dur": ("Duration(us)", "Task Duration(us)")}
+"""With what the timeline tells, where there is one."""
+COMMUNICATION = frozenset({"HCCL", "COMMUNICATION"})
+"""Cores of collectives."""
 _STEPS = {
     "step": ("Step",),
     "device": ("Device_id",),
@@ -204,9 +262,9 @@ _STEPS = {
 """The members of `VendorStep`, in their order."""
 
 
-def step_times(path: Path) -> VendorNumbers | None:
+def step_times(path: Path, notes: list[str]) -> VendorNumbers | None:
     """The profile's own step times; None when the file has none."""
-    table = read_table(path, _STEPS)
+    table = read_table(path, _STEPS, notes)
     if table is None or table.rows == 0:
         return None
     numbers = [table.integers("device"), *(table.durations(name) for name in list(_STEPS)[2:])]
@@ -245,14 +303,14 @@ POOL = "PTA"
 """The allocator of PyTorch in memory_record; GE and the sum of both are other curves."""
 
 
-def allocator_records(operators: Path | None, totals: Table | None) -> Records:
+def allocator_records(operators: Path | None, totals: Table | None, notes: list[str]) -> Records:
     """Records of PyTorch's allocator: what operators allocate and release, and memory_record's totals at other times.
 
     Raises:
         OSError: The table of operators cannot be read.
     """
     changes = []
-    if operators is not None and (table := read_table(operators, _OPERATOR_MEMORY)) is not None:
+    if operators is not None and (table := read_table(operators, _OPERATOR_MEMORY, notes)) is not None:
         size = table.sizes("size", _KB)
         size[[(text or "").startswith(_GRAPH_ENGINE) for text in table.texts("name")]] = ABSENT
         released = np.where(size == ABSENT, ABSENT, -size)

@@ -16,7 +16,7 @@ from traceanalyze.readers.ascend.folder import Profile
 from traceanalyze.readers.ascend.hardware import CORES, kernel_columns, kernel_rows, task_category
 from traceanalyze.readers.ascend.info import About, read_about
 from traceanalyze.readers.ascend.other_export import database_beside
-from traceanalyze.readers.ascend.processes import Places, Process, places
+from traceanalyze.readers.ascend.processes import Places, Process, iterations, places
 from traceanalyze.readers.ascend.sampled_memory import module_memory, process_memory
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Columns, Records, Texts
 from traceanalyze.readers.ascend.tables import KERNELS, MEMORY_RECORD, Table, allocator_records, read_table, step_times
@@ -30,23 +30,23 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
     """The trace of one rank: from its scanned trace_view.json, and the tables of the profile that it belongs to."""
     texts, notes = Texts(found.strings), list(read.notes)
     about = read_about(profile)
-    kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS), notes)
-    record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD), notes)
+    kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS, notes), notes)
+    record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD, notes), notes)
     memory = _memory(profile, record, notes)
     vendor: dict[str, Any] = {
-        "vendor": _read(profile, "step_trace_time.csv", step_times, notes),
-        "module_memory": _read(profile, "npu_module_mem.csv", module_memory, notes) or (),
+        "vendor": _read(profile, "step_trace_time.csv", lambda path: step_times(path, notes), notes),
+        "module_memory": _read(profile, "npu_module_mem.csv", lambda path: module_memory(path, notes), notes) or (),
         "process_memory": () if record is None else process_memory(record),
         "vendor_collectives": communication_tables(profile, about, notes),
         "other_export": database_beside(profile, notes),
     }
-    notes += _missing(profile, kernels)
+    notes += _missing(profile)
     place = places(found, _only_device(kernels, memory))
     conversion = _Conversion(found, texts, place, kernels, about)
     events = conversion.events()
     instants = shared.no_instants() if memory is None else shared.memory_instants(memory, texts, track=0)
     trace = Trace(
-        origin=origin._replace(form="text", pid=place.host),
+        origin=origin._replace(form=origin.form or "text", pid=place.host),
         read=read._replace(notes=tuple(notes)),
         strings=texts.table(),
         tracks=place.tracks,
@@ -75,27 +75,25 @@ def _read(profile: Profile, name: str, read: Callable[[Path], _T | None], notes:
 def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records | None:
     operators = profile.table("operator_memory.csv")
     try:
-        return allocator_records(operators, record) if operators or record else None
+        return allocator_records(operators, record, notes) if operators or record else None
     except OSError as error:
         notes.append(Lost("operator_memory.csv cannot be read ({reason}): no memory curves", error.strerror or error))
         return None
 
 
-def _missing(profile: Profile, kernels: Table | None) -> Iterator[Phrase]:
+def _missing(profile: Profile) -> Iterator[Phrase]:
     """What is lost: of tables that are written together, where one of them is missing."""
     operators, totals, details, steps = (
         profile.table(f"{name}.csv") is not None
         for name in ("operator_memory", "memory_record", "kernel_details", "step_trace_time")
     )
+    if profile.timeline is None and profile.output is not None:
+        yield Lost(
+            "trace_view.json is missing: kernels and collectives are those of kernel_details.csv, and nothing is known "
+            "of the host, of copies and of waiting in collectives"
+        )
     if profile.output is not None and not details:
         yield Lost("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels")
-    if kernels is not None and kernels.short:
-        yield Lost("kernel_details.csv: {count:,} rows are cut off and were left out", kernels.short)
-    if kernels is not None and kernels.rows and (kernels.times("start") == ABSENT).any():
-        yield Lost(
-            "kernel_details.csv: some start times are no exact numbers (was it saved by a spreadsheet?): "
-            "these rows cannot be joined to the timeline"
-        )
     if totals and not operators:
         yield Lost("operator_memory.csv is missing: which operator allocated what is not known")
     if operators and not totals:
@@ -117,7 +115,12 @@ _SLACK_NS = 2
 """How far a task may begin outside its operation: both are rounded to ns by themselves."""
 _HOST_FIELDS = ("sequence", "fwd_thread", "stack", "module", "concrete")
 _HOST_CATEGORIES = {"enqueue": shared.QUEUE, "dequeue": shared.QUEUE, "GC": shared.GC}
-_WHOLE_PROCESS = {Process.GC: shared.GC, Process.CANN: shared.CANN, Process.OVERLAP: shared.OVERLAP}
+_WHOLE_PROCESS = {
+    Process.GC: shared.GC,
+    Process.CANN: shared.CANN,
+    Process.OVERLAP: shared.OVERLAP,
+    Process.STEPS: shared.OVERLAP,
+}
 _FLOWS = frozenset({"async_npu", "fwdbwd"})
 
 
@@ -137,10 +140,11 @@ class _Conversion:
 
     def events(self) -> Events:
         scanned, columns = self._found.events, Columns(len(self._track))
-        cat = self._categories()
+        cat, track = self._categories(), self._place.track_map[self._track]
         device = self._place.device[self._track]
         on_device = np.flatnonzero(device >= 0)
         columns.put("device", on_device, device[on_device])
+        names = self._put_iterations(cat, track, columns)
         self._put_hardware(cat, columns)
         if len(self._operations):
             self._put_operations(columns)
@@ -152,8 +156,27 @@ class _Conversion:
             column = scanned.fields[name]
             fields[name] = Sparse(column.row, self._texts.mapped(column.value, change))
         fields = {name: column for name, column in fields.items() if len(column.row)}
-        track = self._place.track_map[self._track]
-        return Events(scanned.ts, scanned.dur, scanned.name, cat, track, fields | columns.fields())
+        return Events(scanned.ts, scanned.dur, names, cat, track, fields | columns.fields())
+
+    def _put_iterations(self, cat: NDArray[np.int32], track: NDArray[np.int32], columns: Columns) -> NDArray[np.int32]:
+        """Names of all events: iterations are the program's steps, each with the device's work that begins in it.
+
+        They stand on the thread with most calls, if there is any.
+        """
+        events, name = self._found.events, self._found.events.name.copy()
+        rows, number = iterations(self._found, self._process)
+        if len(rows) == 0:
+            return name
+        calls = track[np.isin(self._process, (Process.HOST, Process.CANN))]
+        cat[rows] = self._texts.code("user_annotation")
+        name[rows] = self._texts.codes(f"ProfilerStep#{each}" for each in number.tolist())
+        track[rows] = np.bincount(calls).argmax() if len(calls) else track[rows]
+        work = np.flatnonzero(self._place.device[self._track] >= 0)
+        at = np.searchsorted(events.ts[rows], events.ts[work], "right") - 1
+        row = rows[np.maximum(at, 0)]
+        inside = (at >= 0) & (events.ts[work] < events.ts[row] + events.dur[row])
+        columns.put("step", work[inside], number[at[inside]])
+        return name
 
     def flows(self) -> Flows:
         """Arrows from operators to device events and from forward to backward; without CANN's calls also its own."""
@@ -182,7 +205,7 @@ class _Conversion:
         return cat
 
     def _task_categories(self) -> NDArray[np.int32]:
-        """The same of tasks on the hardware, decided once a distinct (type, name)."""
+        """The same of tasks on the hardware, decided once a distinct (type, name); what repeats a part is no work."""
         strings, rows = self._found.strings, self._hardware
         kind = np.maximum(self._argument("task_type", rows, 0), 0).astype(np.int64)
         key, position = np.unique(kind * len(strings) + self._found.events.name[rows], return_inverse=True)
@@ -191,13 +214,23 @@ class _Conversion:
             for code in key.tolist()
         ]
         out: NDArray[np.int32] = np.array(decided, np.int32)[position.reshape(-1)]
+        start = self._found.events.ts
+        parts = set(zip(start[self._parts].tolist(), self._argument("task_stream", self._parts).tolist(), strict=True))
+        copies = np.flatnonzero(out == self._texts.code(shared.COPY)) if parts else np.empty(0, np.int64)
+        stream = self._streams(rows[copies]).tolist()
+        repeats = [place in parts for place in zip(start[rows[copies]].tolist(), stream, strict=True)]
+        out[copies[np.array(repeats, np.bool_)]] = self._texts.code(shared.CONTROL)
         return out
+
+    def _streams(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Streams of tasks on the hardware: as they say, else the thread they are on."""
+        stream = self._argument("task_stream", rows)
+        return np.where(stream == ABSENT, self._place.number[self._track[rows]], stream)
 
     def _put_hardware(self, cat: NDArray[np.int32], columns: Columns) -> None:
         """Streams of device tasks, sizes and directions of copies, and what the kernel table says of kernels."""
         texts, rows = self._texts, self._hardware
-        stream = self._argument("task_stream", rows)
-        stream = np.where(stream == ABSENT, self._place.number[self._track[rows]], stream)
+        stream = self._streams(rows)
         columns.put("stream", rows, stream)
         copies = rows[cat[rows] == texts.code(shared.COPY)]
         columns.put("bytes", copies, self._argument("task_bytes", copies))
@@ -258,8 +291,10 @@ class _Conversion:
         owner_track = np.full(len(place.process), -1, np.int64)
         heads = sorted(place.group, key=lambda one: (int(pid[one]), int(place.number[one])))
         for one in np.flatnonzero(place.plane >= 0).tolist():
-            below = [head for head in heads if pid[head] == pid[one] and place.number[head] < place.number[one]]
-            owner_track[one] = below[-1] if below else -1
+            own = [head for head in heads if pid[head] == pid[one]]
+            below = [head for head in own if place.number[head] < place.number[one]]
+            # Planes of 2023 come first, and the thread of their operations after them.
+            owner_track[one] = below[-1] if below else own[0] if own else -1
         owner = np.full(len(self._parts), ABSENT, np.int64)
         of_part = owner_track[self._track[self._parts]]
         for head in heads:

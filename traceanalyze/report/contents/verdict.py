@@ -10,7 +10,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps, Window, median, step_labels, window_of
-from traceanalyze.errors import Unmatched
+from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.model.vocabulary import IDLE_GROUPS, Cause, Mode
 from traceanalyze.report.contents.starting import start_left_out
@@ -33,7 +33,8 @@ _SAY = sentences(
     cut_short="The file is cut short: what came later in it is missing here.",
     host_computes="No device was used. Of {time} on the host the largest part is {part} ({share}).",
     host_cut=(
-        "What is left of the file has no device event. Of {time} on the host the largest part is {part} ({share})."
+        "What is left of the recording has no device event: compute is not measured. Of {time} on the host the largest "
+        "part is {part} ({share})."
     ),
     host_only="No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
     host_left="No device work is left. Of {time} on the host the largest part is {part} ({share}).",
@@ -138,8 +139,10 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
     parts = analysis.tables["split"]
     largest = max(parts.records(), key=attrgetter("sum_ns"))
     alone = any(check.message == HOST_COMPUTES for check in analysis.checks)
-    gone = any(isinstance(note, Unmatched) and "--name-regex" in note for note in analysis.trace.read.notes)
-    key = "host_left" if gone else "host_computes" if alone else "host_cut" if _cut(analysis) else "host_only"
+    notes = analysis.trace.read.notes
+    gone = any(isinstance(note, Unmatched) and "--name-regex" in note for note in notes)
+    less = _cut(analysis) or any(isinstance(note, Lost) for note in notes)
+    key = "host_left" if gone else "host_computes" if alone else "host_cut" if less else "host_only"
     return Message(
         _SAY[key],
         (
