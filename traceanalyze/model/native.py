@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-_ABI_VERSION = 3
+_ABI_VERSION = 4
 """As in scan.h."""
 LIBRARY = (
     Path(__file__).parents[1]
