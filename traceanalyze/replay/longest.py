@@ -72,10 +72,6 @@ class _Work(ctypes.Structure):
     ]
 
 
-class _Stretches(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_void_p), ("end", ctypes.c_void_p), ("size", ctypes.c_uint64)]
-
-
 @cache
 def _library() -> ctypes.CDLL | None:
     library = native.library()
@@ -84,7 +80,7 @@ def _library() -> ctypes.CDLL | None:
     library.trace_longest_path.argtypes = (ctypes.POINTER(_Graph), ctypes.c_void_p, ctypes.c_void_p)
     library.trace_take_out.argtypes = (
         ctypes.POINTER(_Work),
-        ctypes.POINTER(_Stretches),
+        ctypes.POINTER(native.Stretches),
         ctypes.c_int64,
         ctypes.c_void_p,
         ctypes.c_void_p,
@@ -114,9 +110,8 @@ def _longest_twin(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.
 
 def _take_out(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.int64], library: ctypes.CDLL) -> None:
     moments, *columns = (np.ascontiguousarray(each, np.int64) for each in host)
-    start, end = (np.ascontiguousarray(each, np.int64) for each in removed)
     work = _Work(moments.ctypes.data, len(moments), *(each.ctypes.data for each in columns), len(host.edge))
-    stretches, before = _Stretches(start.ctypes.data, end.ctypes.data, len(start)), np.empty(len(moments), np.int64)
+    stretches, before = native.stretches(*removed), np.empty(len(moments), np.int64)
     library.trace_take_out(ctypes.byref(work), ctypes.byref(stretches), line, before.ctypes.data, weight.ctypes.data)
 
 

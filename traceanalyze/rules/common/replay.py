@@ -78,13 +78,15 @@ def _fewer(facts: Facts, event: NDArray[np.int64], time: float, number: float) -
 def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     """Host time that only some device events need: operators that launch nothing else, and other calls."""
     context = facts.context
-    nest, asked = context.op_nest, np.zeros(len(context.calls) + 1, np.bool_)
+    nest, chosen = context.op_nest, np.zeros(len(context.device), np.bool_)
+    chosen[event] = True
+    asked = np.zeros(len(context.calls) + 1, np.bool_)
     # No call is -1, the place after the last one.
-    asked[context.issued_by[event]] = True
+    asked[context.issued_by[chosen]] = True
     call = np.flatnonzero(asked[:-1])
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
-        only = _only(nest, context.event_op[distinct(event)], context.once(_launched_inside))
+        only = _only(nest, context.event_op[chosen], context.once(_launched_inside))
         found.append(intervals.merge(context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
 

@@ -1,5 +1,5 @@
-/* C interface of the native library: the event scanner (text of a Chrome trace in, columns out), call trees, and
- * what a replay needs: longest paths and time taken out.
+/* C interface of the native library: the event scanner (text of a Chrome trace in, columns out), call trees,
+ * intervals, and what a replay needs: longest paths and time taken out.
  *
  *   trace_scan *s = NULL;
  *   trace_scan_open(&options, &s);
@@ -205,6 +205,20 @@ typedef struct {
 /* Weights without the work that one line does in some stretches. The caller gives room for one number a moment. */
 TRACE_SCAN_API int trace_take_out(const trace_work *work, const trace_stretches *removed, int64_t line,
                                   int64_t *before, int64_t *weight);
+
+/* Pieces that two lists of stretches have in common, and the row of each list that each lies in. */
+typedef struct {
+    int64_t *start;
+    int64_t *end;
+    int64_t *first;
+    int64_t *second;
+} trace_pieces;
+
+/* How many pieces there are; writes them where there is room for as many. Only b must be in order. */
+TRACE_SCAN_API int64_t trace_overlaps(const trace_stretches *a, const trace_stretches *b, trace_pieces *pieces);
+
+/* Joins stretches, of which none, some or all touch, to as many; -1 where they are not in order of their starts. */
+TRACE_SCAN_API int64_t trace_join(const trace_stretches *given, int64_t *start, int64_t *end);
 
 #ifdef __cplusplus
 }
