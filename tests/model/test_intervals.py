@@ -1,11 +1,23 @@
 """Laws of the interval algebra, against sets of unit cells on a small line."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
+
+
+@pytest.fixture(params=["native", "twin"], scope="module", autouse=True)
+def way(request):
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "twin":
+            patch.setattr(intervals, "_library", lambda: None)
+        elif intervals._library() is None:
+            pytest.skip("the native library was not built")
+        yield
+
 
 LINE = 40
 pairs = st.lists(st.tuples(st.integers(0, LINE), st.integers(0, LINE)), max_size=12)

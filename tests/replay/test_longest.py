@@ -1,4 +1,4 @@
-"""Longest paths: the native function, its Python twin and all paths one by one agree."""
+"""Longest paths and work taken out: the native functions, their twins and what is counted one by one agree."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from traceanalyze.model.intervals import merge
 from traceanalyze.replay import longest
-from traceanalyze.replay.longest import NEVER, Edges
+from traceanalyze.replay.longest import NEVER, Edges, HostTime
 
 
 def graph(points, rows):
@@ -68,3 +69,33 @@ def test_a_chain_adds_up(times):
 def test_no_points(times):
     edges, weight, _ = graph(0, [])
     assert times(edges, weight, np.zeros(0, np.int64)).tolist() == []
+
+
+@st.composite
+def works(draw):
+    moments = sorted(draw(st.lists(st.integers(0, 30), min_size=1, max_size=10)))
+    row = st.integers(0, len(moments) - 1)
+    work = draw(st.lists(st.tuples(row, row, st.integers(-3, 12), st.integers(0, 1), st.integers(-5, 40)), max_size=8))
+    spans = draw(st.lists(st.tuples(st.integers(-5, 35), st.integers(0, 9)), max_size=6))
+    return moments, work, spans
+
+
+@examples(60)
+@given(works())
+def test_an_edge_loses_the_work_of_its_line_down_to_the_least_that_is_left(drawn):
+    moments, work, spans = drawn
+    begin, end, least, line, weight = np.array(work, np.int64).reshape(-1, 5).T
+    host = HostTime(np.array(moments, np.int64), np.arange(len(work))[::-1], begin, end, least, line)
+    start, length = np.array(spans, np.int64).reshape(-1, 2).T
+    gone = {time for first, many in spans for time in range(first, first + many)}
+    left = [
+        max(was - lost, min(low, was)) if of and (lost := len(gone & set(range(moments[a], moments[b])))) else was
+        for a, b, low, of, was in work
+    ]
+    ways = [longest._take_out_twin]
+    if (library := longest._library()) is not None:
+        ways.append(lambda *given_work: longest._take_out(*given_work, library))
+    for way in ways:
+        found = weight[::-1].copy()
+        way(host, 1, merge(start, start + length), found)
+        assert found[::-1].tolist() == left

@@ -4,10 +4,14 @@ A *set* is an `Intervals` that is sorted, disjoint and has no empty member (what
 takes and returns sets. All are O(n log n) at most and never loop over intervals.
 """
 
+import ctypes
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from traceanalyze.model import native
 
 Int64 = NDArray[np.int64]
 
@@ -35,17 +39,35 @@ EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 def merge(start: Int64, end: Int64) -> Intervals:
     """Union of any intervals as a set: sorted, disjoint, touching ones joined, empty and reversed ones dropped."""
+    joined = _joined(start, end)
+    if joined is None:
+        order = np.argsort(start, kind="stable")
+        joined = _joined(start[order], end[order])
+        assert joined is not None
+    return joined
+
+
+def _joined(start: Int64, end: Int64) -> Intervals | None:
+    """The same of intervals in order of their starts; None where they are not."""
+    library = _library()
+    if library is None:
+        return _joined_twin(start, end)
+    room, given = np.empty((2, len(start)), np.int64), native.stretches(start, end)
+    found = library.trace_join(ctypes.byref(given), room[0].ctypes.data, room[1].ctypes.data)
+    if found == len(start):
+        return Intervals(start, end)
+    return None if found < 0 else Intervals(*room[:, :found].copy())
+
+
+def _joined_twin(start: Int64, end: Int64) -> Intervals | None:
+    """The same in NumPy: the specification of the native function."""
     positive = end > start
     if not positive.all():
         start, end = start[positive], end[positive]
     if len(start) == 0:
         return EMPTY
-    if (start[1:] > end[:-1]).all():
-        # A set already, as the calls of one thread are: looking costs a tenth of joining.
-        return Intervals(start, end)
     if (start[1:] < start[:-1]).any():
-        order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
+        return None
     reach = np.maximum.accumulate(end)
     opens = np.concatenate(([True], start[1:] > reach[:-1]))
     first = np.flatnonzero(opens)
@@ -65,6 +87,32 @@ def total(a: Intervals) -> int:
 
 def overlaps(a: Intervals, b: Intervals) -> Overlaps:
     """Every non-empty intersection of a member of `a` with a member of `b`, in time order."""
+    library = _library()
+    if library is None:
+        return _overlaps_twin(a, b)
+    few, many = native.stretches(*a), native.stretches(*b)
+    found = np.empty((4, library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), None)), np.int64)
+    pieces = _Pieces(*(each.ctypes.data for each in found))
+    library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), ctypes.byref(pieces))
+    return Overlaps(*found)
+
+
+class _Pieces(ctypes.Structure):
+    _fields_ = [(column, ctypes.c_void_p) for column in Overlaps._fields]
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    library = native.library()
+    if library is not None:
+        library.trace_overlaps.restype = library.trace_join.restype = ctypes.c_int64
+        library.trace_overlaps.argtypes = (ctypes.c_void_p,) * 3
+        library.trace_join.argtypes = (ctypes.c_void_p,) * 3
+    return library
+
+
+def _overlaps_twin(a: Intervals, b: Intervals) -> Overlaps:
+    """The same in NumPy: the specification of the native function."""
     low = np.searchsorted(b.end, a.start, "right")
     high = np.searchsorted(b.start, a.end, "left")
     count = np.maximum(high - low, 0)

@@ -1,4 +1,4 @@
-"""The shared library with what Python is too slow for: the scanner, call trees and longest paths (`replay/longest`).
+"""The shared library with what Python is too slow for: the scanner, call trees, intervals, longest paths of replays.
 
 It lies at the bottom of the package because both the readers and the analyses call it. Whoever calls it has a twin in
 Python for where it was not built.
@@ -9,7 +9,10 @@ import sys
 from functools import cache
 from pathlib import Path
 
-_ABI_VERSION = 4
+import numpy as np
+from numpy.typing import NDArray
+
+_ABI_VERSION = 5
 """As in scan.h."""
 LIBRARY = (
     Path(__file__).parents[1]
@@ -27,3 +30,17 @@ def library() -> ctypes.CDLL | None:
         return found if found.trace_scan_abi_version() == _ABI_VERSION else None
     except (OSError, AttributeError):
         return None
+
+
+class Stretches(ctypes.Structure):
+    """Starts and ends, as the library reads them."""
+
+    _fields_ = [("start", ctypes.c_void_p), ("end", ctypes.c_void_p), ("size", ctypes.c_uint64)]
+
+
+def stretches(start: NDArray[np.int64], end: NDArray[np.int64]) -> Stretches:
+    """Stretches of time; as long as it is there the arrays are."""
+    given = [np.ascontiguousarray(each, np.int64) for each in (start, end)]
+    found = Stretches(*(each.ctypes.data for each in given), len(start))
+    found.given = given
+    return found

@@ -12,25 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import DeviceOrder, device_order
 from traceanalyze.replay.host import READY_NS, Lines, Moments, device_waits, fetches, lines, moments, own_cost, reading
-from traceanalyze.replay.longest import NEVER, Edges
+from traceanalyze.replay.longest import NEVER, Edges, HostTime
 from traceanalyze.replay.silences import silences
-
-
-class HostTime(NamedTuple):
-    """Edges that host work takes time on."""
-
-    edge: NDArray[np.int64]
-    """Their numbers."""
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    """Rows of `Graph.moments`: between them the host works."""
-    least: NDArray[np.int64]
-    """What is left of the weight without this work."""
-    line: NDArray[np.int64]
-    """Row of `Graph.tracks`."""
 
 
 class Waiting(NamedTuple):
@@ -71,8 +59,6 @@ class Graph:
     earliest: NDArray[np.int64]
     edges: Edges
     weight: NDArray[np.int64]
-    moments: NDArray[np.int64]
-    """Instants of the host, in order of time."""
     tracks: tuple[tuple[int, ...], ...]
     """Threads of each line."""
     host: HostTime
@@ -110,8 +96,10 @@ def graph(context: Context) -> Graph:
     most[points.batches[1][late]] = READY_NS
     quiet = context.once(silences)
     # Marks inside a wait are passed when it is over: the thread does nothing until then.
-    for track, begin, end in zip(quiet.track.tolist(), quiet.begin.tolist(), quiet.end.tolist(), strict=True):
-        most[(points.track == track) & (points.time > begin) & (points.time <= end)] = 0
+    for track in distinct(quiet.track).tolist():
+        here, of = quiet.track == track, np.flatnonzero(points.track == track)
+        silent = Intervals(quiet.begin[here] + 1, quiet.end[here] + 1)
+        most[of[intervals.contains(silent, points.time[of])]] = 0
     most[points.silences[0]] = np.iinfo(np.int64).max
     threads = lines(context, points, rank[:count], most)
 
@@ -152,13 +140,12 @@ def graph(context: Context) -> Graph:
     weights = np.empty(len(number), np.int64)
     weights[number] = np.concatenate(weight)
 
-    instants, host = _host_time(points, threads, order, on_host, by_launch)
+    host = _host_time(points, threads, order, on_host, by_launch)
     return Graph(
         time=recorded,
         earliest=earliest,
         edges=edges,
         weight=weights,
-        moments=instants,
         host=host,
         tracks=threads.tracks,
         waiting=Waiting(until_done, waits.call, *reading(context, waits)),
@@ -198,8 +185,8 @@ def _host_time(
     order: DeviceOrder,
     on_host: NDArray[np.int64],
     by_launch: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], HostTime]:
-    """Instants of the host, and its part of the edges between its points and of those from launches to their events."""
+) -> HostTime:
+    """The host's part of the edges between its points and of those from launches to their events."""
     chains, launches = threads.chains, order.launches
     began = points.began[launches.call]
     long = np.flatnonzero(launches.lag > launches.least)
@@ -207,14 +194,14 @@ def _host_time(
     by_time = np.argsort(instants, kind="stable")
     row = np.empty(len(instants), np.int64)
     row[by_time] = np.arange(len(instants))
-    host = HostTime(
+    return HostTime(
+        instants[by_time],
         np.concatenate((on_host, by_launch[long])),
         np.concatenate((row[chains.source], row[began[long]])),
         np.concatenate((row[chains.target], row[len(points.time) :])),
         np.concatenate((np.zeros(len(on_host), np.int64), launches.least[long])),
         np.concatenate((chains.line, threads.of[began[long]])),
     )
-    return instants[by_time], host
 
 
 def _returns(points: Moments, threads: Lines, on_host: NDArray[np.int64]) -> Returns:

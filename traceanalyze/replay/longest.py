@@ -1,4 +1,4 @@
-"""Longest paths: when each of many points happens, if it waits for all that lead to it."""
+"""Longest paths: when each of many points happens, if it waits for all that lead to it; and work taken out of them."""
 
 import ctypes
 from functools import cache
@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model import native
+from traceanalyze.model import intervals, native
+from traceanalyze.model.intervals import Intervals
 
 NEVER = -(1 << 62)
 """Earlier than any time: of an edge that holds nothing back, and of a point that only its edges hold back."""
@@ -21,6 +22,22 @@ class Edges(NamedTuple):
     """The earlier point that each edge starts from."""
 
 
+class HostTime(NamedTuple):
+    """Edges that host work takes time on."""
+
+    moments: NDArray[np.int64]
+    """Instants of the host, in order of time."""
+    edge: NDArray[np.int64]
+    """Their numbers, each once."""
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """Rows of `moments`: between them the host works."""
+    least: NDArray[np.int64]
+    """What is left of the weight without this work."""
+    line: NDArray[np.int64]
+    """Row of `Graph.tracks`."""
+
+
 def longest(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.int64]) -> NDArray[np.int64]:
     """When each point happens, ns: at its earliest time, or the weight of an edge after that edge's source, if later.
 
@@ -30,10 +47,28 @@ def longest(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.int64]
     return _longest_twin(edges, weight, earliest) if library is None else _longest(edges, weight, earliest, library)
 
 
+def take_out(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.int64]) -> None:
+    """Take the work that a line of threads does in a set of time off the weights of its edges."""
+    library = _library()
+    if library is None:
+        _take_out_twin(host, line, removed, weight)
+    else:
+        _take_out(host, line, removed, weight, library)
+
+
 class _Graph(ctypes.Structure):
     _fields_ = [
         *((column, ctypes.c_void_p) for column in ("bounds", "source", "earliest")),
         ("points", ctypes.c_uint64),
+    ]
+
+
+class _Work(ctypes.Structure):
+    _fields_ = [
+        ("moments", ctypes.c_void_p),
+        ("moment_count", ctypes.c_uint64),
+        *((column, ctypes.c_void_p) for column in HostTime._fields[1:]),
+        ("size", ctypes.c_uint64),
     ]
 
 
@@ -43,6 +78,13 @@ def _library() -> ctypes.CDLL | None:
     if library is None:
         return None
     library.trace_longest_path.argtypes = (ctypes.POINTER(_Graph), ctypes.c_void_p, ctypes.c_void_p)
+    library.trace_take_out.argtypes = (
+        ctypes.POINTER(_Work),
+        ctypes.POINTER(native.Stretches),
+        ctypes.c_int64,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+    )
     return library
 
 
@@ -64,3 +106,18 @@ def _longest_twin(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.
         leading = (time[source[edge]] + lag[edge] for edge in range(bounds[point], bounds[point + 1]))
         time[point] = max(earliest_time, max(leading, default=earliest_time))
     return np.array(time, np.int64)
+
+
+def _take_out(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.int64], library: ctypes.CDLL) -> None:
+    moments, *columns = (np.ascontiguousarray(each, np.int64) for each in host)
+    work = _Work(moments.ctypes.data, len(moments), *(each.ctypes.data for each in columns), len(host.edge))
+    stretches, before = native.stretches(*removed), np.empty(len(moments), np.int64)
+    library.trace_take_out(ctypes.byref(work), ctypes.byref(stretches), line, before.ctypes.data, weight.ctypes.data)
+
+
+def _take_out_twin(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.int64]) -> None:
+    """The same in NumPy: the specification of the native function."""
+    own = np.flatnonzero(host.line == line)
+    gone = intervals.coverage(removed, host.moments[host.begin[own]], host.moments[host.end[own]])
+    edge, was = host.edge[own], weight[host.edge[own]]
+    weight[edge] = np.where(gone > 0, np.maximum(was - gone, np.minimum(host.least[own], was)), was)

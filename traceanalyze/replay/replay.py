@@ -8,6 +8,7 @@ when it is done; batches that workers make are there when they were. Without a c
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.graph import Graph
-from traceanalyze.replay.longest import NEVER, longest
+from traceanalyze.replay.longest import NEVER, longest, take_out
 from traceanalyze.replay.program import Program, program
 
 _NONE = np.zeros(0, np.int64)
@@ -62,6 +63,25 @@ def together(*changes: Change) -> Change:
         pinned=intervals.union(EMPTY, *(change.pinned for change in changes)),
         numbers=any(change.numbers for change in changes),
     )
+
+
+def same(one: Change, other: Change) -> bool:
+    """Whether two changes are the same, entry by entry."""
+    threads = one.threads.keys() == other.threads.keys()
+    if not threads or (one.batches, one.numbers) != (other.batches, other.numbers):
+        return False
+    mine, others = (
+        (
+            *each.host,
+            *each.pinned,
+            each.calls,
+            each.events,
+            each.shorter,
+            *chain(*(each.threads[track] for track in one.threads)),
+        )
+        for each in (one, other)
+    )
+    return all(map(np.array_equal, mine, others))
 
 
 class Again(NamedTuple):
@@ -178,14 +198,7 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         _pin(known, change.pinned, removed, row, earliest)
         if len(removed.start) == 0:
             continue
-        host = graph.host
-        own = np.flatnonzero(host.line == row) if len(graph.tracks) > 1 else slice(None)
-        before = _length_before(_from(removed, began), graph.moments)
-        gone = before.take(host.end[own]) - before.take(host.begin[own])
-        less = gone > 0
-        edge, least = host.edge[own][less], host.least[own][less]
-        was = weight[edge]
-        weight[edge] = np.maximum(was - gone[less], np.minimum(least, was))
+        take_out(graph.host, row, _from(removed, began), weight)
         ends.append(_begun_in(known, removed, row))
         waits = np.flatnonzero((left > 0) & occurs(known.call_track[graph.waiting.call], graph.tracks[row]))
         left[waits] -= intervals.coverage(removed, read.start[waits], read.end[waits])
@@ -248,16 +261,6 @@ def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]
     calls = known.graph.waiting.call
     calls = calls[intervals.contains(removed, known.call_start[calls])]
     return calls[occurs(known.call_track[calls], known.graph.tracks[row])]
-
-
-def _length_before(removed: Intervals, times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Length of a set before each of many sorted instants."""
-    place = np.searchsorted(times, removed.start)
-    begun = np.cumsum(np.bincount(place, minlength=len(times) + 1))[: len(times)]
-    length = np.concatenate(([0], np.cumsum(removed.end - removed.start)))
-    left = np.concatenate((times[:1] if len(times) else _NONE, removed.end))[begun] - times
-    before: NDArray[np.int64] = length[begun] - np.maximum(left, 0)
-    return before
 
 
 def windows_of(

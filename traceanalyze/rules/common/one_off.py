@@ -132,8 +132,11 @@ def _loading(facts: Facts) -> Intervals:
         return intervals.EMPTY
     call = context.link[rows]
     length = (calls.end - calls.start)[call]
-    order = np.lexsort((calls.start[call], device.name[rows]))
-    first = order[np.concatenate(([True], np.diff(device.name[rows][order]) != 0))]
+    latest = np.argsort(calls.start[call], kind="stable")[::-1]
+    first = np.full(len(context.trace.strings), -1)
+    # Of several values for one place the last stays.
+    first[device.name[rows[latest]]] = latest
+    first = first[first >= 0]
     least = max(CALL_NS, CALL_TIMES * float(np.median(length)))
     asks = context.trace.strings.matches(calls.name, _CODE.search) & (calls.end - calls.start >= least)
     asks[call[first[length[first] >= least]]] = True

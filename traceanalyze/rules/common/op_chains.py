@@ -117,23 +117,25 @@ def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def names_under(facts: Facts, op: NDArray[np.int64], pattern: str) -> NDArray[np.bool_]:
     """Whether each operator (place in `Context.op_nest`, -1 for none), or one around it, has a name that fits."""
-    nest, trace, fits = facts.context.op_nest, facts.context.trace, re.compile(pattern)
-    fitting = [code for code, text in facts.named((EventKind.HOST_OP,))[2].items() if fits.search(text)]
-    if not fitting:
-        return np.zeros(len(op), np.bool_)
-    wanted = np.zeros(len(trace.strings), np.bool_)
-    wanted[fitting] = True
-    place = np.flatnonzero(wanted[trace.events.name[nest.row]])
+    nest = facts.context.op_nest
+    place = np.sort(facts.once(_places)[facts.named((EventKind.HOST_OP,), re.compile(pattern))])
     # What lies under an operator follows it in the tree, up to its stop.
     return contains(merge(place, nest.stop[place].astype(np.int64)), op)
+
+
+def _places(facts: Facts) -> NDArray[np.int64]:
+    """Place in `Context.op_nest` of each event that is an operator."""
+    row = facts.context.op_nest.row
+    found = np.zeros(len(facts.context.trace.events.ts), np.int64)
+    found[row] = np.arange(len(row))
+    return found
 
 
 def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], pattern: str) -> NDArray[np.bool_]:
     """Whether each instant of a thread lies in an annotation or Python function whose name fits."""
     context, fits = facts.context, re.compile(pattern)
-    events, strings = context.trace.events, context.trace.strings
-    rows = np.flatnonzero((context.kind == EventKind.ANNOTATION) | (context.kind == EventKind.PYTHON))
-    rows = rows[strings.matches(events.name[rows], fits.search)]
+    events = context.trace.events
+    rows = facts.named((EventKind.ANNOTATION, EventKind.PYTHON), fits)
     found = np.zeros(len(t), np.bool_)
     for thread in distinct(track).tolist():
         own = track == thread

@@ -8,14 +8,17 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
 from traceanalyze.replay.parts import last_part
-from traceanalyze.replay.replay import Change, replay
+from traceanalyze.replay.replay import Change, replay, same
 from traceanalyze.rules.rule import Facts
 
 MOST_PYTHON_NS = 50_000
 """Between two operators Python takes less on its way from one to the next; what takes longer is work of its own."""
+_MANY = 8
+"""So many operators for each event are not looked at all at once."""
 
 
 class Gain(NamedTuple):
@@ -31,13 +34,30 @@ class Gain(NamedTuple):
 
 def gained(facts: Facts, change: Change) -> Gain:
     """What the windows would gain by a change."""
+    known = facts.once(_answers)
+    for asked, answer in known:
+        if isinstance(answer, Gain) and same(asked, change):
+            return answer
     again = replay(facts.context, change)
-    return Gain(facts.mean(again.saving), again.idle, again.shorter[again.counted])
+    gain = Gain(facts.mean(again.saving), again.idle, again.shorter[again.counted])
+    known.append((change, gain))
+    return gain
 
 
 def saved(facts: Facts, change: Change) -> int:
     """The same in ns a step alone."""
-    return facts.mean(replay(facts.context, change).saving)
+    known = facts.once(_answers)
+    for asked, answer in known:
+        if same(asked, change):
+            return answer.saving if isinstance(answer, Gain) else answer
+    saving = facts.mean(replay(facts.context, change).saving)
+    known.append((change, saving))
+    return saving
+
+
+def _answers(_facts: Facts) -> list[tuple[Change, Gain | int]]:
+    """What was asked of a rank, and answered: rules and prices of findings ask the same more than once."""
+    return []
 
 
 def without(facts: Facts, event: NDArray[np.int64], part: float = 1.0) -> Change:
@@ -66,8 +86,7 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     call = np.flatnonzero(asked[:-1])
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
-        every, inside = context.once(_launched_inside), _inside(nest, context.event_op[chosen])
-        only = np.flatnonzero((inside == every) & (inside > 0))
+        only = _only(nest, context.event_op[chosen], context.once(_launched_inside))
         found.append(intervals.merge(context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
 
@@ -75,6 +94,21 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
 def _launched_inside(context: Context) -> NDArray[np.int64]:
     """How many device events each operator launched, with all inside it."""
     return _inside(context.op_nest, context.event_op)
+
+
+def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Operators that launch some events, by the operators of these, and no other ones."""
+    if _MANY * len(op) > len(nest):
+        inside = _inside(nest, op)
+        return np.flatnonzero((inside == every) & (inside > 0))
+    op, found = np.sort(op[op >= 0]), [op[:0]]
+    each = distinct(op)
+    # Where one launches something else, so do those around it.
+    while len(each := each[np.searchsorted(op, nest.stop[each]) - np.searchsorted(op, each) == every[each]]):
+        found.append(each)
+        each = distinct(nest.parent[each])
+        each = each[each >= 0]
+    return np.concatenate(found)
 
 
 def _inside(nest: Nest, op: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,5 +1,5 @@
-/* C interface of the native library: the event scanner (text of a Chrome trace in, columns out), call trees and
- * longest paths.
+/* C interface of the native library: the event scanner (text of a Chrome trace in, columns out), call trees,
+ * intervals, and what a replay needs: longest paths and time taken out.
  *
  *   trace_scan *s = NULL;
  *   trace_scan_open(&options, &s);
@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 4
+#define TRACE_SCAN_ABI_VERSION 5
 
 typedef struct trace_scan trace_scan;
 
@@ -186,6 +186,43 @@ typedef struct {
 /* When each point happens: not before its earliest time, nor before any of its edges allows, which is the time of the
  * edge's source and its weight later. */
 TRACE_SCAN_API int trace_longest_path(const trace_graph *graph, const int64_t *weight, int64_t *time);
+
+/* Work of a host, each on one edge, from one of its moments (ascending) to another. */
+typedef struct {
+    const int64_t *moments;
+    uint64_t moment_count;
+    const int64_t *edge;
+    const int64_t *begin; /* rows of moments */
+    const int64_t *end;
+    const int64_t *least; /* what is left of the weight without the work */
+    const int64_t *line;  /* which threads do it */
+    uint64_t size;
+} trace_work;
+
+/* Stretches of time in their order, none of which touches another. */
+typedef struct {
+    const int64_t *start;
+    const int64_t *end;
+    uint64_t size;
+} trace_stretches;
+
+/* Weights without the work that one line does in some stretches. The caller gives room for one number a moment. */
+TRACE_SCAN_API int trace_take_out(const trace_work *work, const trace_stretches *removed, int64_t line,
+                                  int64_t *before, int64_t *weight);
+
+/* Pieces that two lists of stretches have in common, and the row of each list that each lies in. */
+typedef struct {
+    int64_t *start;
+    int64_t *end;
+    int64_t *first;
+    int64_t *second;
+} trace_pieces;
+
+/* How many pieces there are; writes them where there is room for as many. Only b must be in order. */
+TRACE_SCAN_API int64_t trace_overlaps(const trace_stretches *a, const trace_stretches *b, trace_pieces *pieces);
+
+/* Joins stretches, of which none, some or all touch, to as many; -1 where they are not in order of their starts. */
+TRACE_SCAN_API int64_t trace_join(const trace_stretches *given, int64_t *start, int64_t *end);
 
 #ifdef __cplusplus
 }
