@@ -9,6 +9,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, replay
@@ -16,6 +17,10 @@ from traceanalyze.rules.rule import Facts
 
 MOST_PYTHON_NS = 50_000
 """Between two operators Python takes less on its way from one to the next; what takes longer is work of its own."""
+
+
+_STAYS = regex(r"AccumulateGrad$")
+"""Operators that have work of their own, though they launch nothing but what hooks on them do, as DDP's."""
 
 
 class Gain(NamedTuple):
@@ -67,7 +72,9 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
         every, inside = context.once(_launched_inside), _inside(nest, context.event_op[chosen])
-        only = np.flatnonzero((inside == every) & (inside > 0))
+        names = context.trace.events.name[nest.row]
+        stays = context.trace.strings.matches(names, _STAYS.search)
+        only = np.flatnonzero((inside == every) & (inside > 0) & ~stays)
         found.append(intervals.merge(context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
 
