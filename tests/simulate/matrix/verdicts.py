@@ -278,5 +278,4 @@ def gain_of(case: Case, other: Workload) -> int:
     before, after = times_of(case.workload), times_of(other)
     first, *later = (before[step] - after[step] for step in marked_steps(case.workload))
     gain = sum(later) // len(later)
-    alone = gain < LEAST * step_of(case) or first > sum(later)
-    return gain if alone else (first + sum(later)) // (1 + len(later))
+    return gain if gain < LEAST * step_of(case) else (first + sum(later)) // (1 + len(later))
