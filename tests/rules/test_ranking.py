@@ -128,6 +128,35 @@ def test_what_others_leave_of_a_finding_is_told_where_it_is_a_twentieth_of_the_s
     assert savings(facts, safe, low) == {"BBB101": 400, "AAA101": 200}
 
 
+def ahead(b, at, number):
+    """Of two steps the first one's kernel runs into the second, whose host works until its end."""
+    if number % 2:
+        kernel(b, at, 50, host=STEP / US - 100)
+    else:
+        b.launch(at + 20, 5, at + 30, STEP / US + 470)
+
+
+def test_what_only_the_first_recorded_step_gains_saves_a_long_run_nothing():
+    """The kernels 0.5 ms shorter: every first step of two gains that, and every second one loses it."""
+    facts = facts_of(program(ahead, steps=5).trace())
+    long = np.flatnonzero(facts.context.device.end - facts.context.device.start > STEP)
+    change = Change(events=long, shorter=np.full(len(long), 500 * US))
+    one = Finding(saving=100 * US, change=change, draws="compute", intervals=times((0, 1000)))
+    assert [each.rule for each in told(facts, rule_of("AAA101", one))] == []
+
+
+def test_what_others_claim_of_a_finding_it_saves_at_most(facts):
+    """The device waits for a launch that is over after 750 µs; 400 of that are the other finding's."""
+
+    def host(us, begin):
+        change = Change(merge(*times((begin, begin + us)).T))
+        return Finding(change=change, draws="idle", intervals=times((begin, begin + us)))
+
+    found = told(facts, rule_of("AAA101", host(400, 0)), rule_of("BBB101", host(990, 0), order=9))
+    (one,) = [each for each in found if each.rule == "BBB101"]
+    assert (one.saving / US, one.bound / US) == (350, 750)
+
+
 def test_a_particular_rule_comes_before_a_general_one(facts):
     general = rule_of("AAA101", saving(900, (0, 900)), order=1)
     assert savings(facts, general, rule_of("BBB101", saving(300, (0, 300)))) == {"AAA101": 600, "BBB101": 300}

@@ -103,6 +103,7 @@ PROGRAM: dict[str, Apply] = {
     "small_copies": _script(small_copies=round),
     "churn": _script(churn=round),
     "blocking_metric": _script(metric=lambda size: round(size * 2**20), metric_waits=_true),
+    "barrier": _script(barrier=_true),
     "metric": _script(metric=lambda size: round(size * 2**20)),
     "graph": _script(graph=lambda _: "before"),
     "graph_capture": _script(graph=lambda _: "within"),

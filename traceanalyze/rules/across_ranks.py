@@ -15,7 +15,7 @@ from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
-from traceanalyze.rules.finding import Finding, FindingKey, NotApplicable, Outcome, Severity
+from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
 from traceanalyze.rules.pricing import LEAST_SHARE, below_waits, beside_waits, ends_together
 from traceanalyze.rules.ranking import HIGH, LEFT, MEDIUM, PRESENT, by_its_rule, small
 from traceanalyze.rules.registry import every_rule
@@ -293,7 +293,10 @@ def with_run_gains(
             faint = [(at, one) for at, each in enumerate(outcomes) for one in each.faint if one.rule in rules]
             less = [(at, one) for at, one in faint if (at, one.rule) not in told]
             saving = gain_of(run, changes_of([*pieces, *less]), like_others) + stated(pieces, len(outcomes))
-            every = [*(one for _, one in pieces), *about * len(outcomes) * bool(like_others)]
+            # A rank that hides how regular the cause is, as it waits for others, makes no other one unsure.
+            least = {kind: min(Confidence.MEDIUM, max(one.confidence or 0 for _, one in kinds[kind])) for kind in key}
+            sure = [one for kind in key for _, one in kinds[kind] if (one.confidence or 0) >= least[kind]]
+            every = [*sure, *about * len(outcomes) * bool(like_others)]
             known[key, like_others] = ends_together(every, saving, step.time)
         return known[key, like_others]
 

@@ -14,9 +14,10 @@ from operator import attrgetter
 import numpy as np
 
 from traceanalyze.model import intervals
-from traceanalyze.replay.replay import Change, together
+from traceanalyze.replay.replay import Change, counted_windows, together
 from traceanalyze.rules.claims import Claims
-from traceanalyze.rules.common.launching import cut_off, excerpt
+from traceanalyze.rules.common.launching import FEW_STEPS, cut_off, excerpt
+from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity
 from traceanalyze.rules.pricing import LEAST_SHARE, Price, gaps_of, priced
@@ -103,6 +104,7 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
         if each.change is None and not _enough(each, facts, rule):
             continue  # What others leave of it is less still.
         one, part = claims.rest(each)
+        shared = part < 1.0 and each.change is not None
         if part < LEFT and _sums_up(each, kept, facts):
             part = 1.0
         if one.change is None and (_is_explained(one, part, facts) or not _enough(one, facts, rule)):
@@ -119,13 +121,22 @@ def _disjoint(ordered: list[Finding], facts: Facts, rules: Mapping[str, Rule]) -
             last.append(each)
             continue
         claims.take(price)
-        kept.append(price.finding)
+        kept.append(_at_most_alone(price.finding, each.change, facts) if shared else price.finding)
     return kept
+
+
+def _at_most_alone(one: Finding, change: Change | None, facts: Facts) -> Finding:
+    """A finding others share a change with: mended alone it saves what they claim of it, too."""
+    if change is None or one.bound is None:
+        return one
+    return replace(one, bound=max(one.bound, saved(facts, change)))
 
 
 def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:
     """A finding at its price, None where it is not worth a row; what comes again without a rule may save nothing."""
     price = priced(one, facts)
+    if not rule.rare and _only_at_first(price, facts):
+        return None
     pattern = _recurs(price, facts, rule)
     if _is_explained(price.finding, part, facts) or not _enough(price.finding, facts, rule) or not pattern:
         return None
@@ -133,6 +144,17 @@ def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:
         return price
     low = None if price.finding.saving is None else 0
     return price._replace(finding=replace(price.finding, low=low, confidence=Confidence.LOW))
+
+
+def _only_at_first(price: Price, facts: Facts) -> bool:
+    """Whether the steps gain only what the first recorded one does, which begins on an idle device, and lose it again.
+
+    A long run has no such step.
+    """
+    if price.steps is None or len(price.steps) < FEW_STEPS or not facts.context.once(counted_windows)[0]:
+        return False
+    later = float(price.steps[1:].mean())
+    return later < LEAST_SHARE * facts.step_time <= float(price.steps.mean())
 
 
 def _may_save_nothing(one: Finding, facts: Facts) -> bool:

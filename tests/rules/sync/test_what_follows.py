@@ -41,6 +41,22 @@ def picks(b: TraceBuilder, at: float, number: int) -> None:
         b.op("aten::eq", at + 4_400 + part * 400, 5)
 
 
+def test_a_pause_of_one_length_ends_sooner_where_it_begins_sooner():
+    """5.4 ms in every step, and then work of other lengths: without the call it sleeps while the device works."""
+    b = TraceBuilder()
+    for number, later in enumerate((0, 300, 100, 400, 200, 500)):
+        at, after = number * 10_000.0 + later, (300, -200, 300, -200, 300, 0)[number]
+        b.step(number, at, 9_990 + after)
+        for part in range(4):
+            b.launch(at + 20 + 10 * part, 5, at + 30 + 990 * part, 980)
+        b.api("cudaDeviceSynchronize", at + 115, 3_890)
+        b.op("aten::ones", at + 9_410, 570 + after)
+    (one,) = [each for each in judged(b).findings if each.rule == "SYN103"]
+    # In the last of six steps nothing follows.
+    assert one.saving / MS == pytest.approx(3.9 * 5 / 6, rel=0.01)
+    assert one.least / one.saving == pytest.approx(0.88, rel=0.01)
+
+
 def program(after, *, size: int = 4) -> TraceBuilder:
     b = TraceBuilder()
     for number in range(6):

@@ -36,7 +36,7 @@ class Cause:
     cure: str = ""
     """What takes its place; else it goes without a trace."""
     free_host: bool = False
-    """Its cure is a host that needs no time."""
+    """Its cure is a host that needs no time. Rules about that speak from a tenth of the step on."""
     knob: str = ""
     """Causes of one knob do not go together."""
     special: str = ""
@@ -62,7 +62,7 @@ CAUSES = (
     Cause("slow_op", ("HST114", "HST113", "HST107"), 2500, 600),
     Cause("unused_search", ("COM103",), 6, 3),
     Cause("compile_again", ("CGR102",), 16, 8),
-    Cause("host_slow", LAUNCHING, 5, 2, free_host=True, knob="host"),
+    Cause("host_slow", LAUNCHING, 6, 2, free_host=True, knob="host"),
     Cause("small_kernels", LAUNCHING, 32, 16, free_host=True, knob="model"),
     Cause("loop_optimizer", ("HST111",), 2, 2, knob="optimizer"),
     Cause("listed_optimizer", ("HST111",), 2, 2, knob="optimizer"),
@@ -81,7 +81,7 @@ CAUSES = (
     Cause("straggler", RANKS, 1.4, 1.6, several=True, knob="late"),
     Cause("late_batches", RANKS, 8, 6, several=True, knob="loader"),
     Cause("late_host", RANKS, 6, 3, several=True, knob="late"),
-    Cause("host_barrier", RANKS, 1.4, 1.6, several=True, knob="late"),
+    Cause("host_barrier", RANKS, 1.4, 1.6, several=True, cure="barrier", knob="late"),
     Cause("late_buckets", ("COM101", "COM105"), 6, 3, several=True, cure="slow_link"),
     Cause("blocking_metric", ("COM107", "COM101"), 64, 16, several=True, cure="metric"),
     Cause("always_synced", ("COM102",), 1, 1, several=True, setting=(("micro_steps", 2),)),

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 LEAST = 0.01
 """Of the step: what costs less needs no finding; the bar on the width of a range, too."""
+OF_HOST = 0.1
+"""The same of a host that is too slow as a whole, which is the limit of the rules about it."""
 ODD = {"behind", "drift", "excerpt", "unmarked"}
 """Faults of recordings, of which rules about recordings may speak."""
 WIDTH = 0.25
@@ -61,6 +63,8 @@ class Row:
     low: int | None
     saving: int | None
     bound: int | None
+    least: float = LEAST
+    """Part of the step from which on it needs a finding."""
 
     @property
     def told(self) -> bool:
@@ -71,7 +75,7 @@ class Row:
         """Whether the true saving lies in the range; what costs nothing may go untold."""
         room = ROUNDING * self.step
         if self.saving is None:
-            return self.true < max(LEAST * self.step, 100_000) + room
+            return self.true < max(self.least * self.step, 100_000) + room
         low, bound = self.low or 0, self.saving if self.bound is None else self.bound
         return low - room <= self.true <= bound + room
 
@@ -196,7 +200,8 @@ def _row(case: Case, cause: Cause, seen: list[Finding], others: list[Finding], s
     low = sum((one.saving or 0) if one.low is None else one.low for one in mine) if mine else None
     bound = sum((one.saving or 0) if one.bound is None else one.bound for one in mine) if mine else None
     named = tuple(dict.fromkeys(one.rule for one in mine))
-    return Row(case.name, case.group, cause.fault, named, step, _true(case, cause), low, saving, bound)
+    least = OF_HOST if cause.free_host else LEAST
+    return Row(case.name, case.group, cause.fault, named, step, _true(case, cause), low, saving, bound, least)
 
 
 def _true(case: Case, cause: Cause) -> int:

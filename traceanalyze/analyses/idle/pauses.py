@@ -53,6 +53,8 @@ class Pauses(NamedTuple):
     """At the same place in every step."""
     constant: NDArray[np.bool_]
     """And for the same time."""
+    timed: NDArray[np.bool_]
+    """Of these, whose ends are more regular than their lengths: what the program does before makes them no earlier."""
     irregular: NDArray[np.bool_]
     """Of those that come here and there: at places that the program mostly passes without a pause."""
 
@@ -74,7 +76,7 @@ def pauses(context: Context) -> Pauses:
     place = (*between.place, *inside.place)
     found = {
         key: np.concatenate((getattr(between, key), getattr(inside, key)))[order]
-        for key in ("start", "end", "recurs", "constant", "irregular")
+        for key in ("start", "end", "recurs", "constant", "timed", "irregular")
     }
     return Pauses(place=tuple(place[at] for at in order.tolist()), **found)
 
@@ -89,9 +91,9 @@ def _between(context: Context) -> Pauses:
         waits = intervals.coverage(quiet, silent.start, silent.end) >= LEAST_NS
         silent = Intervals(silent.start[waits], silent.end[waits])
     places = pause_places(context, silent, context.step_track)
-    recurs, constant, step = _habits(context, silent, places)
+    recurs, constant, timed, step = _habits(context, silent, places)
     irregular = _irregular(context, silent, recurs, step)
-    return Pauses(silent.start, silent.end, tuple(places), recurs, constant, irregular)
+    return Pauses(silent.start, silent.end, tuple(places), recurs, constant, timed, irregular)
 
 
 def _inside(context: Context) -> Pauses:
@@ -122,10 +124,10 @@ def _inside(context: Context) -> Pauses:
         places += pause_places(context, silent, track)
         found.append(np.stack(silent, axis=1))
     start, end = np.concatenate(found).T
-    recurs, constant, _ = _habits(context, Intervals(start, end), places)
+    recurs, constant, timed, _ = _habits(context, Intervals(start, end), places)
     chosen = tuple(place for place, keep in zip(places, constant.tolist(), strict=True) if keep)
     none = np.zeros(len(chosen), np.bool_)
-    return Pauses(start[constant], end[constant], chosen, recurs[constant], ~none, none)
+    return Pauses(start[constant], end[constant], chosen, recurs[constant], ~none, timed[constant], none)
 
 
 def _wait_for_device(context: Context, silent: Intervals) -> NDArray[np.bool_]:
@@ -147,20 +149,21 @@ def _wait_for_device(context: Context, silent: Intervals) -> NDArray[np.bool_]:
 
 def _habits(
     context: Context, silent: Intervals, places: Sequence[str]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
-    """Whether each stretch comes back in every step, and for the same time; and the step it is in."""
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
+    """Whether each stretch comes back in every step, for the same time, and ends by a clock; and the step it is in."""
     codes = {place: code for code, place in enumerate(dict.fromkeys(places))}
     each = group(np.array([codes[place] for place in places], np.int64))
     length, steps = silent.end - silent.start, context.all_steps
     step = np.searchsorted(steps.host_start, silent.start, "right")
-    recurs, constant = np.zeros((2, len(silent.start)), np.bool_)
+    recurs, constant, timed = np.zeros((3, len(silent.start)), np.bool_)
     for member in (np.flatnonzero(each.of == code) for code in range(len(each))):
         if len(member) < TIMES or len(distinct(step[member])) < len(steps):
             continue
         recurs[member] = True
         usual = float(np.median(length[member]))
         constant[member] = bool((np.abs(length[member] - usual) <= ALIKE * usual).all())
-    return recurs, constant, step
+        timed[member] = constant[member] & (np.ptp(np.diff(silent.end[member])) <= np.ptp(length[member]))
+    return recurs, constant, timed, step
 
 
 def _irregular(

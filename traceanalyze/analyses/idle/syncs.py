@@ -141,8 +141,8 @@ after a copy to the host of more than a number from `PYTHON_NS` on, as they read
 def own_stretches(context: Context) -> Intervals:
     """Idle time that is no sync's, though one may have drained the device before it.
 
-    Long stretches of the host that nothing recorded explains, shorter ones that read what was copied, and those of
-    `timed_stretches`.
+    Long stretches of the host that nothing recorded explains, shorter ones that read what was copied, pauses that every
+    step makes alike, and those of `timed_stretches`.
     """
     pieces, device = context.once(idle_pieces), context.device
     copy = np.flatnonzero(device.kind == EventKind.MEMCPY)
@@ -150,7 +150,7 @@ def own_stretches(context: Context) -> Intervals:
     copy = copy[context.trace.events.numbers("bytes", device.row[copy]) > NUMBER_BYTES]
     read = np.isin(context.once(idle_gaps).start, device.end[copy])[pieces.gap]
     least = np.where(read, PYTHON_NS, LONG_NS)
-    return intervals.union(_quiet(pieces, least), context.once(timed_stretches))
+    return intervals.union(_quiet(pieces, least), context.once(timed_stretches), _alike(context))
 
 
 def quiet_stretches(context: Context) -> Intervals:
@@ -158,15 +158,27 @@ def quiet_stretches(context: Context) -> Intervals:
     return intervals.union(_quiet(context.once(idle_pieces), PYTHON_NS), context.once(timed_stretches))
 
 
-def _quiet(pieces: Pieces, least: int | NDArray[np.int64]) -> Intervals:
+def perhaps_timed(context: Context) -> Intervals:
+    """The same without pauses of which equal lengths tell that they would end sooner if they began sooner."""
+    quiet = _quiet(context.once(idle_pieces), PYTHON_NS, _alike(context))
+    return intervals.union(quiet, context.once(timed_stretches))
+
+
+def _alike(context: Context) -> Intervals:
+    habit = context.once(pauses)
+    return intervals.merge(habit.start[habit.constant], habit.end[habit.constant])
+
+
+def _quiet(pieces: Pieces, least: int | NDArray[np.int64], aside: Intervals = intervals.EMPTY) -> Intervals:
     """Stretches of gaps that have so much of them: operators that launch nothing cut one piece of work into many."""
     own = pieces.cause == Cause.UNTRACED
-    own &= np.bincount(pieces.gap, np.where(own, pieces.end - pieces.start, 0))[pieces.gap] >= least
-    return intervals.merge(pieces.start[own], pieces.end[own])
+    length = pieces.end - pieces.start - intervals.coverage(aside, pieces.start, pieces.end)
+    own &= np.bincount(pieces.gap, np.where(own, length, 0))[pieces.gap] >= least
+    return intervals.subtract(intervals.merge(pieces.start[own], pieces.end[own]), aside)
 
 
 def timed_stretches(context: Context) -> Intervals:
-    """What ends at its own time: waits for others, and pauses that every step makes alike.
+    """What ends at its own time: waits for others, and pauses whose ends are more regular than their lengths.
 
     Others are processes, and threads that load data.
     """
@@ -176,7 +188,7 @@ def timed_stretches(context: Context) -> Intervals:
     own &= pieces.end - pieces.start >= PYTHON_NS
     return intervals.union(
         intervals.merge(pieces.start[own], pieces.end[own]),
-        intervals.merge(habit.start[habit.constant], habit.end[habit.constant]),
+        intervals.merge(habit.start[habit.timed], habit.end[habit.timed]),
     )
 
 

@@ -10,6 +10,7 @@ from traceanalyze.analyses.host.nesting import Nest
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, replay, same
@@ -19,6 +20,10 @@ MOST_PYTHON_NS = 50_000
 """Between two operators Python takes less on its way from one to the next; what takes longer is work of its own."""
 _MANY = 8
 """So many operators for each event are not looked at all at once."""
+
+
+_STAYS = regex(r"AccumulateGrad$")
+"""Operators that have work of their own, though they launch nothing but what hooks on them do, as DDP's."""
 
 
 class Gain(NamedTuple):
@@ -87,6 +92,7 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
         only = _only(nest, context.event_op[chosen], context.once(_launched_inside))
+        only = only[~context.trace.strings.matches(context.op_names[only], _STAYS.search)]
         found.append(intervals.merge(context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.idle.syncs import blamed, own_stretches, quiet_stretches, timed_stretches
+from traceanalyze.analyses.idle.syncs import blamed, own_stretches, perhaps_timed, quiet_stretches, timed_stretches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model.intervals import coverage, intersect, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
@@ -201,7 +201,7 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
         cost=caused,
         bound=blocked + facts.length(intervals_of(*unread)),
         change=change,
-        between=(Change(removed, pinned=facts.context.once(quiet_stretches), numbers=True), Change(unread)),
+        between=(Change(removed, pinned=facts.context.once(perhaps_timed), numbers=True), Change(unread)),
         draws="idle.sync",
         intervals=spans,
         evidence=(*measured(idle=caused, count=int(chosen.sum()), blocked=blocked), *each),
