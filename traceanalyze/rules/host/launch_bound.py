@@ -140,6 +140,8 @@ def _loops(facts: Facts) -> Intervals:
     top = own.start + np.flatnonzero(nest.parent[own] < 0)
     names = context.trace.events.name[nest.row[top]]
     part, layer = (np.append(0, np.cumsum(fits(facts, names, each))) for each in (_PART, _LAYER))
+    if not part[-1]:
+        return intervals.EMPTY
     # Of those that launch nothing a coarse clock does not tell the order.
     asked = context.call_op[(context.calls.track == context.step_track) & (context.calls.klass == ApiClass.LAUNCH)]
     at = np.searchsorted(top, distinct(asked[asked >= 0]), "right") - 1
