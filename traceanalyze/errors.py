@@ -19,6 +19,12 @@ def _of_mapping(option: re.Match[str]) -> str:
     return f"{_argument(option)}={{{{{option[2]}: {option[3]}}}}}"
 
 
+def _of_arguments(template: str) -> str:
+    template = re.sub(_OPTION + r" (\{\w+\})=(\{\w+\})", _of_mapping, template)
+    template = re.sub(_OPTION + r" (?=[{\d])", lambda each: f"{_argument(each)}=", template)
+    return re.sub(_OPTION, _argument, template)
+
+
 class Phrase(str):
     """A line of English that keeps its template and values, so that it can be said in another language.
 
@@ -46,7 +52,7 @@ class Phrase(str):
         return wording.format(**values) if values else wording
 
     def in_python(self) -> str:
-        """The line about arguments of functions, `steps=99`, in place of options, `--steps 99`."""
+        """The line about arguments of functions, `steps=99`, in place of options, `--steps 99`; commands stay."""
         template, values = self.template, dict[str, object]()
         for name, value in self.values.items():
             of_option = re.fullmatch(_OPTION, value) if isinstance(value, str) else None
@@ -54,10 +60,9 @@ class Phrase(str):
                 template = template.replace(f"{{{name}}} {{", f"{{{name}}}={{")
             said = value.in_python() if isinstance(value, Phrase) else value
             values[name] = _argument(of_option) if of_option else said
-        template = re.sub(_OPTION + r" (\{\w+\})=(\{\w+\})", _of_mapping, template)
-        template = re.sub(_OPTION + r" (?=\{)", lambda each: f"{_argument(each)}=", template)
-        template = re.sub(_OPTION, _argument, template)
-        return template.format(**values) if values else template
+        # Every other piece stands between backquotes.
+        pieces = [each if at % 2 else _of_arguments(each) for at, each in enumerate(template.split("`"))]
+        return "`".join(pieces).format(**values) if values else "`".join(pieces)
 
 
 class Lost(Phrase):

@@ -66,7 +66,7 @@ def test_nothing_else_is_given_out(server, path, headers):
 
 
 def test_a_port_that_is_taken_is_said(server, tmp_path):
-    with pytest.raises(UsageError, match=f"--port {server.server_port}"):
+    with pytest.raises(UsageError, match=f"port={server.server_port}"):
         FileServer(tmp_path / "x", server.server_port)
 
 

@@ -42,7 +42,12 @@ def said(path):
     def clean(value):
         if isinstance(value, dict):
             return {key: clean(each) for key, each in value.items() if key not in OF_THE_FILE}
-        return [clean(each) for each in value] if isinstance(value, list) else value
+        # Counters that were drawn are counted, as any others.
+        return [clean(each) for each in value if not counters(each)] if isinstance(value, list) else value
+
+    def counters(value):
+        texts = value.values() if isinstance(value, dict) else [value]
+        return any(isinstance(each, str) and "Not read:" in each for each in texts)
 
     return clean(json.loads(render([traceanalyze.analyze(path)], texts())))
 

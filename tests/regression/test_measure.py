@@ -68,9 +68,7 @@ def test_the_first_step_is_warm_up():
 
 
 def test_without_a_usable_step_the_trace_is_refused():
-    with pytest.raises(
-        InputError, match=r"no usable step: 1 recorded, 1 left out as warm-up \(--warmup 0 keeps them\)"
-    ):
+    with pytest.raises(InputError, match=r"no usable step: 1 recorded, 1 left out as warm-up \(warmup=0 keeps them\)"):
         measured(training(steps=1))
 
 

@@ -19,6 +19,7 @@ from traceanalyze.rules.pricing import all_together, beside_waits, derived
 from traceanalyze.rules.ranking import by_its_rule, ranked
 from traceanalyze.rules.registry import chosen, every_rule, own_rules
 from traceanalyze.rules.rule import Options, Rule
+from traceanalyze.rules.waiting import unknown
 
 MOST = 64
 """Stretches whose lines are looked up, longest first: names of lines are found one by one."""
@@ -103,7 +104,9 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     open_parts = unexplained(facts, kept) if asked else ()
     kept = owned(facts, kept, open_parts) if asked else kept
     findings = tuple(located(one, facts) for one in beside_waits(kept))
-    return Outcome(findings, tuple(not_applicable), all_together(findings, facts), open_parts)
+    return Outcome(
+        findings, tuple(not_applicable), all_together([one for one in findings if not unknown(one)], facts), open_parts
+    )
 
 
 def faint(facts: Facts, wanted: Plan, told: Outcome) -> tuple[Finding, ...]:

@@ -151,7 +151,7 @@ class Facts:
             "D": lambda: self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
             "L": lambda: len(context.calls) > 0,
             "A": lambda: len(context.calls) > 0 and not context.queue_only,
-            "O": lambda: context.host_recorded,
+            "O": lambda: len(context.host_rows) > 0,
             "P": lambda: context.once(user_frames).recorded,
             "H": lambda: "shapes" in fields,
             "N": lambda: self.allocator is not None,

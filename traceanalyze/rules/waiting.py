@@ -20,16 +20,16 @@ def alone(outcome: Outcome) -> Outcome:
     remove little of a large part of the step at best, the part has a cost alone.
     """
     unsure = unsure_alone(outcome)
-    unknown = [one for one in unsure.findings if _unknown(one)]
-    found = [_cost_alone(one) if one in unknown else _halved(one) for one in unsure.findings]
+    cost_alone = [one for one in unsure.findings if unknown(one)]
+    found = [_cost_alone(one) if one in cost_alone else _halved(one) for one in unsure.findings]
     told = unsure._replace(findings=tuple(sorted(found, key=attrgetter("order"))))
-    if unknown:
+    if cost_alone:
         told = told._replace(unexplained=tuple(one for one in told.unexplained if one.part != "communication"))
     if told.together is None:
         return told
     low, saving, high = told.together
-    middle = max(low, saving - sum(map(doubtful, unsure.findings)))
-    return told._replace(together=(low, middle, max(middle, high - sum(one.most or 0 for one in unknown))))
+    middle = max(low, saving - sum(doubtful(one) for one in unsure.findings if one not in cost_alone))
+    return told._replace(together=(low, middle, high))
 
 
 def _halved(one: Finding) -> Finding:
@@ -55,8 +55,9 @@ def unsure_alone(outcome: Outcome) -> Outcome:
     if outcome.together is None or found == outcome.findings:
         return outcome._replace(findings=found)
     low, saving, high = outcome.together
-    least, every = sum(one.least or 0 for one in found), sum(one.saving or 0 for one in found)
-    return outcome._replace(findings=found, together=(min(low, round(least * (saving / every))), saving, high))
+    known = [one for one in found if not unknown(one)]
+    least, every = sum(one.least or 0 for one in known), sum(one.saving or 0 for one in known)
+    return outcome._replace(findings=found, together=(min(low, round(least * (saving / max(every, 1)))), saving, high))
 
 
 def doubtful(one: Finding) -> int:
@@ -103,7 +104,7 @@ def _large(one: Finding) -> bool:
     return any(each.label == "share" and float(each.value) >= SPLIT for each in one.evidence)
 
 
-def _unknown(one: Finding) -> bool:
+def unknown(one: Finding) -> bool:
     """Whether it is about a large part of the step of which only other ranks would tell what it is."""
     return one.rule == GENERAL and one.saving is not None and _large(one) and mostly_waits(one) and not explains(one)
 

@@ -136,20 +136,20 @@ class Sections:
         said = [each for each in self.report.verdict_messages if each.key not in _LOST | _TOLD | _LEFT_OUT]
         verdict = [each for each in said if not self.formatter.message(each).endswith(told)]
         lost = [each for each in (*self.report.verdict_messages, *self.report.note_messages) if each.key in _LOST]
-        warned = self._marked("!", "yellow", self._said_within(lost, 4), 4, all_of_it=True) if lost else ()
+        warned = self._marked("!", "yellow", self._said_within(lost, 4, "  "), 4, all_of_it=True) if lost else ()
         colour = ANSWER_COLOURS.get(self.report.answer, "bold")
         room = max(most - len(warned), min(most, 2))
         first = self.style.clip(self._said_within(verdict or said, room), room)
         return [*(self.style.paint(line, colour) for line in first), *warned, *self._recorded()[:about]]
 
-    def _said_within(self, said: Sequence[Message], most: int) -> str:
+    def _said_within(self, said: Sequence[Message], most: int, indent: str = "") -> str:
         """As many sentences as there is room for, and how many more there are; the first in any case."""
         text = ""
         for kept in range(len(said), 0, -1):
             text = printable(self.formatter.sentences(said[:kept]))
             if kept < len(said):
                 text = self._say("sentences", text=(Kind.TEXT, text), count=(Kind.COUNT, len(said) - kept))
-            if len(self._marked("", "", text, _ALL)) <= most:
+            if len(self.style.clip(text, _ALL, indent, first=indent)) <= most:
                 break
         return text
 

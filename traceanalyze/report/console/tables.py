@@ -59,11 +59,12 @@ class Fit(NamedTuple):
 def fit(fields: tuple[Field, ...], width: int, least: int = 0) -> Fit:
     """Keep every column if possible, and names that are not shorter than `least`.
 
-    First narrower gaps, then without columns that are all zero, then without minor ones, then without the last ones.
+    First narrower gaps, then without columns that are all zero, then without minor ones, then without the last ones;
+    where names must be readable, gaps must be before there are minor columns.
     """
     chosen = fields
     while True:
-        for gap in (2, 1):
+        for gap in (2,) if least and any(field.minor for field in chosen) else (2, 1):
             widths = _widths(chosen, width - gap * (len(chosen) - 1), least)
             if widths is not None:
                 return Fit(chosen, widths, gap)

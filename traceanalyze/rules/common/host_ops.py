@@ -1,8 +1,7 @@
 """Operators of a program that computes on the host: those of the steps' thread outside its data loader, in order."""
 
 import re
-from collections.abc import Callable, Iterator
-from math import prod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +10,9 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.computing import listed
 from traceanalyze.rules.common.op_chains import OTHER, letter_of
 from traceanalyze.rules.rule import Facts, intervals_of
 
@@ -24,10 +21,6 @@ RECORDING_NS = 600
 
 CALL_NS = 2_000
 """What an operator takes for hardly any work, recorded: own measurement, torch 2.13."""
-
-_BACKWARD = regex(r"^autograd::engine::evaluate_function")
-_JOINS, _AGAIN = regex(r"^aten::cat$"), 3
-"""What joins tensors; so often at least a result must have grown."""
 
 
 class HostOps(NamedTuple):
@@ -204,57 +197,3 @@ def slow_views(facts: Facts) -> SlowViews | None:
         int(nest.start[longest]),
         int(nest.end[longest]),
     )
-
-
-def wanted(facts: Facts, spans: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which stretches (n, 2; by time) without work lie in the midst of a task, whatever was asked of the program.
-
-    Those in which a program that trains is between two backward passes, and those between which a result grows: what
-    was computed before is joined with what is computed afterwards, once every time. No input that arrives is joined so
-    late, and to a cache much is joined between two stretches.
-    """
-    start, end = spans.T
-    back = facts.spans(facts.rows(EventKind.HOST_OP, _BACKWARD, anywhere=True))
-    found = (start >= back[:, 0].min()) & (end <= back[:, 1].max()) if len(back) else np.zeros(len(spans), np.bool_)
-    for links in _grown(facts):
-        first, last = np.searchsorted(start, links[:, 0], "left"), np.searchsorted(end, links[:, 1], "right") - 1
-        holds = first <= last
-        before = np.where(holds, start[np.minimum(first, len(start) - 1)] - links[:, 0], 0)
-        after = np.where(holds, links[:, 1] - end[np.maximum(last, 0)], 0)
-        holds &= after >= before
-        if np.count_nonzero(holds) >= max(_AGAIN, len(links) / 2):
-            for low, high in zip(first[holds].tolist(), last[holds].tolist(), strict=True):
-                found[low : high + 1] = True
-    return found
-
-
-def _grown(facts: Facts) -> Iterator[NDArray[np.int64]]:
-    """(n, 2) times from each joining of a result to the next, for each result that grows."""
-    rows = facts.rows(EventKind.HOST_OP, _JOINS, anywhere=True)
-    events = facts.context.trace.events
-    rows = rows[events.track[rows] == facts.context.step_track]
-    code = events.numbers("shapes", rows, -1)
-    size = {each: _joined(facts.context.trace.strings.text(each)) for each in distinct(code[code >= 0]).tolist()}
-    known: dict[tuple[int, int], tuple[int, list[tuple[int, int]]]] = {}
-    chains: list[list[tuple[int, int]]] = []
-    for each, (begin, stop) in zip(code.tolist(), facts.spans(rows).tolist(), strict=True):
-        dimensions, one, total = size.get(each, (0, 0, 0))
-        if not 0 < one < total:
-            continue
-        before, chain = known.pop((dimensions, one), (begin, []))
-        if before < begin:
-            chain.append((before, begin))
-        else:
-            chains.append(chain)
-        known[dimensions, total] = stop, chain
-    return (np.array(chain, np.int64) for chain in chains if len(chain) >= _AGAIN)
-
-
-def _joined(text: str) -> tuple[int, int, int]:
-    """Dimensions of the tensors that a call joins, elements of the first and of all of them; 0 where not known."""
-    given = next(iter(listed(text)), None)
-    shapes = [each for each in given if isinstance(each, list) and each] if isinstance(given, list) else []
-    if len(shapes) < 2 or not all(isinstance(size, int) for each in shapes for size in each):
-        return 0, 0, 0
-    every = [prod(each) for each in shapes]
-    return len(shapes[0]), every[0], sum(every)

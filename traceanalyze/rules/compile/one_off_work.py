@@ -108,7 +108,7 @@ def _of_the_start(facts: Facts, least: float) -> Iterator[Finding]:
     start = Facts(facts.analysis._replace(steps=replace(steps, starting=~steps.starting)), facts.context)
     for name, spans in start.once(one_off)._asdict().items():
         idle = start.length(spans)
-        if not len(spans) or start.share(idle) < least:
+        if name == "end" or not len(spans) or start.share(idle) < least:
             continue
         longest = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
         yield Finding(

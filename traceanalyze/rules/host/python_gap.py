@@ -11,7 +11,6 @@ from traceanalyze.model.classify import is_peer_wait, is_step_marker
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.common.host_ops import wanted
 from traceanalyze.rules.common.launching import LATE_HOST, at_least, excerpt, launching, recording
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
@@ -30,7 +29,7 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
-_NAMED = r"(\w*_)?(e?poll|wait|sleep|recv\w*)(_\w*)?|_?select|accept|acquire|epoll_wait|kqueue"
+_NAMED = r"(\w*_)?(e?poll|wait|sleep|recv\w*)(_\w*)?|_?select|accept|acquire|epoll_wait|kqueue|input|readline"
 _WAITS = regex(
     rf"(^|\): |^<built-in (method|function) )({_NAMED})( of .*)?>?$|^<built-in (method|function) get of _queue\b"
     r"|(^|/)(queue|queues|threading|socket|ssl|connection|synchronize)\.py\(\d+\): (get|join|readinto|read|__enter__)$"
@@ -38,6 +37,7 @@ _WAITS = regex(
 )
 """Functions of Python in which a thread waits for another one, for the network or for the clock, by their names in any
 library; and ranges of the program that say so."""
+_BACKWARD = regex(r"^autograd::engine::evaluate_function")
 _LATE = float(LATE_HOST["late"][0])
 _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_light_run")}
 """By whether Python functions were recorded."""
@@ -126,8 +126,7 @@ def find(facts: Facts, options: Options) -> Findings:
         shorter is Python on its way from one operator to the next. Without step markers nothing tells whether work was
         wanted in stretches of 1 ms or more: the saving is anything from 0 on, and they are a note where functions that
         wait (`queue.get`, `select`, `sleep`, `zmq_poll`) take most of them; other functions are work, and so is what
-        lies in ranges of the program or between its backward passes, or where a result is carried on: a tensor that
-        `aten::cat` joined before is joined with what is computed after it, once every time.
+        lies in ranges of the program, unless they hold half of the recording, or between its backward passes.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
@@ -212,7 +211,8 @@ def _ranges(facts: Facts) -> NDArray[np.int64]:
 def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[list[Finding], NDArray[np.int64]]:
     """Of a recording without steps what may be no work kept back, and the other stretches.
 
-    Inside a range of the program it works, unless the range or a function says that it waits.
+    Inside a range of the program and between backward passes it works, unless the range or a function says that it
+    waits.
     """
     context, long = facts.context, spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6
     if facts.marked or not long.any():
@@ -222,10 +222,14 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[
     rows = rows[np.isin(context.trace.events.track[rows], (context.step_track, frames.track(context.step_track)))]
     functions = facts.spans(rows)
     waits = long & (2 * intervals.coverage(merged(functions), *spans.T) >= spans[:, 1] - spans[:, 0])
-    works = intervals.coverage(merged(facts.spans(facts.once(_ranges))), *spans.T) >= spans[:, 1] - spans[:, 0]
+    ranges = facts.spans(facts.once(_ranges))
+    # A range around all that a program does may hold the loop of a server.
+    ranges = ranges[2 * (ranges[:, 1] - ranges[:, 0]) < intervals.total(facts.windows)]
+    works = intervals.coverage(merged(ranges), *spans.T) >= spans[:, 1] - spans[:, 0]
+    back = facts.spans(facts.rows(EventKind.HOST_OP, _BACKWARD, anywhere=True))
+    if len(back):
+        works |= (spans[:, 0] >= back[:, 0].min()) & (spans[:, 1] <= back[:, 1].max())
     unknown = long & ~waits & ~works & (not frames.recorded)
-    if unknown.any():
-        unknown[unknown] = ~wanted(facts, spans[unknown])
     what = facts.names(rows[intervals.contains(merged(spans[waits]), functions.mean(axis=1).astype(np.int64))])[:1]
     found = []
     for own, name in (
