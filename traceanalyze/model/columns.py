@@ -122,7 +122,13 @@ def occurs(values: NDArray[Any], among: NDArray[Any] | Sequence[int]) -> NDArray
         return table.take(values)
     found: NDArray[np.bool_]
     if len(among) <= _FEW:
-        found = np.logical_or.reduce([values == one for one in among])
+        return np.asarray(np.logical_or.reduce([values == one for one in among]))
+    low, high = int(np.min(among)), int(np.max(among))
+    if high - low < len(values) + len(among):
+        # Positions of rows lie close together.
+        table = np.zeros(high - low + 1, np.bool_)
+        table[np.subtract(among, low, dtype=np.int64)] = True
+        found = table.take(np.subtract(values, low, dtype=np.int64), mode="clip") & (values >= low) & (values <= high)
     else:
         ordered = np.sort(among)
         at = np.searchsorted(ordered, values)

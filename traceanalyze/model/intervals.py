@@ -56,7 +56,9 @@ def _joined(start: Int64, end: Int64) -> Intervals | None:
     found = library.trace_join(ctypes.byref(given), room[0].ctypes.data, room[1].ctypes.data)
     if found == len(start):
         return Intervals(start, end)
-    return None if found < 0 else Intervals(*room[:, :found].copy())
+    if found < 0:
+        return None
+    return Intervals(*(room[:, :found].copy() if 2 * found < len(start) else room[:, :found]))
 
 
 def _joined_twin(start: Int64, end: Int64) -> Intervals | None:

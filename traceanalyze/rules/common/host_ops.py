@@ -1,7 +1,6 @@
 """Operators of a program that computes on the host: those of the steps' thread outside its data loader, in order."""
 
 import re
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -64,13 +63,6 @@ def ranges(facts: Facts, name: re.Pattern[str]) -> Intervals:
     return facts.clip(facts.spans(rows))
 
 
-def matching(facts: Facts, ops: HostOps, test: re.Pattern[str] | Callable[[str], object]) -> NDArray[np.bool_]:
-    """Operators with such a name (`search` of a pattern)."""
-    fits = np.zeros(len(facts.context.kind), np.bool_)
-    fits[facts.named((EventKind.HOST_OP,), test)] = True
-    return fits[ops.row]
-
-
 def calls_and_work(facts: Facts, ops: HostOps, inside: Intervals) -> tuple[int, int]:
     """Time in ranges of the steps' thread, ns a step: of calling operators, without what recording them adds; of work.
 
@@ -120,7 +112,7 @@ def host_chains(facts: Facts) -> HostChains:
     """The operators of the steps' thread as letters; use with `Facts.once`."""
     ops, strings = facts.once(host_ops), facts.context.trace.strings
     letter = strings.lookup(ops.name, letter_of).astype(np.uint8)
-    works = ops.leaf & ~matching(facts, ops, NO_WORK.match)
+    works = ops.leaf & ~strings.matches(ops.name, NO_WORK.match)
     named = letter != ord(OTHER)
     reach = np.maximum.accumulate(np.where(named, ops.end, np.iinfo(np.int64).min))
     hidden = np.zeros(len(reach), np.bool_)

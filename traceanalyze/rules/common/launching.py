@@ -110,9 +110,8 @@ def recording(facts: Facts) -> Change:
         free = intervals.gaps(busy, int(context.all_steps.start.min()), int(context.all_steps.end.max()))
         spent = np.zeros(len(free.start))
         for rows, each in ((np.flatnonzero(own), RECORDING_NS), (np.flatnonzero(frame), FRAME_NS)):
-            at = np.searchsorted(free.start, events.ts[rows], "right") - 1
-            begun = at[(at >= 0) & (events.ts[rows] < free.end[at])] if len(free.end) else at[:0]
-            spent += each * np.bincount(begun, minlength=len(spent))
+            begun = np.sort(events.ts[rows])
+            spent += each * (np.searchsorted(begun, free.end) - np.searchsorted(begun, free.start))
         found[track] = last_part(free, spent / np.maximum(free.end - free.start, 1))
     return Change(threads=found)
 

@@ -133,10 +133,11 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
 def _in_double(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Operators (rows, -1 for none) whose first tensor of a floating type is float64; plain numbers are so, too."""
     events, strings = facts.context.trace.events, facts.context.trace.strings
-    column, code = events.fields.get("dtypes"), np.full(len(events) + 1, -1, np.int32)
-    if column is not None:
-        double = strings.matches(column.value, lambda text: "double" in text.lower())
-        code[column.row[double]] = column.value[double]
+    column = events.fields.get("dtypes")
+    if column is None or not (double := strings.matches(column.value, lambda text: "double" in text.lower())).any():
+        return np.zeros(len(row), np.bool_)
+    code = np.full(len(events) + 1, -1, np.int32)
+    code[column.row[double]] = column.value[double]
     # No row is -1, the place after the last one.
     dtypes = code[row]
     found = dtypes >= 0
