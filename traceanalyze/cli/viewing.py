@@ -80,13 +80,9 @@ def open_(
         # The port first: nobody wants to wait for the analysis to learn that it is taken.
         with FileServer(file, port) as server:
             with Progress(words, wanted=not quiet) as progress:
+                known = tuple(category or ())
                 made = perfetto.annotated(
-                    paths,
-                    file,
-                    overlay_only=overlay_only,
-                    categories=tuple(category or ()),
-                    language=lang,
-                    progress=progress,
+                    paths, file, overlay_only=overlay_only, categories=known, language=lang, progress=progress
                 )
             typer.echo(words.messages[_SAY["open_url"]].format(url=server.url(made.place)))
             if not quiet:
@@ -124,14 +120,10 @@ def convert(
     from traceanalyze.pipeline import perfetto
 
     with Progress(texts(lang), wanted=not quiet) as progress:
-        notes = perfetto.annotated(
-            paths,
-            annotate,
-            overlay_only=overlay_only,
-            categories=tuple(category or ()),
-            language=lang,
-            progress=progress,
-        ).notes
+        known = tuple(category or ())
+        notes = perfetto.annotate(
+            paths, annotate, overlay_only=overlay_only, categories=known, language=lang, progress=progress
+        )
     if not quiet:
         for note in notes:
             typer.echo(note, err=True)

@@ -184,10 +184,12 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
         paths = {((key, None),), *(path for side in sums for path in side if path[0][0] == key)}
         if not several(names):
             paths -= {((key, None), ("group", ""))}
+        lost = [side.context.no_copies if key == "memory_ops" else "" for side in (base, candidate)]
         for path in sorted(paths, key=_place):
-            (old, old_count), (new, new_count) = (side.get(path, (0, 0)) for side in sums)
+            found = [side.get(path, (0, 0)) for side in sums]
+            old, new = (NotMeasured(why) if why else time for why, (time, _) in zip(lost, found, strict=True))
             cell, name = path[-1]
-            yield Row(cell, len(path) - 1, old, new, (old_count, new_count), name)
+            yield Row(cell, len(path) - 1, old, new, None if any(lost) else (found[0][1], found[1][1]), name)
             if cell == "group" and measured:
                 yield from _waiting(path, sums, moved)
         some = any(path[0][0] == key for side in sums for path in side)

@@ -49,6 +49,7 @@ def annotate(
     output: AnyPath,
     *,
     overlay_only: bool = False,
+    categories: Sequence[str] = (),
     language: str = "en",
     progress: ReadProgress | None = None,
 ) -> tuple[str, ...]:
@@ -63,6 +64,7 @@ def annotate(
         paths: The trace, or the ranks of one run, as `analyze` takes them.
         output: File to write, `.json` or `.json.gz`.
         overlay_only: Leave the traces out.
+        categories: What unknown event categories are, as in `Choices`.
         language: Of the names of tracks.
         progress: Called as recordings are read.
 
@@ -73,7 +75,10 @@ def annotate(
         InputError: An input cannot be used.
         UsageError: The inputs are several runs, or the output is one of them or cannot be written.
     """
-    return annotated(paths, output, overlay_only=overlay_only, language=language, progress=progress).notes
+    made = annotated(
+        paths, output, overlay_only=overlay_only, categories=categories, language=language, progress=progress
+    )
+    return made.notes
 
 
 class Annotated(NamedTuple):
@@ -94,7 +99,7 @@ def annotated(
     language: str = "en",
     progress: ReadProgress | None = None,
 ) -> Annotated:
-    """As `annotate`, and where to look first; `categories` as in `Choices`."""
+    """As `annotate`, and where to look first."""
     given = path_texts(paths)
     target, words = Path(output), texts(language)
     if target.suffix.lower() not in _ENDINGS:

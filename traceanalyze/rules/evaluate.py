@@ -104,9 +104,9 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     open_parts = unexplained(facts, kept) if asked else ()
     kept = owned(facts, kept, open_parts) if asked else kept
     findings = tuple(located(one, facts) for one in beside_waits(kept))
-    return Outcome(
-        findings, tuple(not_applicable), all_together([one for one in findings if not unknown(one)], facts), open_parts
-    )
+    # What only other ranks' recordings tell is no part of what is saved for sure.
+    together = all_together([one for one in findings if not unknown(one)], facts)
+    return Outcome(findings, tuple(not_applicable), together, open_parts)
 
 
 def faint(facts: Facts, wanted: Plan, told: Outcome) -> tuple[Finding, ...]:

@@ -30,7 +30,7 @@ OVER = 1.05
 OF_EXCERPT = 0.2
 """Part of the compute of an excerpt from which on what costs it is no small matter."""
 SMALL = 0.05
-"""Of the step of an excerpt: what costs less is a small matter."""
+"""Of the step: what is worth less is a small matter."""
 LEAST_SHARE = 0.01
 """Of the step: what saves less is not worth a row."""
 MANY = 10

@@ -20,10 +20,10 @@ from traceanalyze.rules.common.launching import FEW_STEPS, cut_off, excerpt
 from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity
-from traceanalyze.rules.pricing import LEAST_SHARE, Price, gaps_of, priced
+from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, priced
 from traceanalyze.rules.rule import Rule
 
-HIGH, MEDIUM = 0.20, 0.05
+HIGH, MEDIUM = 0.20, SMALL
 """Shares of the step from which on a finding is severe."""
 LEAST_NS = 100_000
 """What saves less is not worth a row either, unless steps are so short that it is severe."""

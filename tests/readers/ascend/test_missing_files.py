@@ -18,8 +18,11 @@ from tests.readers.ascend.test_comm_tables import RANKS
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
 from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.ascend.folder import Profile, profile_of
+from traceanalyze.report.console import Style, render_all
+from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
     from traceanalyze.report.model import Report
@@ -126,6 +129,19 @@ def test_the_tables_alone_tell_all_that_the_device_did(tmp_path: Path, layout: A
     kernels = [{row[0]: row[1:4] for row in one.tables["kernels"].rows} for one in (known, report)]
     assert kernels[1].items() <= kernels[0].items()
     assert {name for name, row in kernels[0].items() if name not in kernels[1]} <= {"MEMCPY_ASYNC"}
+
+
+def test_what_only_one_side_of_a_comparison_recorded_is_no_zero_of_the_other(tmp_path: Path) -> None:
+    whole, tables = (write_ascend(tmp_path / name, RANKS[0], LAYOUT, "text") for name in ("whole", "tables"))
+    (tables / OUTPUT / "trace_view.json").unlink()
+    found = traceanalyze.compare(whole, tables)
+    for table, part in (("step_difference", "part"), ("overall_metrics", "index")):
+        (row,) = (one for one in found.tables[table].records() if getattr(one, part) == "memory_ops")
+        assert row.base_time_ns > 0
+        assert row.candidate_time_ns == row.diff_ns == NotMeasured("no_timeline")
+    screen = render_all((found,), texts(), Style(100), View()).splitlines()
+    (shown,) = (line for line in screen if line.startswith("memory ops  "))
+    assert "n/m" in shown
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -246,7 +246,9 @@ class Sections:
         """A bar a side of a table of parts, on one scale, and what its shades mean."""
         sides = next((pair for pair in _TWO if set(pair) <= set(table.keys)), ()) if table.key in _PARTS else ()
         rows = [row for row in table.known_rows if not table.depth(row)]
-        times = [[amount(row[table.keys.index(side)]) for row in rows] for side in sides]
+        cells = [[row[table.keys.index(side)] for row in rows] for side in sides]
+        # What was not measured has no length.
+        times = [[0.0 if isinstance(cell, NotMeasured) else amount(cell) for cell in side] for side in cells]
         longest = max(map(sum, times), default=0)
         if not longest:
             return []

@@ -20,8 +20,6 @@ MOST_PYTHON_NS = 50_000
 """Between two operators Python takes less on its way from one to the next; what takes longer is work of its own."""
 _MANY = 8
 """So many operators for each event are not looked at all at once."""
-
-
 _STAYS = regex(r"AccumulateGrad$")
 """Operators that have work of their own, though they launch nothing but what hooks on them do, as DDP's."""
 
