@@ -141,6 +141,7 @@ def test_warnings_fail_when_strict(run, runs):
         (["{head}"], "nothing to judge"),
         (["{head}", "--baseline", "{base}", "--format", "pdf"], "--format pdf"),
         (["{head}", "--baseline", "{base}", "--format", "json="], "--format json="),
+        (["{head}", "--baseline", "{base}", "-o", "gate.svg"], "gate.svg: end the name in .xlsx"),
         (["{head}", "--baseline", "{base}", "--budget", "none.toml"], "--budget none.toml: there is no such file"),
         (["{head}", "--baseline", "{base}", "--no-match", "devise"], "did you mean device?"),
         (["{head}", "--baseline", "{base}", "--label", "old=elsewhere"], "--label old=elsewhere"),
@@ -308,9 +309,10 @@ def test_selectors_of_a_budget(run, runs, tmp_path):
 
 def test_several_formats_at_once(run, slower, tmp_path):
     formats = ["console", "json=gate.json", "markdown=gate.md", "junit=gate.xml", "github=gate.txt", "sarif=gate.sarif"]
-    result = gate(run, *slower, *(part for name in formats for part in ("--format", name)))
+    result = gate(run, *slower, *(part for name in formats for part in ("--format", name)), "-o", "gate.html")
     assert result.code == 1
     assert result.out.startswith("FAIL")
+    assert "FAIL" in (tmp_path / "gate.html").read_text()
     assert json.loads((tmp_path / "gate.json").read_text())["exit_code"] == 1
     assert (tmp_path / "gate.md").read_text().startswith("### ❌ traceanalyze gate: FAIL")
     assert ET.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"

@@ -110,10 +110,11 @@ def test_unusable_input_is_exit_code_2_and_one_line(tmp_path: Path, content: byt
     assert result.stdout == ""
 
 
-def test_wrong_options_are_said(snapshot: str) -> None:
+def test_wrong_options_are_said(snapshot: str, tmp_path: Path) -> None:
     assert run("memory", snapshot, "--capacity", "much").exit_code == 2
     assert run("memory", snapshot, snapshot, "--base", snapshot).exit_code == 2
     assert "input" in run("memory", snapshot, "-o", snapshot).stderr
+    assert "end the name in" in run("memory", snapshot, "-o", str(tmp_path / "flame.svg")).stderr
 
 
 def test_a_page(snapshot: str, tmp_path: Path) -> None:

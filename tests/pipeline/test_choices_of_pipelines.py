@@ -15,7 +15,7 @@ from traceanalyze.errors import Apart, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline import postmortem
-from traceanalyze.pipeline.compare import CompareChoices, SideChoices, name_map
+from traceanalyze.pipeline.compare import CompareChoices, SideChoices, compare, name_map
 from traceanalyze.pipeline.gate import _old
 from traceanalyze.pipeline.memory_files import _best, _uses, nearness
 from traceanalyze.pipeline.perfetto import _missing, _worst
@@ -143,6 +143,12 @@ def test_names_of_operators_in_any_braces(text, tmp_path):
     assert name_map(text) == {"npu::a": "aten::b"}
     (tmp_path / "map").write_text(text)
     assert name_map(str(tmp_path / "map")) == {"npu::a": "aten::b"}
+
+
+@pytest.mark.parametrize("given", ["no such file", [("a", "b")], 5])
+def test_python_is_told_how_names_of_operators_are_given(given, tmp_path):
+    with pytest.raises(UsageError, match="op_name_map="):
+        compare(tmp_path, tmp_path, op_name_map=given)
 
 
 @pytest.mark.parametrize("text", ["{", "{1: 2}", '{"a": 1}', "no such file"])

@@ -24,9 +24,9 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 _FORMATS = names("gate")
 
 
-def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
-    """What `--format F[=PATH]` asks for."""
-    found = []
+def wanted(formats: Sequence[str], outputs: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
+    """What `--format F[=PATH]` and `--output` ask for."""
+    found = [Target.of(each, None, inputs=inputs, command="gate") for each in outputs]
     for text in formats or ("console",):
         name, equals, path = text.partition("=")
         if name not in _FORMATS or (equals and not path):
@@ -112,6 +112,7 @@ def gate(
             "$GITHUB_STEP_SUMMARY where that is set.",
         ),
     ] = None,
+    output: options.Output = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Inconclusive metrics and regressions at level warn fail.")
     ] = False,
@@ -148,7 +149,7 @@ def gate(
     from traceanalyze.regression.verdict import SAID
 
     inputs = (*candidate, *(baseline or ()))
-    targets = wanted(format_ or (), inputs)
+    targets = wanted(format_ or (), output or (), inputs)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     words = texts(lang)
     choices = Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()))

@@ -44,7 +44,7 @@ def memory(
     if base is not None and len(paths) > 1:
         raise UsageError("--base: give one snapshot to compare with it")
     pair = (base, paths[0]) if base is not None else tuple(paths) if len(paths) == 2 and are_snapshots(paths) else None
-    wanted = targets(output, format_, inputs=[*paths, *([base] if base else [])])
+    wanted = targets(output, format_, inputs=[*paths, *([base] if base else [])], command="memory")
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     with Progress(words, wanted=not quiet) as progress:

@@ -77,7 +77,7 @@ def postmortem(
 
     what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
     choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
-    wanted = targets(output, format_, inputs=paths)
+    wanted = targets(output, format_, inputs=paths, command="postmortem")
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole, usual=TOP)
     if not quiet:

@@ -63,7 +63,7 @@ def whatif(
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
-    places, words = targets(output, format_, inputs=paths), texts(lang)
+    places, words = targets(output, format_, inputs=paths, command="whatif"), texts(lang)
     view = View.of(View().top, quiet=quiet, verbose=verbose, whole=whole)
     wanted = asked_for(
         options.listed(without),

@@ -127,7 +127,7 @@ def compare(
     details: bool = True,
     modules: bool = True,
     max_kernel_num: int | None = None,
-    op_name_map: Mapping[str, str] | None = None,
+    op_name_map: Mapping[str, str] | str | None = None,
     use_input_shape: bool = False,
     language: str = "en",
     **filters: Unpack[Filters],
@@ -145,7 +145,7 @@ def compare(
         details: Match single calls too.
         modules: Compare module by module where both sides recorded modules.
         max_kernel_num: A matched pair of calls with more kernels than this is shown as the calls inside it.
-        op_name_map: Names of operators → names to match them under.
+        op_name_map: Names of operators → names to match them under, or a file (JSON) of them.
         use_input_shape: Match operators by shapes, too.
         language: Of verdict, remarks and tables: en or zh.
         filters: What is what on both sides, and what of them counts, as of `analyze`: `step_marker`, `data_regex`,
@@ -174,7 +174,7 @@ def compare(
                 max_kernel_num=max_kernel_num,
                 use_input_shape=use_input_shape,
             ),
-            op_name_map=json.dumps(dict(op_name_map)) if op_name_map else None,
+            op_name_map=op_name_map if isinstance(op_name_map, str | None) else json.dumps(op_name_map, default=str),
         )
     ).in_language(language)
 

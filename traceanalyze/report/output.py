@@ -104,7 +104,15 @@ class Target(NamedTuple):
     """To be made before."""
 
     @classmethod
-    def of(cls, output: str | None, format_: str | None, *, inputs: Sequence[str], option: str = "--output ") -> Self:
+    def of(
+        cls,
+        output: str | None,
+        format_: str | None,
+        *,
+        inputs: Sequence[str],
+        command: str = "analyze",
+        option: str = "--output ",
+    ) -> Self:
         """Check what the user asked for, with an option that a path follows, before any work is done."""
         known = FORMATS[format_ or "console"]
         if known.needs and find_spec(known.needs) is None:
@@ -125,12 +133,14 @@ class Target(NamedTuple):
             raise UsageError("{output}: the folder {parent} does not exist", output, path.parent)
         if format_ in TABLES or path.is_dir() or output.endswith(_SLASHES):
             return cls(path, _folder_format(output, path, format_))
-        return cls(path, _file_format(output, path, format_))
+        return cls(path, _file_format(output, path, format_, command))
 
 
-def targets(outputs: Sequence[str] | None, format_: str | None, *, inputs: Sequence[str]) -> tuple[Target, ...]:
+def targets(
+    outputs: Sequence[str] | None, format_: str | None, *, inputs: Sequence[str], command: str = "analyze"
+) -> tuple[Target, ...]:
     """Each file or folder that the user asked for; stdout where there is none."""
-    return tuple(Target.of(each, format_, inputs=inputs) for each in outputs or (None,))
+    return tuple(Target.of(each, format_, inputs=inputs, command=command) for each in outputs or (None,))
 
 
 def _folder_format(output: str, path: Path, format_: str | None) -> str:
@@ -144,16 +154,16 @@ def _folder_format(output: str, path: Path, format_: str | None) -> str:
     return chosen
 
 
-def _file_format(output: str, path: Path, format_: str | None) -> str:
+def _file_format(output: str, path: Path, format_: str | None, command: str) -> str:
     meant = _OF_ENDING.get(path.suffix.lower())
-    chosen = format_ or meant
+    chosen = format_ or (meant if meant in names(command) else None)
     if meant in TABLES:
         raise UsageError("{output}: {advice}", output, _EACH_A_FILE)
     if chosen is None:
         raise UsageError(
             "{output}: end the name in {known} (a file) or in / (a folder), or give --format",
             output,
-            endings("analyze", choice=True),
+            endings(command, choice=True),
         )
     if chosen != meant and any(name is not None and FORMATS[name].binary for name in (chosen, meant)):
         raise UsageError("{output}: --format {chosen} and the name's ending do not go together", output, chosen)
@@ -187,9 +197,7 @@ def write_to(report: "Report", path: str | os.PathLike[str], texts: Texts, top: 
     """Write one report to a file or folder by its ending."""
     if not isinstance(path, str | os.PathLike):
         raise UsageError("{value}: write one path", str(path))
-    target = Target.of(os.fspath(path), None, inputs=())
-    if target.format not in names(report.command):
-        raise UsageError("{path}: end the name in {known} (a file)", path, endings(report.command, choice=True))
+    target = Target.of(os.fspath(path), None, inputs=(), command=report.command)
     write([report], target, texts, View(top=top, whole=whole))
 
 

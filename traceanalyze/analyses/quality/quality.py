@@ -55,17 +55,14 @@ _SAY = sentences(
         "{count} event(s) ({share}) of device {device} start up to {most_ns} before their launch call: its clock "
         "disagrees with that of the host, so launch delays, late launches and queue depths are not measured."
     ),
-    clock_moved=(
-        "The clock of device {device} was moved by {moved_ns}: as recorded, {count} event(s) ({share}) start before "
-        "their launch call."
-    ),
+    clock_moved="Device {device}: clock moved {moved_ns}, as {count} event(s) ({share}) began before launch.",
     clock_ahead=(
-        "The clock of device {device} was moved by {moved_ns}: as recorded, {count} call(s) ({share}) that wait for it "
-        "return before what they wait for has ended."
+        "Device {device}: clock moved {moved_ns}, as {count} call(s) ({share}) that wait for it returned before what "
+        "they wait for had ended."
     ),
     clock_drift=(
-        "The clock of device {device} was moved by {first_ns} at the beginning and {last_ns} at the end: as recorded, "
-        "{count} event(s) ({share}) start before their launch call."
+        "Device {device}: clock moved {first_ns} at first to {last_ns} at last, as {count} event(s) ({share}) began "
+        "before launch."
     ),
     computes_on_host="No device events, and no sign of a device: the program computed on the host.",
     no_device_events="No device events: device times are not measured.",
@@ -89,7 +86,7 @@ _SAY = sentences(
     ),
     empty_steps="Without time of their own, wholly inside the step before: {count} step(s), {steps}.",
     between_steps="Between step markers lie {time_ns} ({share} of the steps) that belong to no step.",
-    lead_in="The first step starts {time_ns} after its marker: until then the device did work launched before it.",
+    lead_in="First step starts {time_ns} after its marker: the device did earlier work.",
     last_step_cut="The last step ({step}) was cut when recording stopped.",
     first_step_slow="The first step ({step}) takes {ratio} times the usual; recording may have started in it.",
     suspected_communication=(
