@@ -75,8 +75,8 @@ def _labels(source):
 
 
 def _shared(source):
-    """Source of the modules of `rules.common` that a rule uses: evidence may be made there."""
-    names = re.findall(r"from (traceanalyze\.rules\.common\.\w+) import", source)
+    """Source of the shared modules that a rule uses: evidence may be made there."""
+    names = re.findall(r"from (traceanalyze\.rules\.(?:common\.\w+|capture)) import", source)
     return "".join(inspect.getsource(__import__(name, fromlist=["x"])) for name in names)
 
 
@@ -228,5 +228,5 @@ def test_the_order_of_rules_is_that_of_who_explains_time_first():
             "MEM103",
         },
         1: {"COM101", "COM117", "KRN106", "KRN121", "RNK102", "SYN109"},
-        2: {"HST101", "HST102", "HST107", "KRN119", "RNK106"},
+        2: {"HST101", "HST102", "HST107", "KRN119", "KRN122", "RNK106"},
     }

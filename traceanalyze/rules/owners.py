@@ -8,13 +8,12 @@ import numpy as np
 from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.launching import begun_before, excerpt
+from traceanalyze.rules.common.op_chains import fusible_rows
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Severity, Unexplained, intervals_of, merged
 
@@ -36,8 +35,6 @@ _DRAWS: Mapping[str, tuple[str, ...]] = {
     "untraced": ("idle.untraced",),
 }
 """Classes of time that findings about a part draw from (`Finding.draws`)."""
-_FUSIBLE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION, KernelGroup.NORMALIZATION, KernelGroup.SOFTMAX)
-"""Kernels that read and write memory and compute little, as a compiler would join them."""
 SPLIT = 0.15
 """Own: part of the step from which it has one finding of medium severity, where small ones share it."""
 _CLASSES = {"communication": "comm_exposed", "memory_ops": "mem_exposed", "idle": "idle"}
@@ -50,9 +47,10 @@ _OF_HOST = {"dispatch", "untraced"}
 def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained, ...]:
     """Parts of at least a fifth of the step without a finding of at least medium severity, or a note, largest first.
 
-    Compute is the program's own work and needs no owner, but for kernels that could be fused. A finding accounts for a
-    part with the time that it is tied to, else with the cost of the class that it draws from. Of an excerpt all idle
-    time is one part, which nothing explains, and so is what waits for work launched before the recording.
+    Compute is the program's own work and needs no owner, but for passes over memory that fusing could save. A finding
+    accounts for a part with the time that it is tied to, else with the cost of the class that it draws from. Of an
+    excerpt all idle time is one part, which nothing explains, and so is what waits for work launched before the
+    recording.
     """
     if not facts.analysis.partitions or not facts.step_time:
         return ()
@@ -115,9 +113,9 @@ def owned(facts: Facts, findings: Sequence[Finding], told: Sequence[Unexplained]
 def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:
     """Parts of the windows that need an owner, as sets; idle time whose causes are not measured is one part."""
     work = facts.once(computing)
-    own = occurs(work.group, _FUSIBLE)
+    chosen, kept = facts.once(fusible_rows)
     known = "shapes" in facts.context.trace.events.fields
-    spans = intervals.merge(work.start[own], work.end[own])
+    spans = merged(work.spans(chosen[~kept]))
     yield "fusible" if known else "fusible_shapes", intervals.intersect(spans, facts.windows)
     compute, sent, moved = (facts.busy(each) for each in (DeviceClass.COMPUTE, DeviceClass.COMM, DeviceClass.MEM))
     yield "communication", intervals.intersect(intervals.subtract(sent, compute), facts.windows)

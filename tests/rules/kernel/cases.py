@@ -12,7 +12,7 @@ X = [[4096, 4096]]
 
 
 def pointwise(name, dur, shapes=X, dtype=BF, **more):
-    return Run(f"aten::{name}", dur, shapes, [dtype] * len(shapes), **more)
+    return Run(f"aten::{name}", dur, shapes, shapes and [dtype] * len(shapes), **more)
 
 
 def grid(share, dur=1500):

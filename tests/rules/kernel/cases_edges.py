@@ -389,6 +389,22 @@ FIRES = {
             options={"length": (4, 4, 5), "share": (0.05, 0.375, 0.38)},
         )
     ],
+    "KRN122": [
+        Fires(
+            steps([mm(500), pointwise("add", 200, None), pointwise("relu", 100, None)] * 4),
+            saving=200,
+            bound=400,
+            severity="MEDIUM",
+            count=32,
+            evidence={"time": 1200, "part": 0.375, "count": 32},
+            ops=("aten::add", "aten::relu"),
+            draws="compute",
+            each=1200,
+            first=(600, 900),
+            look=(600, 900),
+            options={"share": (0.2, 0.3, 0.31)},
+        )
+    ],
     "KRN107": [
         Fires(
             steps([Run("aten::clone", 300, kernel="void at::native::direct_copy_kernel_cuda"), mm(1000)]),
@@ -720,6 +736,12 @@ SILENT = {
     "KRN103": [steps([grid(2.0)]), steps([grid(0.5)])],
     "KRN104": [on_host_attention(SCALE), on_host(Op("aten::_scaled_dot_product_flash_attention_for_cpu", 600))],
     "KRN106": [steps([*tiny(1), mm(1000)]), steps([mm(1000), *CHAIN[:3]])],
+    "KRN122": [
+        steps([mm(500), pointwise("add", 300, None)] * 4),
+        # A loop over tensors reads each of them once.
+        steps([mm(500), *[pointwise("add_", 100, None)] * 12]),
+        steps([mm(500), *[Run("CompiledFunction", 200, kernel=f"triton_poi_fused_{n}") for n in range(5)]]),
+    ],
     "KRN108": [tuned(allocations=9), tuned(tries=3)],
     "KRN109": [
         convolved(True),

@@ -119,7 +119,7 @@ def test_resnet_on_a_v100_multiplies_in_float32_and_gets_no_advice_on_tf32(share
 
 def test_a_convolution_net_changes_its_layout(shared_traces):
     found = said(shared_traces, "kineto/deepview/8d56dc*")
-    assert [one.rule for one in found] == ["KRN107"]
+    assert [one.rule for one in found] == ["KRN107", "KRN122"]
 
 
 @pytest.mark.parametrize("name", ["gpu_healthy", "gpu_sync", "gpu_data_loading", "gpu_2021_layout", "npu_training"])

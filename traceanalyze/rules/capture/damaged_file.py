@@ -1,4 +1,4 @@
-from traceanalyze.rules.common.checks import failed_checks
+from traceanalyze.rules.capture import failed_checks
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from traceanalyze.rules.common.checks import failed_checks
+from traceanalyze.rules.capture import failed_checks
 from traceanalyze.rules.ranking import HIGH
 from traceanalyze.rules.rule import (
     Confidence,

@@ -24,6 +24,8 @@ from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_o
 
 _LISTS = json.JSONDecoder(strict=False)
 PRODUCTS = KernelGroup.MATMUL, KernelGroup.CONVOLUTION
+FUSIBLE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION, KernelGroup.NORMALIZATION, KernelGroup.SOFTMAX)
+"""Kernels that read and write memory and compute little, as a compiler would join them."""
 _NO_ROWS = np.zeros(0, np.int64)
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.computing import computing
+from traceanalyze.rules.common.computing import FUSIBLE, computing
 from traceanalyze.rules.rule import Facts, intervals_of
 
 _LETTERS = (
@@ -106,6 +106,36 @@ def fused_away(time: NDArray[np.int64], rows: NDArray[np.int64], length: NDArray
     first = np.cumsum(length) - length
     longest = np.flatnonzero(time[rows] == np.repeat(np.maximum.reduceat(time[rows], first), length))
     return np.delete(rows, longest[np.searchsorted(longest, first)])
+
+
+def fusible_rows(facts: Facts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Kernels (rows of `Computing`) of which at least two passes stand in a row, and which the longest pass keeps.
+
+    A pass is the kernels of one operator. No product or compiled code is between the passes of a row, and where an
+    operator comes again, a new row begins, as of a loop over tensors. Use with `Facts.once`.
+    """
+    work = facts.once(computing)
+    order = np.argsort(facts.context.device.stream[work.event], kind="stable")
+    stream, own = facts.context.device.stream[work.event][order], occurs(work.group, FUSIBLE)[order]
+    op, name = work.op[order], work.op_name[order]
+    apart = (stream[1:] != stream[:-1]) | (own[1:] != own[:-1])
+    opens = np.ones(len(order), np.bool_)
+    opens[1:] = apart | (op[1:] != op[:-1]) | (op[1:] < 0)
+    begin = np.flatnonzero(opens)
+    anew, seen = np.ones(len(begin), np.bool_), set[int]()
+    anew[1:] = apart[begin[1:] - 1] | ~own[begin[1:]]
+    codes = name[begin]
+    for at in np.flatnonzero(~anew).tolist():
+        seen = {int(codes[at - 1])} if anew[at - 1] else seen
+        anew[at] = codes[at] in seen
+        seen.add(int(codes[at]))
+    first, kernels = np.flatnonzero(anew), np.diff(begin, append=len(order))
+    passes = np.diff(first, append=len(begin))
+    inside, kept = np.repeat(passes > 1, passes), np.ones(int(passes[passes > 1].sum()), np.bool_)
+    if len(kept):
+        time = np.add.reduceat(work.time[order], begin)[inside]
+        kept[fused_away(time, np.arange(len(kept)), passes[passes > 1])] = False
+    return order[np.repeat(inside, kernels)], np.repeat(kept, kernels[inside])
 
 
 def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
