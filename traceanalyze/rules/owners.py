@@ -8,10 +8,11 @@ import numpy as np
 from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
-from traceanalyze.rules.common.computing import computing
+from traceanalyze.rules.common.computing import FUSIBLE, computing
 from traceanalyze.rules.common.launching import begun_before, excerpt
 from traceanalyze.rules.common.op_chains import fusible_rows
 from traceanalyze.rules.facts import Facts
@@ -113,10 +114,11 @@ def owned(facts: Facts, findings: Sequence[Finding], told: Sequence[Unexplained]
 def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:
     """Parts of the windows that need an owner, as sets; idle time whose causes are not measured is one part."""
     work = facts.once(computing)
-    chosen, kept = facts.once(fusible_rows)
-    known = "shapes" in facts.context.trace.events.fields
-    spans = merged(work.spans(chosen[~kept]))
-    yield "fusible" if known else "fusible_shapes", intervals.intersect(spans, facts.windows)
+    if facts.per_step(work.time[occurs(work.group, FUSIBLE)]) >= LARGE * facts.step_time:
+        chosen, kept = facts.once(fusible_rows)
+        known = "shapes" in facts.context.trace.events.fields
+        spans = merged(work.spans(chosen[~kept]))
+        yield "fusible" if known else "fusible_shapes", intervals.intersect(spans, facts.windows)
     compute, sent, moved = (facts.busy(each) for each in (DeviceClass.COMPUTE, DeviceClass.COMM, DeviceClass.MEM))
     yield "communication", intervals.intersect(intervals.subtract(sent, compute), facts.windows)
     yield "memory_ops", intervals.intersect(intervals.subtract(moved, intervals.union(compute, sent)), facts.windows)

@@ -122,13 +122,9 @@ def fusible_rows(facts: Facts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     opens = np.ones(len(order), np.bool_)
     opens[1:] = apart | (op[1:] != op[:-1]) | (op[1:] < 0)
     begin = np.flatnonzero(opens)
-    anew, seen = np.ones(len(begin), np.bool_), set[int]()
+    anew = np.ones(len(begin), np.bool_)
     anew[1:] = apart[begin[1:] - 1] | ~own[begin[1:]]
-    codes = name[begin]
-    for at in np.flatnonzero(~anew).tolist():
-        seen = {int(codes[at - 1])} if anew[at - 1] else seen
-        anew[at] = codes[at] in seen
-        seen.add(int(codes[at]))
+    anew[_first_again(name[begin], anew)] = True
     first, kernels = np.flatnonzero(anew), np.diff(begin, append=len(order))
     passes = np.diff(first, append=len(begin))
     inside, kept = np.repeat(passes > 1, passes), np.ones(int(passes[passes > 1].sum()), np.bool_)
@@ -136,6 +132,26 @@ def fusible_rows(facts: Facts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         time = np.add.reduceat(work.time[order], begin)[inside]
         kept[fused_away(time, np.arange(len(kept)), passes[passes > 1])] = False
     return order[np.repeat(inside, kernels)], np.repeat(kept, kernels[inside])
+
+
+def _first_again(code: NDArray[np.int32], opens: NDArray[np.bool_]) -> list[int]:
+    """Where in runs, of which the first places are known, a code stands that the run had since it last began anew."""
+    again = np.full(len(code) + 1, len(code))
+    order = np.argsort(code, kind="stable")
+    same = code[order[1:]] == code[order[:-1]]
+    again[order[:-1][same]] = order[1:][same]
+    begin = np.flatnonzero(opens)
+    again[begin[1:] - 1] = np.minimum(again[begin[1:] - 1], begin[1:])
+    # The first place after each one at which something comes again, or the next run begins.
+    following = np.minimum.accumulate(again[::-1])[::-1]
+    stop = np.append(begin[1:], len(code))
+    long, following, found = stop - begin > 1, following.tolist(), list[int]()
+    for at, end in zip(begin[long].tolist(), stop[long].tolist(), strict=True):
+        place = following[at]
+        while place < end:
+            found.append(place)
+            place = following[place]
+    return found
 
 
 def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
