@@ -28,6 +28,7 @@ SAMPLE = (
     "npu/device/norm_read",
     "gpu/device/zero_fill",
     "npu/device/empty_cache",
+    "npu/device/collections+blocking_metric",
 )
 """Their first cause is right, and their savings are in range."""
 CASES = {case.name: case for case in every()}

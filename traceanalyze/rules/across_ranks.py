@@ -300,8 +300,23 @@ def with_run_gains(
             known[key, like_others] = ends_together(every, saving, step.time)
         return known[key, like_others]
 
+    def elsewhere(one: Finding) -> list[Finding]:
+        """What costs ranks without this cause time of its class: one cause may be told by several rules."""
+        own = {rank for rank, _ in kinds[_kind(one, several)]}
+        whole = one.draws.partition(".")[0]
+        alike = [found for found in kinds.values() if found[0][1].draws.partition(".")[0] == whole]
+        return [each for found in alike if own.isdisjoint(rank for rank, _ in found) for _, each in found]
+
+    def worth(one: Finding) -> tuple[int, int, int]:
+        """Where it gains nothing, as other ranks lose as much at the same time, what all of that does, at most."""
+        found = gain([one])
+        if not step.small(found[1]) or not one.draws or not (others := elsewhere(one)):
+            return found
+        _, saving, high = gain([one, *others])
+        return found if step.small(saving) else (found[0], saving, high)
+
     thresholds = {rule.id for rule, _ in wanted.rules if rule.threshold}
-    found = [_of_run(outcome, gain, step, thresholds) for outcome in outcomes]
+    found = [_of_run(outcome, worth, gain, step, thresholds) for outcome in outcomes]
     saved = [[one for one in each.findings if one.saving] for each in found]
     return [
         each._replace(with_ranks=gain(own, late)) if own and late else each
@@ -352,6 +367,7 @@ def waits_for_certain(across: Outcome) -> int:
 
 def _of_run(
     outcome: Outcome,
+    worth: Callable[[Finding], tuple[int, int, int]],
     gain: Callable[[Iterable[Finding]], tuple[int, int, int]],
     step: RunStep,
     thresholds: Collection[str],
@@ -361,7 +377,7 @@ def _of_run(
         if not one.saving or one.change is None:
             kept.append(one)
             continue
-        low, saving, high = gain([one])
+        low, saving, high = worth(one)
         if one.rule in thresholds and step.small(saving):
             continue
         grade = one.severity if one.severity == Severity.INFO else step.severity(saving, low)

@@ -402,7 +402,7 @@ FIRES = {
             each=1200,
             first=(600, 900),
             look=(600, 900),
-            options={"share": (0.2, 0.3, 0.31)},
+            options={"share": (0.1, 0.1, 0.101)},
         )
     ],
     "KRN107": [

@@ -15,16 +15,16 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     confidence=Confidence.LOW,
     needs="D",
     advice=("compile_region",),
-    options={"share": (0.2, "definitions §18: part of the step that needs an owner")},
+    options={"share": (0.1, "own: of the step, what one pass a row saves at most")},
     order=2,
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Kernels that only read and write memory stand in rows, with no product between them.
 
     What it finds
-        Steps of which element-wise kernels, reductions, normalization and softmax take a fifth or more, where they
-        follow each other on one stream; chains on tensors of one size are KRN106's, known patterns KRN104's and
-        KRN105's.
+        Element-wise kernels, reductions, normalization and softmax that follow each other on one stream, where one of
+        each row in place of all could save a tenth of the step; chains on tensors of one size are KRN106's, known
+        patterns KRN104's and KRN105's.
     Why it costs time
         Each kernel reads from memory what the one before it has just written there.
     How it is measured
@@ -43,5 +43,6 @@ def find(facts: Facts, options: Options) -> Findings:
     if not share or facts.per_step(work.time[occurs(work.group, FUSIBLE)]) < share:
         return
     chosen, kept = facts.once(fusible_rows)
-    if len(chosen):
-        yield compute_finding(facts, chosen, bound=facts.per_step(work.time[chosen[~kept]]), low=0)
+    bound = facts.per_step(work.time[chosen[~kept]])
+    if bound >= share:
+        yield compute_finding(facts, chosen, bound=bound, low=0)
