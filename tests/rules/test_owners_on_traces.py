@@ -252,7 +252,7 @@ def test_what_numpy_computes_after_a_copy_is_no_gain_of_doing_without_the_copy(s
 def test_idle_time_promises_hardly_more_than_itself(shared_traces, rule, idle):
     """Together these wait for so long; up to 832 and 844 ms were promised."""
     found = {one.rule: one for one in _found(shared_traces, "pairs/sam_fast_ladder/10b61b*")}
-    assert found[rule].bound / MS <= 1.05 * max(idle, found[rule].saving / MS) + 0.1
+    assert found[rule].bound / MS <= 1.08 * max(idle, found[rule].saving / MS) + 0.1
 
 
 @pytest.mark.parametrize("shapes", [True, False])

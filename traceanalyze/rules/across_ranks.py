@@ -16,7 +16,7 @@ from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
 from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
-from traceanalyze.rules.pricing import LEAST_SHARE, below_waits, beside_waits, ends_together
+from traceanalyze.rules.pricing import LEAST_SHARE, OVER, below_waits, beside_waits, ends_together
 from traceanalyze.rules.ranking import HIGH, LEFT, MEDIUM, PRESENT, by_its_rule, small
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
@@ -297,7 +297,10 @@ def with_run_gains(
             least = {kind: min(Confidence.MEDIUM, max(one.confidence or 0 for _, one in kinds[kind])) for kind in key}
             sure = [one for kind in key for _, one in kinds[kind] if (one.confidence or 0) >= least[kind]]
             every = [*sure, *about * len(outcomes) * bool(like_others)]
-            known[key, like_others] = ends_together(every, saving, step.time)
+            low, saving, high = ends_together(every, saving, step.time)
+            if all(one.draws.startswith("idle") for one in sure):
+                high = max(high, min(step.time, round(OVER * saving)))  # Collectives come sooner, too.
+            known[key, like_others] = low, saving, high
         return known[key, like_others]
 
     def elsewhere(one: Finding) -> list[Finding]:

@@ -25,7 +25,7 @@ from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_
 WITHIN, WITHIN_STEP = 0.12, 0.004
 """By so much of itself, and at least of the step, a saving may be off where its inputs are certain: caches, clocks and
 what else another run of a program does differently."""
-OVER = 1.05
+OVER = 1.08
 """By so much at most idle time that is gone saves more than itself."""
 OF_EXCERPT = 0.2
 """Part of the compute of an excerpt from which on what costs it is no small matter."""

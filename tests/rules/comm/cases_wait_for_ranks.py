@@ -72,6 +72,22 @@ def by_the_byte(long):
     return body
 
 
+def beside_larger(long, *, described=True):
+    """A reduction of 64 MB in 100 µs, then a smaller one; or as PyTorch 2.0 describes them, by shapes alone."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 1000)
+        for part, (size, begin, dur) in enumerate(((64 * MB, 1020, 100), (MB, 1120, long))):
+            asked = at + 30 + 15 * part
+            if described:
+                reduce(b, asked, at + begin, dur, size=size, tid=2)
+            else:
+                b.op("nccl:all_reduce", asked, 10, tid=2, **{"Input Dims": [[size // 4]], "Input type": ["float"]})
+                b.launch(asked + 2, 3, at + begin, dur, name=KERNEL, tid=2, stream=20)
+
+    return body
+
+
 FIRES = {
     "COM120": [
         # Nothing is moved for 1000 µs of each step of 4000; the rank that it waits for is in no header.
@@ -135,16 +151,48 @@ FIRES = {
             first=(1220, 1620),
             look=(1220, 1620),
         ),
+        # 64 times as much took 100 µs, so that 300 of 400 are waiting.
+        *(
+            Fires(
+                steps(beside_larger(400, described=described)),
+                cost=300,
+                severity="MEDIUM",
+                confidence="MEDIUM",
+                sentence="siblings",
+                count=4,
+                evidence={"waiting": 300, "share": 0.075, "count": 4, "times": 4},
+                ops=(KERNEL,),
+                draws="comm_exposed",
+                each=300,
+                first=(1120, 1420),
+                look=(1120, 1420),
+            )
+            for described in (True, False)
+        ),
+        # Three of one size, of which the shortest took 50.
+        Fires(
+            program(siblings(1000, others=2), steps=1, length=STEP),
+            cost=950,
+            severity="HIGH",
+            confidence="MEDIUM",
+            sentence="siblings",
+            evidence={"waiting": 950, "share": 0.2375, "count": 1, "times": 20},
+            ops=(KERNEL,),
+            draws="comm_exposed",
+            each=950,
+            first=(1120, 2070),
+            look=(1120, 2070),
+        ),
     ]
 }
 SILENT = {
     "COM120": [
-        # Not ten times as long; another size; once in four steps; three siblings in all; no size; no tasks.
+        # Not ten times as long; larger; once in four steps; not three times as long as a larger one; no size; no tasks.
         steps(siblings(499)),
         steps(by_the_byte(499)),
         steps(siblings(1000, sizes=128 * MB)),
         steps(siblings(1000, when=lambda number: number == 1)),
-        program(siblings(1000, others=2), steps=1, length=STEP),
+        steps(beside_larger(299)),
         steps(unsized),
         waits(1000, parts=False),
         # What its tasks do is not told.

@@ -58,14 +58,14 @@ CASES = [
 
 
 def of_kind(kind, *, count=1):
-    """Compute of 2760 µs, then so many collectives of 1200 µs in all, each twice as long as the one before it."""
+    """Compute of 2760 µs, then so many collectives of 1200 µs in all, each 1.4 times as long as the one before it."""
 
     def body(b, at, number):
         compute(b, at, at + 20, 2760)
-        begin, dur = at + 2790, 1200 / (2**count - 1)
+        begin, dur = at + 2790, 1200 / sum(1.4**part for part in range(count))
         for part in range(count):
-            reduce(b, at + 10 + 12 * part, begin, dur * 2**part, kind=kind, tid=2)
-            begin += dur * 2**part
+            reduce(b, at + 10 + 12 * part, begin, dur * 1.4**part, kind=kind, tid=2)
+            begin += dur * 1.4**part
 
     return body
 
@@ -85,9 +85,9 @@ def test_what_hides_communication_depends_on_its_type(kind, advice):
     assert finding(steps(of_kind(kind)), "COM101").advice == (advice, "compare_ranks_first")
 
 
-@pytest.mark.parametrize(("count", "possible"), [(1, 1200), (3, 1200), (4, 1200 - 4 * 80)])
+@pytest.mark.parametrize(("count", "possible"), [(1, 1200), (3, 1200), (4, 1200 - 4 * 168.9)])
 def test_what_the_shortest_of_four_collectives_needs_is_no_waiting(count, possible):
-    """Four take 80, 160, 320 and 640 µs for as many bytes; fewer than four have no usual time."""
+    """The shortest of four takes 168.9 µs for as many bytes; fewer than four have no usual time."""
     known = {each.label: each.value for each in finding(steps(of_kind("allreduce", count=count)), "COM101").evidence}
     assert known["wait_possible"] == pytest.approx(possible * US, rel=0.01)
 

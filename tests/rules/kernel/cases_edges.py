@@ -393,6 +393,7 @@ FIRES = {
         Fires(
             steps([mm(500), pointwise("add", 200, None), pointwise("relu", 100, None)] * 4),
             saving=200,
+            low=0,
             bound=400,
             severity="MEDIUM",
             count=32,

@@ -7,7 +7,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.model.collectives import TYPES, collective_type, counts_output, element_bytes
-from traceanalyze.model.op_calls import MOST_ELEMENTS
+from traceanalyze.model.op_calls import MOST_ELEMENTS, parse_call
 from traceanalyze.model.patterns import regex
 
 _RANGE = regex(r"(nccl|rccl|hccl|c10d|_c10d_functional|symm_mem|deep_?ep)::?")
@@ -56,6 +56,19 @@ def sizes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64
         elements = int((result if counts_output(TYPES[int(kind[first])]) else given)[first])
         each = element_bytes(context.trace.strings.text(int(dtype[first]))) if dtype[first] >= 0 else None
         found.append(-1 if each is None or not 0 <= elements <= MOST_ELEMENTS else elements * each)
+    return np.array(found, np.int64)[rows.of]
+
+
+def shown_sizes(context: Context, event: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same by the shapes of the `nccl:` range around the launch, as PyTorch before 2.1 has them alone."""
+    row = _innermost(context, event, context.once(named_ranges))
+    shapes, dtypes = (context.trace.events.numbers(field, row, -1) for field in ("shapes", "dtypes"))
+    rows, text = group(kind, shapes, dtypes), context.trace.strings.text
+    found = []
+    for first in rows.first.tolist():
+        stated = min(shapes[first], dtypes[first]) >= 0 and not counts_output(TYPES[int(kind[first])])
+        call = parse_call("", text(int(shapes[first])), text(int(dtypes[first])), None) if stated else None
+        found.append((call and call.input_bytes()) or -1)
     return np.array(found, np.int64)[rows.of]
 
 

@@ -62,8 +62,10 @@ def find(facts: Facts, options: Options) -> Findings:
         Where the tasks of the collectives are recorded (Ascend): exposed time in which none of them moves data, and the
         rank that most of it was waited for. Elsewhere: what a collective takes beyond the median of those of its kind,
         size and group, four at least, where it takes ten times as much; what others of equal size need is transfer.
-        Where all of one size are late, those of another size tell it by the byte, from five times as much on. Sends and
-        receives are not judged: what a stage of a pipeline waits in them is its schedule (COM115).
+        Where all of one size are late, those of another size tell it by the byte, from five times as much on. None
+        needs three times as long as a larger one (of an exchange, to which others send too, ten times), nor ten times
+        as long as the shortest of equal size. Sizes are those recorded, else by the shapes. Sends and receives are not
+        judged: what a stage of a pipeline waits in them is its schedule (COM115).
         What would be saved depends on why the other rank is late, so it is not measured.
     What to do
         Record that rank in the same steps: what it does longer than the others is the cause. Larger messages and more

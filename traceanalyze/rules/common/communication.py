@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.outlasting import SIBLINGS, outlasting
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, collective_parts, went_over
-from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
+from traceanalyze.analyses.communication.ranges import description_rows, shown_sizes, sizes, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.kernels.work import device_work
@@ -96,7 +96,8 @@ def communicating(facts: Facts) -> Communicating:
     kind = types(context, event, described)
     start, end = device.start[event], device.end[event]
     size = sizes(context, described, kind)
-    waits = _waits(facts, event, kind, size, np.maximum(context.trace.events.numbers("group", described), -1))
+    known = np.where(size < 0, shown_sizes(context, event, kind), size)
+    waits = _waits(facts, event, kind, known, np.maximum(context.trace.events.numbers("group", described), -1))
     free = intervals.subtract(facts.once(exposed_communication), waits.spans)
     linked = context.link[event] >= 0
     call = np.maximum(context.issued_by[event], 0)

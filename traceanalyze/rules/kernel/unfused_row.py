@@ -17,14 +17,14 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     advice=("compile_region",),
     options={"share": (0.1, "own: of the step, what one pass a row saves at most")},
     order=2,
+    unless="KRN106",
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Kernels that only read and write memory stand in rows, with no product between them.
 
     What it finds
         Element-wise kernels, reductions, normalization and softmax that follow each other on one stream, where one of
-        each row in place of all could save a tenth of the step; chains on tensors of one size are KRN106's, known
-        patterns KRN104's and KRN105's.
+        each row in place of all could save a tenth of the step; not beside chains on tensors of one size (KRN106).
     Why it costs time
         Each kernel reads from memory what the one before it has just written there.
     How it is measured
