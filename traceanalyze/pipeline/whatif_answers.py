@@ -276,10 +276,7 @@ def _of_rule(run: _Run, gain: Gain) -> _Supposed:
     late = () if run.cluster is None else (rank for one in about for rank in across_ranks.never_last(one, run.cluster))
     like_others = tuple(dict.fromkeys(late)) if run.missing is None else ()
     known = tuple((at, one) for at, one in found if one.saving is not None and at < len(run.ranks))
-    if known:
-        told = {at for at, _ in known}
-        less = ((at, one) for at, outcome in enumerate(run.outcomes) for one in outcome.faint if at not in told)
-        known += tuple((at, one) for at, one in less if one.rule == rule)
+    known += tuple(across_ranks.faint_beside(known, run.outcomes))
     if about or (known and run.missing is None):
         return _Supposed(gain, known if run.missing is None else (), like_others, about)
     reason = "done_once" if all(one.once for _, one in found) else "saving_not_replayed"

@@ -14,7 +14,7 @@ from traceanalyze.replay.ranks import Joint, gain_of, mean_gain, steps_with
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
-from traceanalyze.rules.evaluate import why
+from traceanalyze.rules.evaluate import LAUNCHES, why
 from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
 from traceanalyze.rules.pricing import LEAST_SHARE, OVER, below_waits, beside_waits, ends_together
 from traceanalyze.rules.ranking import HIGH, LEFT, MEDIUM, PRESENT, by_its_rule, small
@@ -258,8 +258,7 @@ def with_run_gains(
     """What is said about each rank, with what the run gains: others may be late where this one is faster.
 
     A finding that several ranks have is taken away from all of them at once, and what there is of its cause on ranks
-    that it costs too little to be told: they run one program. Where it is told it says itself all that it is about.
-    What the run gains too little by goes.
+    that it costs too little to be told: they run one program. What the run gains too little by goes.
 
     Args:
         outcomes: of the ranks, in the order of `cluster.ranks`.
@@ -289,9 +288,7 @@ def with_run_gains(
         key = frozenset(_kind(one, several) for one in found)
         if (key, like_others) not in known:
             pieces = [each for kind in kinds if kind in key for each in kinds[kind]]
-            rules, told = {one.rule for _, one in pieces}, {(at, one.rule) for at, one in pieces}
-            faint = [(at, one) for at, each in enumerate(outcomes) for one in each.faint if one.rule in rules]
-            less = [(at, one) for at, one in faint if (at, one.rule) not in told]
+            less = faint_beside(pieces, outcomes)
             saving = gain_of(run, changes_of([*pieces, *less]), like_others) + stated(pieces, len(outcomes))
             # A rank that hides how regular the cause is, as it waits for others, makes no other one unsure.
             least = {kind: min(Confidence.MEDIUM, max(one.confidence or 0 for _, one in kinds[kind])) for kind in key}
@@ -330,6 +327,22 @@ def with_run_gains(
 def _kind(one: Finding, several: Collection[tuple[str, str, str]]) -> FindingKey:
     """What ranks share of a finding: its rule and sentence, and its place where one rank has several of them."""
     return (*one.key[:3], one.scope.ops if one.key[:3] in several else ())
+
+
+def faint_beside(pieces: Iterable[tuple[int, Finding]], outcomes: Sequence[Outcome]) -> list[tuple[int, Finding]]:
+    """What there is of the causes of findings on ranks, by positions, that it costs too little to be told.
+
+    What most ranks launch too slowly is the program's, also while they wait for each other; else a rank that tells a
+    cause says all that it is about.
+    """
+    told = {(at, one.rule) for at, one in pieces}
+    rules, whole = {rule for _, rule in told}, 2 * sum(rule == LAUNCHES for _, rule in told) >= len(outcomes)
+    return [
+        (at, one)
+        for at, outcome in enumerate(outcomes)
+        for one in outcome.faint
+        if one.rule in rules and ((at, one.rule) not in told or (whole and one.rule == LAUNCHES))
+    ]
 
 
 def changes_of(pieces: Iterable[tuple[int, Finding]]) -> dict[int, Change]:

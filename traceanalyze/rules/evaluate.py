@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.replay.parts import part
-from traceanalyze.replay.replay import Change
+from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.communication import exposed_communication
 from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
 from traceanalyze.rules.facts import Facts
@@ -105,8 +105,8 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     kept = owned(facts, kept, open_parts) if asked else kept
     findings = tuple(located(one, facts) for one in beside_waits(kept))
     # What only other ranks' recordings tell is no part of what is saved for sure.
-    together = all_together([one for one in findings if not unknown(one)], facts)
-    return Outcome(findings, tuple(not_applicable), together, open_parts)
+    both = all_together([one for one in findings if not unknown(one)], facts)
+    return Outcome(findings, tuple(not_applicable), both, open_parts)
 
 
 def faint(facts: Facts, wanted: Plan, told: Outcome) -> tuple[Finding, ...]:
@@ -122,7 +122,16 @@ def faint(facts: Facts, wanted: Plan, told: Outcome) -> tuple[Finding, ...]:
         if rule.id == LAUNCHES and facts.missing(rule.needs) is None:
             beside = facts.once(exposed_communication)
             every = part(facts.context, "dispatch").threads
-            hidden = Change(threads={track: intervals.intersect(spans, beside) for track, spans in every.items()})
+            other = together(*(one.change for one in told.findings if one.change is not None and one.rule != LAUNCHES))
+            left = intervals.subtract(beside, other.host)
+            hidden = Change(
+                threads={
+                    track: intervals.subtract(
+                        intervals.intersect(spans, left), other.threads.get(track, intervals.EMPTY)
+                    )
+                    for track, spans in every.items()
+                }
+            )
             found.append(by_its_rule(Finding(change=hidden, draws="idle"), rule))
         if rule.id in names or "share" not in rule.options or not rule.threshold:
             continue
