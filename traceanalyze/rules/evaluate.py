@@ -10,7 +10,7 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.replay.parts import part
 from traceanalyze.replay.replay import Change
-from traceanalyze.rules.common.communication import exposed_communication
+from traceanalyze.rules.common.communication import exposed_communication, perhaps_waiting
 from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope, merged
@@ -106,7 +106,8 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     findings = tuple(located(one, facts) for one in beside_waits(kept))
     # What only other ranks' recordings tell is no part of what is saved for sure.
     together = all_together([one for one in findings if not unknown(one)], facts)
-    return Outcome(findings, tuple(not_applicable), together, open_parts)
+    waits = perhaps_waiting(facts) if facts.communicates else 0
+    return Outcome(findings, tuple(not_applicable), together, open_parts, waits=waits)
 
 
 def faint(facts: Facts, wanted: Plan, told: Outcome) -> tuple[Finding, ...]:
