@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 _OPTION = "--([a-z][a-z-]*)"
 _ARGUMENTS = {"category": "categories", "label": "labels", "rank": "ranks"}
@@ -91,6 +92,13 @@ def joined(mark: str, parts: Sequence[Phrase]) -> Phrase:
 def listed(names: Iterable[object]) -> Phrase:
     """Names as a list in a line; the mark between them is the language's."""
     return _halved([name if isinstance(name, Phrase) else Phrase(str(name)) for name in names])
+
+
+def ranges(numbers: Sequence[int]) -> Phrase:
+    """0, 2–5, 7."""
+    breaks = [0, *(i for i, (a, b) in enumerate(pairwise(numbers), 1) if b != a + 1), len(numbers)]
+    parts = [numbers[start:stop] for start, stop in pairwise(breaks)]
+    return listed(f"{part[0]}–{part[-1]}" if len(part) > 1 else part[0] for part in parts if part)
 
 
 def _halved(names: Sequence[Phrase]) -> Phrase:

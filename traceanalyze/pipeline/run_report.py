@@ -68,7 +68,7 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
     across = evaluate_run(cluster, rules, run)
     if run is not None:
         beside = with_run_gains(beside, cluster, run, rules, across)
-    return SideBySide(tuple(ranks), tuple(beside_absent(beside, across)), cluster, across)
+    return SideBySide(tuple(ranks), tuple(beside_absent(beside, cluster)), cluster, across)
 
 
 def _joint(ranks: Sequence[AnalysedRank], cluster: "Cluster") -> "Joint | None":

@@ -23,6 +23,7 @@ from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.selection import no_such_number
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
+from traceanalyze.ranks.stragglers import absent_waits
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.replay.limits import path_time, split_then
 from traceanalyze.replay.parts import ON_DEVICE, ON_HOST, PARTS, WAITS, named, part, shorter
@@ -316,7 +317,11 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
     elif run.joint is not None:
         saving = beside + mean_gain(shorter_steps(run.joint, again), one.like_others)
         ends = ends_together([*found, *one.about * len(ranks)], saving, run.step)
-        low, saving, high = below_waits(ends, found, across_ranks.waits_for_certain(run.across)) if found else ends
+        waits = 0 if run.cluster is None else absent_waits(run.cluster)[0]
+        low, saving, high = below_waits(ends, found, waits) if found else ends
+        if waits:
+            unsure = sum(waiting.doubtful(each) for each in found) / max(sum(each.saving or 0 for each in found), 1)
+            saving = max(low, saving - round(saving * unsure))
     elif len(found) == 1:
         low, saving, high = found[0].ends
     else:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import listed
+from traceanalyze.errors import ranges
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.ranks.match import SYNCHRONISING, presence
 from traceanalyze.ranks.results import PHASES, Cluster, MatchedGroup, RankCollectives, RankSummary, Straggler
@@ -272,13 +272,25 @@ def absent_sentences(cluster: Cluster) -> tuple[tuple[Message, ...], bool]:
         return (), False
     values = (
         ("rank", Kind.COUNT, peer),
-        ("ranks", Kind.TEXT, listed(cluster.missing_ranks)),
+        ("ranks", Kind.TEXT, ranges(cluster.missing_ranks)),
         ("wait", Kind.DURATION, total // cluster.step_time.size),
         ("share", Kind.SHARE, total / time),
     )
     key = "waited_for_absent" if peer is not None else "waits_for_absent" if waited.by_tasks else "may_wait_for_absent"
     compute = cluster.part("compute")
     return (Message(_SAY[key], values),), compute is not None and 2 * total >= time - int(compute.sum())
+
+
+def absent_waits(cluster: Cluster) -> tuple[int, int]:
+    """How long the ranks wait for some that were not recorded, at most and for certain, ns a step."""
+    waited = cluster.exposed_waits
+    if not cluster.missing_ranks or not cluster.steps:
+        return 0, 0
+    if not isinstance(waited, NotMeasured) and waited.by_tasks and absent_rank(cluster) is not None:
+        mean = int(waited.mean.sum()) // len(cluster.ranks)
+        return mean, mean
+    most, certain = (int(each.sum()) // cluster.step_time.size for each in waits_for_absent(cluster))
+    return most, certain
 
 
 def waits_for_absent(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.communication.outlasting import outlasting
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.steps.window import rounded
-from traceanalyze.errors import listed
+from traceanalyze.errors import listed, ranges
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.ranks.match import POINT_TO_POINT
@@ -218,7 +218,7 @@ def in_groups(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64], N
 def _bounds(cluster: Cluster) -> Iterator[Message]:
     """What makes the numbers mere bounds."""
     if cluster.missing_ranks:
-        ranks = listed(cluster.missing_ranks)
+        ranks = ranges(cluster.missing_ranks)
         yield Message(_SAY["waits_bounded"], (("ranks", Kind.TEXT, ranks),))
     elif any(not one.complete for one in cluster.groups):
         yield Message(_SAY["waits_perhaps_bounded"])

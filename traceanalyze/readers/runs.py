@@ -10,11 +10,10 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from traceanalyze.errors import Apart, InputError, Phrase
+from traceanalyze.errors import Apart, InputError, Phrase, ranges
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.readers.source import ARCHIVE_MARK
@@ -242,7 +241,7 @@ def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, li
     world = traces[0].origin.world_size
     missing = [] if world is None or ranks == {None} else sorted(set(range(world)) - ranks)
     if missing:
-        yield Phrase("no recording of {missing:,} of {all:,} ranks: {which}", len(missing), world, _ranges(missing))
+        yield Phrase("no recording of {missing:,} of {all:,} ranks: {which}", len(missing), world, ranges(missing))
     if traces[0].origin.rank_source == "order":
         yield Phrase("the files do not tell their ranks: they are numbered in the order of host and process")
     if recording.apart:
@@ -254,13 +253,6 @@ def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, li
     for trace in traces:
         for path in repeats.get(trace.origin.path, []):
             yield Phrase("{path} has the same content as {other} and was left out", path, trace.origin.path)
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """0, 2–5, 7."""
-    breaks = [0, *(i for i, (a, b) in enumerate(pairwise(numbers), 1) if b != a + 1), len(numbers)]
-    parts = [numbers[start:stop] for start, stop in pairwise(breaks)]
-    return ", ".join(f"{part[0]}–{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 NAME = regex(r"run(_rank\d+)?\.json")

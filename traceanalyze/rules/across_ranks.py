@@ -24,7 +24,9 @@ from traceanalyze.rules.waiting import (
     GENERAL,
     durations,
     last_bucket,
+    less_sure,
     less_waiting,
+    middles,
     mostly_waits,
     perhaps,
     without_doubt,
@@ -180,7 +182,6 @@ def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[F
 _SLOWER = "KRN118"
 """The rule about ranks on which the same kernels take longer."""
 _ABOUT_RANKS, _IMBALANCE = "RNK101", "RNK102"
-_ABSENT = "RNK105"
 _ORDER = attrgetter("order")
 _OF_ONE = "COM120"
 """What one rank's recording alone tells about waiting: the rules about ranks know better."""
@@ -359,26 +360,20 @@ def stated(pieces: Iterable[tuple[int, Finding]], ranks: int) -> int:
     return sum(one.saving or 0 for _, one in pieces if one.change is None) // ranks
 
 
-def beside_absent(outcomes: Sequence[Outcome], across: Outcome) -> list[Outcome]:
+def beside_absent(outcomes: Sequence[Outcome], cluster: Cluster) -> list[Outcome]:
     """What is said about each rank, as sure as the waiting for ranks that were not recorded lets it be."""
-    waits = waits_for_certain(across)
-    return [_beside(one, waits) for one in outcomes] if waits else list(outcomes)
+    # Imported here: many runs have one rank.
+    from traceanalyze.ranks.stragglers import absent_waits
+
+    most, certain = absent_waits(cluster)
+    return [_beside(one, most, certain) for one in outcomes] if most else list(outcomes)
 
 
-def _beside(one: Outcome, waits: int) -> Outcome:
+def _beside(one: Outcome, most: int, certain: int) -> Outcome:
     saved = [each for each in one.findings if each.saving]
-    both, run = (ends and below_waits(ends, saved, waits) for ends in (one.together, one.with_ranks))
-    found = tuple(sorted(beside_waits(one.findings, waits), key=_ORDER))
-    return one._replace(findings=found, together=both, with_ranks=run)
-
-
-def waits_for_certain(across: Outcome) -> int:
-    """How long the ranks wait for some that were not recorded, ns a step; at least, where that is not known."""
-    for one in across.findings:
-        if one.rule == _ABSENT:
-            known = {each.label: each.value for each in one.evidence}
-            return int(known.get("waiting", known.get("least", 0)))
-    return 0
+    both, run = (ends and below_waits(ends, saved, most) for ends in (one.together, one.with_ranks))
+    found = sorted(less_sure(beside_waits(one.findings, certain), most - certain), key=_ORDER)
+    return middles(one._replace(findings=tuple(found), together=both, with_ranks=run))
 
 
 def _of_run(

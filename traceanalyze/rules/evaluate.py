@@ -10,12 +10,12 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.replay.parts import part
 from traceanalyze.replay.replay import Change, together
-from traceanalyze.rules.common.communication import exposed_communication
+from traceanalyze.rules.common.communication import exposed_communication, perhaps_waiting
 from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope, merged
 from traceanalyze.rules.owners import owned, unexplained
-from traceanalyze.rules.pricing import all_together, beside_waits, derived
+from traceanalyze.rules.pricing import all_together, derived
 from traceanalyze.rules.ranking import by_its_rule, ranked
 from traceanalyze.rules.registry import chosen, every_rule, own_rules
 from traceanalyze.rules.rule import Options, Rule
@@ -103,10 +103,11 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     asked = len(wanted.rules) >= MOST_RULES * len(own_rules())
     open_parts = unexplained(facts, kept) if asked else ()
     kept = owned(facts, kept, open_parts) if asked else kept
-    findings = tuple(located(one, facts) for one in beside_waits(kept))
+    findings = tuple(located(one, facts) for one in kept)
     # What only other ranks' recordings tell is no part of what is saved for sure.
     both = all_together([one for one in findings if not unknown(one)], facts)
-    return Outcome(findings, tuple(not_applicable), both, open_parts)
+    waits = perhaps_waiting(facts) if facts.communicates else 0
+    return Outcome(findings, tuple(not_applicable), both, open_parts, waits=waits)
 
 
 def faint(facts: Facts, wanted: Plan, told: Outcome) -> tuple[Finding, ...]:

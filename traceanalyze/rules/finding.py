@@ -224,3 +224,5 @@ class Outcome(NamedTuple):
     faint: tuple[Finding, ...] = ()
     """What would be different on this rank without causes that cost it too little to be told: other ranks of its
     program may have more of them."""
+    waits: int = 0
+    """Exposed communication that may be waiting for ranks that were not recorded, ns a step."""

@@ -179,7 +179,7 @@ def proven(facts: Facts) -> bool:
     return facts.context.doubt is None and bool(len(linked)) and float(linked.mean()) >= LINKED
 
 
-def beside_waits(found: Sequence[Finding], waits: int | None = None) -> list[Finding]:
+def beside_waits(found: Sequence[Finding], waits: int) -> list[Finding]:
     """The findings; what a rank that waits for others saves before it meets them may turn into longer waiting.
 
     It is saved for certain only as far as it is more than the waiting, and wholly where the others save as much, which
@@ -187,10 +187,8 @@ def beside_waits(found: Sequence[Finding], waits: int | None = None) -> list[Fin
 
     Args:
         found: of a rank.
-        waits: for ranks that were not recorded, ns a step; as the findings say where it is not given.
+        waits: for ranks that were not recorded, ns a step.
     """
-    if waits is None:
-        waits = max((one.cost or 0 for one in found if one.rule == UNRECORDED), default=0)
     return [_unsure(one, waits) if waits and not one.rule.startswith("COM") and one.saving else one for one in found]
 
 

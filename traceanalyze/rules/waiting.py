@@ -1,35 +1,39 @@
 """What of the findings on one rank may be waiting for others, and what they are worth then."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from operator import attrgetter
 
 from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity
 from traceanalyze.rules.owners import SPLIT, explains
+from traceanalyze.rules.pricing import UNRECORDED, below_waits, beside_waits
 
 GENERAL = "COM101"
 """The rule about all communication; it has a limit of its own, the share of the step in exposed communication."""
-_OF_ONE_RANK = {"HST104", "HST113", "MEM101", "MEM102", "MEM103"}
-"""Rules about what each rank does at a time of its own: where it waits for others afterwards, these may hide it."""
 
 
 def alone(outcome: Outcome) -> Outcome:
     """What is said about one rank of several whose others were not recorded: part of what it saves may be waiting.
 
-    Where nothing tells how much, communication saves the middle between the least and all of it; where overlap could
-    remove little of a large part of the step at best, the part has a cost alone.
+    Where overlap could remove little of a large part of the step at best, the part has a cost alone.
     """
-    unsure = unsure_alone(outcome)
-    cost_alone = [one for one in unsure.findings if unknown(one)]
-    found = [_cost_alone(one) if one in cost_alone else _halved(one) for one in unsure.findings]
-    told = unsure._replace(findings=tuple(sorted(found, key=attrgetter("order"))))
-    if cost_alone:
-        told = told._replace(unexplained=tuple(one for one in told.unexplained if one.part != "communication"))
-    if told.together is None:
-        return told
-    low, saving, high = told.together
-    middle = max(low, saving - sum(doubtful(one) for one in unsure.findings if one not in cost_alone))
-    return told._replace(together=(low, middle, high))
+    told = unsure_alone(outcome)
+    if any(map(unknown, told.findings)):
+        found = tuple(_cost_alone(one) if unknown(one) else one for one in told.findings)
+        parts = tuple(one for one in told.unexplained if one.part != "communication")
+        told = told._replace(findings=found, unexplained=parts)
+    return middles(told)
+
+
+def middles(unsure: Outcome) -> Outcome:
+    """With the middle between the least and all that communication saves, where nothing tells how much is waiting."""
+    found = tuple(sorted(map(_halved, unsure.findings), key=attrgetter("order")))
+    if unsure.together is None:
+        return unsure._replace(findings=found)
+    low, saving, high = unsure.together
+    middle = max(low, saving - sum(map(doubtful, unsure.findings)))
+    return unsure._replace(findings=found, together=(low, middle, high))
 
 
 def _halved(one: Finding) -> Finding:
@@ -39,25 +43,29 @@ def _halved(one: Finding) -> Finding:
 
 def _cost_alone(one: Finding) -> Finding:
     told = replace(one, saving=None, low=None, bound=None, severity=Severity.MEDIUM, sentence="unknown")
-    return replace(told, advice=one.advice[::-1])  # Compare the ranks before all else.
+    # What is known to be waiting is told apart.
+    part = (one.cost or 0) / max(durations(one).get("exposed", 0), 1)
+    known: dict[str, float] = {"exposed": one.cost or 0}
+    known |= {each.label: float(each.value) * part for each in one.evidence if each.label == "share"}
+    evidence = (each._replace(value=known.get(each.label, each.value)) for each in one.evidence)
+    return replace(told, evidence=tuple(evidence), advice=one.advice[::-1])  # Compare the ranks before all else.
 
 
 def unsure_alone(outcome: Outcome) -> Outcome:
     """The same with what it saves if nothing is waiting, as a replay gives it, and at least if all is that may be.
 
-    Work before collectives that may wait for others is no certain saving either, where half as much may be waiting;
-    what only this rank may do, none at all.
+    Work before collectives that may wait for others is no certain saving either: the others may have less of it.
     """
-    waits = max((durations(one).get(WAIT_POSSIBLE, 0) for one in outcome.findings if one.rule == GENERAL), default=0)
-    found = tuple(
-        perhaps(one, owner=True) if one.rule == GENERAL else _less_sure(one, waits) for one in outcome.findings
-    )
+    sure = [perhaps(one, owner=True) if one.rule == GENERAL else one for one in outcome.findings]
+    certain = max((one.cost or 0 for one in sure if one.rule == UNRECORDED), default=0)
+    found = tuple(less_sure(beside_waits(sure, certain), outcome.waits))
     if outcome.together is None or found == outcome.findings:
         return outcome._replace(findings=found)
     low, saving, high = outcome.together
-    known = [one for one in found if not unknown(one)]
+    known = [one for one in sure if not unknown(one)]
     least, every = sum(one.least or 0 for one in known), sum(one.saving or 0 for one in known)
-    return outcome._replace(findings=found, together=(min(low, round(least * (saving / max(every, 1)))), saving, high))
+    ends = min(low, round(least * (saving / max(every, 1)))), saving, high
+    return outcome._replace(findings=found, together=below_waits(ends, known, outcome.waits + certain))
 
 
 def doubtful(one: Finding) -> int:
@@ -72,14 +80,22 @@ def mostly_waits(one: Finding) -> bool:
     return 2 * time.get(WAIT_POSSIBLE, 0) > time.get("exposed", 0) - time.get("wait_exposed", 0)
 
 
+def less_sure(found: Iterable[Finding], waits: int) -> list[Finding]:
+    """The findings as sure as they are where ranks may wait `waits` ns a step for others that were not recorded.
+
+    What a rank does before it meets others is saved for certain only as far as it is more than the waiting, which may
+    grow by it; where that may take more than half of it, it is not high.
+    """
+    return [_less_sure(one, waits) if one.saving and waits and one.rule != GENERAL else one for one in found]
+
+
 def _less_sure(one: Finding, waits: int) -> Finding:
-    if not one.saving or one.confidence is None or 2 * waits <= one.saving:
-        return one
-    one = replace(one, confidence=min(one.confidence, Confidence.MEDIUM))
-    if one.rule not in _OF_ONE_RANK:
-        return one
-    low, severity = max(0, (one.least or 0) - waits), min(one.severity or Severity.INFO, Severity.MEDIUM)
-    return replace(one, low=low, severity=severity)
+    low, severity, confidence = one.low, one.severity or Severity.INFO, one.confidence or Confidence.LOW
+    if not one.rule.startswith("COM"):
+        low = max(0, (one.least or 0) - waits)
+        severity = min(severity, Severity.MEDIUM) if 2 * waits > (one.saving or 0) else severity
+    confidence = min(confidence, Confidence.MEDIUM) if 2 * waits > (one.saving or 0) else confidence
+    return replace(one, low=low, severity=severity, confidence=confidence)
 
 
 def perhaps(one: Finding, *, owner: bool = False) -> Finding:

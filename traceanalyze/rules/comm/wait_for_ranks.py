@@ -39,7 +39,7 @@ from traceanalyze.rules.rule import (
             "for other ranks, longest for rank {rank} of the group, which this recording does not show."
         ),
         "siblings": (
-            "{count} collective(s) in all take {times} times as long as others of their kind need for as much data: "
+            "Collectives ({count} in all) take {times} times as long as others of their kind need for as much data: "
             "for at least {waiting} {per} ({share} of the time) they wait for other ranks, and nothing hides it."
         ),
     },

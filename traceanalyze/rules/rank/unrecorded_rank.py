@@ -1,4 +1,4 @@
-from traceanalyze.errors import listed
+from traceanalyze.errors import ranges
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.ranking import HIGH
@@ -69,7 +69,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         definitions §12; msprof-analyze advisor, slow rank.
     """
     # Imported here: many runs have one rank.
-    from traceanalyze.ranks.stragglers import absent_rank, waits_for_absent
+    from traceanalyze.ranks.stragglers import absent_rank, absent_waits
 
     missing = ranks.missing_ranks
     if not missing or not ranks.steps:
@@ -77,9 +77,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     waits, step = ranks.exposed_waits, int(ranks.step_time.sum()) // ranks.step_time.size
     by_tasks = not isinstance(waits, NotMeasured) and waits.by_tasks
     peer = absent_rank(ranks) if by_tasks else None
-    cost, least = (int(each.sum()) // ranks.step_time.size for each in waits_for_absent(ranks))
-    if peer is not None and not isinstance(waits, NotMeasured):
-        cost = least = int(waits.mean.sum()) // len(ranks.ranks)
+    cost, least = absent_waits(ranks)
     share, sure = (each / step if step else 0.0 for each in (cost, least))
     if sure < options.number("share") and (by_tasks or share < options.number("perhaps")):
         return
@@ -92,7 +90,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         evidence=(
             *told,
             *measured(share=share),
-            Evidence("missing", listed(missing), "TEXT"),
+            Evidence("missing", ranges(missing), "TEXT"),
             *(measured(least=least) if least and not by_tasks else ()),
             *(() if peer is None else measured(rank=str(peer))),
         ),
