@@ -108,8 +108,8 @@ def find(facts: Facts, options: Options) -> Findings:
         runs without communication now, so the saving is the lesser of the two, step by step. Gradients are hidden by
         the backward pass that asks for them only, which is the last one where several add up, but for the last bucket
         of 25 MB, which is ready when that is over. What is neither gradients nor parameters may need the compute right
-        before it: half of it counts, and at least none. Collectives as of tensor, sequence or expert parallelism (four a
-        step or more for which the next kernel waits, which have the device to themselves, and between which other
+        before it: half of it counts, and at least none. Collectives as of tensor, sequence or expert parallelism (four
+        a step or more for which the next kernel waits, which have the device to themselves, and between which other
         kernels compute) are told apart, with a cost and no saving: the recording does not tell whether they could begin
         sooner, as parameters that are gathered can. The time includes waiting for ranks that come later, which no
         overlap removes: compare the ranks first. What this recording alone shows to be waiting (COM120) does not count.

@@ -215,7 +215,7 @@ def needing_compute(facts: Facts) -> NDArray[np.bool_]:
     Not gradients, which all but the last part of the backward pass hides, nor parameters that did not wait for compute.
     """
     work = facts.once(communicating)
-    found = ~(work.of_kind("all_gather", "broadcast") & ~facts.once(_queued))
+    found: NDArray[np.bool_] = ~(work.of_kind("all_gather", "broadcast") & ~facts.once(_queued))
     reduced = found & work.of_kind("all_reduce", "reduce_scatter") & ~facts.once(chained)
     found[reduced] = ~names_under(facts, facts.context.event_op[work.event[reduced]], BACKWARD)
     return found
