@@ -205,8 +205,9 @@ def _queued(facts: Facts) -> NDArray[np.bool_]:
     before = np.full(len(device), np.iinfo(np.int64).min)
     own = occurs(follows.source, other)
     np.maximum.at(before, follows.event[own], device.end[follows.source[own]])
-    held: NDArray[np.bool_] = work.issued < before[work.event]
-    return held & (work.start - before[work.event] <= LAUNCH_LATENCY_NS)
+    late = work.start - before[work.event] <= LAUNCH_LATENCY_NS
+    found: NDArray[np.bool_] = (work.issued < before[work.event]) & late
+    return found
 
 
 def needing_compute(facts: Facts) -> NDArray[np.bool_]:
