@@ -95,9 +95,11 @@ def test_waiting_is_worth_a_sentence_from_a_hundredth_of_the_step(by, sentences)
         ({"untraced": 400, "pause": 299}, {"untraced": 100, "pause": 0}, ("untraced", 300)),
         ({"compute": 400, "pause": 300}, {"compute": 100, "pause": 0}, ("compute", 300)),
         ({"compute": 400, "gc": 300}, {"compute": 100, "gc": 0}, ("compute", 300)),
-        ({"compute": 101}, {"compute": 100}, ("compute", 1)),
+        ({"compute": 130}, {"compute": 100}, ("compute", 30)),
+        # What differs by less than a tenth of the waiting is no reason for it.
+        ({"compute": 129}, {"compute": 100}, (None, 0)),
         ({"compute": 100}, {"compute": 100}, (None, 0)),
-        ({"compute": 90, "sync": 40}, {"compute": 80, "sync": 20}, ("sync", 20)),
+        ({"compute": 110, "sync": 60}, {"compute": 80, "sync": 20}, ("sync", 40)),
     ],
 )
 def test_what_makes_a_rank_late(mine, theirs, expected):

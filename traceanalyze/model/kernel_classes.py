@@ -163,6 +163,8 @@ _MATRIX_UNITS = regex(
     re.IGNORECASE,
 )
 _SCALAR_VARIANT = regex(r"ffma|simt")
+FULL_FLOAT = r"Cijk_\w*?_S_?B_"
+"""Tensile, whose letters are the types of data and of arithmetic: its products of float32 in XF32 are `S_MX_B`."""
 _NEVER_MATRIX = frozenset(
     {
         KernelGroup.NORMALIZATION,

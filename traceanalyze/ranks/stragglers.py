@@ -98,6 +98,10 @@ _HOST = frozenset({"dispatch", "untraced", "device_gap"})
 """Parts of the step in which pauses of the garbage collector lie."""
 
 
+_REASON = 0.1
+"""Own: of the waiting; a part of the step that differs by less is no reason for it."""
+
+
 class _Last(NamedTuple):
     """A rank that comes last to the collectives of one group again and again."""
 
@@ -174,6 +178,8 @@ def _straggler(
     time = sum(int(ranks[member].step_time[rows[member]].sum()) for member in others)
     waited = int(wait.sum() - wait[main.place])
     phase, excess = late_because(ranks, position, others, rows)
+    if excess < _REASON * waited // (len(others) * steps):
+        phase, excess = None, 0
     return Straggler(
         group=one.group,
         position=position,
@@ -252,10 +258,12 @@ def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
     """The rank that makes the others wait most, if it does so again and again."""
     if isinstance(cluster.stragglers, NotMeasured) or not cluster.stragglers:
         return ()
-    one = cluster.stragglers[0]
-    if one.share < WORTH_NAMING:
+    one = max(cluster.stragglers, key=lambda each: each.exposed)
+    # What compute hides of the waiting costs nobody anything.
+    share = one.share * one.exposed / max(one.wait, 1)
+    if share < WORTH_NAMING:
         return ()
-    values = (("rank", Kind.TEXT, one.label), ("wait", Kind.DURATION, one.wait), ("share", Kind.SHARE, one.share))
+    values = (("rank", Kind.TEXT, one.label), ("wait", Kind.DURATION, one.exposed), ("share", Kind.SHARE, share))
     if one.phase is None:
         return (Message(_SAY["straggler"], values),)
     return (Message(_SAY["straggler_because"], (*values, ("phase", Kind.TERM, f"late_{one.phase}"))),)

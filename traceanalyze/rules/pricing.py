@@ -92,7 +92,8 @@ def priced(one: Finding, facts: Facts) -> Price:
     if one.intervals is not None or len(spans.start):
         one = replace(one, intervals=intervals_of(*spans))
     between = tuple(saved(facts, each) for each in one.between)
-    if one.change is None and one.draws.startswith("idle") and (one.bound or 0) > (one.saving or 0):
+    ranged = one.draws.startswith("idle") or (one.draws == "comm_exposed" and one.low is not None)
+    if one.change is None and ranged and (one.bound or 0) > (one.saving or 0):
         whole = derived(replace(one, saving=one.bound), spans, facts)
         between += () if whole is None else (min(saved(facts, whole), one.bound or 0),)
     one = _with_cost(replace(one, change=change), spans, facts)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from operator import attrgetter
 
-from traceanalyze.rules.common.communication import LAST_BUCKET, WAIT_POSSIBLE
+from traceanalyze.rules.common.communication import LAST_BUCKET, NEEDING, WAIT_POSSIBLE
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity
 from traceanalyze.rules.owners import SPLIT, explains
 from traceanalyze.rules.pricing import UNRECORDED, below_waits, beside_waits
@@ -69,9 +69,13 @@ def unsure_alone(outcome: Outcome) -> Outcome:
 
 
 def doubtful(one: Finding) -> int:
-    """Half of what may be waiting in the saving of a finding about all communication of one rank alone."""
+    """Half of what may be waiting in the saving of a finding about all communication of one rank alone.
+
+    Of what may need compute before it the saving has half already.
+    """
     unsure = one.rule == GENERAL and one.saving is not None and WAIT_POSSIBLE in durations(one)
-    return ((one.saving or 0) - (one.least or 0)) // 2 if unsure else 0
+    half = durations(one).get(NEEDING, 0) // 2
+    return max(0, (one.saving or 0) - half - (one.least or 0)) // 2 if unsure else 0
 
 
 def mostly_waits(one: Finding) -> bool:

@@ -321,14 +321,18 @@ FIRES = {
     "COM101": [
         Fires(
             steps(exposed(0.3)),
-            saving=1200,
-            severity="HIGH",
+            saving=600,
+            low=0,
+            bound=1200,
+            confidence="LOW",
+            severity="MEDIUM",
             count=4,
             evidence={
                 "exposed": 1200,
                 "share": 0.3,
                 "overlap": 0,
                 "count": 4,
+                "needs_compute": 1200,
                 "wait_possible": 1200,
                 "most_exposed": "all_reduce",
             },
@@ -342,7 +346,10 @@ FIRES = {
         ),
         Fires(
             steps(exposed(0.12)),
-            saving=480,
+            saving=240,
+            low=0,
+            bound=480,
+            confidence="LOW",
             severity="MEDIUM",
             count=4,
             evidence={
@@ -350,6 +357,7 @@ FIRES = {
                 "share": 0.12,
                 "overlap": 0,
                 "count": 4,
+                "needs_compute": 480,
                 "wait_possible": 480,
                 "most_exposed": "all_reduce",
             },

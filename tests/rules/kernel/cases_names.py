@@ -141,6 +141,17 @@ FIRES = {
             **PRODUCT,
             **FIRST,
         ),
+        # Nor where the types are recorded: these matrix units multiply float32 in full.
+        Fires(
+            steps(
+                [Run("aten::addmm", 2000, [[64, 64]], ["float"] * 2, "Cijk_Ailk_Bljk_S_B_MT128x128x16_SN")],
+                device=MI300,
+            ),
+            confidence="MEDIUM",
+            **of(1000, 1750.038, sentence="matrix", advice=("autocast",)),
+            **PRODUCT,
+            **FIRST,
+        ),
     ],
 }
 SILENT = {
@@ -167,6 +178,9 @@ SILENT = {
         steps([product("ampere_sgemm_32x32_sliced1x4_tn")], device=A100),
         steps([Run("aten::cudnn_convolution", 2000, DEPTHWISE, ["float"] * 2, "convolve_sgemm")]),
         steps([product("Cijk_Ailk_Bljk_BBS_BH_MT128x128x16_MI16x16x4x1_SN")], device=MI300),
+        steps(
+            [Run("aten::mm", 2000, [[64, 64]], ["float"] * 2, "Cijk_Ailk_Bljk_S_MX_B_MT128x128x16_SN")], device=MI300
+        ),
         steps([product("maxwell_sgemm_128x64_nn")], device=P100),
         steps([product("ampere_sgemm_128x64_tn", 200), product("ampere_bf16_s16816gemm_bf16_128x128", 1801)]),
         # The type of the tensors goes before the name.

@@ -9,7 +9,7 @@ from traceanalyze.analyses.grouping import DEVICE_TIME, group
 from traceanalyze.analyses.kernels.work import WORK, device_work
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.device_peaks import Peaks, peaks_of
-from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.kernel_classes import FULL_FLOAT, KernelGroup, TensorCore
 from traceanalyze.model.op_calls import Call, parse_call
 from traceanalyze.model.op_costs import Cost, cost_of
 from traceanalyze.model.patterns import regex
@@ -77,7 +77,8 @@ def op_rates(context: Context) -> Table:
     fields[3] = np.where(repeats, fields[3], MISSING)
     rows = group(context.trace.events.name[row], *fields)
     time = rows.sum(calls.sum(work.time[known]))
-    matrix = rows.sum(calls.sum(work.tensor_core[known] == TensorCore.YES)) > 0
+    full = context.trace.strings.matches(context.device.name[work.event[known]], regex(FULL_FLOAT).search)
+    matrix = rows.sum(calls.sum((work.tensor_core[known] == TensorCore.YES) & ~full)) > 0
     peaks = _peaks(context)
     found = []
     for index, (first, count) in enumerate(zip(rows.first.tolist(), rows.count().tolist(), strict=True)):

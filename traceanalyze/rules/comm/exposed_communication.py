@@ -6,12 +6,14 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.communication import (
     LAST_BUCKET,
+    NEEDING,
     WAIT_POSSIBLE,
     Communicating,
     chained,
     communicating,
     gradients,
     hideable,
+    needing_compute,
     perhaps_waiting,
 )
 from traceanalyze.rules.common.computing import names_of
@@ -60,6 +62,7 @@ from traceanalyze.rules.rule import (
         "overlap": "communication hidden",
         "wait_exposed": "of it waiting",
         WAIT_POSSIBLE: "of it perhaps waiting",
+        NEEDING: "of it perhaps needing the compute before it",
         "most_exposed": "type with most of it",
     },
     confidence=Confidence.HIGH,
@@ -104,8 +107,9 @@ def find(facts: Facts, options: Options) -> Findings:
         Exposed communication of the partition (definitions §4). It can be hidden under compute of the same step that
         runs without communication now, so the saving is the lesser of the two, step by step. Gradients are hidden by
         the backward pass that asks for them only, which is the last one where several add up, but for the last bucket
-        of 25 MB, which is ready when that is over. Collectives as of tensor, sequence or expert parallelism (four a
-        step or more for which the next kernel waits, which have the device to themselves, and between which other
+        of 25 MB, which is ready when that is over. What is neither gradients nor parameters may need the compute right
+        before it: half of it counts, and at least none. Collectives as of tensor, sequence or expert parallelism (four
+        a step or more for which the next kernel waits, which have the device to themselves, and between which other
         kernels compute) are told apart, with a cost and no saving: the recording does not tell whether they could begin
         sooner, as parameters that are gathered can. The time includes waiting for ranks that come later, which no
         overlap removes: compare the ranks first. What this recording alone shows to be waiting (COM120) does not count.
@@ -145,11 +149,16 @@ def find(facts: Facts, options: Options) -> Findings:
     total = facts.mean(intervals.total(intervals.intersect(facts.windows, intervals.merge(work.start, work.end))))
     hidden = max(0, total - whole - bound)
     spans = intervals_of(*intervals.subtract(work.free, merged(work.exposed_spans(chain))))
-    saving, most, last = _saving(facts, work, spans)
+    sure, saving, most, last = _saving(facts, work, spans)
     possible, kind = perhaps_waiting(facts), _most_exposed(work, ~chain)
+    needing = saving - sure
+    doubt = Confidence.LOW if 2 * needing > saving else Confidence.MEDIUM
     yield Finding(
-        saving=saving,
-        bound=most,
+        saving=saving - needing // 2,
+        low=sure if needing else None,
+        bound=saving if needing else most,
+        confidence=doubt if needing else None,
+        severity=Severity.MEDIUM if doubt == Confidence.LOW and facts.share(saving - needing // 2) >= HIGH else None,
         draws="comm_exposed",
         intervals=spans,
         evidence=(
@@ -158,6 +167,7 @@ def find(facts: Facts, options: Options) -> Findings:
             Evidence("count", int((~chain).sum()), "COUNT"),
             *((Evidence(LAST_BUCKET, last, "DURATION"),) if last else ()),
             *((Evidence("wait_exposed", waiting, "DURATION"),) if work.waits.how else ()),
+            *((Evidence(NEEDING, needing, "DURATION"),) if needing else ()),
             *((Evidence(WAIT_POSSIBLE, possible, "DURATION"),) if possible else ()),
             Evidence("most_exposed", kind, "TEXT"),
         ),
@@ -187,8 +197,10 @@ def _most_exposed(work: Communicating, chosen: NDArray[np.bool_]) -> str:
     return TYPES[int(time.argmax())]
 
 
-def _saving(facts: Facts, work: Communicating, spans: NDArray[np.int64]) -> tuple[int, int, int]:
-    """What compute of the same step could hide (of gradients what their backward pass could), at most, the last bucket.
+def _saving(facts: Facts, work: Communicating, spans: NDArray[np.int64]) -> tuple[int, int, int, int]:
+    """What compute of the same step could hide (of gradients what their backward pass could), and the last bucket.
+
+    At least, where all that may need the compute before it does; else; and at most.
 
     Args:
         facts: of the rank.
@@ -203,4 +215,6 @@ def _saving(facts: Facts, work: Communicating, spans: NDArray[np.int64]) -> tupl
         hidden, last = hideable(facts, chosen)
         others = np.maximum(0, exposed - facts.by_step(work.exposed_spans(chosen)))
         can = np.minimum(exposed, hidden + np.minimum(most, others))
-    return facts.per_step(can), facts.per_step(np.maximum(most, can)), last
+    needing = facts.by_step(work.exposed_spans(facts.once(needing_compute) & ~facts.once(chained)))
+    sure = np.minimum(can, np.maximum(0, exposed - needing))
+    return facts.per_step(sure), facts.per_step(can), facts.per_step(np.maximum(most, can)), last

@@ -189,17 +189,37 @@ def chained(facts: Facts) -> NDArray[np.bool_]:
     known = after < len(other)
     after = other[np.minimum(after, len(other) - 1)]
     held = known & occurs(_pair(work.event, after), _pair(follows.source, follows.event))
-    before = np.full(len(device), np.iinfo(np.int64).min)
-    own = occurs(follows.source, other)
-    np.maximum.at(before, follows.event[own], device.end[follows.source[own]])
-    queued = (work.issued < before[work.event]) & (work.start - before[work.event] <= LAUNCH_LATENCY_NS)
     parameters = work.of_kind("all_gather", "reduce_scatter", "broadcast")
     alone = work.exposed + work.waits.time >= ALONE * work.time
     until = np.append(work.start[1:], facts.edges[1][-1:])
     follow = intervals.coverage(facts.busy(DeviceClass.COMPUTE), work.end, np.maximum(until, work.end))
-    found: NDArray[np.bool_] = held & alone & (queued | ~parameters) & (follow >= BETWEEN * work.time)
+    found: NDArray[np.bool_] = held & alone & (facts.once(_queued) | ~parameters) & (follow >= BETWEEN * work.time)
     places = group(work.kind[found], device.name[after[found]])
     found[found] = (places.count() >= REPEATED * facts.window.count)[places.of]
+    return found
+
+
+def _queued(facts: Facts) -> NDArray[np.bool_]:
+    """Which of `Communicating` the queue held until compute or a copy before them had ended."""
+    work, device, follows = facts.once(communicating), facts.context.device, facts.context.once(device_order).follows
+    other = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) | facts.headline(DeviceClass.MEM))
+    before = np.full(len(device), np.iinfo(np.int64).min)
+    own = occurs(follows.source, other)
+    np.maximum.at(before, follows.event[own], device.end[follows.source[own]])
+    late = work.start - before[work.event] <= LAUNCH_LATENCY_NS
+    found: NDArray[np.bool_] = (work.issued < before[work.event]) & late
+    return found
+
+
+def needing_compute(facts: Facts) -> NDArray[np.bool_]:
+    """Which of `Communicating` may send what compute right before them made, so that none before could hide them.
+
+    Not gradients, which all but the last part of the backward pass hides, nor parameters that did not wait for compute.
+    """
+    work = facts.once(communicating)
+    found: NDArray[np.bool_] = ~(work.of_kind("all_gather", "broadcast") & ~facts.once(_queued))
+    reduced = found & work.of_kind("all_reduce", "reduce_scatter") & ~facts.once(chained)
+    found[reduced] = ~names_under(facts, facts.context.event_op[work.event[reduced]], BACKWARD)
     return found
 
 
@@ -254,6 +274,8 @@ def comm_finding(
     )
 
 
+NEEDING = "needs_compute"
+"""Evidence: exposed communication that could be hidden unless it needs what compute right before it made."""
 BACKWARD = r"^autograd::|Backward\d*$"
 BUCKET = 25 * 2**20
 """Bytes that DistributedDataParallel reduces at once by default (`bucket_cap_mb`)."""

@@ -2,7 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.columns import occurs
-from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.kernel_classes import FULL_FLOAT, KernelGroup, TensorCore
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import together
@@ -22,9 +22,8 @@ from traceanalyze.rules.common.computing import (
 from traceanalyze.rules.common.launching import LATE_HOST, launching
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, rule
 
-_FLOAT_KERNEL = r"(?<![a-zA-Z0-9])sgemm(?!_(fp|bf)16)|simt_sgemm|convolve_sgemm|(?<![a-zA-Z0-9])scudnn|Cijk_\w*?_SB_"
-"""Products in float32 by the names of their kernels: cuBLAS, CUTLASS and cuDNN without tensor cores; Tensile, whose
-letters are the types of data and of arithmetic (S: float32)."""
+_FLOAT_KERNEL = rf"(?<![a-zA-Z0-9])sgemm(?!_(fp|bf)16)|simt_sgemm|convolve_sgemm|(?<![a-zA-Z0-9])scudnn|{FULL_FLOAT}"
+"""Products in float32 by the names of their kernels: cuBLAS, CUTLASS and cuDNN without tensor cores; Tensile."""
 _TENSILE = r"^Cijk_"
 _NO_TILES = r"(?i)depthwise|dwconv|(?<!in)direct(?!_copy)|c1_k1|gemv"
 """Kernels for products that have no form with matrix units, or gain nothing by it: they wait for memory."""
@@ -85,15 +84,15 @@ def find(facts: Facts, options: Options) -> Findings:
         Tensor cores multiply several times as fast as the float32 units, in TF32 and still more in bfloat16.
     How it is measured
         Device time of matrix products and convolutions whose first tensor is float32 and whose kernel is known not to
-        use matrix units (definitions §13); where the types of tensors are not recorded, of those whose kernels' names
-        tell float32 (`sgemm`, `scudnn`, `Cijk_…_SB_…`). A kernel that neither tells is never counted, nor are those
-        of depthwise and other direct convolutions and of products with a vector, which have no use for matrix units,
-        nor without shapes those for products with few rows. The saving takes at least a quarter of the data sheet's
-        speed-up of TF32, or 2, and likely half of it where shapes tell what limits a product and the host is not late,
-        which mixed precision gives more to launch; at best all of that of the fastest 16 bit type, and half of the
-        other float32 kernels, which then move half as many bytes. A product never becomes shorter than it takes to move
-        its operands, and one that these limit already (definitions §13) gains nothing; where nothing tells how long
-        that is, nothing is certain.
+        use matrix units (definitions §13), or to multiply in full precision on them (`Cijk_…_SB_…`); where the types of
+        tensors are not recorded, of those whose kernels' names tell float32 (`sgemm`, `scudnn`, `Cijk_…_SB_…`). A
+        kernel that neither tells is never counted, nor are those of depthwise and other direct convolutions and of
+        products with a vector, which have no use for matrix units, nor without shapes those for products with few rows.
+        The saving takes at least a quarter of the data sheet's speed-up of TF32, or 2, and likely half of it where
+        shapes tell what limits a product and the host is not late, which mixed precision gives more to launch; at best
+        all of that of the fastest 16 bit type, and half of the other float32 kernels, which then move half as many
+        bytes. A product never becomes shorter than it takes to move its operands, and one that these limit already
+        (definitions §13) gains nothing; where nothing tells how long that is, nothing is certain.
     What to do
         Mixed precision (`torch.autocast` with bfloat16; with float16 on devices that have matrix units for nothing
         else, such as V100 and T4); or TF32: `torch.set_float32_matmul_precision("high")` and
@@ -111,7 +110,8 @@ def find(facts: Facts, options: Options) -> Findings:
     by_name = fits(facts, work.name, _FLOAT_KERNEL) & ~fits(facts, work.name, _SKINNY)
     depthwise = work.group[product] == KernelGroup.CONVOLUTION
     depthwise[depthwise] = op_text(facts, "shapes", work.op_row[product[depthwise]], _depthwise, 0) == 1
-    slow = ((single == 1) & (work.tensor_core[product] == TensorCore.NO)) | ((single < 0) & by_name[product])
+    full = (work.tensor_core == TensorCore.NO) | fits(facts, work.name, FULL_FLOAT)
+    slow = ((single == 1) & full[product]) | ((single < 0) & by_name[product])
     chosen = product[slow & ~depthwise & ~fits(facts, work.name, _NO_TILES)[product]]
     untyped = bool((single < 0).all())
     if untyped or len(chosen):
