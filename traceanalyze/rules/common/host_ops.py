@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.model import intervals
+from traceanalyze.model.classify import is_step_marker
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -87,6 +88,29 @@ VIEW = regex(
     r"|select|slice|split\w*|squeeze|t|transpose|unbind|unflatten|unsqueeze|view\w*)$"
 )
 """Those of them that only view a tensor."""
+
+
+NEARLY = 0.99
+"""A range of the program that covers this part of a stretch is where the stretch is."""
+
+
+def own_ranges(facts: Facts) -> NDArray[np.int64]:
+    """(n, 2) ranges of the program on the thread of the steps, and their rows in a third column; by start.
+
+    Use with `Facts.once`.
+    """
+    context = facts.context
+    test = context.options.classify
+    own = facts.rows(EventKind.ANNOTATION, lambda text: not is_step_marker(text, test), anywhere=True)
+    own = own[context.trace.events.track[own] == context.step_track]
+    return np.column_stack((facts.spans(own), own))
+
+
+def range_around(facts: Facts, start: int, end: int) -> str:
+    """The innermost range of the program that a stretch lies in; empty where there is none."""
+    begun, ended, row = facts.once(own_ranges).T
+    inside = np.minimum(ended, end) - np.maximum(begun, start) >= NEARLY * (end - start)
+    return next(iter(facts.names(row[inside][-1:])), "")
 
 
 class HostChains(NamedTuple):
