@@ -93,6 +93,16 @@ def test_events_that_could_not_be_read_are_told_beside_the_verdict(tmp_path):
     assert told(report)["lost_events"]["count"] == 1
 
 
+@pytest.mark.parametrize(("more", "told_of"), [({"correlation": 7, "stream": 7}, True), ({"correlation": 7}, False)])
+def test_work_of_the_device_in_a_category_that_nobody_knows_is_told_beside_the_verdict(tmp_path, more, told_of):
+    trace = exposed(0.1)
+    trace.event("gpu_kernel_v9", "gemm", 10, 5, **more)
+    trace.write(tmp_path / "trace.json")
+    said = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    assert ("unknown_work" in said) == told_of
+    assert not told_of or said["unknown_work"]["categories"] == "gpu_kernel_v9 × 1"
+
+
 def test_remarks_on_lost_data_are_warnings_and_others_notes(tmp_path):
     assert isinstance(Lost("{name} cannot be read and was left out", "x"), str)
     exposed(0.1).write(tmp_path / "trace.json")

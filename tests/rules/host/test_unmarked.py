@@ -188,6 +188,7 @@ def paused(*, around="", elsewhere=0, frame=""):
 )
 def test_a_pause_is_named_after_what_happens_meanwhile(more, sentence, what):
     (one,) = judged(paused(**more), "HST113").findings
-    assert (one.sentence, values(one)["what"], values(one).get("other")) == (sentence, what, "aten::mul" if sentence else None)
+    other = "aten::mul" if sentence else None
+    assert (one.sentence, values(one)["what"], values(one).get("other")) == (sentence, what, other)
     assert one.severity == Severity.HIGH
     assert one.advice == ("split_thread" if sentence else "find_pause",)

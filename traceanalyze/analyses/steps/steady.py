@@ -73,7 +73,7 @@ def cycle_of(times: NDArray[np.int64]) -> int:
 
 
 def _first_steady(times: NDArray[np.int64], early: NDArray[np.bool_]) -> int:
-    """How many leading steps each take more than twice the median of those after them, or have their time in such a one.
+    """How many leading steps each take more than twice the median of those after them, or lie in the window of one.
 
     A window that lasts until work of its step on another stream ends takes the time of the next steps, which say
     nothing by their own then.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_step_marker
@@ -90,6 +91,14 @@ VIEW = regex(
 """Those of them that only view a tensor."""
 
 
+_NAMED = r"(\w*_)?(e?poll|wait|sleep|recv\w*)(_\w*)?|_?select|accept|acquire|epoll_wait|kqueue|input|readline"
+_WAITS = regex(
+    rf"(^|\): |^<built-in (method|function) )({_NAMED})( of .*)?>?$|^<built-in (method|function) get of _queue\b"
+    r"|(^|/)(queue|queues|threading|socket|ssl|connection|synchronize)\.py\(\d+\): (get|join|readinto|read|__enter__)$"
+    r"|^(wait|idle)(ing|s)?\b|^(await|fetch|get|next|poll|receive|recv)_(\w+_)?(event|job|message|request)s?$"
+)
+"""Functions of Python in which a thread waits for another one, for the network or for the clock, by their names in any
+library; and ranges of the program that say so."""
 NEARLY = 0.99
 """A range of the program that covers this part of a stretch is where the stretch is."""
 
@@ -111,6 +120,21 @@ def range_around(facts: Facts, start: int, end: int) -> str:
     begun, ended, row = facts.once(own_ranges).T
     inside = np.minimum(ended, end) - np.maximum(begun, start) >= NEARLY * (end - start)
     return next(iter(facts.names(row[inside][-1:])), "")
+
+
+def overhead(facts: Facts) -> NDArray[np.int64]:
+    """When the thread of the steps worked for the profiler; use with `Facts.once`."""
+    context = facts.context
+    rows = facts.rows(EventKind.OVERHEAD, lambda _: True, anywhere=True)
+    return facts.spans(rows[context.trace.events.track[rows] == context.step_track])
+
+
+def waiting(facts: Facts) -> NDArray[np.int64]:
+    """Rows of functions and ranges that say that the thread of the steps waits; use with `Facts.once`."""
+    context, track = facts.context, facts.context.step_track
+    rows = facts.rows((EventKind.PYTHON, EventKind.ANNOTATION), _WAITS, anywhere=True)
+    own = (track, context.once(user_frames).track(track))
+    return rows[np.isin(context.trace.events.track[rows], own)]
 
 
 class HostChains(NamedTuple):

@@ -38,14 +38,13 @@ from traceanalyze.rules.rule import (
             "For {typical} at the same place of every step ({what}) the program launches nothing, while another thread "
             "of it is in {other}; the device is idle for {idle} {per} meanwhile."
         ),
-        "host": (
-            "For {typical} at the same place of every step ({what}) the program is in no operator: {time} {per}."
-        ),
+        "host": ("For {typical} at the same place of every step ({what}) the program is in no operator: {time} {per}."),
     },
     evidence={"typical": "typical length"},
     confidence=Confidence.MEDIUM,
     needs="DLO",
     host="O",
+    advice=("find_pause",),
     advice_texts={
         "find_pause": (
             "Look for what happens there: a sleep, a poll, a lock, a file, a network, or work of the host; do it on "
@@ -67,7 +66,8 @@ def find(facts: Facts, options: Options) -> Findings:
         Nothing is launched meanwhile, and with several ranks all others wait in the next collective.
     How it is measured
         The place is the line of the program where Python functions are recorded, else the operators before and after,
-        and the innermost range of the program around it. Operators of another thread that take half of it are named. In every recorded step there is one, three at least, and their lengths lie within 2 % of their median. Its cost
+        and the innermost range of the program around it. Operators of another thread that take half of it are named.
+        In every recorded step there is one, three at least, and their lengths lie within 2 % of their median. Its cost
         is the idle time of the device meanwhile; the saving is what a replay without the pause gains, also where the
         device has other work until then: a collective that begins later is waited for. A collection of garbage is no
         such pause: it comes when a counter is full, wherever the program is by then.
@@ -115,7 +115,7 @@ def find(facts: Facts, options: Options) -> Findings:
             ),
             scope=Scope(ops=(name,)),
             count=len(member),
-            advice=("split_thread",) if other else ("find_pause",),
+            advice=("split_thread",) if other else (),
         )
 
 

@@ -11,7 +11,7 @@ from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.common.host_ops import own_ranges, range_around
+from traceanalyze.rules.common.host_ops import overhead, own_ranges, range_around, waiting
 from traceanalyze.rules.common.launching import LATE_HOST, at_least, excerpt, launching, recording
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
@@ -30,14 +30,6 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
-_NAMED = r"(\w*_)?(e?poll|wait|sleep|recv\w*)(_\w*)?|_?select|accept|acquire|epoll_wait|kqueue|input|readline"
-_WAITS = regex(
-    rf"(^|\): |^<built-in (method|function) )({_NAMED})( of .*)?>?$|^<built-in (method|function) get of _queue\b"
-    r"|(^|/)(queue|queues|threading|socket|ssl|connection|synchronize)\.py\(\d+\): (get|join|readinto|read|__enter__)$"
-    r"|^(wait|idle)(ing|s)?\b|^(await|fetch|get|next|poll|receive|recv)_(\w+_)?(event|job|message|request)s?$"
-)
-"""Functions of Python in which a thread waits for another one, for the network or for the clock, by their names in any
-library; and ranges of the program that say so."""
 _BACKWARD = regex(r"^autograd::engine::evaluate_function")
 _LATE = float(LATE_HOST["late"][0])
 _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_light_run")}
@@ -156,7 +148,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if host.bound(options.number("share"), _LATE):
         told = intervals.union(told, merged(host.spans))
     spans = facts.idle(Cause.UNTRACED)
-    told = intervals.union(told, merged(facts.once(_overhead)))
+    told = intervals.union(told, merged(facts.once(overhead)))
     if len(told.start):
         spans = intervals_of(*intervals.subtract(merged(spans), told))
     unasked, spans = _unasked(facts, spans, options)
@@ -185,31 +177,14 @@ def find(facts: Facts, options: Options) -> Findings:
     )
 
 
-def _overhead(facts: Facts) -> NDArray[np.int64]:
-    """When the thread of the steps worked for the profiler; use with `Facts.once`."""
-    context = facts.context
-    rows = facts.rows(EventKind.OVERHEAD, lambda _: True, anywhere=True)
-    return facts.spans(rows[context.trace.events.track[rows] == context.step_track])
-
-
-def _waiting(facts: Facts) -> NDArray[np.int64]:
-    """Rows of functions and ranges that say that the thread of the steps waits; use with `Facts.once`."""
-    context, track = facts.context, facts.context.step_track
-    rows = facts.rows((EventKind.PYTHON, EventKind.ANNOTATION), _WAITS, anywhere=True)
-    own = (track, context.once(user_frames).track(track))
-    return rows[np.isin(context.trace.events.track[rows], own)]
-
-
-def _waits(
-    facts: Facts, spans: NDArray[np.int64]
-) -> tuple[str, tuple[Evidence, ...], Scope, tuple[int, int]] | None:
+def _waits(facts: Facts, spans: NDArray[np.int64]) -> tuple[str, tuple[Evidence, ...], Scope, tuple[int, int]] | None:
     """As `_named`, of stretches in half of which the program says that it waits."""
-    rows = facts.once(_waiting)
-    waiting = facts.spans(rows)
-    if 2 * intervals.total(intervals.intersect(merged(waiting), merged(spans))) < intervals.total(merged(spans)):
+    rows = facts.once(waiting)
+    functions = facts.spans(rows)
+    if 2 * intervals.total(intervals.intersect(merged(functions), merged(spans))) < intervals.total(merged(spans)):
         return None
     start, end = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
-    each = intervals.coverage(merged(spans), *waiting.T)
+    each = intervals.coverage(merged(spans), *functions.T)
     what = facts.names(rows[[int(each.argmax())]])
     return "program_waits", (Evidence("what", what[0], "NAME"),), Scope(ops=what), (start, end)
 
@@ -250,7 +225,7 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[
     if facts.marked or not long.any():
         return [], spans
     frames = context.once(user_frames)
-    rows = facts.once(_waiting)
+    rows = facts.once(waiting)
     functions = facts.spans(rows)
     waits = long & (2 * intervals.coverage(merged(functions), *spans.T) >= spans[:, 1] - spans[:, 0])
     ranges = facts.once(own_ranges)[:, :2]
@@ -301,8 +276,8 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of a host that computes."""
     context = facts.context
     others = facts.spans(facts.rows(RANGES, is_peer_wait))
-    others = intervals.merge(*np.concatenate((others, facts.once(_overhead))).T)
-    spans = intervals_of(*intervals.subtract(facts.clip(facts.host(Cause.UNTRACED)), others))
+    not_own = intervals.union(intervals.merge(*others.T), merged(facts.once(overhead)))
+    spans = intervals_of(*intervals.subtract(facts.clip(facts.host(Cause.UNTRACED)), not_own))
     spans = spans[spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6]
     unasked, spans = _unasked(facts, spans, options)
     yield from unasked
