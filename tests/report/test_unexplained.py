@@ -42,6 +42,21 @@ def test_a_fifth_of_the_step_without_a_finding_is_told(tmp_path, share, ignore, 
             assert found["not_explained_communication"]["share"] == pytest.approx(share, abs=0.001)
 
 
+@pytest.mark.parametrize(("api", "why"), [("cudaGraphLaunch", "in_graphs"), ("cudaLaunchKernel", "device_dependency")])
+def test_gaps_between_the_nodes_of_a_graph_may_come_from_recording_them(tmp_path, api, why):
+    """Kernels of 60 µs, 40 µs apart, all launched at once."""
+    trace = TraceBuilder()
+    for number in range(3):
+        at = 10_000 * number
+        trace.step(number, at, 10_000)
+        trace.api(api, at + 1, 50, correlation=number + 1)
+        for node in range(99):
+            trace.device(at + 60 + 100 * node, 60, correlation=number + 1)
+    trace.write(tmp_path / "trace.json")
+    found = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    assert found[f"not_explained_{why}"]["share"] == pytest.approx(0.39, abs=0.01)
+
+
 @pytest.mark.parametrize("function", ["", "train.py(70): save_checkpoint"])
 def test_what_the_host_does_once_in_a_recorded_function_is_told_with_its_line(tmp_path, function):
     """One pause of 40 ms in six steps of 10 ms: no pattern, so no finding, but not outside of Python functions."""

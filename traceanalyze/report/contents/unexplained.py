@@ -58,6 +58,10 @@ _SAY = sentences(
     not_explained_device_dependency=(
         "{share} of the time is not explained: work was queued but held back; the recording does not show by what."
     ),
+    not_explained_in_graphs=(
+        "{share} of the time is not explained: the device stands still between kernels of one graph; that every one of "
+        "them is recorded may be the reason."
+    ),
     not_explained_untraced=(
         "{share} of the time is not explained: the host does something that the trace does not show; with_stack=True "
         "tells what."

@@ -8,7 +8,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.intervals import contains, coverage
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause
-from traceanalyze.rules.common.launching import begun_before, excerpt
+from traceanalyze.rules.common.launching import GRAPH, begun_before, excerpt
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.ranking import MEDIUM
 from traceanalyze.rules.rule import (
@@ -25,7 +25,7 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
-_WAIT, _GRAPH = regex(r"StreamWait(Event|Value)|LaunchHostFunc|StreamAddCallback|BatchMemOp"), regex(r"GraphLaunch")
+_WAIT = regex(r"StreamWait(Event|Value)|LaunchHostFunc|StreamAddCallback|BatchMemOp")
 _JUST_NS = 20_000
 """Work of another device that ended no longer than this before is what was waited for."""
 _LONGER, _MOST_USUAL_NS = 3, 100_000
@@ -182,7 +182,7 @@ def _reasons(facts: Facts, gap: NDArray[np.int64]) -> tuple[NDArray[np.int64], N
     why, source = np.full(len(gap), len(_WHY) - 1), np.full(len(gap), -1, np.int64)
     call, name = gaps.call[gap], calls.name
     why[_behind_lost(facts, gap)] = _WHY.index("lost")
-    graph = context.trace.strings.matches(name[call], _GRAPH.search)
+    graph = context.trace.strings.matches(name[call], GRAPH.search)
     why[graph] = _WHY.index("graph")
     waits = context.trace.strings.matches(name, _WAIT.search)
     asked = (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
