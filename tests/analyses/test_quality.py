@@ -94,7 +94,7 @@ def test_categories_that_nobody_knows_are_listed_with_their_number():
     b = steps(100)
     for at, category in enumerate(("odd", "strange", "odd")):
         b.event(category, "x", at, 1)
-    assert checks(b)["unknown_categories"] == ("WARN", 3, 13, "odd × 2, strange × 1", "odd")
+    assert checks(b)["unknown_categories"] == ("WARN", 3, 13, "odd × 2, strange × 1", "odd", 0)
 
 
 def test_steps_without_work_and_with_little_of_it():

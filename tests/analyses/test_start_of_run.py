@@ -113,6 +113,27 @@ def test_no_number_is_over_them_and_the_report_says_what_they_spent_more_on(tmp_
     assert set(tables["gaps"].column("step")) == {"5", "6"}
 
 
+@pytest.mark.parametrize(
+    ("until", "starting", "mean"),
+    # A copy that the first step starts beside the others' work, until the end of which its window lasts: it holds all
+    # the work of steps 2 and 3, or of every other. 6 steps of 100 ms, and what the copy takes longer than the last.
+    [(290, 3, 100), (590, 0, 100), (900, 0, 150)],
+)
+def test_steps_whose_time_lies_in_the_window_of_the_first_are_no_usual_ones(until, starting, mean):
+    trace = TraceBuilder()
+    for number in range(6):
+        at = number * 100 * MS
+        trace.step(number, at, 100 * MS)
+        trace.launch(at + 1_000, 10, at + 2_000, 50 * MS)
+        trace.launch(at + 55_000, 10, at + 56_000, 44 * MS)
+    trace.copy(500, 10, 1_000, until * MS - 1_000, stream=9)
+    steps = trace.analyze().steps
+    assert steps.counted.tolist() == [False] * starting + [True] * (6 - starting)
+    assert steps.time[steps.counted].mean() == mean * MS * 1_000
+    assert (steps.start[1:] >= steps.end[:-1]).all()
+    assert steps.time.sum() == max(until, 600) * MS * 1_000
+
+
 def test_steps_all_counts_them(tmp_path):
     run(200).write(tmp_path / "trace.json")
     for steps in ("all", "4-6"):

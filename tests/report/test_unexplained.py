@@ -42,6 +42,21 @@ def test_a_fifth_of_the_step_without_a_finding_is_told(tmp_path, share, ignore, 
             assert found["not_explained_communication"]["share"] == pytest.approx(share, abs=0.001)
 
 
+@pytest.mark.parametrize(("api", "why"), [("cudaGraphLaunch", "in_graphs"), ("cudaLaunchKernel", "device_dependency")])
+def test_gaps_between_the_nodes_of_a_graph_may_come_from_recording_them(tmp_path, api, why):
+    """Kernels of 60 µs, 40 µs apart, all launched at once."""
+    trace = TraceBuilder()
+    for number in range(3):
+        at = 10_000 * number
+        trace.step(number, at, 10_000)
+        trace.api(api, at + 1, 50, correlation=number + 1)
+        for node in range(99):
+            trace.device(at + 60 + 100 * node, 60, correlation=number + 1)
+    trace.write(tmp_path / "trace.json")
+    found = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    assert found[f"not_explained_{why}"]["share"] == pytest.approx(0.39, abs=0.01)
+
+
 @pytest.mark.parametrize("function", ["", "train.py(70): save_checkpoint"])
 def test_what_the_host_does_once_in_a_recorded_function_is_told_with_its_line(tmp_path, function):
     """One pause of 40 ms in six steps of 10 ms: no pattern, so no finding, but not outside of Python functions."""
@@ -91,6 +106,16 @@ def test_events_that_could_not_be_read_are_told_beside_the_verdict(tmp_path):
     (tmp_path / "trace.json").write_text(text[:at] + '{"ph": "X", "name": "lost", "ts": 5},' + text[at:])
     report = traceanalyze.analyze(tmp_path / "trace.json")
     assert told(report)["lost_events"]["count"] == 1
+
+
+@pytest.mark.parametrize(("more", "told_of"), [({"correlation": 7, "stream": 7}, True), ({"correlation": 7}, False)])
+def test_work_of_the_device_in_a_category_that_nobody_knows_is_told_beside_the_verdict(tmp_path, more, told_of):
+    trace = exposed(0.1)
+    trace.event("gpu_kernel_v9", "gemm", 10, 5, **more)
+    trace.write(tmp_path / "trace.json")
+    said = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    assert ("unknown_work" in said) == told_of
+    assert not told_of or said["unknown_work"]["categories"] == "gpu_kernel_v9 × 1"
 
 
 def test_remarks_on_lost_data_are_warnings_and_others_notes(tmp_path):

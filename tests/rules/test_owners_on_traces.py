@@ -153,7 +153,7 @@ def test_a_sleep_in_every_step_is_no_garbage_collection(shared_traces, number, i
     assert {rank for rank, _ in pauses} == {2}
     # In `_4` the device has other work for most of the pause, and for all of one inside `_AlltoAllSingleBackward`
     # which all the same holds back an all-to-all that would overtake that work.
-    one = pauses[2, "aten::view … _AlltoAllSingle"]
+    (one,) = (each for key, each in pauses.items() if key[1].endswith("aten::view … _AlltoAllSingle"))
     assert {each.label: each.value for each in one.evidence}["idle"] / MS == pytest.approx(idle, abs=0.05)
     assert len(pauses) == 1 or sum(each.saving for each in pauses.values()) / MS == pytest.approx(21, abs=1)
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 
 from traceanalyze.analyses.host.frames import lines_in, user_frames
-from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.idle.idle import IdleCauses, idle_gaps
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.common.computing import FUSIBLE, computing
-from traceanalyze.rules.common.launching import begun_before, excerpt
+from traceanalyze.rules.common.launching import GRAPH, begun_before, excerpt
 from traceanalyze.rules.common.op_chains import fusible_rows
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Severity, Unexplained, intervals_of, merged
@@ -80,8 +80,18 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
             python = part in _OF_HOST and facts.context.once(user_frames).recorded
             line = _line(facts, spans, owners) if python and part == "untraced" else ""
             why = f"{part}_line" if line else f"{part}_python" if python else part
+            if part == "device_dependency" and 2 * intervals.total(_in_graphs(facts, spans)) >= intervals.total(spans):
+                why = "in_graphs"
             found.append(Unexplained(part, left / facts.step_time, why, line))
     return tuple(sorted(found, key=lambda one: -one.share))
+
+
+def _in_graphs(facts: Facts, spans: Intervals) -> Intervals:
+    """What of some idle time lies before work of a graph that was launched before it."""
+    context, gaps = facts.context, facts.context.once(idle_gaps)
+    queued = np.flatnonzero((gaps.call >= 0) & (gaps.launch_end <= gaps.start))
+    graph = context.trace.strings.matches(context.calls.name[gaps.call[queued]], GRAPH.search)
+    return intervals.intersect(spans, intervals.merge(gaps.start[queued[graph]], gaps.end[queued[graph]]))
 
 
 def explains(one: Finding) -> bool:
@@ -93,7 +103,8 @@ def explains(one: Finding) -> bool:
 def owned(facts: Facts, findings: Sequence[Finding], told: Sequence[Unexplained]) -> tuple[Finding, ...]:
     """The findings, with one of medium severity about each large part that small ones explain together.
 
-    It is the largest of them. Not where the verdict says that a part is not explained, nor of what is done once.
+    It is the one that explains most of it. Not where the verdict says that a part is not explained, nor of what is done
+    once.
     """
     found, named = list(findings), {"idle" if one.part in IDLE_GROUPS else one.part for one in told}
     once = sum(one.cost or 0 for one in found if one.once)
@@ -102,11 +113,11 @@ def owned(facts: Facts, findings: Sequence[Finding], told: Sequence[Unexplained]
         own = [one for one in found if one.draws.startswith(draws) or (idle and one.saving and not one.draws)]
         time = (facts.amount_of(draws) or 0) - idle * once
         small = [one for one in own if one.severity == Severity.LOW and one.worth]
-        told_of = sum(max(one.cost or 0, one.saving or 0) for one in small)
+        told_of = sum(one.explains or 0 for one in small)
         if part in named or time < SPLIT * facts.step_time or told_of < EXPLAINED * time or not small:
             continue
         if all((one.severity or 0) < Severity.MEDIUM for one in own):
-            largest = max(small, key=lambda one: one.worth)
+            largest = max(small, key=lambda one: one.explains or 0)
             found[found.index(largest)] = replace(largest, severity=Severity.MEDIUM)
     return tuple(sorted(found, key=lambda one: one.order))
 

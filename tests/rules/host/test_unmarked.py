@@ -64,17 +64,45 @@ def test_in_steps_a_wait_is_a_pause_of_the_program():
 
 @pytest.mark.parametrize("host", [False, True])
 @pytest.mark.parametrize(
-    ("name", "sentence", "low"), [("decode", "place", True), ("wait for a request", "waits", False)]
+    ("name", "sentence", "low"),
+    [("decode", "place", True), ("wait for a request", "waits", False), ("get_request", "waits", False)],
 )
 def test_inside_its_ranges_a_program_works_unless_they_say_that_it_waits(host, name, sentence, low):
     b = served(host=host)
     for number in range(9):
-        b.annotation(name, 10_000 * number + 2_900, 7_200)
+        # It begins 5 µs after the stretch, at the end of a range of its own.
+        b.annotation("model", 10_000 * number, 3_005)
+        b.annotation(name, 10_000 * number + 3_005, 7_095)
     (one,) = judged(b, "HST107").findings
     assert one.sentence == ("host_place" if host and low else sentence)
     assert bool(one.least) == low
     assert one.severity == (Severity.HIGH if low else Severity.INFO)
     assert name in one.scope.ops[0]
+
+
+@pytest.mark.parametrize("frame", [GET, BUILTIN, "<built-in function sleep>"])
+def test_what_training_waits_for_is_no_less_a_cause_where_it_is_recorded(frame):
+    found = []
+    for recorded in ("", frame):
+        b = served(recorded)
+        for number in range(10):
+            b.op("autograd::engine::evaluate_function: MmBackward0", 10_000 * number + 2990, 8)
+        found += judged(b, "HST107").findings
+    without, one = found
+    assert (one.sentence, values(one)["what"], one.severity) == ("program_waits", frame, Severity.HIGH)
+    assert one.saving == pytest.approx(without.saving, rel=0.01)
+    assert one.advice == ("wait_less",)
+    assert without.sentence == "place"
+
+
+@pytest.mark.parametrize("host", [False, True])
+def test_what_the_profiler_did_is_none_of_the_program(host):
+    """Seven milliseconds of each step are its overhead; then of every other one."""
+    for which, saving in ((range(10), []), (range(0, 10, 2), [3500 * US])):
+        b = served(marked=True, host=host)
+        for number in which:
+            b.event("overhead", "Activity Buffer Request", 10_000 * number + 3000, 7000)
+        assert [one.saving for one in judged(b, "HST107").findings] == pytest.approx(saving, rel=0.15)
 
 
 @pytest.mark.parametrize("host", [False, True])
@@ -132,3 +160,35 @@ def test_loading_in_steps_is_as_before():
         kernel(b, at + 1000, 900)
 
     assert [one.once for one in judged(program(body), "SYN105").findings] == [False]
+
+
+def paused(*, around="", elsewhere=0, frame=""):
+    """Steps of 10 ms, of which the host does nothing in 6; a range around that, operators of another thread in it."""
+
+    def body(b, at, number):
+        kernel(b, at, 1000, op="aten::view")
+        if around:
+            b.annotation(around, at + 1500, 6000)
+        for part in range(elsewhere):
+            b.op("aten::mul", at + 1600 + 100 * part, 95, tid=77)
+        kernel(b, at + 7600, 2000, op="aten::mm")
+
+    return program(body, steps=4, length=10_000)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence", "what"),
+    [
+        ({}, "", "aten::view … aten::mm"),
+        ({"around": "bleu_score"}, "", "bleu_score: aten::view … aten::mm"),
+        # Of 7.6 ms of silence: half or more of it, and less.
+        ({"elsewhere": 58}, "thread", "aten::view … aten::mm"),
+        ({"elsewhere": 20}, "", "aten::view … aten::mm"),
+    ],
+)
+def test_a_pause_is_named_after_what_happens_meanwhile(more, sentence, what):
+    (one,) = judged(paused(**more), "HST113").findings
+    other = "aten::mul" if sentence else None
+    assert (one.sentence, values(one)["what"], values(one).get("other")) == (sentence, what, other)
+    assert one.severity == Severity.HIGH
+    assert one.advice == ("split_thread" if sentence else "find_pause",)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tests.rules.make import STEP, Fires, busy, program
 
 
-def held(wait, *, call=None, device=False, api="cudaLaunchKernel"):
+def held(wait, *, call=None, device=False, api="cudaLaunchKernel", lost=0):
     """A kernel of 500 µs; the next one, launched while it runs, begins so many µs after it."""
 
     def body(b, at, number):
@@ -16,6 +16,8 @@ def held(wait, *, call=None, device=False, api="cudaLaunchKernel"):
         if call:
             b.api(call, at + 10, 5)
         b.launch(at + 20, 5, at + 500 + wait, STEP - 510 - wait, api=api, stream=9, name="held")
+        for place in range(lost):
+            b.api("cudaLaunchKernel", at + 7 + 2 * place, 1, correlation=10_000 * (number + 1) + place)
         if device:
             b.device(at + 400, 95 + wait, device=1, name="elsewhere")
 
@@ -54,6 +56,20 @@ FIRES = {
             sentence="device",
             evidence={"idle": 200, "count": 4, "longest": 200, "stream": 9, "what": "elsewhere", "other": 1},
             advice=("order_streams",),
+        ),
+        # Since the work of the stream in the step before there was a launch that has no event, which may have run then.
+        Fires(
+            held(200, lost=1),
+            cost=150,
+            count=3,
+            ops=("held",),
+            each=(0, 200, 200, 200),
+            first=(2500, 2700),
+            look=(2500, 2700),
+            severity="LOW",
+            sentence="lost",
+            evidence={"idle": 150, "count": 3, "longest": 200, "stream": 9},
+            advice=("all_events",),
         ),
         Fires(
             held(200, api="cudaGraphLaunch"),

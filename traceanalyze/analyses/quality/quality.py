@@ -258,7 +258,12 @@ def _absent(context: Context) -> Iterator[Check]:
         names = (context.trace.strings.text(code) or NO_CATEGORY for code in codes.tolist())
         counts = sorted(zip(names, count.tolist(), strict=True), key=lambda one: -one[1])
         text = ", ".join(f"{name} × {number}" for name, number in counts)
-        values = (("count", len(rows)), ("events", len(kind)), ("categories", text), ("first", counts[0][0]))
+        call, stream = (context.trace.events.numbers(name, rows) for name in ("correlation", "stream"))
+        launched = int(((call > 0) & (stream >= 0)).sum())
+        values = (
+            *(("count", len(rows)), ("events", len(kind)), ("categories", text), ("first", counts[0][0])),
+            ("launched", launched),
+        )
         yield Check("Q05", Level.WARN, _SAY["unknown_categories"], values)
 
 

@@ -42,7 +42,8 @@ def settled(steps: Steps, agreed: Collection[StepKey] | None = None) -> Steps:
         starting |= [key not in agreed for key in step_keys(steps.name)]
         return replace(steps, starting=starting)
     complete = np.flatnonzero(steps.complete)
-    starting[complete[: _first_steady(steps.time[complete])]] = True
+    early = np.zeros(len(steps), np.bool_) if steps.early is None else steps.early
+    starting[complete[: _first_steady(steps.time[complete], early[complete])]] = True
     return replace(steps, starting=starting)
 
 
@@ -71,13 +72,21 @@ def cycle_of(times: NDArray[np.int64]) -> int:
     return 1
 
 
-def _first_steady(times: NDArray[np.int64]) -> int:
-    """How many leading steps each take more than twice the median of those after them."""
+def _first_steady(times: NDArray[np.int64], early: NDArray[np.bool_]) -> int:
+    """How many leading steps each take more than twice the median of those after them, or lie in the window of one.
+
+    A window that lasts until work of its step on another stream ends takes the time of the next steps, which say
+    nothing by their own then.
+    """
     first = 0
-    while len(times) - first > _FEWEST and times[first] > median(STARTING * times[first + 1 :]):
-        if _returns(times[first:]):
+    while len(times) - first > _FEWEST:
+        after = times[first + 1 :][~early[first + 1 :]]
+        if times[first] <= median(STARTING * after) or _returns(times[first:]):
             break
-        first += 1
+        following = first + 1 + int((~np.append(early[first + 1 :], False)).argmax())
+        if len(times) - following < _FEWEST:
+            break
+        first = following
     return first
 
 

@@ -76,7 +76,9 @@ def step_windows(
         end[i] = max(int(markers.end[i]), int(start[i]), int(last_end[i]))
         between += max(0, begin - previous) if i else 0
     marks, late = (markers.start, markers.end), int(start[0] - markers.start[0])
-    return Steps(markers.name, start, end, *marks, owned, _complete(owned), between, lead_in=late)
+    own = owner[(owner >= 0) & (device.start >= start[owner])]
+    early = np.bincount(own, minlength=count) < COMPLETE_SHARE * owned
+    return Steps(markers.name, start, end, *marks, owned, _complete(owned), between, lead_in=late, early=early)
 
 
 def owners(

@@ -56,6 +56,8 @@ class Steps:
     """Time between markers that belongs to no step."""
     lead_in: int
     """How far the first window starts after its marker because the device still ran earlier work (E0 - h1)."""
+    early: NDArray[np.bool_] | None = None
+    """Steps whose device events begin, too many for a complete step, in windows before theirs; None: none."""
     starting: NDArray[np.bool_] | None = None
     """Steps of the start of the run, shown but not counted (definitions §18, "Steady steps"); None: nobody asked."""
 
@@ -84,6 +86,7 @@ class Steps:
             host_end=self.host_end[chosen],
             owned=self.owned[chosen],
             complete=self.complete[chosen],
+            early=None if self.early is None else self.early[chosen],
             starting=None if self.starting is None else self.starting[chosen],
         )
 

@@ -54,7 +54,7 @@ _FOUND = ("findings", "rank_findings", "memory_findings", "run_causes", "actions
 """What is told as a list of what to do, or of what is missing."""
 _LOST = frozenset(
     {"cut_short", "lost_events", "lost_data", "rank_cut", "ranks_cut", "files_lost", "files_cut", "unmatched"}
-    | {"side_lost"}
+    | {"side_lost", "unknown_work"}
 )
 """Sentences that say that data was lost, or that nothing is what the user named."""
 _TOLD = frozenset({"do_first", "do_next", "limits_next", "limits_then"})

@@ -58,6 +58,10 @@ _SAY = sentences(
     not_explained_device_dependency=(
         "{share} of the time is not explained: work was queued but held back; the recording does not show by what."
     ),
+    not_explained_in_graphs=(
+        "{share} of the time is not explained: the device stands still between kernels of one graph; that every one of "
+        "them is recorded may be the reason."
+    ),
     not_explained_untraced=(
         "{share} of the time is not explained: the host does something that the trace does not show; with_stack=True "
         "tells what."
@@ -85,6 +89,10 @@ _SAY = sentences(
         "After the last work of the last step nothing is recorded for {longest}, which is {share} of the mean step."
     ),
     lost_events="Numbers may be too small: {count} event(s) of the file could not be read.",
+    unknown_work=(
+        "Numbers may be too small: {count} event(s) are of categories that are not known ({categories}), but "
+        "stand on streams of the device; --category {first}=kernel counts them."
+    ),
     unmatched="{text}.",
     lost_data="Data of the recording was lost, so numbers may be too small: {text}.",
 )
@@ -156,7 +164,21 @@ def lost_data(analysis: RankAnalysis) -> tuple[Message, ...]:
     read = analysis.trace.read
     count = sum(read.counts.get(reason, 0) for reason in SKIPPED)
     skipped = (Message(_SAY["lost_events"], (("count", Kind.COUNT, count),)),) if count else ()
+    asked = [dict(check.values) for check in analysis.checks if check.message == "unknown_categories"]
+    unknown = (
+        Message(
+            _SAY["unknown_work"],
+            (
+                ("count", Kind.COUNT, each["launched"]),
+                ("categories", Kind.TEXT, each["categories"]),
+                ("first", Kind.NAME, each["first"]),
+            ),
+        )
+        for each in asked
+        if each["launched"]
+    )
     notes = [note for note in read.notes if isinstance(note, Lost)]
     lost = (Message(_SAY["lost_data"], (("text", Kind.TEXT, note),)) for note in notes[:1])
-    unmatched = (note for note in read.notes if isinstance(note, Unmatched))
-    return (*skipped, *lost, *(Message(_SAY["unmatched"], (("text", Kind.TEXT, note),)) for note in unmatched))
+    named = (note for note in read.notes if isinstance(note, Unmatched))
+    unmatched = (Message(_SAY["unmatched"], (("text", Kind.TEXT, note),)) for note in named)
+    return (*skipped, *unknown, *lost, *unmatched)

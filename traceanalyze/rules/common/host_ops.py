@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.model import intervals
+from traceanalyze.model.classify import is_step_marker
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -87,6 +89,52 @@ VIEW = regex(
     r"|select|slice|split\w*|squeeze|t|transpose|unbind|unflatten|unsqueeze|view\w*)$"
 )
 """Those of them that only view a tensor."""
+
+
+_NAMED = r"(\w*_)?(e?poll|wait|sleep|recv\w*)(_\w*)?|_?select|accept|acquire|epoll_wait|kqueue|input|readline"
+_WAITS = regex(
+    rf"(^|\): |^<built-in (method|function) )({_NAMED})( of .*)?>?$|^<built-in (method|function) get of _queue\b"
+    r"|(^|/)(queue|queues|threading|socket|ssl|connection|synchronize)\.py\(\d+\): (get|join|readinto|read|__enter__)$"
+    r"|^(wait|idle)(ing|s)?\b|^(await|fetch|get|next|poll|receive|recv)_(\w+_)?(event|job|message|request)s?$"
+)
+"""Functions of Python in which a thread waits for another one, for the network or for the clock, by their names in any
+library; and ranges of the program that say so."""
+NEARLY = 0.99
+"""A range of the program that covers this part of a stretch is where the stretch is."""
+
+
+def own_ranges(facts: Facts) -> NDArray[np.int64]:
+    """(n, 2) ranges of the program on the thread of the steps, and their rows in a third column; by start.
+
+    Use with `Facts.once`.
+    """
+    context = facts.context
+    test = context.options.classify
+    own = facts.rows(EventKind.ANNOTATION, lambda text: not is_step_marker(text, test), anywhere=True)
+    own = own[context.trace.events.track[own] == context.step_track]
+    return np.column_stack((facts.spans(own), own))
+
+
+def range_around(facts: Facts, start: int, end: int) -> str:
+    """The innermost range of the program that a stretch lies in; empty where there is none."""
+    begun, ended, row = facts.once(own_ranges).T
+    inside = np.minimum(ended, end) - np.maximum(begun, start) >= NEARLY * (end - start)
+    return next(iter(facts.names(row[inside][-1:])), "")
+
+
+def overhead(facts: Facts) -> NDArray[np.int64]:
+    """When the thread of the steps worked for the profiler; use with `Facts.once`."""
+    context = facts.context
+    rows = facts.rows(EventKind.OVERHEAD, lambda _: True, anywhere=True)
+    return facts.spans(rows[context.trace.events.track[rows] == context.step_track])
+
+
+def waiting(facts: Facts) -> NDArray[np.int64]:
+    """Rows of functions and ranges that say that the thread of the steps waits; use with `Facts.once`."""
+    context, track = facts.context, facts.context.step_track
+    rows = facts.rows((EventKind.PYTHON, EventKind.ANNOTATION), _WAITS, anywhere=True)
+    own = (track, context.once(user_frames).track(track))
+    return rows[np.isin(context.trace.events.track[rows], own)]
 
 
 class HostChains(NamedTuple):

@@ -12,6 +12,7 @@ from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause, DeviceClass, EventKind
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, together
@@ -26,6 +27,8 @@ FEW_LAUNCHED, FEW_STEPS, MANY_UNLINKED = 8, 3, 32
 """Fewer launches recorded, in fewer steps, are an excerpt or a toy (own: the smallest program that is worth a profile
 launches some ten); beside so many events of devices, launches are what was not recorded."""
 _EXPLAINED = Cause.DATA_LOADING, Cause.SYNC, Cause.PEER_WAIT, Cause.UNTRACED
+GRAPH = regex(r"GraphLaunch")
+"""Calls that launch a graph."""
 LATE_HOST = {"share": (0.10, "as HST101"), "late": (0.20, "as HST101")}
 """Options of rules that ask whether the host is late."""
 

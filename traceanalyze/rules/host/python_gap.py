@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.pauses import pause_places
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import is_peer_wait, is_step_marker
+from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.rules.common.host_ops import overhead, own_ranges, range_around, waiting
 from traceanalyze.rules.common.launching import LATE_HOST, at_least, excerpt, launching, recording
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
@@ -29,14 +30,6 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
-_NAMED = r"(\w*_)?(e?poll|wait|sleep|recv\w*)(_\w*)?|_?select|accept|acquire|epoll_wait|kqueue|input|readline"
-_WAITS = regex(
-    rf"(^|\): |^<built-in (method|function) )({_NAMED})( of .*)?>?$|^<built-in (method|function) get of _queue\b"
-    r"|(^|/)(queue|queues|threading|socket|ssl|connection|synchronize)\.py\(\d+\): (get|join|readinto|read|__enter__)$"
-    r"|^(wait|idle)(ing|s)?\b"
-)
-"""Functions of Python in which a thread waits for another one, for the network or for the clock, by their names in any
-library; and ranges of the program that say so."""
 _BACKWARD = regex(r"^autograd::engine::evaluate_function")
 _LATE = float(LATE_HOST["late"][0])
 _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_light_run")}
@@ -48,10 +41,17 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
     "python-gap",
     title="host work outside of operators",
     sentence={
-        "": "The device waits {idle} {per} for host work outside of operators; the longest stretch is {longest}.",
+        "": (
+            "The device waits {idle} {per} while the host, outside of operators, works or waits itself; the longest "
+            "stretch is {longest}."
+        ),
         "place": (
-            "The device waits {idle} {per} for host work outside of operators; the longest stretch, {longest}, is at "
-            "{what}."
+            "The device waits {idle} {per} while the host, outside of operators, works or waits itself; the longest "
+            "stretch, {longest}, is at {what}."
+        ),
+        "program_waits": (
+            "The device waits {idle} {per} while the program itself waits for something ({what}), up to {longest} at a "
+            "time."
         ),
         "lines": (
             "The device waits {idle} {per} for host work outside of operators, most of it around {line}; the longest "
@@ -100,6 +100,10 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
             "Do this work less often, or in another thread meanwhile; what prepares data in the data loader's workers."
         ),
         "record_stacks": "Record with_stack=True once to see which lines they are.",
+        "wait_less": (
+            "Have what it waits for done ahead, in other threads or processes that are fast enough, or do not wait for "
+            "it here."
+        ),
     },
     options={
         "share": (0.10, "own: untraced idle time from 10 % of the step on"),
@@ -112,21 +116,23 @@ def find(facts: Facts, options: Options) -> Findings:
 
     What it finds
         Idle time of the device in which no thread that launches is in an operator or a runtime call: pre-processing,
-        tokenising, logging and other Python code, or a process that was not running.
+        tokenising, logging and other Python code, waiting, or a process that was not running.
     Why it costs time
         Nothing is launched meanwhile.
     How it is measured
-        Idle time with the cause *untraced* (definitions §5), less what other findings explain, and without what is done
-        once (CGR106); where the host launches too slowly (HST101), without the Python between operators. With Python
-        functions recorded, the lines of the program in the longest stretches are named, else functions of libraries:
-        "most" is half or more at one of them. Recording Python functions makes them slower, so it saves at least what
+        Idle time with the cause *untraced* (definitions §5), less what other findings explain, without what is done
+        once (CGR106) and what the profiler recorded as its own overhead; where the host launches too slowly (HST101),
+        without the Python between operators. With Python functions recorded, those that wait are named where they take
+        half of it, else the lines of the program in the longest stretches, else functions of libraries: "most" is half
+        or more at one of them. Recording Python functions makes them slower, so it saves at least what
         is gained where the host has no recording to do, as in HST101, and likely half of the rest. Else named are the
         operators around the longest stretch, and the innermost range of the program that it lies in. Where the host
         computes: stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what is
         shorter is Python on its way from one operator to the next. Without step markers nothing tells whether work was
         wanted in stretches of 1 ms or more: the saving is anything from 0 on, and they are a note where functions that
         wait (`queue.get`, `select`, `sleep`, `zmq_poll`) take most of them; other functions are work, and so is what
-        lies in ranges of the program, unless they hold half of the recording, or between its backward passes.
+        lies in ranges of the program, unless they hold half of the recording. Between its backward passes work is
+        wanted whatever it does.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
@@ -142,6 +148,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if host.bound(options.number("share"), _LATE):
         told = intervals.union(told, merged(host.spans))
     spans = facts.idle(Cause.UNTRACED)
+    told = intervals.union(told, merged(facts.once(overhead)))
     if len(told.start):
         spans = intervals_of(*intervals.subtract(merged(spans), told))
     unasked, spans = _unasked(facts, spans, options)
@@ -149,7 +156,7 @@ def find(facts: Facts, options: Options) -> Findings:
     saving = facts.length(spans)
     if not saving or facts.share(saving) < options.number("share"):
         return
-    sentence, named, scope, (start, end) = _named(facts, spans)
+    sentence, named, scope, (start, end) = _waits(facts, spans) or _named(facts, spans)
     # How much of it recording the Python functions in it took is not known: half of what that may be is the middle.
     least, recorded = at_least(facts, spans), facts.context.once(user_frames).recorded
     yield Finding(
@@ -164,10 +171,22 @@ def find(facts: Facts, options: Options) -> Findings:
             Evidence("longest", end - start, "DURATION", start, end),
             *named,
         ),
-        advice=_ADVICE["lines" in sentence],
+        advice=("wait_less",) if sentence == "program_waits" else _ADVICE["lines" in sentence],
         scope=scope,
         count=len(spans),
     )
+
+
+def _waits(facts: Facts, spans: NDArray[np.int64]) -> tuple[str, tuple[Evidence, ...], Scope, tuple[int, int]] | None:
+    """As `_named`, of stretches in half of which the program says that it waits."""
+    rows = facts.once(waiting)
+    functions = facts.spans(rows)
+    if 2 * intervals.total(intervals.intersect(merged(functions), merged(spans))) < intervals.total(merged(spans)):
+        return None
+    start, end = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
+    each = intervals.coverage(merged(spans), *functions.T)
+    what = facts.names(rows[[int(each.argmax())]])
+    return "program_waits", (Evidence("what", what[0], "NAME"),), Scope(ops=what), (start, end)
 
 
 def _named(facts: Facts, spans: NDArray[np.int64]) -> tuple[str, tuple[Evidence, ...], Scope, tuple[int, int]]:
@@ -193,19 +212,7 @@ def _place(facts: Facts, start: int, end: int) -> str:
     """Operators around a stretch, and the innermost range of the program that it lies in."""
     context = facts.context
     (operators,) = pause_places(context, Intervals(np.array([start]), np.array([end])), context.step_track)
-    own = facts.once(_ranges)
-    begun, ended = facts.spans(own).T
-    ranges = facts.names(own[(begun <= start) & (end <= ended)][-1:])
-    return ": ".join(filter(None, (*ranges, operators)))
-
-
-def _ranges(facts: Facts) -> NDArray[np.int64]:
-    """Rows of the ranges of the program on the thread of the steps, by time; use with `Facts.once`."""
-    context = facts.context
-    test = context.options.classify
-    own = facts.rows(EventKind.ANNOTATION, lambda text: not is_step_marker(text, test), anywhere=True)
-    here: NDArray[np.int64] = own[context.trace.events.track[own] == context.step_track]
-    return here
+    return ": ".join(filter(None, (range_around(facts, start, end), operators)))
 
 
 def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[list[Finding], NDArray[np.int64]]:
@@ -218,17 +225,18 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[
     if facts.marked or not long.any():
         return [], spans
     frames = context.once(user_frames)
-    rows = facts.rows((EventKind.PYTHON, EventKind.ANNOTATION), _WAITS, anywhere=True)
-    rows = rows[np.isin(context.trace.events.track[rows], (context.step_track, frames.track(context.step_track)))]
+    rows = facts.once(waiting)
     functions = facts.spans(rows)
     waits = long & (2 * intervals.coverage(merged(functions), *spans.T) >= spans[:, 1] - spans[:, 0])
-    ranges = facts.spans(facts.once(_ranges))
+    ranges = facts.once(own_ranges)[:, :2]
     # A range around all that a program does may hold the loop of a server.
     ranges = ranges[2 * (ranges[:, 1] - ranges[:, 0]) < intervals.total(facts.windows)]
     works = intervals.coverage(merged(ranges), *spans.T) >= spans[:, 1] - spans[:, 0]
     back = facts.spans(facts.rows(EventKind.HOST_OP, _BACKWARD, anywhere=True))
     if len(back):
-        works |= (spans[:, 0] >= back[:, 0].min()) & (spans[:, 1] <= back[:, 1].max())
+        # Training has work to do: what it waits for there keeps it back.
+        trains = (spans[:, 0] >= back[:, 0].min()) & (spans[:, 1] <= back[:, 1].max())
+        works, waits = works | trains, waits & ~trains
     unknown = long & ~waits & ~works & (not frames.recorded)
     what = facts.names(rows[intervals.contains(merged(spans[waits]), functions.mean(axis=1).astype(np.int64))])[:1]
     found = []
@@ -268,7 +276,8 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of a host that computes."""
     context = facts.context
     others = facts.spans(facts.rows(RANGES, is_peer_wait))
-    spans = intervals_of(*intervals.subtract(facts.clip(facts.host(Cause.UNTRACED)), intervals.merge(*others.T)))
+    not_own = intervals.union(intervals.merge(*others.T), merged(facts.once(overhead)))
+    spans = intervals_of(*intervals.subtract(facts.clip(facts.host(Cause.UNTRACED)), not_own))
     spans = spans[spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6]
     unasked, spans = _unasked(facts, spans, options)
     yield from unasked

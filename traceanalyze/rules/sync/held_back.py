@@ -3,11 +3,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.intervals import contains, coverage
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause
-from traceanalyze.rules.common.launching import begun_before, excerpt
+from traceanalyze.rules.common.launching import GRAPH, begun_before, excerpt
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.ranking import MEDIUM
 from traceanalyze.rules.rule import (
@@ -24,7 +25,7 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
-_WAIT, _GRAPH = regex(r"StreamWait(Event|Value)|LaunchHostFunc|StreamAddCallback|BatchMemOp"), regex(r"GraphLaunch")
+_WAIT = regex(r"StreamWait(Event|Value)|LaunchHostFunc|StreamAddCallback|BatchMemOp")
 _JUST_NS = 20_000
 """Work of another device that ended no longer than this before is what was waited for."""
 _LONGER, _MOST_USUAL_NS = 3, 100_000
@@ -34,6 +35,7 @@ _ADVICE = {
     "device": ("order_streams",),
     "event": ("order_streams", "record_stream_waits"),
     "graph": ("plain_run",),
+    "lost": ("all_events",),
     "": ("other_processes",),
 }
 """Of each sentence."""
@@ -53,6 +55,10 @@ _WHY = tuple(_ADVICE)
         "graph": (
             "Between kernels of one graph the device stands still for {idle} {per}; that every one of them is recorded "
             "may be the reason."
+        ),
+        "lost": (
+            "Launched work waits {idle} {per} on stream {stream} behind launches of which the recording shows no work "
+            "of the device: that may have run meanwhile."
         ),
         "": (
             "Launched work waits {idle} {per} on stream {stream} for something that the trace does not show, such as "
@@ -74,6 +80,10 @@ _WHY = tuple(_ADVICE)
         "other_processes.ascend": (
             "See with npu-smi whether another process uses this device, and record after a warm-up, when all code is "
             "loaded."
+        ),
+        "all_events": (
+            "See whether events of the recording are lost or of a category that is not known (--category NAME=kernel "
+            "maps it), and record again."
         ),
         "plain_run": "Time the step without recording: what it is shorter by is no cost of the program.",
         "record_stream_waits": (
@@ -102,7 +112,8 @@ def find(facts: Facts, options: Options) -> Findings:
         Idle time that is held back by other work (definitions §5), in waits of 50 µs or more and of three times what
         the device usually takes from one piece of queued work to the next, from 5 % of the step on.
         Work of another device that ended within 20 µs before is what was waited for; else what the call that made a
-        stream wait, just before the launch, let it wait for: on this device nothing ran. What would be saved cannot be
+        stream wait, just before the launch, let it wait for: on this device nothing ran, as far as launches before it
+        are not without work of the device: what they launched is lost, and may have run. What would be saved cannot be
         told: what was waited for may be needed. What the first recorded work of a stream waits for, at the beginning
         and never again for half as long, was launched before the recording: of that nothing is known.
     What to do
@@ -149,7 +160,7 @@ def find(facts: Facts, options: Options) -> Findings:
             ),
             scope=Scope(ops=(strings.text(int(device.name[event])),)),
             count=len(mine),
-            severity=Severity.MEDIUM if facts.share(idle) >= MEDIUM else Severity.LOW,
+            severity=Severity.MEDIUM if facts.share(idle) >= MEDIUM and sentence != "lost" else Severity.LOW,
             advice=_ADVICE[sentence],
         )
 
@@ -170,7 +181,8 @@ def _reasons(facts: Facts, gap: NDArray[np.int64]) -> tuple[NDArray[np.int64], N
     device, calls = context.device, context.calls
     why, source = np.full(len(gap), len(_WHY) - 1), np.full(len(gap), -1, np.int64)
     call, name = gaps.call[gap], calls.name
-    graph = context.trace.strings.matches(name[call], _GRAPH.search)
+    why[_behind_lost(facts, gap)] = _WHY.index("lost")
+    graph = context.trace.strings.matches(name[call], GRAPH.search)
     why[graph] = _WHY.index("graph")
     waits = context.trace.strings.matches(name, _WAIT.search)
     asked = (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
@@ -187,3 +199,28 @@ def _reasons(facts: Facts, gap: NDArray[np.int64]) -> tuple[NDArray[np.int64], N
         just = (last >= 0) & (gaps.end[gap] - device.end[other[np.maximum(last, 0)]] <= _JUST_NS)
         why[just], source[just] = _WHY.index("device"), other[last[just]]
     return why, source
+
+
+def _behind_lost(facts: Facts, gap: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Before which gaps' launches others on their thread, since that of the stream's event before, have no event."""
+    context, gaps = facts.context, facts.context.once(idle_gaps)
+    device, calls = context.device, context.calls
+    shown = np.zeros(len(calls) + 1, np.bool_)
+    shown[context.link] = True
+    asked = (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
+    # Calls that hardly ever have an event of their own only lead to one that has (`aclnn*`, `Enqueue`).
+    each = group(calls.name)
+    usual = 2 * each.sum(shown[:-1].astype(np.int64)) >= each.sum(np.ones(len(calls), np.int64))
+    lost = np.flatnonzero(asked & ~shown[:-1] & usual[each.of])
+    order = np.lexsort((device.start, device.stream, device.device))
+    before = np.full(len(device), -1)
+    same = (np.diff(device.stream[order]) == 0) & (np.diff(device.device[order]) == 0)
+    before[order[1:]] = np.where(same, order[:-1], -1)
+    call, last = gaps.call[gap], before[gaps.event[gap]]
+    known = (call >= 0) & (last >= 0)
+    first = np.where(known, context.link[last], -1)
+    found = np.zeros(len(gap), np.bool_)
+    for at in np.flatnonzero(known & (first >= 0)).tolist():
+        between = lost[np.searchsorted(lost, first[at]) : np.searchsorted(lost, call[at])]
+        found[at] = bool((calls.track[between] == calls.track[call[at]]).any())
+    return found
