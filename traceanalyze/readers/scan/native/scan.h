@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 5
+#define TRACE_SCAN_ABI_VERSION 6
 
 typedef struct trace_scan trace_scan;
 
@@ -223,6 +223,20 @@ TRACE_SCAN_API int64_t trace_overlaps(const trace_stretches *a, const trace_stre
 
 /* Joins stretches, of which none, some or all touch, to as many; -1 where they are not in order of their starts. */
 TRACE_SCAN_API int64_t trace_join(const trace_stretches *given, int64_t *start, int64_t *end);
+
+/* What is in one of two sets, in both, and in a but not in b: how many stretches; there is room for all of both. */
+TRACE_SCAN_API int64_t trace_union(const trace_stretches *a, const trace_stretches *b, int64_t *start, int64_t *end);
+TRACE_SCAN_API int64_t trace_intersect(const trace_stretches *a, const trace_stretches *b, int64_t *start,
+                                       int64_t *end);
+TRACE_SCAN_API int64_t trace_subtract(const trace_stretches *a, const trace_stretches *b, int64_t *start, int64_t *end);
+
+/* How much of each window lies inside a set. The caller gives room for one number a member, and one more. */
+TRACE_SCAN_API void trace_coverage(const trace_stretches *set, const trace_stretches *windows, int64_t *before,
+                                   int64_t *covered);
+
+/* How many of some moments (ascending) are not after each instant. */
+TRACE_SCAN_API void trace_passed(const int64_t *moments, uint64_t size, const int64_t *instants, uint64_t count,
+                                 int64_t *passed);
 
 #ifdef __cplusplus
 }
