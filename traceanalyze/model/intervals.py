@@ -85,9 +85,9 @@ def union(*sets: Intervals) -> Intervals:
     some = [each for each in sets if len(each.start)]
     if len(some) <= 1:
         return some[0] if some else EMPTY
-    library = _library() if len(some) == 2 else None
+    library, half = _library(), len(some) // 2
     if library is not None:
-        return _combined(library.trace_union, *some)
+        return _combined(library.trace_union, union(*some[:half]), union(*some[half:]))
     return merge(np.concatenate([each.start for each in some]), np.concatenate([each.end for each in some]))
 
 
