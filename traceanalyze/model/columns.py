@@ -8,6 +8,8 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.intervals import passed
+
 T = TypeVar("T")
 
 MISSING = -(2**62)
@@ -131,9 +133,8 @@ def occurs(values: NDArray[Any], among: NDArray[Any] | Sequence[int]) -> NDArray
         found = table.take(np.subtract(values, low, dtype=np.int64), mode="clip") & (values >= low) & (values <= high)
     else:
         ordered = np.sort(among)
-        at = np.searchsorted(ordered, values)
-        at[at == len(ordered)] = 0
-        found = ordered[at] == values
+        at = passed(ordered, values) - 1
+        found = (ordered[at] == values) & (at >= 0)
     return found
 
 

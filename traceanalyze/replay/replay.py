@@ -326,6 +326,6 @@ class _Headline(NamedTuple):
 def _headline(context: Context) -> _Headline:
     device, gaps = context.device, context.once(idle_gaps)
     own = np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
-    at = np.searchsorted(device.start[own], gaps.end, "left")
+    at = intervals.passed(device.start[own], gaps.end - 1)
     known = (at < len(own)) & (gaps.event >= 0)
     return _Headline(own, at[known], gaps.end[known], (gaps.end - gaps.start)[known])

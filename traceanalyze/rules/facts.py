@@ -248,7 +248,9 @@ class Facts:
             return intervals.contains(self.windows, start)
         # A dozen rules ask this of all device events, or of all operators.
         if id(start) not in self._inside:
-            self._inside[id(start)] = intervals.contains(self.windows, start)
+            nest = self.context.op_nest
+            inside = nest.begun_in(self.windows) if start is nest.start else intervals.contains(self.windows, start)
+            self._inside[id(start)] = inside
             self._inside[id(start)].flags.writeable = False
         return self._inside[id(start)]
 

@@ -112,7 +112,7 @@ def ranged(price: Price, facts: Facts) -> Price:
 def _with_cost(one: Finding, spans: Intervals, facts: Facts) -> Finding:
     """With the time that it is about as its cost, where its rule states none and it is not work that must be done."""
     known = one.cost is not None or one.draws in _WORK or not len(spans.start)
-    return one if known else replace(one, cost=facts.length(intervals_of(*spans)))
+    return one if known else replace(one, cost=facts.mean(intervals.total(spans)))
 
 
 def _of_excerpt(one: Finding, facts: Facts) -> Finding:

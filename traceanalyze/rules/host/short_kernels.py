@@ -55,7 +55,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     after = late & occurs(gaps.start, device.end[short])
     host = facts.once(launching)
-    spans = host.spans[after[host.gap]]
+    spans = host.spans.T[:, after[host.gap]].T
     saving = facts.length(spans)
     if facts.share(saving) < options.number("idle"):
         return
