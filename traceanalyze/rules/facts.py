@@ -70,6 +70,7 @@ class Facts:
         self._made: dict[Callable[[Facts], object], object] = {}
         self._idle: dict[tuple[Cause, ...], NDArray[np.int64]] = {}
         self._inside: dict[int, NDArray[np.bool_]] = {}
+        self._clipped: dict[int, tuple[NDArray[np.int64], Intervals]] = {}
         self._texts: dict[tuple[EventKind, ...], dict[int, str]] = {}
 
     @property
@@ -205,7 +206,10 @@ class Facts:
 
     def clip(self, spans: NDArray[np.int64]) -> Intervals:
         """(n, 2) intervals, any order, as a set inside the windows."""
-        return intervals.intersect(merged(spans), self.windows)
+        known = self._clipped.get(id(spans))
+        if known is None or known[0] is not spans:
+            known = self._clipped[id(spans)] = spans, intervals.intersect(merged(spans), self.windows)
+        return known[1]
 
     def overlap(self, times: Intervals) -> NDArray[np.int64]:
         """(n, 2) idle time in the windows inside a set."""

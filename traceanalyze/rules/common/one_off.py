@@ -148,19 +148,20 @@ def _long_gaps(facts: Facts) -> Intervals:
     """Dispatch and host operators in gaps that are too long to be slow launching."""
     gaps, pieces = facts.context.once(idle_gaps), facts.pieces
     length = gaps.end - gaps.start
-    if not (length >= LONG_NS).any():
-        return intervals.EMPTY
-    dispatch = occurs(pieces.cause, DISPATCH)
+    long = length >= LONG_NS
+    chosen = np.flatnonzero(long[pieces.gap])
+    chosen = chosen[occurs(pieces.cause[chosen], DISPATCH)]
     launching_in = np.zeros(len(gaps), np.int64)
-    np.add.at(launching_in, pieces.gap[dispatch], (pieces.end - pieces.start)[dispatch])
-    counted = np.flatnonzero(np.bincount(pieces.gap))
-    usual = float(np.median(length[counted])) if len(counted) else 0.0
-    long = (length >= max(LONG_NS, LONG_TIMES * usual)) & (2 * launching_in >= length)
+    np.add.at(launching_in, pieces.gap[chosen], (pieces.end - pieces.start)[chosen])
+    long &= 2 * launching_in >= length
+    if not long.any():
+        return intervals.EMPTY
+    long &= length >= LONG_TIMES * float(np.median(length[np.bincount(pieces.gap, minlength=len(gaps)) > 0]))
     spans = intervals_of(gaps.start[long], gaps.end[long])
     if _recurs(facts, spans):
         return intervals.EMPTY
     long[long] = [not _again(facts, start, end) for start, end in spans.tolist()]
-    chosen = dispatch & long[pieces.gap]
+    chosen = chosen[long[pieces.gap[chosen]]]
     return intervals.merge(pieces.start[chosen], pieces.end[chosen])
 
 

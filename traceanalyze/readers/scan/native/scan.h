@@ -187,28 +187,12 @@ typedef struct {
  * edge's source and its weight later. */
 TRACE_SCAN_API int trace_longest_path(const trace_graph *graph, const int64_t *weight, int64_t *time);
 
-/* Work of a host, each on one edge, from one of its moments (ascending) to another. */
-typedef struct {
-    const int64_t *moments;
-    uint64_t moment_count;
-    const int64_t *edge;
-    const int64_t *begin; /* rows of moments */
-    const int64_t *end;
-    const int64_t *least; /* what is left of the weight without the work */
-    const int64_t *line;  /* which threads do it */
-    uint64_t size;
-} trace_work;
-
 /* Stretches of time in their order, none of which touches another. */
 typedef struct {
     const int64_t *start;
     const int64_t *end;
     uint64_t size;
 } trace_stretches;
-
-/* Weights without the work that one line does in some stretches. The caller gives room for one number a moment. */
-TRACE_SCAN_API int trace_take_out(const trace_work *work, const trace_stretches *removed, int64_t line,
-                                  int64_t *before, int64_t *weight);
 
 /* Pieces that two lists of stretches have in common, and the row of each list that each lies in. */
 typedef struct {
