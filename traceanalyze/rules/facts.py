@@ -301,7 +301,9 @@ class Facts:
         code, of = distinct_codes(names, len(self.context.trace.strings))
         # Short numbers are sorted in a fifth of the time.
         row = np.argsort(of.astype(np.uint16) if len(code) <= np.iinfo(np.uint16).max else of, kind="stable")
-        pairs = np.bincount(of * kinds + self.context.kind, minlength=len(code) * kinds).reshape(-1, kinds)
+        of *= kinds
+        of += self.context.kind
+        pairs = np.bincount(of, minlength=len(code) * kinds).reshape(-1, kinds)
         return _Named(code, row, np.concatenate(([0], np.cumsum(pairs.sum(axis=1)))), pairs > 0)
 
     def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

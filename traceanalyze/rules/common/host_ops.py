@@ -48,12 +48,13 @@ class HostOps(NamedTuple):
 def host_ops(facts: Facts) -> HostOps:
     """Operators of the steps' thread outside its data loader; use with `Facts.once`."""
     nest, track = facts.context.op_nest, facts.context.step_track
-    on_track = nest.of(track)
+    own = nest.of(track)
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
-    place = on_track.start + np.flatnonzero(intervals.contains(counted, nest.start[on_track]))
-    row, leaf = nest.row[place], nest.stop[place] == place + 1
-    name = facts.context.trace.events.name[row]
-    return HostOps(row, nest.start[place], nest.end[place], nest.own[place], leaf, name)
+    chosen = intervals.contains(counted, nest.start[own])
+    leaf = nest.stop[own] == np.arange(own.start + 1, own.stop + 1, dtype=np.int32)
+    columns = nest.row, nest.start, nest.end, nest.own
+    row, start, end, alone_ = (column[own][chosen] for column in columns)
+    return HostOps(row, start, end, alone_, leaf[chosen], facts.context.op_names[own][chosen])
 
 
 def ranges(facts: Facts, name: re.Pattern[str]) -> Intervals:
