@@ -93,6 +93,9 @@ def test_an_edge_loses_the_work_of_its_line_down_to_the_least_that_is_left(drawn
         max(was - lost, min(low, was)) if of and (lost := len(gone & set(range(moments[a], moments[b])))) else was
         for a, b, low, of, was in work
     ]
-    found = weight[::-1].copy()
-    longest.take_out(host, 1, merge(start, start + length), found)
-    assert found[::-1].tolist() == left
+    for library in {longest._library(), None}:
+        found = weight[::-1].copy()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(longest, "_library", lambda library=library: library)
+            longest.take_out(host, 1, merge(start, start + length), found)
+        assert found[::-1].tolist() == left

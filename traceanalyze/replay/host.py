@@ -186,7 +186,8 @@ def reading(context: Context, waits: Waits) -> tuple[Intervals, NDArray[np.bool_
     copy = np.flatnonzero(device.kind[waits.event] == EventKind.MEMCPY)
     copy = copy[directions(context, waits.event[copy]) == DIRECTIONS.index("d2h")]
     queue = context.once(_enqueues)
-    launching = np.sort(calls.start[np.concatenate((context.link[context.link >= 0], queue[queue >= 0]))])
+    launches = np.concatenate((context.link[context.link >= 0], queue[queue >= 0]))
+    launching = np.sort(calls.start[launches], kind="stable")
     launching = np.append(launching, max(int(context.all_steps.host_end[-1]), int(calls.end.max(initial=0))))
     for track in distinct(calls.track[waits.call[copy]]).tolist():
         own = copy[calls.track[waits.call[copy]] == track]

@@ -47,12 +47,18 @@ def longest(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.int64]
 
 def take_out(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.int64]) -> None:
     """Take the work that a line of threads does in a set of time off the weights of its edges."""
+    library = _library()
+    if library is not None:
+        columns = [np.ascontiguousarray(each, np.int64) for each in host]
+        work = _Work(*(each.ctypes.data for each in columns), len(host.edge))
+        stretches, before = native.stretches(*removed), np.empty(len(removed.start) + 1, np.int64)
+        given = ctypes.byref(work), ctypes.byref(stretches), line, before.ctypes.data, weight.ctypes.data
+        library.trace_take_out(*given)
+        return
     own = np.flatnonzero(host.line == line)
-    gone = intervals.coverage(removed, host.start.take(own), host.end.take(own))
-    some = np.flatnonzero(gone)
-    edge = host.edge.take(own.take(some))
-    was, least = weight.take(edge), host.least.take(own.take(some))
-    weight[edge] = np.maximum(was - gone.take(some), np.minimum(least, was))
+    gone = intervals.coverage(removed, host.start[own], host.end[own])
+    edge, was = host.edge[own], weight[host.edge[own]]
+    weight[edge] = np.where(gone > 0, np.maximum(was - gone, np.minimum(host.least[own], was)), was)
 
 
 class _Graph(ctypes.Structure):
@@ -62,12 +68,17 @@ class _Graph(ctypes.Structure):
     ]
 
 
+class _Work(ctypes.Structure):
+    _fields_ = [*((column, ctypes.c_void_p) for column in HostTime._fields), ("size", ctypes.c_uint64)]
+
+
 @cache
 def _library() -> ctypes.CDLL | None:
     library = native.library()
     if library is None:
         return None
     library.trace_longest_path.argtypes = (ctypes.POINTER(_Graph), ctypes.c_void_p, ctypes.c_void_p)
+    library.trace_take_out.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, *(ctypes.c_void_p,) * 2)
     return library
 
 

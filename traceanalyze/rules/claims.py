@@ -68,6 +68,8 @@ class Claims:
         at = np.maximum(intervals.passed(self._gaps.start, own.start) - 1, 0)
         held = np.zeros(len(self._gaps), np.int64)
         np.add.at(held, at, own.end - own.start)
+        if (held <= most).all():
+            return other, own
         return other, last_part(own, np.minimum(1.0, most / np.maximum(held, 1))[at])
 
 

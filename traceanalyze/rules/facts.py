@@ -142,26 +142,28 @@ class Facts:
 
     def missing(self, needs: str) -> str | None:
         """Reason why a rule with these needs cannot be applied, None if it can. Codes as in `Rule.needs`."""
-        lacking = next((reason for code, reason in _REASONS.items() if code in needs and not self._has(code)), None)
+        lacking = next((reason for code, reason in self._lacking.items() if code in needs), None)
         by_launch = not {"L", "A"}.isdisjoint(needs)
         return self.context.doubt if lacking is None and by_launch else lacking
 
-    def _has(self, code: str) -> bool:
+    @cached_property
+    def _lacking(self) -> dict[str, str]:
+        """By their codes the reasons why what a recording may have is not in this one."""
         context, fields = self.context, self.context.trace.events.fields
         known = {
-            "D": lambda: self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
-            "L": lambda: len(context.calls) > 0,
-            "A": lambda: len(context.calls) > 0 and not context.queue_only,
-            "O": lambda: len(context.host_rows) > 0,
-            "P": lambda: context.once(user_frames).recorded,
-            "H": lambda: "shapes" in fields,
-            "N": lambda: self.allocator is not None,
-            "M": lambda: self.analysis.measured("memory"),
-            "C": lambda: "collective" in fields,
-            "K": lambda: "grid" in fields or self.analysis.measured("kernel_types"),
-            "E": lambda: self.context.trace.environment is not None,
+            "D": self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
+            "L": len(context.calls) > 0,
+            "A": len(context.calls) > 0 and not context.queue_only,
+            "O": len(context.host_rows) > 0,
+            "P": context.once(user_frames).recorded,
+            "H": "shapes" in fields,
+            "N": self.allocator is not None,
+            "M": self.analysis.measured("memory"),
+            "C": "collective" in fields,
+            "K": "grid" in fields or self.analysis.measured("kernel_types"),
+            "E": self.context.trace.environment is not None,
         }
-        return code in known and known[code]()
+        return {code: reason for code, reason in _REASONS.items() if not known.get(code)}
 
     @cached_property
     def communicates(self) -> bool:

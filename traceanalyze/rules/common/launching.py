@@ -111,7 +111,7 @@ def recording(facts: Facts) -> Change:
         spent = np.zeros(len(free.start))
         for rows, each in ((nest.row[nest.of(track)], RECORDING_NS), (frame, FRAME_NS)):
             if len(rows):
-                begun = np.sort(events.ts[rows])
+                begun = np.sort(events.ts[rows], kind="stable")  # They are mostly sorted.
                 spent += each * (intervals.passed(begun, free.end - 1) - intervals.passed(begun, free.start - 1))
         found[track] = last_part(free, spent / np.maximum(free.end - free.start, 1))
     return Change(threads=found)

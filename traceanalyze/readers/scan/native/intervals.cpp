@@ -22,6 +22,26 @@ std::uint64_t passed(const std::int64_t* moments, std::uint64_t size, std::uint6
     return static_cast<std::uint64_t>(std::upper_bound(moments + low, moments + high, instant) - moments);
 }
 
+// How much of the time before an instant lies in a set.
+class Covered {
+public:
+    Covered(const trace_stretches* set, std::int64_t* before) : set_(set), before_(before) {
+        before[0] = 0;
+        for (std::uint64_t row = 0; row < set->size; ++row) {
+            before[row + 1] = before[row] + set->end[row] - set->start[row];
+        }
+    }
+
+    std::int64_t until(std::int64_t instant, std::uint64_t* near) const {
+        const std::uint64_t begun = *near = passed(set_->start, set_->size, *near, instant);
+        return begun == 0 ? 0 : before_[begun] - std::max<std::int64_t>(set_->end[begun - 1] - instant, 0);
+    }
+
+private:
+    const trace_stretches* set_;
+    const std::int64_t* before_;
+};
+
 }  // namespace
 
 std::int64_t trace_overlaps(const trace_stretches* a, const trace_stretches* b, trace_pieces* pieces) {
@@ -46,9 +66,17 @@ std::int64_t trace_overlaps(const trace_stretches* a, const trace_stretches* b, 
 }
 
 std::int64_t trace_join(const trace_stretches* given, std::int64_t* start, std::int64_t* end) {
-    std::int64_t found = 0;
-    std::int64_t last = INT64_MIN;
-    for (std::uint64_t row = 0; row < given->size; ++row) {
+    std::uint64_t row = 0;
+    while (row < given->size && given->end[row] > given->start[row] &&
+           (row == 0 || given->start[row] > given->end[row - 1])) {
+        ++row;
+    }
+    std::int64_t found = static_cast<std::int64_t>(row);
+    if (row == given->size) return found;  // A set already: nobody needs the copy.
+    std::copy(given->start, given->start + row, start);
+    std::copy(given->end, given->end + row, end);
+    std::int64_t last = row == 0 ? INT64_MIN : start[row - 1];
+    for (; row < given->size; ++row) {
         if (given->end[row] <= given->start[row]) continue;
         if (given->start[row] < last) return -1;
         last = given->start[row];
@@ -119,20 +147,28 @@ std::int64_t trace_subtract(const trace_stretches* a, const trace_stretches* b, 
     return found;
 }
 
+int trace_take_out(const trace_work* work, const trace_stretches* removed, std::int64_t line, std::int64_t* before,
+                   std::int64_t* weight) {
+    const Covered covered(removed, before);
+    std::uint64_t near = 0;
+    for (std::uint64_t row = 0; row < work->size; ++row) {
+        if (work->line[row] != line) continue;
+        const std::int64_t begun = covered.until(work->start[row], &near);
+        const std::int64_t gone = covered.until(work->end[row], &near) - begun;
+        if (gone <= 0) continue;
+        std::int64_t& left = weight[work->edge[row]];
+        left = std::max(left - gone, std::min(work->least[row], left));
+    }
+    return TRACE_SCAN_OK;
+}
+
 void trace_coverage(const trace_stretches* set, const trace_stretches* windows, std::int64_t* before,
                     std::int64_t* covered) {
-    before[0] = 0;
-    for (std::uint64_t row = 0; row < set->size; ++row) before[row + 1] = before[row] + set->end[row] - set->start[row];
-    std::uint64_t first = 0;
-    std::uint64_t last = 0;
-    const auto until = [&](std::uint64_t begun, std::int64_t instant) {
-        return begun == 0 ? 0 : before[begun] - std::max<std::int64_t>(set->end[begun - 1] - instant, 0);
-    };
+    const Covered known(set, before);
+    std::uint64_t near = 0;
     for (std::uint64_t row = 0; row < windows->size; ++row) {
-        const std::int64_t start = std::min(windows->start[row], windows->end[row]);
-        first = passed(set->start, set->size, first, start);
-        last = passed(set->start, set->size, last, windows->end[row]);
-        covered[row] = until(last, windows->end[row]) - until(first, start);
+        const std::int64_t begun = known.until(std::min(windows->start[row], windows->end[row]), &near);
+        covered[row] = known.until(windows->end[row], &near) - begun;
     }
 }
 

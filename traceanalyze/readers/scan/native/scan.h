@@ -214,6 +214,20 @@ TRACE_SCAN_API int64_t trace_intersect(const trace_stretches *a, const trace_str
                                        int64_t *end);
 TRACE_SCAN_API int64_t trace_subtract(const trace_stretches *a, const trace_stretches *b, int64_t *start, int64_t *end);
 
+/* Work of a host, each on one edge of a graph. */
+typedef struct {
+    const int64_t *edge;
+    const int64_t *start;
+    const int64_t *end;
+    const int64_t *least; /* what is left of the weight without the work */
+    const int64_t *line;  /* which threads do it */
+    uint64_t size;
+} trace_work;
+
+/* Weights without the work that one line does in a set. The caller gives room for one number a member, and one more. */
+TRACE_SCAN_API int trace_take_out(const trace_work *work, const trace_stretches *removed, int64_t line,
+                                  int64_t *before, int64_t *weight);
+
 /* How much of each window lies inside a set. The caller gives room for one number a member, and one more. */
 TRACE_SCAN_API void trace_coverage(const trace_stretches *set, const trace_stretches *windows, int64_t *before,
                                    int64_t *covered);
