@@ -140,7 +140,7 @@ def occurs(values: NDArray[Any], among: NDArray[Any] | Sequence[int]) -> NDArray
 
 def find(wanted: NDArray[Any], among: NDArray[Any]) -> NDArray[np.int64]:
     """Position of each value among some others, of several equal ones the first; -1 where it is none of them."""
-    if len(among) == 0:
+    if len(among) == 0 or len(wanted) == 0:
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(among, kind="stable")
     ordered = among[order]

@@ -51,10 +51,9 @@ def host_ops(facts: Facts) -> HostOps:
     own = nest.of(track)
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
     chosen = intervals.contains(counted, nest.start[own])
-    leaf = nest.stop[own] == np.arange(own.start + 1, own.stop + 1, dtype=np.int32)
-    columns = nest.row, nest.start, nest.end, nest.own
-    row, start, end, alone_ = (column[own][chosen] for column in columns)
-    return HostOps(row, start, end, alone_, leaf[chosen], facts.context.op_names[own][chosen])
+    leaf = nest.stop == np.arange(1, len(nest) + 1, dtype=np.int32)
+    columns = nest.row, nest.start, nest.end, nest.own, leaf, facts.context.op_names
+    return HostOps(*(column[own][chosen] for column in columns))
 
 
 def ranges(facts: Facts, name: re.Pattern[str]) -> Intervals:

@@ -17,6 +17,7 @@ std::uint64_t passed(const std::int64_t* moments, std::uint64_t size, std::uint6
         low = high >= stride ? high - stride + 1 : 0;
     } else {
         for (; low + stride <= size && moments[low + stride - 1] <= instant; stride *= 2) low += stride;
+        if (stride == 1) return low;
         high = std::min(low + stride - 1, size);
     }
     return static_cast<std::uint64_t>(std::upper_bound(moments + low, moments + high, instant) - moments);
