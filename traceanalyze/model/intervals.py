@@ -100,7 +100,7 @@ def _combined(combine: Callable[..., int], a: Intervals, b: Intervals) -> Interv
 
 def _trimmed(room: Int64, found: int) -> Intervals:
     """The part of the room that was used; much more than that is not kept."""
-    return Intervals(*(room[:, :found].copy() if 8 * found < room.shape[1] else room[:, :found]))
+    return Intervals(*(room[:, :found].copy() if 2 * found < room.shape[1] else room[:, :found]))
 
 
 def total(a: Intervals) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar, cast
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ class Facts:
         self._made: dict[Callable[[Facts], object], object] = {}
         self._idle: dict[tuple[Cause, ...], NDArray[np.int64]] = {}
         self._inside: dict[int, NDArray[np.bool_]] = {}
-        self._clipped: dict[int, tuple[NDArray[np.int64], Intervals]] = {}
+        self._clipped: dict[int, tuple[Intervals, ref[NDArray[np.int64]]]] = {}
         self._texts: dict[tuple[EventKind, ...], dict[int, str]] = {}
 
     @property
@@ -207,11 +208,11 @@ class Facts:
         return self.mean(intervals.total(self.clip(spans)))
 
     def clip(self, spans: NDArray[np.int64]) -> Intervals:
-        """(n, 2) intervals, any order, as a set inside the windows."""
-        known = self._clipped.get(id(spans))
-        if known is None or known[0] is not spans:
-            known = self._clipped[id(spans)] = spans, intervals.intersect(merged(spans), self.windows)
-        return known[1]
+        """(n, 2) intervals, any order, as a set inside the windows; kept as long as they are, as it is asked again."""
+        kept, key = self._clipped, id(spans)
+        if key not in kept:
+            kept[key] = intervals.intersect(merged(spans), self.windows), ref(spans, lambda _: kept.pop(key, None))
+        return kept[key][0]
 
     def overlap(self, times: Intervals) -> NDArray[np.int64]:
         """(n, 2) idle time in the windows inside a set."""

@@ -177,7 +177,9 @@ def _irregular(
     nest, tracks = context.op_nest, dict.fromkeys([context.step_track, *context.threads])
     if np.count_nonzero(~recurs) < TIMES or not len(nest):
         return none
-    start, name = (np.concatenate([each[nest.of(track)] for track in tracks]) for each in (nest.start, context.op_names))
+    start, name = (
+        np.concatenate([each[nest.of(track)] for track in tracks]) for each in (nest.start, context.op_names)
+    )
     if len(tracks) > 1:
         order = np.argsort(start, kind="stable")
         start, name = start[order], name[order]

@@ -52,8 +52,8 @@ def host_ops(facts: Facts) -> HostOps:
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
     chosen = intervals.contains(counted, nest.start[own])
     leaf = nest.stop == np.arange(1, len(nest) + 1, dtype=np.int32)
-    columns = nest.row, nest.start, nest.end, nest.own, leaf, facts.context.op_names
-    return HostOps(*(column[own][chosen] for column in columns))
+    row, start, end, time = (column[own][chosen] for column in (nest.row, nest.start, nest.end, nest.own))
+    return HostOps(row, start, end, time, leaf[own][chosen], facts.context.op_names[own][chosen])
 
 
 def ranges(facts: Facts, name: re.Pattern[str]) -> Intervals:
