@@ -36,7 +36,7 @@ class Overlaps(NamedTuple):
 _MANY = 16
 """So many times as many of one kind as of another are looked at all at once."""
 _SOME = 256
-"""Fewer instants are not worth a call of the library."""
+"""Fewer instants are not worth a call of the library; fewer members are looked for one by one."""
 EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -181,12 +181,12 @@ def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
     """Whether each instant lies inside the set."""
     if len(a.start) == 0:
         return np.zeros(len(t), np.bool_)
-    if len(t) > _MANY * len(a.start) and (t[1:] >= t[:-1]).all():
+    if len(a.start) < min(_SOME, len(t) / _MANY) and (t[1:] >= t[:-1]).all():
         # Of a few members and many instants in order only the members are searched for.
-        change = np.zeros(len(t) + 1, np.int8)
-        for edges, step in ((a.start, 1), (a.end, -1)):
-            np.add.at(change, np.searchsorted(t, edges, "left"), step)
-        return np.cumsum(change[:-1], dtype=np.int8).astype(np.bool_)
+        found = np.zeros(len(t), np.bool_)
+        for first, last in zip(*(np.searchsorted(t, edges).tolist() for edges in a), strict=True):
+            found[first:last] = True
+        return found
     at = passed(a.start, t) - 1
     inside: NDArray[np.bool_] = (at >= 0) & (t < a.end[at])
     return inside
