@@ -102,6 +102,12 @@ def test_an_instant_is_inside_from_the_start_of_a_member_to_before_its_end(items
     assert inside.tolist() == [at in cells(items) for at in range(-1, LINE + 2)]
 
 
+@given(st.lists(st.integers(0, LINE)), st.lists(st.integers(-1, LINE + 1)), st.sampled_from([1, intervals._SOME]))
+def test_moments_that_have_passed_are_those_not_after_an_instant(moments, instants, times):
+    found = intervals.passed(np.array(sorted(moments), np.int64), np.array(instants * times, np.int64))
+    assert found.tolist() == [sum(moment <= instant for moment in moments) for instant in instants] * times
+
+
 @given(pairs, pairs)
 def test_overlaps_name_the_members_each_piece_comes_from(a, b):
     one, two = merged(a), merged(b)

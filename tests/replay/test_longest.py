@@ -85,17 +85,17 @@ def works(draw):
 def test_an_edge_loses_the_work_of_its_line_down_to_the_least_that_is_left(drawn):
     moments, work, spans = drawn
     begin, end, least, line, weight = np.array(work, np.int64).reshape(-1, 5).T
-    host = HostTime(np.array(moments, np.int64), np.arange(len(work))[::-1], begin, end, least, line)
+    begin, end = (np.array(moments, np.int64)[each] for each in (begin, end))
+    host = HostTime(np.arange(len(work))[::-1], begin, end, least, line)
     start, length = np.array(spans, np.int64).reshape(-1, 2).T
     gone = {time for first, many in spans for time in range(first, first + many)}
     left = [
         max(was - lost, min(low, was)) if of and (lost := len(gone & set(range(moments[a], moments[b])))) else was
         for a, b, low, of, was in work
     ]
-    ways = [longest._take_out_twin]
-    if (library := longest._library()) is not None:
-        ways.append(lambda *given_work: longest._take_out(*given_work, library))
-    for way in ways:
+    for library in {longest._library(), None}:
         found = weight[::-1].copy()
-        way(host, 1, merge(start, start + length), found)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(longest, "_library", lambda library=library: library)
+            longest.take_out(host, 1, merge(start, start + length), found)
         assert found[::-1].tolist() == left

@@ -13,7 +13,7 @@ from traceanalyze.model.intervals import EMPTY, merge
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.computing import compute_finding, computing
 from traceanalyze.rules.finding import Confidence, Finding, Severity
-from traceanalyze.rules.pricing import all_together, beside_waits, priced
+from traceanalyze.rules.pricing import all_together, beside_waits, priced, ranged
 
 US = 1000
 
@@ -114,7 +114,9 @@ def test_what_is_uncertain_by_more_is_told_so_and_is_not_high():
     work = facts.once(computing)
     changes = [Change(events=work.event, shorter=work.time // 4 * quarter) for quarter in (1, 2, 3)]
     least, usual, most = changes
-    found = priced(Finding(change=usual, between=(least, most), confidence=Confidence.HIGH), facts).finding
+    price = priced(Finding(change=usual, between=(least, most), confidence=Confidence.HIGH), facts)
+    assert price.finding.low is None  # Only of what is told the ends are replayed.
+    found = ranged(price, facts).finding
     assert (found.low, found.saving, found.bound) == tuple(
         quarter * facts.per_step(work.time // 4) for quarter in (1, 2, 3)
     )

@@ -8,6 +8,8 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.intervals import passed
+
 T = TypeVar("T")
 
 MISSING = -(2**62)
@@ -131,15 +133,14 @@ def occurs(values: NDArray[Any], among: NDArray[Any] | Sequence[int]) -> NDArray
         found = table.take(np.subtract(values, low, dtype=np.int64), mode="clip") & (values >= low) & (values <= high)
     else:
         ordered = np.sort(among)
-        at = np.searchsorted(ordered, values)
-        at[at == len(ordered)] = 0
-        found = ordered[at] == values
+        at = passed(ordered, values) - 1
+        found = (ordered[at] == values) & (at >= 0)
     return found
 
 
 def find(wanted: NDArray[Any], among: NDArray[Any]) -> NDArray[np.int64]:
     """Position of each value among some others, of several equal ones the first; -1 where it is none of them."""
-    if len(among) == 0:
+    if len(among) == 0 or len(wanted) == 0:
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(among, kind="stable")
     ordered = among[order]

@@ -5,6 +5,7 @@ takes and returns sets. All are O(n log n) at most and never loop over intervals
 """
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -34,6 +35,8 @@ class Overlaps(NamedTuple):
 
 _MANY = 16
 """So many times as many of one kind as of another are looked at all at once."""
+_SOME = 256
+"""Fewer instants are not worth a call of the library; fewer members are looked for one by one."""
 EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -58,7 +61,7 @@ def _joined(start: Int64, end: Int64) -> Intervals | None:
         return Intervals(start, end)
     if found < 0:
         return None
-    return Intervals(*(room[:, :found].copy() if 2 * found < len(start) else room[:, :found]))
+    return _trimmed(room, found)
 
 
 def _joined_twin(start: Int64, end: Int64) -> Intervals | None:
@@ -79,7 +82,25 @@ def _joined_twin(start: Int64, end: Int64) -> Intervals | None:
 
 def union(*sets: Intervals) -> Intervals:
     """Time inside any of the sets."""
-    return merge(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
+    some = [each for each in sets if len(each.start)]
+    if len(some) <= 1:
+        return some[0] if some else EMPTY
+    library, half = _library(), len(some) // 2
+    if library is not None:
+        return _combined(library.trace_union, union(*some[:half]), union(*some[half:]))
+    return merge(np.concatenate([each.start for each in some]), np.concatenate([each.end for each in some]))
+
+
+def _combined(combine: Callable[..., int], a: Intervals, b: Intervals) -> Intervals:
+    """What a function of the library makes of two sets."""
+    one, two, room = native.stretches(*a), native.stretches(*b), np.empty((2, len(a.start) + len(b.start)), np.int64)
+    found = combine(ctypes.byref(one), ctypes.byref(two), room[0].ctypes.data, room[1].ctypes.data)
+    return _trimmed(room, found)
+
+
+def _trimmed(room: Int64, found: int) -> Intervals:
+    """The part of the room that was used; much more than that is not kept."""
+    return Intervals(*(room[:, :found].copy() if 2 * found < room.shape[1] else room[:, :found]))
 
 
 def total(a: Intervals) -> int:
@@ -108,8 +129,12 @@ def _library() -> ctypes.CDLL | None:
     library = native.library()
     if library is not None:
         library.trace_overlaps.restype = library.trace_join.restype = ctypes.c_int64
-        library.trace_overlaps.argtypes = (ctypes.c_void_p,) * 3
-        library.trace_join.argtypes = (ctypes.c_void_p,) * 3
+        library.trace_overlaps.argtypes = library.trace_join.argtypes = (ctypes.c_void_p,) * 3
+        for combine in (library.trace_union, library.trace_intersect, library.trace_subtract):
+            combine.restype, combine.argtypes = ctypes.c_int64, (ctypes.c_void_p,) * 4
+        library.trace_coverage.restype = library.trace_passed.restype = None
+        library.trace_coverage.argtypes = (ctypes.c_void_p,) * 4
+        library.trace_passed.argtypes = (*(ctypes.c_void_p, ctypes.c_uint64) * 2, ctypes.c_void_p)
     return library
 
 
@@ -127,21 +152,8 @@ def _overlaps_twin(a: Intervals, b: Intervals) -> Overlaps:
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
     """Time inside both sets."""
-    few, many = (a, b) if len(a.start) <= len(b.start) else (b, a)
-    # Of a few windows and many events only the windows are searched for.
-    if _MANY * len(few.start) > len(many.start):
-        return Intervals(*overlaps(few, many)[:2])
-    if not len(few.start):
-        return EMPTY
-    low = np.searchsorted(many.end, few.start, "right")
-    high = np.maximum(np.searchsorted(many.start, few.end, "left"), low)
-    within = [slice(*ends) for ends in zip(low.tolist(), high.tolist(), strict=True)]
-    start, end = (np.concatenate([each[one] for one in within]) for each in many)
-    # Only the first of each window may have begun before it, and only the last go on after it.
-    some, stop = high > low, np.cumsum(high - low)
-    first, last = (stop - high + low)[some], stop[some] - 1
-    start[first], end[last] = np.maximum(start[first], few.start[some]), np.minimum(end[last], few.end[some])
-    return Intervals(start, end)
+    library = _library()
+    return Intervals(*_overlaps_twin(a, b)[:2]) if library is None else _combined(library.trace_intersect, a, b)
 
 
 def gaps(a: Intervals, start: int, end: int) -> Intervals:
@@ -159,31 +171,54 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     """Time inside `a` and not inside `b`."""
     if len(a.start) == 0 or len(b.start) == 0:
         return a
-    return intersect(a, gaps(b, int(a.start[0]), int(a.end[-1])))
+    library = _library()
+    if library is None:
+        return intersect(a, gaps(b, int(a.start[0]), int(a.end[-1])))
+    return _combined(library.trace_subtract, a, b)
 
 
 def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
     """Whether each instant lies inside the set."""
     if len(a.start) == 0:
         return np.zeros(len(t), np.bool_)
-    if len(t) > _MANY * len(a.start) and (t[1:] >= t[:-1]).all():
+    if len(a.start) < min(_SOME, len(t) / _MANY) and (t[1:] >= t[:-1]).all():
         # Of a few members and many instants in order only the members are searched for.
-        change = np.zeros(len(t) + 1, np.int8)
-        for edges, step in ((a.start, 1), (a.end, -1)):
-            np.add.at(change, np.searchsorted(t, edges, "left"), step)
-        return np.cumsum(change[:-1], dtype=np.int8).astype(np.bool_)
-    at = np.searchsorted(a.start, t, "right") - 1
+        found = np.zeros(len(t), np.bool_)
+        for first, last in zip(*(np.searchsorted(t, edges).tolist() for edges in a), strict=True):
+            found[first:last] = True
+        return found
+    at = passed(a.start, t) - 1
     inside: NDArray[np.bool_] = (at >= 0) & (t < a.end[at])
     return inside
+
+
+def passed(moments: Int64, t: Int64) -> Int64:
+    """How many of some moments (ascending) are not after each instant; faster where these are nearly in order."""
+    library = _library()
+    if library is None or len(t) < _SOME:
+        return np.searchsorted(moments, t, "right")
+    moments, t = (np.ascontiguousarray(each, np.int64) for each in (moments, t))
+    found = np.empty(len(t), np.int64)
+    library.trace_passed(moments.ctypes.data, len(moments), t.ctypes.data, len(t), found.ctypes.data)
+    return found
 
 
 def coverage(a: Intervals, start: Int64, end: Int64) -> Int64:
     """For each window `[start[i], end[i])` (any order, may overlap) the time of it inside the set."""
     if len(a.start) == 0:
         return np.zeros(len(start), np.int64)
+    library = _library()
+    if library is not None:
+        return _covered(library, native.stretches(*a), native.stretches(start, end))
     before = np.concatenate(([0], np.cumsum(a.end - a.start)))
     inside: Int64 = np.maximum(_until(a, before, end) - _until(a, before, np.minimum(start, end)), 0)
     return inside
+
+
+def _covered(library: ctypes.CDLL, a: native.Stretches, windows: native.Stretches) -> Int64:
+    before, found = np.empty(a.size + 1, np.int64), np.empty(windows.size, np.int64)
+    library.trace_coverage(ctypes.byref(a), ctypes.byref(windows), before.ctypes.data, found.ctypes.data)
+    return found
 
 
 def _until(a: Intervals, before: Int64, t: Int64) -> Int64:

@@ -62,7 +62,7 @@ class Events:
         if column is None:
             return np.full(len(rows), missing, np.int64)
         if column.value.dtype != np.int32:
-            return column.take(rows, missing).astype(np.int64)
+            return column.take(rows, missing).astype(np.int64, copy=False)
         codes = column.take(rows, -1).astype(np.int64)
         return np.where(codes < 0, missing, codes)
 

@@ -190,15 +190,10 @@ def _host_time(
     chains, launches = threads.chains, order.launches
     began = points.began[launches.call]
     long = np.flatnonzero(launches.lag > launches.least)
-    instants = np.concatenate((points.time, launches.until[long]))
-    by_time = np.argsort(instants, kind="stable")
-    row = np.empty(len(instants), np.int64)
-    row[by_time] = np.arange(len(instants))
     return HostTime(
-        instants[by_time],
         np.concatenate((on_host, by_launch[long])),
-        np.concatenate((row[chains.source], row[began[long]])),
-        np.concatenate((row[chains.target], row[len(points.time) :])),
+        points.time[np.concatenate((chains.source, began[long]))],
+        np.concatenate((points.time[chains.target], launches.until[long])),
         np.concatenate((np.zeros(len(on_host), np.int64), launches.least[long])),
         np.concatenate((chains.line, threads.of[began[long]])),
     )

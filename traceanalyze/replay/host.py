@@ -19,7 +19,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode, SyncKind
 from traceanalyze.replay.device import Launches
-from traceanalyze.replay.silences import silences
+from traceanalyze.replay.silences import active_time, silences
 
 WORKERS = regex(r"^enumerate\(DataLoader\)#(?!_SingleProcess).*__next__")
 """Ranges in which torch's loader waits for its worker processes."""
@@ -143,7 +143,7 @@ def fetches(context: Context) -> Fetches:
     Workers that the loop waited for twice made the batches in between one after the other, and as fast those that come
     later: each is ready in its turn, however late it was fetched.
     """
-    trace, rows = context.trace, loading_ranges(context).rows
+    trace, rows = context.trace, context.once(loading_ranges).rows
     rows = rows[trace.strings.matches(trace.events.name[rows], WORKERS.search)]
     rows = rows[np.argsort(trace.events.ts[rows], kind="stable")]
     begin, time = trace.events.ts[rows], trace.events.dur[rows]
@@ -186,7 +186,8 @@ def reading(context: Context, waits: Waits) -> tuple[Intervals, NDArray[np.bool_
     copy = np.flatnonzero(device.kind[waits.event] == EventKind.MEMCPY)
     copy = copy[directions(context, waits.event[copy]) == DIRECTIONS.index("d2h")]
     queue = context.once(_enqueues)
-    launching = np.sort(calls.start[np.concatenate((context.link[context.link >= 0], queue[queue >= 0]))])
+    launches = np.concatenate((context.link[context.link >= 0], queue[queue >= 0]))
+    launching = np.sort(calls.start[launches], kind="stable")
     launching = np.append(launching, max(int(context.all_steps.host_end[-1]), int(calls.end.max(initial=0))))
     for track in distinct(calls.track[waits.call[copy]]).tolist():
         own = copy[calls.track[waits.call[copy]] == track]
@@ -337,10 +338,6 @@ def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArr
     return Lines(tracks, line, Chains(*(np.concatenate(column) for column in zip(*parts, strict=True))), firsts)
 
 
-def _active(context: Context, track: int) -> Intervals:
-    return intervals.merge(*context.once(host_states, track, track == context.step_track).spans)
-
-
 def _taking_turns(context: Context, points: Moments) -> tuple[tuple[int, ...], ...]:
     """Threads by line; that of the steps first, with those that are active while it is not."""
     count = np.bincount(points.track)
@@ -348,7 +345,7 @@ def _taking_turns(context: Context, points: Moments) -> tuple[tuple[int, ...], .
     ordered.sort(key=lambda track: track != context.step_track)
     found: list[tuple[list[int], Intervals]] = []
     for track in ordered:
-        active = _active(context, track)
+        active = context.once(active_time, track)
         for group, taken in found[:1]:
             if intervals.total(intervals.intersect(active, taken)) <= TOGETHER * intervals.total(active):
                 group.append(track)
@@ -380,7 +377,7 @@ def _quiet(
 ) -> _Quiet:
     since, until = points.time[source].copy(), points.time[target].copy()
     for row, group in enumerate(tracks):
-        active = intervals.union(*(_active(context, track) for track in group))
+        active = intervals.union(*(context.once(active_time, track) for track in group))
         here = np.flatnonzero(line[target] == row)
         if len(active.start) == 0 or len(here) == 0:
             continue

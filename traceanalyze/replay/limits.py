@@ -146,6 +146,5 @@ def _loading(context: Context, program: Graph, gone: Intervals, edge: NDArray[np
     at = np.where(edge >= 0, row[edge], -1)
     found = np.zeros(len(edge), np.int64)
     known = (at >= 0) & (program.host.line[at] == 0) if len(program.host.edge) else np.zeros(len(edge), np.bool_)
-    begin, end = (program.host.moments[each[at[known]]] for each in (program.host.begin, program.host.end))
-    found[known] = intervals.coverage(left, begin, end)
+    found[known] = intervals.coverage(left, program.host.start[at[known]], program.host.end[at[known]])
     return found

@@ -25,13 +25,11 @@ class Edges(NamedTuple):
 class HostTime(NamedTuple):
     """Edges that host work takes time on."""
 
-    moments: NDArray[np.int64]
-    """Instants of the host, in order of time."""
     edge: NDArray[np.int64]
     """Their numbers, each once."""
-    begin: NDArray[np.int64]
+    start: NDArray[np.int64]
     end: NDArray[np.int64]
-    """Rows of `moments`: between them the host works."""
+    """In between the host works."""
     least: NDArray[np.int64]
     """What is left of the weight without this work."""
     line: NDArray[np.int64]
@@ -50,10 +48,17 @@ def longest(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.int64]
 def take_out(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.int64]) -> None:
     """Take the work that a line of threads does in a set of time off the weights of its edges."""
     library = _library()
-    if library is None:
-        _take_out_twin(host, line, removed, weight)
-    else:
-        _take_out(host, line, removed, weight, library)
+    if library is not None:
+        columns = [np.ascontiguousarray(each, np.int64) for each in host]
+        work = _Work(*(each.ctypes.data for each in columns), len(host.edge))
+        stretches, before = native.stretches(*removed), np.empty(len(removed.start) + 1, np.int64)
+        given = ctypes.byref(work), ctypes.byref(stretches), line, before.ctypes.data, weight.ctypes.data
+        library.trace_take_out(*given)
+        return
+    own = np.flatnonzero(host.line == line)
+    gone = intervals.coverage(removed, host.start[own], host.end[own])
+    edge, was = host.edge[own], weight[host.edge[own]]
+    weight[edge] = np.where(gone > 0, np.maximum(was - gone, np.minimum(host.least[own], was)), was)
 
 
 class _Graph(ctypes.Structure):
@@ -64,12 +69,7 @@ class _Graph(ctypes.Structure):
 
 
 class _Work(ctypes.Structure):
-    _fields_ = [
-        ("moments", ctypes.c_void_p),
-        ("moment_count", ctypes.c_uint64),
-        *((column, ctypes.c_void_p) for column in HostTime._fields[1:]),
-        ("size", ctypes.c_uint64),
-    ]
+    _fields_ = [*((column, ctypes.c_void_p) for column in HostTime._fields), ("size", ctypes.c_uint64)]
 
 
 @cache
@@ -78,13 +78,7 @@ def _library() -> ctypes.CDLL | None:
     if library is None:
         return None
     library.trace_longest_path.argtypes = (ctypes.POINTER(_Graph), ctypes.c_void_p, ctypes.c_void_p)
-    library.trace_take_out.argtypes = (
-        ctypes.POINTER(_Work),
-        ctypes.POINTER(native.Stretches),
-        ctypes.c_int64,
-        ctypes.c_void_p,
-        ctypes.c_void_p,
-    )
+    library.trace_take_out.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, *(ctypes.c_void_p,) * 2)
     return library
 
 
@@ -106,18 +100,3 @@ def _longest_twin(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.
         leading = (time[source[edge]] + lag[edge] for edge in range(bounds[point], bounds[point + 1]))
         time[point] = max(earliest_time, max(leading, default=earliest_time))
     return np.array(time, np.int64)
-
-
-def _take_out(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.int64], library: ctypes.CDLL) -> None:
-    moments, *columns = (np.ascontiguousarray(each, np.int64) for each in host)
-    work = _Work(moments.ctypes.data, len(moments), *(each.ctypes.data for each in columns), len(host.edge))
-    stretches, before = native.stretches(*removed), np.empty(len(moments), np.int64)
-    library.trace_take_out(ctypes.byref(work), ctypes.byref(stretches), line, before.ctypes.data, weight.ctypes.data)
-
-
-def _take_out_twin(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.int64]) -> None:
-    """The same in NumPy: the specification of the native function."""
-    own = np.flatnonzero(host.line == line)
-    gone = intervals.coverage(removed, host.moments[host.begin[own]], host.moments[host.end[own]])
-    edge, was = host.edge[own], weight[host.edge[own]]
-    weight[edge] = np.where(gone > 0, np.maximum(was - gone, np.minimum(host.least[own], was)), was)

@@ -186,9 +186,8 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
     np.maximum(earliest[after:], began, out=earliest[after:])
     if len(change.events):
         # Calls that wait for an event return when it is over; only what follows on the device closes up.
-        gone = shorter[graph.busy_event]
-        whole = (known.end - known.start)[graph.busy_event]
-        gone[graph.follows :] = np.minimum(gone, whole)[graph.follows :]
+        gone, waited = shorter[graph.busy_event], graph.busy_event[graph.follows :]
+        gone[graph.follows :] = np.minimum(gone[graph.follows :], (known.end - known.start)[waited])
         weight[graph.busy] = np.maximum(weight[graph.busy] - gone, 0)
     ends = [change.calls]
     sooner = np.full(len(graph.batches.point), float(change.batches))
@@ -201,7 +200,8 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         take_out(graph.host, row, _from(removed, began), weight)
         ends.append(_begun_in(known, removed, row))
         waits = np.flatnonzero((left > 0) & occurs(known.call_track[graph.waiting.call], graph.tracks[row]))
-        left[waits] -= intervals.coverage(removed, read.start[waits], read.end[waits])
+        if len(waits):
+            left[waits] -= intervals.coverage(removed, read.start[waits], read.end[waits])
         sooner[(graph.batches.line == row) & intervals.contains(removed, graph.batches.begin)] = 1
     ready = np.maximum(earliest[graph.batches.point] - began, 0)
     earliest[graph.batches.point] -= np.round(ready * sooner).astype(np.int64)
@@ -233,10 +233,10 @@ def _pin(known: Program, pinned: Intervals, removed: Intervals, row: int, earlie
 
     Marks of windows are passed inside such a stretch, too. Without anything after it the last of them ends it.
     """
-    left = 2 * intervals.coverage(removed, *pinned) <= pinned.end - pinned.start
-    start, end = (each[left] for each in pinned)
-    if not len(start):
+    left = 2 * intervals.coverage(removed, *pinned) <= pinned.end - pinned.start if len(pinned.start) else EMPTY.start
+    if not left.any():
         return
+    start, end = (each[left] for each in pinned)
     graph = known.graph
     target = np.searchsorted(graph.edges.bounds, graph.host.edge[graph.host.line == row], "right") - 1
     point = distinct(target)
@@ -252,8 +252,8 @@ def _pin(known: Program, pinned: Intervals, removed: Intervals, row: int, earlie
 
 def _from(removed: Intervals, began: int) -> Intervals:
     """What of a set lies after an instant."""
-    kept = removed.end > began
-    return Intervals(np.maximum(removed.start[kept], began), removed.end[kept])
+    first = int(np.searchsorted(removed.end, began, "right"))
+    return Intervals(np.maximum(removed.start[first:], began), removed.end[first:])
 
 
 def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]:
@@ -303,12 +303,13 @@ def _idle_gone(context: Context, again: Again) -> Intervals:
     if not context.devices:
         return EMPTY
     own, at, end, length = context.once(_headline)
-    start = again.time[context.once(program).graph.event[own]]
-    ends = np.concatenate((context.all_steps.start[:1], start + again.lasted[own]))
-    left = start[at] - np.maximum.accumulate(ends)[at]
-    gone = np.clip(length - left, 0, length)
-    end = end[gone > 0]
-    return Intervals(end - gone[gone > 0], end)
+    start = again.time.take(context.once(program).graph.event.take(own))
+    ends = np.concatenate((context.all_steps.start[:1], start + again.lasted.take(own)))
+    left = start.take(at) - np.maximum.accumulate(ends).take(at)
+    gone = np.minimum(length - left, length)
+    some = np.flatnonzero(gone > 0)
+    end = end.take(some)
+    return Intervals(end - gone.take(some), end)
 
 
 class _Headline(NamedTuple):
@@ -325,6 +326,6 @@ class _Headline(NamedTuple):
 def _headline(context: Context) -> _Headline:
     device, gaps = context.device, context.once(idle_gaps)
     own = np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
-    at = np.searchsorted(device.start[own], gaps.end, "left")
+    at = intervals.passed(device.start[own], gaps.end - 1)
     known = (at < len(own)) & (gaps.event >= 0)
     return _Headline(own, at[known], gaps.end[known], (gaps.end - gaps.start)[known])

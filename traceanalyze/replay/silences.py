@@ -16,6 +16,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 
 LONG_NS = 1_000_000
@@ -40,6 +41,11 @@ class Silences(NamedTuple):
     """Position in `Context.device` of what it waits for."""
 
 
+def active_time(context: Context, track: int) -> Intervals:
+    """When anything is recorded of a thread; use with `Context.once`."""
+    return intervals.merge(*context.once(host_states, track, track == context.step_track).spans)
+
+
 def silences(context: Context) -> Silences:
     """What threads that launch wait for without a recorded call; use with `Context.once`."""
     device = context.device
@@ -52,9 +58,8 @@ def silences(context: Context) -> Silences:
     last = int(device.end.max())
     reads = context.trace.strings.matches(context.calls.name, _READS_TIME.search)
     tracks = distinct(context.calls.track).tolist()
-    spans = {track: context.once(host_states, track, track == context.step_track).spans for track in tracks}
     for track in tracks:
-        active = intervals.merge(*spans[track])
+        active = context.once(active_time, track)
         begin, end = active.end[:-1], active.start[1:]
         if track == context.step_track and len(active.end) and context.all_steps.host_end[-1] > active.end[-1]:
             # The last thing it does is to end the last step.
@@ -76,8 +81,8 @@ def silences(context: Context) -> Silences:
         waits = (dry & full) | alone
         for other in tracks:
             if other != track:
-                waits &= intervals.coverage(intervals.merge(*spans[other]), done, np.maximum(done, end)) == 0
-        first, stop = np.searchsorted(context.calls.track, (track, track + 1))
+                waits &= intervals.coverage(context.once(active_time, other), done, np.maximum(done, end)) == 0
+        first, stop = np.searchsorted(context.calls.track, np.array((track, track + 1), context.calls.track.dtype))
         call = first + np.searchsorted(context.calls.start[first:stop], end)
         told = (call < stop) & reads[np.minimum(call, stop - 1)]
         told &= context.calls.start[np.minimum(call, stop - 1)] <= end + EARLY_NS

@@ -65,9 +65,11 @@ class Claims:
         # Nearly all findings about idle time are about nothing else.
         whole = intervals.total(own) == intervals.total(spans)
         other = EMPTY if whole else intervals.subtract(spans, self._idle)
-        at = np.maximum(np.searchsorted(self._gaps.start, own.start, "right") - 1, 0)
+        at = np.maximum(intervals.passed(self._gaps.start, own.start) - 1, 0)
         held = np.zeros(len(self._gaps), np.int64)
         np.add.at(held, at, own.end - own.start)
+        if (held <= most).all():
+            return other, own
         return other, last_part(own, np.minimum(1.0, most / np.maximum(held, 1))[at])
 
 

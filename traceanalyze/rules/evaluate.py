@@ -38,7 +38,8 @@ def located(one: Finding, facts: Facts) -> Finding:
     if spans is None or not len(spans) or not one.evidence or any(each.start is not None for each in one.evidence):
         return one
     length = spans[:, 1] - spans[:, 0]
-    longest = spans[np.argsort(-length, kind="stable")[:MOST]]
+    long = np.flatnonzero(length >= np.partition(length, -MOST)[-MOST] if len(length) > MOST else length >= 0)
+    longest = spans[long[np.argsort(-length[long], kind="stable")[:MOST]]]
     lines = _lines(facts, longest[:, 0])
     time: dict[str, int] = {}
     for line, span in zip(lines, longest.tolist(), strict=True):

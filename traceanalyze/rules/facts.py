@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar, cast
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,7 @@ class Facts:
         self._made: dict[Callable[[Facts], object], object] = {}
         self._idle: dict[tuple[Cause, ...], NDArray[np.int64]] = {}
         self._inside: dict[int, NDArray[np.bool_]] = {}
+        self._clipped: dict[int, tuple[Intervals, ref[NDArray[np.int64]]]] = {}
         self._texts: dict[tuple[EventKind, ...], dict[int, str]] = {}
 
     @property
@@ -141,26 +143,28 @@ class Facts:
 
     def missing(self, needs: str) -> str | None:
         """Reason why a rule with these needs cannot be applied, None if it can. Codes as in `Rule.needs`."""
-        lacking = next((reason for code, reason in _REASONS.items() if code in needs and not self._has(code)), None)
+        lacking = next((reason for code, reason in self._lacking.items() if code in needs), None)
         by_launch = not {"L", "A"}.isdisjoint(needs)
         return self.context.doubt if lacking is None and by_launch else lacking
 
-    def _has(self, code: str) -> bool:
+    @cached_property
+    def _lacking(self) -> dict[str, str]:
+        """By their codes the reasons why what a recording may have is not in this one."""
         context, fields = self.context, self.context.trace.events.fields
         known = {
-            "D": lambda: self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
-            "L": lambda: len(context.calls) > 0,
-            "A": lambda: len(context.calls) > 0 and not context.queue_only,
-            "O": lambda: len(context.host_rows) > 0,
-            "P": lambda: context.once(user_frames).recorded,
-            "H": lambda: "shapes" in fields,
-            "N": lambda: self.allocator is not None,
-            "M": lambda: self.analysis.measured("memory"),
-            "C": lambda: "collective" in fields,
-            "K": lambda: "grid" in fields or self.analysis.measured("kernel_types"),
-            "E": lambda: self.context.trace.environment is not None,
+            "D": self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
+            "L": len(context.calls) > 0,
+            "A": len(context.calls) > 0 and not context.queue_only,
+            "O": len(context.host_rows) > 0,
+            "P": context.once(user_frames).recorded,
+            "H": "shapes" in fields,
+            "N": self.allocator is not None,
+            "M": self.analysis.measured("memory"),
+            "C": "collective" in fields,
+            "K": "grid" in fields or self.analysis.measured("kernel_types"),
+            "E": self.context.trace.environment is not None,
         }
-        return code in known and known[code]()
+        return {code: reason for code, reason in _REASONS.items() if not known.get(code)}
 
     @cached_property
     def communicates(self) -> bool:
@@ -204,8 +208,11 @@ class Facts:
         return self.mean(intervals.total(self.clip(spans)))
 
     def clip(self, spans: NDArray[np.int64]) -> Intervals:
-        """(n, 2) intervals, any order, as a set inside the windows."""
-        return intervals.intersect(merged(spans), self.windows)
+        """(n, 2) intervals, any order, as a set inside the windows; kept as long as they are, as it is asked again."""
+        kept, key = self._clipped, id(spans)
+        if key not in kept:
+            kept[key] = intervals.intersect(merged(spans), self.windows), ref(spans, lambda _: kept.pop(key, None))
+        return kept[key][0]
 
     def overlap(self, times: Intervals) -> NDArray[np.int64]:
         """(n, 2) idle time in the windows inside a set."""
@@ -248,7 +255,9 @@ class Facts:
             return intervals.contains(self.windows, start)
         # A dozen rules ask this of all device events, or of all operators.
         if id(start) not in self._inside:
-            self._inside[id(start)] = intervals.contains(self.windows, start)
+            nest = self.context.op_nest
+            inside = nest.begun_in(self.windows) if start is nest.start else intervals.contains(self.windows, start)
+            self._inside[id(start)] = inside
             self._inside[id(start)].flags.writeable = False
         return self._inside[id(start)]
 
@@ -295,7 +304,9 @@ class Facts:
         code, of = distinct_codes(names, len(self.context.trace.strings))
         # Short numbers are sorted in a fifth of the time.
         row = np.argsort(of.astype(np.uint16) if len(code) <= np.iinfo(np.uint16).max else of, kind="stable")
-        pairs = np.bincount(of * kinds + self.context.kind, minlength=len(code) * kinds).reshape(-1, kinds)
+        of *= kinds
+        of += self.context.kind
+        pairs = np.bincount(of, minlength=len(code) * kinds).reshape(-1, kinds)
         return _Named(code, row, np.concatenate(([0], np.cumsum(pairs.sum(axis=1)))), pairs > 0)
 
     def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

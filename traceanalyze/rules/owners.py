@@ -123,7 +123,10 @@ def owned(facts: Facts, findings: Sequence[Finding], told: Sequence[Unexplained]
 
 
 def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:
-    """Parts of the windows that need an owner, as sets; idle time whose causes are not measured is one part."""
+    """Parts of the windows that need an owner if they are large, as sets; of idle time only those that are.
+
+    Idle time whose causes are not measured is one part.
+    """
     work = facts.once(computing)
     if facts.per_step(work.time[occurs(work.group, FUSIBLE)]) >= LARGE * facts.step_time:
         chosen, kept = facts.once(fusible_rows)
@@ -138,7 +141,8 @@ def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:
         yield "idle", facts.clip(facts.idle())
         return
     for part, causes in IDLE_GROUPS.items():
-        yield part, merged(facts.idle(*causes))
+        if facts.idle_mean(*causes) >= LARGE * facts.step_time:
+            yield part, merged(facts.idle(*causes))
 
 
 def _tied(owners: Sequence[Finding]) -> Intervals:

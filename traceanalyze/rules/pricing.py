@@ -54,12 +54,14 @@ class Price(NamedTuple):
     """Of each of `idle_gaps`, what would be gone."""
     steps: NDArray[np.int64] | None = None
     """By how much each of the windows would be shorter, ns; None where it was not replayed."""
+    stated: Finding | None = None
+    """As its rule states it, where the ends of its range are still to be replayed (`ranged`)."""
 
-    def time(self, gaps: Gaps) -> NDArray[np.int64]:
-        """(n, 2) time of which it saves some."""
-        here = self.gone > 0
-        gone = np.stack((gaps.end - self.gone, gaps.end), axis=1)[here]
-        return np.concatenate((intervals_of(*self.spans), gone))
+    def time(self, gaps: Gaps) -> Intervals:
+        """Time of which it saves some."""
+        here = np.flatnonzero(self.gone)
+        end = gaps.end[here]
+        return intervals.union(self.spans, Intervals(end - self.gone[here], end))
 
 
 def gaps_of(facts: Facts) -> Gaps:
@@ -69,7 +71,7 @@ def gaps_of(facts: Facts) -> Gaps:
 
 
 def priced(one: Finding, facts: Facts) -> Price:
-    """The finding at the price of the replay; at its own where nothing is stated that can be replayed."""
+    """The finding at the price of the replay, without its range; at its own where nothing stated can be replayed."""
     spans = EMPTY if one.intervals is None else facts.clip(one.intervals)
     gaps = gaps_of(facts)
     none = np.zeros(len(gaps), np.int64)
@@ -86,24 +88,32 @@ def priced(one: Finding, facts: Facts) -> Price:
         # That kernels of several streams would run beside each other at full speed is not to be expected.
         saving = min(saving, facts.amount_of("idle") or 0)
     gone = none.copy()
-    gone[np.searchsorted(gaps.end, gain.idle.end)] = intervals.coverage(facts.windows, *gain.idle)
+    gone[intervals.passed(gaps.end, gain.idle.end) - 1] = intervals.coverage(facts.windows, *gain.idle)
     if not len(spans.start) and 2 * facts.mean(int(gone.sum())) >= saving:
         spans = facts.clip(intervals_of(*gain.idle))
     if one.intervals is not None or len(spans.start):
         one = replace(one, intervals=intervals_of(*spans))
+    one = _with_cost(one, spans, facts)
+    return Price(replace(one, change=change, saving=saving), spans, gone, gain.steps, one)
+
+
+def ranged(price: Price, facts: Facts) -> Price:
+    """With the ends of the saving's range; what is not worth a row is not asked for them."""
+    if price.stated is None:
+        return price
+    one, change, saving = price.stated, price.finding.change, price.finding.saving or 0
     between = tuple(saved(facts, each) for each in one.between)
-    ranged = one.draws.startswith("idle") or (one.draws == "comm_exposed" and one.low is not None)
-    if one.change is None and ranged and (one.bound or 0) > (one.saving or 0):
-        whole = derived(replace(one, saving=one.bound), spans, facts)
+    wide = one.draws.startswith("idle") or (one.draws == "comm_exposed" and one.low is not None)
+    if one.change is None and wide and (one.bound or 0) > (one.saving or 0):
+        whole = derived(replace(one, saving=one.bound), price.spans, facts)
         between += () if whole is None else (min(saved(facts, whole), one.bound or 0),)
-    one = _with_cost(replace(one, change=change), spans, facts)
-    return Price(_ranged(one, saving, between, facts), spans, gone, gain.steps)
+    return price._replace(finding=_ranged(replace(one, change=change), saving, between, facts), stated=None)
 
 
 def _with_cost(one: Finding, spans: Intervals, facts: Facts) -> Finding:
     """With the time that it is about as its cost, where its rule states none and it is not work that must be done."""
     known = one.cost is not None or one.draws in _WORK or not len(spans.start)
-    return one if known else replace(one, cost=facts.length(intervals_of(*spans)))
+    return one if known else replace(one, cost=facts.mean(intervals.total(spans)))
 
 
 def _of_excerpt(one: Finding, facts: Facts) -> Finding:

@@ -20,7 +20,7 @@ from traceanalyze.rules.common.launching import FEW_STEPS, cut_off, excerpt
 from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity
-from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, priced
+from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, priced, ranged
 from traceanalyze.rules.rule import Rule
 
 HIGH, MEDIUM = 0.20, SMALL
@@ -137,9 +137,12 @@ def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:
     price = priced(one, facts)
     if not rule.rare and _only_at_first(price, facts):
         return None
-    pattern = _recurs(price, facts, rule)
-    if _is_explained(price.finding, part, facts) or not _enough(price.finding, facts, rule) or not pattern:
+    if _is_explained(price.finding, part, facts) or not _enough(price.finding, facts, rule):
         return None
+    pattern = _recurs(price, facts, rule)
+    if not pattern:
+        return None
+    price = ranged(price, facts)
     if pattern == Pattern.REGULAR:
         return price
     low = None if price.finding.saving is None else 0
@@ -200,7 +203,7 @@ def _recurs(price: Price, facts: Facts, rule: Rule) -> Pattern:
     one = price.finding
     if (one.saving is None and one.cost is None) or one.once or rule.rare or one.intervals is None:
         return Pattern.REGULAR
-    by_step = facts.by_step(price.time(gaps_of(facts)))
+    by_step = intervals.coverage(price.time(gaps_of(facts)), *facts.edges)
     if price.steps is not None and price.steps.any() and not by_step.any():
         by_step = price.steps  # What it delays is no idle time.
     found = Pattern.REGULAR

@@ -177,20 +177,23 @@ def _irregular(
     nest, tracks = context.op_nest, dict.fromkeys([context.step_track, *context.threads])
     if np.count_nonzero(~recurs) < TIMES or not len(nest):
         return none
-    own = np.concatenate([np.arange(len(nest))[nest.of(track)] for track in tracks])
+    start, name = (
+        np.concatenate([each[nest.of(track)] for track in tracks]) for each in (nest.start, context.op_names)
+    )
     if len(tracks) > 1:
-        own = own[np.argsort(nest.start[own], kind="stable")]
-    if len(own) < 2:
+        order = np.argsort(start, kind="stable")
+        start, name = start[order], name[order]
+    if len(start) < 2:
         return none
-    at = np.searchsorted(nest.start[own], silent.end, "left")
-    inside = (at > 0) & (at < len(own))
-    first = np.clip(at - 1, 0, len(own) - 2)
-    before, after = (context.op_names[own[each]].astype(np.int64) for each in (first, first + 1))
+    at = np.searchsorted(start, silent.end, "left")
+    inside = (at > 0) & (at < len(start))
+    first = np.clip(at - 1, 0, len(start) - 2)
+    before, after = (name[each].astype(np.int64) for each in (first, first + 1))
     place = np.where(inside, (before << 32) + after, -1)
     single = inside & ~recurs
     if min(len(distinct(place[single])), len(distinct(step[single]))) < TIMES:
         return none
-    known, name = distinct(place), context.op_names[own].astype(np.int64)
+    known, name = distinct(place), name.astype(np.int64)
     named = np.zeros((2, len(context.trace.strings)), np.bool_)
     named[0, before], named[1, after] = True, True
     once = np.flatnonzero(named[0, name[:-1]] & named[1, name[1:]])

@@ -83,7 +83,7 @@ def sync_records(context: Context) -> SyncRecords:
     events, calls = context.trace.events, context.calls
     kinds = events.fields.get("sync_kind")
     row = np.empty(0, np.int64) if kinds is None else kinds.row.astype(np.int64)
-    offered = events.numbers("correlation", calls.row)
+    offered = events.numbers("correlation", calls.row if len(row) else row)
 
     def call(field: str) -> NDArray[np.int64]:
         wanted = events.numbers(field, row)

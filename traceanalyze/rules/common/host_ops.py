@@ -50,12 +50,12 @@ class HostOps(NamedTuple):
 def host_ops(facts: Facts) -> HostOps:
     """Operators of the steps' thread outside its data loader; use with `Facts.once`."""
     nest, track = facts.context.op_nest, facts.context.step_track
-    on_track = nest.of(track)
+    own = nest.of(track)
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
-    place = on_track.start + np.flatnonzero(intervals.contains(counted, nest.start[on_track]))
-    row, leaf = nest.row[place], nest.stop[place] == place + 1
-    name = facts.context.trace.events.name[row]
-    return HostOps(row, nest.start[place], nest.end[place], nest.own[place], leaf, name)
+    chosen = intervals.contains(counted, nest.start[own])
+    leaf = nest.stop == np.arange(1, len(nest) + 1, dtype=np.int32)
+    row, start, end, time = (column[own][chosen] for column in (nest.row, nest.start, nest.end, nest.own))
+    return HostOps(row, start, end, time, leaf[own][chosen], facts.context.op_names[own][chosen])
 
 
 def ranges(facts: Facts, name: re.Pattern[str]) -> Intervals:

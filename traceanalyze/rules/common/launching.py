@@ -104,17 +104,18 @@ def recording(facts: Facts) -> Change:
     context, found = facts.context, dict[int, intervals.Intervals]()
     if not any(each.id == "Q11" for each in facts.analysis.checks):
         return Change()
-    events, calls = context.trace.events, context.calls
+    events, calls, nest = context.trace.events, context.calls, context.op_nest
+    frames = np.flatnonzero(context.kind == EventKind.PYTHON)
     for track in dict.fromkeys((context.step_track, *context.threads)):
-        own = (events.track == track) & (context.kind == EventKind.HOST_OP)
-        frame = (events.track == context.once(user_frames).track(track)) & (context.kind == EventKind.PYTHON)
+        frame = frames[events.track[frames] == context.once(user_frames).track(track)]
         called = calls.track == track
         busy = intervals.merge(calls.start[called], calls.end[called])
         free = intervals.gaps(busy, int(context.all_steps.start.min()), int(context.all_steps.end.max()))
         spent = np.zeros(len(free.start))
-        for rows, each in ((np.flatnonzero(own), RECORDING_NS), (np.flatnonzero(frame), FRAME_NS)):
-            begun = np.sort(events.ts[rows])
-            spent += each * (np.searchsorted(begun, free.end) - np.searchsorted(begun, free.start))
+        for rows, each in ((nest.row[nest.of(track)], RECORDING_NS), (frame, FRAME_NS)):
+            if len(rows):
+                begun = np.sort(events.ts[rows], kind="stable")  # They are mostly sorted.
+                spent += each * (intervals.passed(begun, free.end - 1) - intervals.passed(begun, free.start - 1))
         found[track] = last_part(free, spent / np.maximum(free.end - free.start, 1))
     return Change(threads=found)
 

@@ -147,27 +147,33 @@ def _loading(facts: Facts) -> Intervals:
 def _long_gaps(facts: Facts) -> Intervals:
     """Dispatch and host operators in gaps that are too long to be slow launching."""
     gaps, pieces = facts.context.once(idle_gaps), facts.pieces
-    dispatch = occurs(pieces.cause, DISPATCH)
+    length = gaps.end - gaps.start
+    long = length >= LONG_NS
+    chosen = np.flatnonzero(long[pieces.gap])
+    chosen = chosen[occurs(pieces.cause[chosen], DISPATCH)]
     launching_in = np.zeros(len(gaps), np.int64)
-    np.add.at(launching_in, pieces.gap[dispatch], (pieces.end - pieces.start)[dispatch])
-    length, counted = gaps.end - gaps.start, distinct(pieces.gap)
-    usual = float(np.median(length[counted])) if len(counted) else 0.0
-    long = (length >= max(LONG_NS, LONG_TIMES * usual)) & (2 * launching_in >= length)
+    np.add.at(launching_in, pieces.gap[chosen], (pieces.end - pieces.start)[chosen])
+    long &= 2 * launching_in >= length
+    if not long.any():
+        return intervals.EMPTY
+    long &= length >= LONG_TIMES * float(np.median(length[np.bincount(pieces.gap, minlength=len(gaps)) > 0]))
     spans = intervals_of(gaps.start[long], gaps.end[long])
     if _recurs(facts, spans):
         return intervals.EMPTY
     long[long] = [not _again(facts, start, end) for start, end in spans.tolist()]
-    chosen = dispatch & long[pieces.gap]
+    chosen = chosen[long[pieces.gap[chosen]]]
     return intervals.merge(pieces.start[chosen], pieces.end[chosen])
 
 
 def _last(facts: Facts) -> NDArray[np.int64]:
     """Untraced idle time after the last device work of several steps, twice as long as in any other gap."""
     gaps, pieces, last = facts.context.once(idle_gaps), facts.pieces, len(facts.context.once(idle_gaps)) - 1
+    known = facts.context.doubt is None and facts.context.doubt_of_idle is None and len(facts.context.all_steps) > 1
+    if not known or last < 0 or gaps.event[last] >= 0:
+        return intervals_of(*intervals.EMPTY)
     untraced = pieces.cause == Cause.UNTRACED
     time = np.bincount(pieces.gap[untraced], (pieces.end - pieces.start)[untraced], len(gaps))
-    known = facts.context.doubt is None and facts.context.doubt_of_idle is None and len(facts.context.all_steps) > 1
-    if not known or last < 0 or gaps.event[last] >= 0 or time[last] < max(LONG_NS, 2 * time[:last].max(initial=0)):
+    if time[last] < max(LONG_NS, 2 * time[:last].max(initial=0)):
         return intervals_of(*intervals.EMPTY)
     return intervals_of(*(each[untraced & (pieces.gap == last)] for each in (pieces.start, pieces.end)))
 

@@ -166,13 +166,13 @@ def names_under(facts: Facts, op: NDArray[np.int64], pattern: str) -> NDArray[np
     nest = facts.context.op_nest
     place = np.sort(facts.once(_places)[facts.named((EventKind.HOST_OP,), re.compile(pattern))])
     # What lies under an operator follows it in the tree, up to its stop.
-    return contains(merge(place, nest.stop[place].astype(np.int64)), op)
+    return contains(merge(place.astype(np.int64), nest.stop[place].astype(np.int64)), op)
 
 
-def _places(facts: Facts) -> NDArray[np.int64]:
+def _places(facts: Facts) -> NDArray[np.int32]:
     """Place in `Context.op_nest` of each event that is an operator."""
     row = facts.context.op_nest.row
-    found = np.zeros(len(facts.context.trace.events.ts), np.int64)
+    found = np.zeros(len(facts.context.trace.events.ts), np.int32)
     found[row] = np.arange(len(row))
     return found
 

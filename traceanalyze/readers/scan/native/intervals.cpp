@@ -1,8 +1,49 @@
-// What sets of time have in common, and stretches in order of their starts joined to a set, in one pass each.
+// The algebra of sets of time, and stretches in order of their starts joined to a set, in one pass each.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "scan.h"
+
+namespace {
+
+// How many of some ordered moments are not after an instant, looked for from a place on: the last one is mostly near.
+std::uint64_t passed(const std::int64_t* moments, std::uint64_t size, std::uint64_t near, std::int64_t instant) {
+    std::uint64_t low = near;
+    std::uint64_t high = near;
+    std::uint64_t stride = 1;
+    if (near > 0 && moments[near - 1] > instant) {
+        for (--high; high >= stride && moments[high - stride] > instant; stride *= 2) high -= stride;
+        low = high >= stride ? high - stride + 1 : 0;
+    } else {
+        for (; low + stride <= size && moments[low + stride - 1] <= instant; stride *= 2) low += stride;
+        if (stride == 1) return low;
+        high = std::min(low + stride - 1, size);
+    }
+    return static_cast<std::uint64_t>(std::upper_bound(moments + low, moments + high, instant) - moments);
+}
+
+// How much of the time before an instant lies in a set.
+class Covered {
+public:
+    Covered(const trace_stretches* set, std::int64_t* before) : set_(set), before_(before) {
+        before[0] = 0;
+        for (std::uint64_t row = 0; row < set->size; ++row) {
+            before[row + 1] = before[row] + set->end[row] - set->start[row];
+        }
+    }
+
+    std::int64_t until(std::int64_t instant, std::uint64_t* near) const {
+        const std::uint64_t begun = *near = passed(set_->start, set_->size, *near, instant);
+        return begun == 0 ? 0 : before_[begun] - std::max<std::int64_t>(set_->end[begun - 1] - instant, 0);
+    }
+
+private:
+    const trace_stretches* set_;
+    const std::int64_t* before_;
+};
+
+}  // namespace
 
 std::int64_t trace_overlaps(const trace_stretches* a, const trace_stretches* b, trace_pieces* pieces) {
     std::int64_t found = 0;
@@ -26,9 +67,17 @@ std::int64_t trace_overlaps(const trace_stretches* a, const trace_stretches* b, 
 }
 
 std::int64_t trace_join(const trace_stretches* given, std::int64_t* start, std::int64_t* end) {
-    std::int64_t found = 0;
-    std::int64_t last = INT64_MIN;
-    for (std::uint64_t row = 0; row < given->size; ++row) {
+    std::uint64_t row = 0;
+    while (row < given->size && given->end[row] > given->start[row] &&
+           (row == 0 || given->start[row] > given->end[row - 1])) {
+        ++row;
+    }
+    std::int64_t found = static_cast<std::int64_t>(row);
+    if (row == given->size) return found;  // A set already: nobody needs the copy.
+    std::copy(given->start, given->start + row, start);
+    std::copy(given->end, given->end + row, end);
+    std::int64_t last = row == 0 ? INT64_MIN : start[row - 1];
+    for (; row < given->size; ++row) {
         if (given->end[row] <= given->start[row]) continue;
         if (given->start[row] < last) return -1;
         last = given->start[row];
@@ -40,4 +89,95 @@ std::int64_t trace_join(const trace_stretches* given, std::int64_t* start, std::
         }
     }
     return found;
+}
+
+std::int64_t trace_union(const trace_stretches* a, const trace_stretches* b, std::int64_t* start, std::int64_t* end) {
+    std::int64_t found = 0;
+    std::uint64_t row = 0;
+    std::uint64_t other = 0;
+    while (row < a->size || other < b->size) {
+        const bool first = other == b->size || (row < a->size && a->start[row] <= b->start[other]);
+        const std::int64_t begin = first ? a->start[row] : b->start[other];
+        const std::int64_t stop = first ? a->end[row++] : b->end[other++];
+        if (found > 0 && begin <= end[found - 1]) {
+            end[found - 1] = std::max(end[found - 1], stop);
+        } else {
+            start[found] = begin;
+            end[found++] = stop;
+        }
+    }
+    return found;
+}
+
+std::int64_t trace_intersect(const trace_stretches* a, const trace_stretches* b, std::int64_t* start,
+                             std::int64_t* end) {
+    if (a->size > b->size) std::swap(a, b);
+    std::int64_t found = 0;
+    std::uint64_t other = 0;
+    for (std::uint64_t row = 0; row < a->size; ++row) {
+        other = passed(b->end, b->size, other, a->start[row]);
+        for (std::uint64_t each = other; each < b->size && b->start[each] < a->end[row]; ++each) {
+            start[found] = std::max(a->start[row], b->start[each]);
+            end[found++] = std::min(a->end[row], b->end[each]);
+            other = each;
+        }
+    }
+    return found;
+}
+
+std::int64_t trace_subtract(const trace_stretches* a, const trace_stretches* b, std::int64_t* start,
+                            std::int64_t* end) {
+    std::int64_t found = 0;
+    std::uint64_t other = 0;
+    for (std::uint64_t row = 0; row < a->size; ++row) {
+        std::int64_t from = a->start[row];
+        other = passed(b->end, b->size, other, from);
+        for (; other < b->size && b->start[other] < a->end[row]; ++other) {
+            if (b->start[other] > from) {
+                start[found] = from;
+                end[found++] = b->start[other];
+            }
+            from = b->end[other];
+            if (from >= a->end[row]) break;
+        }
+        if (from < a->end[row]) {
+            start[found] = from;
+            end[found++] = a->end[row];
+        }
+    }
+    return found;
+}
+
+int trace_take_out(const trace_work* work, const trace_stretches* removed, std::int64_t line, std::int64_t* before,
+                   std::int64_t* weight) {
+    const Covered covered(removed, before);
+    std::uint64_t near = 0;
+    for (std::uint64_t row = 0; row < work->size; ++row) {
+        if (work->line[row] != line) continue;
+        const std::int64_t begun = covered.until(work->start[row], &near);
+        const std::int64_t gone = covered.until(work->end[row], &near) - begun;
+        if (gone <= 0) continue;
+        std::int64_t& left = weight[work->edge[row]];
+        left = std::max(left - gone, std::min(work->least[row], left));
+    }
+    return TRACE_SCAN_OK;
+}
+
+void trace_coverage(const trace_stretches* set, const trace_stretches* windows, std::int64_t* before,
+                    std::int64_t* covered) {
+    const Covered known(set, before);
+    std::uint64_t near = 0;
+    for (std::uint64_t row = 0; row < windows->size; ++row) {
+        const std::int64_t begun = known.until(std::min(windows->start[row], windows->end[row]), &near);
+        covered[row] = known.until(windows->end[row], &near) - begun;
+    }
+}
+
+void trace_passed(const std::int64_t* moments, std::uint64_t size, const std::int64_t* instants, std::uint64_t count,
+                  std::int64_t* found) {
+    std::uint64_t near = 0;
+    for (std::uint64_t row = 0; row < count; ++row) {
+        near = passed(moments, size, near, instants[row]);
+        found[row] = static_cast<std::int64_t>(near);
+    }
 }

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 5
+#define TRACE_SCAN_ABI_VERSION 6
 
 typedef struct trace_scan trace_scan;
 
@@ -187,28 +187,12 @@ typedef struct {
  * edge's source and its weight later. */
 TRACE_SCAN_API int trace_longest_path(const trace_graph *graph, const int64_t *weight, int64_t *time);
 
-/* Work of a host, each on one edge, from one of its moments (ascending) to another. */
-typedef struct {
-    const int64_t *moments;
-    uint64_t moment_count;
-    const int64_t *edge;
-    const int64_t *begin; /* rows of moments */
-    const int64_t *end;
-    const int64_t *least; /* what is left of the weight without the work */
-    const int64_t *line;  /* which threads do it */
-    uint64_t size;
-} trace_work;
-
 /* Stretches of time in their order, none of which touches another. */
 typedef struct {
     const int64_t *start;
     const int64_t *end;
     uint64_t size;
 } trace_stretches;
-
-/* Weights without the work that one line does in some stretches. The caller gives room for one number a moment. */
-TRACE_SCAN_API int trace_take_out(const trace_work *work, const trace_stretches *removed, int64_t line,
-                                  int64_t *before, int64_t *weight);
 
 /* Pieces that two lists of stretches have in common, and the row of each list that each lies in. */
 typedef struct {
@@ -223,6 +207,34 @@ TRACE_SCAN_API int64_t trace_overlaps(const trace_stretches *a, const trace_stre
 
 /* Joins stretches, of which none, some or all touch, to as many; -1 where they are not in order of their starts. */
 TRACE_SCAN_API int64_t trace_join(const trace_stretches *given, int64_t *start, int64_t *end);
+
+/* What is in one of two sets, in both, and in a but not in b: how many stretches; there is room for all of both. */
+TRACE_SCAN_API int64_t trace_union(const trace_stretches *a, const trace_stretches *b, int64_t *start, int64_t *end);
+TRACE_SCAN_API int64_t trace_intersect(const trace_stretches *a, const trace_stretches *b, int64_t *start,
+                                       int64_t *end);
+TRACE_SCAN_API int64_t trace_subtract(const trace_stretches *a, const trace_stretches *b, int64_t *start, int64_t *end);
+
+/* Work of a host, each on one edge of a graph. */
+typedef struct {
+    const int64_t *edge;
+    const int64_t *start;
+    const int64_t *end;
+    const int64_t *least; /* what is left of the weight without the work */
+    const int64_t *line;  /* which threads do it */
+    uint64_t size;
+} trace_work;
+
+/* Weights without the work that one line does in a set. The caller gives room for one number a member, and one more. */
+TRACE_SCAN_API int trace_take_out(const trace_work *work, const trace_stretches *removed, int64_t line,
+                                  int64_t *before, int64_t *weight);
+
+/* How much of each window lies inside a set. The caller gives room for one number a member, and one more. */
+TRACE_SCAN_API void trace_coverage(const trace_stretches *set, const trace_stretches *windows, int64_t *before,
+                                   int64_t *covered);
+
+/* How many of some moments (ascending) are not after each instant. */
+TRACE_SCAN_API void trace_passed(const int64_t *moments, uint64_t size, const int64_t *instants, uint64_t count,
+                                 int64_t *passed);
 
 #ifdef __cplusplus
 }
