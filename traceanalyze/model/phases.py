@@ -86,6 +86,4 @@ def hierarchy(text: str) -> tuple[tuple[str, str], ...]:
     if found or not re.fullmatch(r"[\w.-]+", text):
         return found
     names = [part for part in text.split(".") if part]
-    return tuple(
-        (name, re.sub(r"(?<=\.)\d+(?=\.|$)", "*", ".".join(names[: at + 1]))) for at, name in enumerate(names)
-    )
+    return tuple((name, re.sub(r"(?<=\.)\d+(?=\.|$)", "*", ".".join(names[: at + 1]))) for at, name in enumerate(names))
