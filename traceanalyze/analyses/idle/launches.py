@@ -129,13 +129,14 @@ class Queue(NamedTuple):
 
 
 def launches(context: Context) -> Table:
-    """How device work was launched, all but that of steps that do not count; gaps are those of the headline device."""
+    """How work of the headline device was launched, whose gaps these are, all but that of steps that do not count."""
     if len(context.calls) == 0:
         return LAUNCHES.missing("no_api")
     device, gaps, queue = context.device, context.once(idle_gaps), context.once(launch_queue)
     every, left_out = context.all_steps, ~occurs(context.all_steps.start, context.counted.start)
     elsewhere = intervals.merge(every.start[left_out], every.end[left_out])
     counted, here = (~intervals.contains(elsewhere, start) for start in (device.start, gaps.start))
+    counted &= device.device == context.devices[0]
     linked, unlinked = counted & (context.link >= 0), counted & (context.link < 0)
     launch_start, good = context.launch_start, counted & queue.good
     count = int(linked.sum())
