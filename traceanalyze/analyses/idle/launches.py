@@ -22,7 +22,7 @@ LONG_LAUNCH_NS = 50_000
 
 LAUNCHES = declare(
     "launches",
-    "How work reached the device",
+    "How work reached the device (but for steps that are left out)",
     Column(
         "linked",
         Kind.COUNT,
@@ -102,7 +102,7 @@ LAUNCHES = declare(
 )
 RUNTIME_CALLS = declare(
     "runtime_calls",
-    "Host time in runtime calls",
+    "Host time in runtime calls (sum over the analysed steps)",
     Column("call", Kind.NAME, "runtime or driver call"),
     Column("kind", Kind.TERM, "kind of the call"),
     Column("count", Kind.COUNT, "how many there are"),
@@ -148,7 +148,7 @@ def launches(context: Context) -> Table:
     }
     late = ended_late(context)
     if late is not None and count:
-        late = late & here
+        late = late & ~intervals.contains(elsewhere, gaps.end)
         delay = np.maximum(device.start[good] - context.launch_end[good], 0)
         idle = intervals.Intervals(gaps.start[here], gaps.end[here])
         depth = queue.depth[counted[queue.event]]
