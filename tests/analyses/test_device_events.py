@@ -108,3 +108,35 @@ def test_the_stream_is_the_last_number_of_the_thread_unless_that_is_absurd(tid, 
     b = TraceBuilder()
     b.event("Kernel", "k", 10, 10, pid=3, tid=tid)
     assert Context(b.trace(), Options()).device.stream.tolist() == [stream]
+
+
+def test_of_several_devices_every_table_says_whose_it_is():
+    """Device 1 is busier; work of device 0 ends no gap of it, and is none of its launches."""
+    b = TraceBuilder()
+    for number in (1, 2):
+        at = 1000 * number
+        b.step(number, at, 900)
+        b.op("aten::mm", at + 10, 40)
+        b.launch(at + 20, 5, at + 40, 300, device=0)
+        b.launch(at + 80, 5, at + 100, 500, device=1, name="gemm")
+    tables = b.analyze().tables
+    said = {key: [str(note.key) for note in table.notes] for key, table in tables.items() if table.rows}
+    apart = {key for key, table in tables.items() if "device" in {column.key for column in table.columns}}
+    silent = {key for key, notes in said.items() if not {"of_one_device", "of_devices"} & set(notes)} - apart
+    # Of the host, the file, or every device event that there is.
+    assert silent <= {"runtime_calls", "annotations", "files", "classification", "device_annotations"}
+    (launches,) = tables["launches"].records()
+    assert (launches.linked, launches.late, launches.late_share) == (2, 2, 1.0)
+    assert "of_one_device" in said["launches"]
+    assert {row.name: row.count for row in tables["kernels"].records()} == {"kernel": 2, "gemm": 2}
+    assert "of_devices" in said["kernels"]
+
+
+def test_one_device_needs_no_word():
+    b = TraceBuilder()
+    b.step(1, 0, 500)
+    b.launch(0, 1, 10, 190)
+    assert not {note.key for table in b.analyze().tables.values() for note in table.notes} & {
+        "of_one_device",
+        "of_devices",
+    }

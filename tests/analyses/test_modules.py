@@ -225,3 +225,44 @@ def test_unknown_backward_work_and_what_lacks_modules_say_so_by_class_too():
     without.step(1, 0, 100)
     without.device(10, 5)
     assert without.analyze().tables["module_classes"].absent == NotMeasured("no_modules")
+
+
+def test_kernels_of_a_graph_that_name_their_modules_count_there():
+    """torch ≥ 2.12: the host only launches the graph; `module_fqn` or `annotation` stands on the kernels."""
+    b = TraceBuilder()
+    b.step(1, 0, 1000)
+    b.api("cudaGraphLaunch", 10, 5, correlation=7)
+    for at, (dur, args) in enumerate(
+        [
+            (10, {"module_fqn": "layers.0.attention.wq"}),
+            (20, {"module_fqn": "layers.0.norm"}),
+            (30, {"module_fqn": "layers.1.norm"}),
+            (40, {"annotation": "layers.1.norm"}),
+            (50, {}),
+            (60, {"annotation": "two words"}),
+        ]
+    ):
+        b.device(100 * (at + 1), dur, correlation=7, **{"graph node id": at + 1}, **args)
+    found = modules(b)
+    assert {path: device(row)[:2] for path, row in found.items() if row.forward_total_ns} == {
+        "layers": (0, 100_000),
+        "layers/0": (0, 30_000),
+        "layers/0/attention": (0, 10_000),
+        "layers/0/attention/wq": (10_000, 10_000),
+        "layers/0/norm": (20_000, 20_000),
+        "layers/1": (0, 70_000),
+        "layers/1/norm": (70_000, 70_000),
+    }
+    assert {row.calls for row in found.values()} == {None}
+    classes = {row.module_class: (row.modules, row.forward_self_ns) for row in b.rows("module_classes")}
+    assert classes["layers.*.norm"] == (2, 90_000)
+    assert classes["layers.*.attention.wq"] == (1, 10_000)
+
+
+def test_modules_of_kernels_come_to_those_of_the_host():
+    b = model()
+    b.api("cudaGraphLaunch", 85, 2, correlation=900)
+    b.device(400, 7, correlation=900, **{"graph node id": 3, "module_fqn": "head"})
+    found = modules(b)
+    assert device(found["head"])[:2] == (7_000, 7_000)
+    assert device(found["Net_0"])[:2] == (3_000, 33_000)

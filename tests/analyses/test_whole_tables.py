@@ -265,3 +265,44 @@ def test_a_table_is_measured_where_it_is_there_and_has_no_reason_to_be_empty():
     found = b.analyze()
     assert [found.measured(key) for key in ("kernels", "launches", "no_such_table")] == [True, False, False]
     assert [len(list(found.records(key))) for key in ("kernels", "launches", "no_such_table")] == [1, 0, 0]
+
+
+def test_an_incomplete_step_is_in_no_sum():
+    """Three steps of five kernels, a copy and a wait, and one of two kernels: each table counts the three."""
+    b = TraceBuilder()
+    for number in (1, 2, 3, 4):
+        at = 1000 * number
+        b.step(number, at, 900)
+        for place in range(5 if number < 4 else 2):
+            b.op("aten::mm", at + 10 + 100 * place, 50)
+            b.launch(at + 20 + 100 * place, 5, at + 40 + 100 * place, 60)
+        b.copy(at + 630, 20, at + 640, 50)
+        b.api("cudaStreamSynchronize", at + 660, 60)
+    tables = b.analyze().tables
+    counts = {
+        key: sum(getattr(row, column) for row in tables[key].records())
+        for key, column in {
+            "kernels": "count",
+            "kernel_groups": "count",
+            "copies": "count",
+            "op_kernels": "count",
+            "operators": "launched",
+            "kernel_durations": "count",
+            "runtime_calls": "count",
+            "sync_points": "count",
+            "phases": "device_events",
+            "launches": "linked",
+        }.items()
+    }
+    assert counts == {
+        **dict.fromkeys(("kernels", "kernel_groups", "operators", "phases", "launches"), 18),
+        "copies": 3,
+        "op_kernels": 15,
+        "kernel_durations": 15,
+        "runtime_calls": 21,
+        "sync_points": 3,
+    }
+    (launches,) = tables["launches"].records()
+    # Each event ends an idle interval; the one before the fourth step's first ends outside of the others.
+    assert (launches.late, launches.late_share) == (18, 1.0)
+    assert sum(row.sum_ns for row in tables["split"].records() if row.part == "compute") == 15 * 60_000

@@ -131,6 +131,44 @@ def test_packed_sequences_have_no_cost():
 
 
 @pytest.mark.parametrize(
+    ("op", "signature"),
+    [
+        (
+            "aten::_flash_attention_forward",
+            "query key value ends ends longest longest dropout causal mask scale window",
+        ),
+        (
+            "flash_attn::_flash_attn_varlen_forward",
+            "query key value ends ends longest longest dropout scale causal window",
+        ),
+        ("torch_attn::_varlen_attn", "query key value ends ends longest longest causal"),
+        ("aten::_efficient_attention_forward", "query key value bias ends ends longest longest dropout causal"),
+        (
+            "aten::_flash_attention_backward",
+            "grad query key value out sums ends ends longest longest dropout causal state unused scale window",
+        ),
+    ],
+)
+def test_sequences_one_after_the_other_attend_to_themselves(op, signature):
+    """5 sequences, 500 tokens: what they cost follows where all are as long as the longest, else only the bytes do."""
+    names = signature.split()
+    token = {"query": [500, 4, 64], "key": [500, 4, 64], "value": [500, 4, 64], "ends": [6]}
+    backward = names[0] == "grad"
+    moved = 4 * 4 * 500 * 4 * 64 * (2 if backward else 1)
+
+    def cost(longest, causal="False", window="-1"):
+        stated = {"longest": longest, "causal": causal, "window": window}
+        found = amounts(op, [token.get(name, []) for name in names], [stated.get(name, "") for name in names])
+        return (found[0] * 2 // 5 if backward and found[0] else found[0]), found[1]
+
+    assert cost("100") == (4 * 5 * 4 * 100 * 100 * 64, moved)
+    assert cost("100", causal="True") == (4 * 5 * 4 * 5050 * 64, moved)
+    assert cost("200") == (None, moved)
+    assert cost("") == (None, moved)
+    assert cost("100", window="16") == (None if "window" in names else cost("100")[0], moved)
+
+
+@pytest.mark.parametrize(
     ("op", "dims", "elements"),
     [
         ("aten::relu", [[6, 5]], 60),

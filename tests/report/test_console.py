@@ -61,7 +61,7 @@ def test_the_verdict_comes_first_and_quality_last():
         "Why the device was idle",
         "Where the host waited",
         "Longest idle intervals",
-        "How work reached the device",
+        "How work reached the device (but for steps that are left out)",
         "Step by step",
         "How far to trust",
         "To measure more",

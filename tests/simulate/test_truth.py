@@ -15,7 +15,7 @@ from tests.simulate.truth.host import host_split
 from tests.simulate.truth.summary import truth
 from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Fault, Model, Workload
-from tests.simulate.writers.layouts import AMD, CPU_ONLY, LAYOUTS, TODAY, YEAR_2022
+from tests.simulate.writers.layouts import AMD, CPU_ONLY, LAYOUTS, PAIRS, TODAY, XPU, YEAR_2022
 from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.model.vocabulary import Mode
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FEW = examples(5)
 
 
-@pytest.mark.parametrize("layout", [TODAY, YEAR_2022, AMD], ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", [TODAY, YEAR_2022, AMD, XPU, PAIRS], ids=lambda layout: layout.name)
 @_FEW
 @given(workload=workloads(tick=1))
 def test_numbers_of_every_rank_are_the_truth(layout: Layout, workload: Workload) -> None:

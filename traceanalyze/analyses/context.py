@@ -196,7 +196,7 @@ class Context:
         Of a file in the order of time the end is missing; buffers one after the other lack work of any time.
         """
         read, device = self.trace.read, self.device
-        if not (read.truncated or read.stream_fault) or not len(device):
+        if read.whole or not len(device):
             return None
         begun, first, last = device.start[np.argsort(device.row)], int(device.start.min()), int(device.end.max())
         back = int((np.maximum.accumulate(begun) - begun).max())

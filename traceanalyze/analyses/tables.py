@@ -5,6 +5,7 @@ they say what to record.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.communication.vendor import vendor_tables
@@ -36,7 +37,7 @@ from traceanalyze.analyses.steps.critical_path import critical_path_tables, path
 from traceanalyze.analyses.steps.inference import inference
 from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.analyses.steps.window import window_of
-from traceanalyze.model.table import Table
+from traceanalyze.model.table import Kind, Message, Table, sentences
 from traceanalyze.model.vocabulary import Mode
 
 
@@ -62,8 +63,33 @@ def device_tables(context: Context, sent: Table, *, full: bool = True) -> Iterat
     yield from memory_tables(context)
 
 
+_SAY = sentences(
+    of_one_device="Of device {device} alone, which is busy longest.",
+    of_devices="Of all {count} devices together.",
+)
+_OF_ONE = (
+    "split totals idle_causes sync_points gaps phases step_phases steps step_statistics step_idle_causes critical_path "
+    "critical_path_work launches device_summary device_overlap utilisation low_utilisation kernel_sequences "
+    "inference_phases steady_state gc_pauses"
+)
+_OF_ALL = (
+    "operators module_classes modules operator_shapes op_kernels source_lines operator_steps call_paths kernel_groups "
+    "kernels kernel_types kernel_durations kernel_configurations collectives copies op_rates step_launches"
+)
+
+
+def _told_apart(context: Context, table: Table) -> Table:
+    notes = {
+        **dict.fromkeys(_OF_ONE.split(), Message(_SAY["of_one_device"], (("device", Kind.COUNT, context.devices[0]),))),
+        **dict.fromkeys(_OF_ALL.split(), Message(_SAY["of_devices"], (("count", Kind.COUNT, len(context.devices)),))),
+    }
+    return replace(table, notes=(*table.notes, notes[table.key])) if table.key in notes and table.rows else table
+
+
 def tables_of(context: Context, *, full: bool = True) -> list[Table]:
-    """Tables of the rank in reading order."""
+    """Tables of the rank in reading order; of several devices each says whose it is."""
+    if len(context.devices) > 1:
+        return [_told_apart(context, table) for table in _with_device(context, full=full)]
     if len(context.device):
         return list(_with_device(context, full=full))
     return [*split.host_split_tables(context), *host_tables(context, full=full), *memory_tables(context)]

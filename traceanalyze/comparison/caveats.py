@@ -218,7 +218,7 @@ def _chosen(context: Context) -> set[str]:
 def _damage(base: Side, candidate: Side) -> Iterator[Caveat]:
     for side, name in ((base, "base"), (candidate, "candidate")):
         read = side.context.trace.read
-        if read.truncated or read.stream_fault is not None:
+        if not read.whole:
             yield Caveat("side_truncated", (("side", name),))
         lost = sum(read.counts.get(reason, 0) for reason in _MALFORMED)
         if lost:

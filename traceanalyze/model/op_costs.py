@@ -29,6 +29,10 @@ class _Variant(NamedTuple):
     """Position of the causal flag or, for memory-efficient attention, of the mask type (0 none, 1 and 2 causal)."""
     heads_last: bool
     """Layout [b, length, h, d] instead of [b, h, length, d]."""
+    ends: int | None = None
+    """Position of the ends of sequences one after the other; those of the keys and the longest of both follow."""
+    window: int | None = None
+    """Position of the number of keys before its own that a query sees; -1 for all."""
 
 
 _VARIANTS = {
@@ -36,14 +40,17 @@ _VARIANTS = {
     "_scaled_dot_product_flash_attention_for_cpu": _Variant(0, 4, heads_last=False),
     "_scaled_dot_product_efficient_attention": _Variant(0, 6, heads_last=False),
     "_scaled_dot_product_cudnn_attention": _Variant(0, 6, heads_last=False),
-    "_flash_attention_forward": _Variant(0, 8, heads_last=True),
-    "_efficient_attention_forward": _Variant(0, 9, heads_last=True),
-    "_cudnn_attention_forward": _Variant(0, 10, heads_last=False),
+    "_flash_attention_forward": _Variant(0, 8, heads_last=True, ends=3, window=11),
+    "_flash_attn_varlen_forward": _Variant(0, 9, heads_last=True, ends=3, window=10),
+    "_varlen_attn": _Variant(0, 7, heads_last=True, ends=3),
+    "_efficient_attention_forward": _Variant(0, 9, heads_last=True, ends=4),
+    "_cudnn_attention_forward": _Variant(0, 10, heads_last=False, ends=4),
     "_scaled_dot_product_flash_attention_backward": _Variant(1, 11, heads_last=False),
     "_scaled_dot_product_efficient_attention_backward": _Variant(1, 11, heads_last=False),
     "_scaled_dot_product_cudnn_attention_backward": _Variant(1, 14, heads_last=False),
-    "_flash_attention_backward": _Variant(1, 11, heads_last=True),
-    "_efficient_attention_backward": _Variant(1, 14, heads_last=True),
+    "_flash_attention_backward": _Variant(1, 11, heads_last=True, ends=6, window=15),
+    "_flash_attn_varlen_backward": _Variant(1, 15, heads_last=True, ends=9, window=16),
+    "_efficient_attention_backward": _Variant(1, 14, heads_last=True, ends=6),
     "_cudnn_attention_backward": _Variant(1, 14, heads_last=False),
 }
 _BACKWARD = 5
@@ -55,11 +62,14 @@ def attention(call: Call) -> Amounts | None:
     variant = _VARIANTS.get(call.op)
     if variant is None:
         return None
-    query, key, value = (_sizes(call.shape(variant.query + i), variant) for i in range(3))
+    packed = variant.ends is not None and len(call.shape(variant.ends)) == 1
+    sizes = _packed if packed else _sizes
+    query, key, value = (sizes(call, variant, i) for i in range(3))
     if query is None or key is None or value is None:
         return None, None
     causal = {"True": True, "1": True, "2": True, "False": False, "0": False}.get(call.value(variant.causal) or "")
-    scores = _scores(query[2], key[2], causal)
+    sliding = variant.window is not None and call.value(variant.window) not in {None, "", "-1"}
+    scores = None if sliding or min(query[2], key[2]) < 0 else _scores(query[2], key[2], causal)
     backward = variant.query == 1
     flop = None
     if scores is not None:
@@ -68,12 +78,25 @@ def attention(call: Call) -> Amounts | None:
     return flop, _bytes(call, variant, value[3], backward=backward)
 
 
-def _sizes(shape: Shape, variant: _Variant) -> Shape | None:
-    """Batch, heads, length, head size."""
+def _sizes(call: Call, variant: _Variant, at: int) -> Shape | None:
+    """Batch, heads, length, head size of the query, key or value."""
+    shape = call.shape(variant.query + at)
     if len(shape) != 4:
         return None
     batch, a, b, size = shape
     return (batch, b, a, size) if variant.heads_last else (batch, a, b, size)
+
+
+def _packed(call: Call, variant: _Variant, at: int) -> Shape | None:
+    """The same of sequences one after the other: length -1 unless the longest says that all are equally long."""
+    shape, of_keys = call.shape(variant.query + at), int(at > 0)
+    if variant.ends is None or not (len(shape) == 3 or (len(shape) == 4 and shape[0] == 1)):
+        return None
+    tokens, heads, size = shape[-3:]
+    ends = call.shape(variant.ends + of_keys) or call.shape(variant.ends)
+    count, longest = ends[0] - 1, call.value(variant.ends + 2 + of_keys)
+    equal = count > 0 and longest == str(tokens // count) and tokens % count == 0
+    return (count, heads, tokens // count if equal else -1, size)
 
 
 def _scores(queries: int, keys: int, causal: bool | None) -> int | None:

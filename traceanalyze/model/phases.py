@@ -77,6 +77,13 @@ def is_layer_annotation(name: str) -> bool:
 
 
 def hierarchy(text: str) -> tuple[tuple[str, str], ...]:
-    """Names and classes from the root down of `TOP(Net)::forward.conv1(Conv2d)::forward`."""
+    """Names and classes from the root down of `TOP(Net)::forward.conv1(Conv2d)::forward`.
+
+    Of a kernel's `layers.0.attention.wq`, which tells no classes, each is its place without the number of the layer.
+    """
     parts = (re.fullmatch(r"\.?([^()]+)\(([^()]*)\)", part.strip()) for part in text.split("::forward"))
-    return tuple((part[1], part[2]) for part in parts if part)
+    found = tuple((part[1], part[2]) for part in parts if part)
+    if found or not re.fullmatch(r"[\w.-]+", text):
+        return found
+    names = [part for part in text.split(".") if part]
+    return tuple((name, re.sub(r"(?<=\.)\d+(?=\.|$)", "*", ".".join(names[: at + 1]))) for at, name in enumerate(names))

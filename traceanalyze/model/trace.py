@@ -142,6 +142,11 @@ class ReadReport(NamedTuple):
     nameless: bool = False
     """Whether the names of everything are lost."""
 
+    @property
+    def whole(self) -> bool:
+        """Whether the file goes on to the end of the recording."""
+        return not self.truncated and self.stream_fault is None
+
 
 class DeviceClock(NamedTuple):
     """The clock of a device that is off: its work begins before its launch, or (ahead) ends after waits for it."""

@@ -38,7 +38,7 @@ def load(paths: Path | Sequence[Path]) -> Run:
 def load_runs(paths: Path | Sequence[Path]) -> tuple[Run, ...]:
     """Read the recordings of all runs found under the paths, each run with its ranks."""
     read = gather(path_texts(paths), lambda trace: trace, progress=None)
-    return with_notes(group_runs(list(read.traces)), read.notes)
+    return with_notes(group_runs(read.traces, read.lost), read.notes)
 
 
 def analyze(

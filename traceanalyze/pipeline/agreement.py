@@ -1,6 +1,6 @@
 """Which steps count on all ranks of a run: the numbers of its ranks are about the same steps (definitions §18)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import compress
 
 from traceanalyze.analyses.results import RankAnalysis
@@ -12,17 +12,19 @@ _FEWEST = 2
 """Where fewer steps would be left for all, each rank keeps its own."""
 
 
-def disagreeing(traces: Sequence[Trace], analyses: Mapping[str, RankAnalysis]) -> dict[str, frozenset[StepKey]]:
+def disagreeing(
+    traces: Sequence[Trace], analyses: Mapping[str, RankAnalysis], lost: Collection[str] = ()
+) -> dict[str, frozenset[StepKey]]:
     """Recordings that count steps which another rank of their run leaves out, by path, and what their run counts.
 
-    A step counts if it does on every whole recording that has it.
+    A step counts if it does on every whole recording that has it. `lost` is as for `group_runs`.
     """
     if len(traces) < 2 or len({_counted(one) for one in analyses.values()}) < 2:
         return {}
     found: dict[str, frozenset[StepKey]] = {}
-    for run in group_runs([trace for trace in traces if trace.origin.path in analyses]):
+    for run in group_runs([trace for trace in traces if trace.origin.path in analyses], lost):
         ranks = {trace.origin.path: analyses[trace.origin.path] for trace in run.traces}
-        whole = [one for one in ranks.values() if not one.trace.read.truncated and one.trace.read.stream_fault is None]
+        whole = [one for one in ranks.values() if one.trace.read.whole]
         shown = frozenset().union(*(step_keys(one.steps.name) for one in whole))
         left_out = frozenset().union(*({*step_keys(one.steps.name)} - _counted(one) for one in whole))
         agreed = shown - left_out

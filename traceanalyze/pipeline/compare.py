@@ -195,7 +195,10 @@ def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = N
 
 
 class _Keeper:
-    """Keeps one trace of those that are read: that of the rank asked for, else that with the longest mean step."""
+    """Keeps one trace of those that are read: that of the rank asked for, else that with the longest mean step.
+
+    One that is cut short only where no other is whole.
+    """
 
     def __init__(self, rank: int | None, options: Options) -> None:
         self._rank, self._options = rank, options
@@ -208,9 +211,9 @@ class _Keeper:
         if self._rank is not None:
             if trace.origin.rank == self._rank:
                 self.kept = trace
-        elif self.kept is None:
-            self.kept = trace
-        else:
+        elif self.kept is None or trace.read.whole > self.kept.read.whole:
+            self.kept, self._mean = trace, None
+        elif trace.read.whole == self.kept.read.whole:
             # The steps of the only trace need no look.
             self._mean = mean_step(self.kept, self._options) if self._mean is None else self._mean
             mean = mean_step(trace, self._options)
@@ -223,7 +226,7 @@ def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) 
     """One side, and the remarks on its input."""
     keeper = _Keeper(chosen.rank, options)
     inputs = gather([chosen.path], keeper.use, progress=progress)
-    runs = group_runs(list(inputs.traces))
+    runs = group_runs(inputs.traces, inputs.lost)
     if len(runs) > 1:
         where, names = f"{chosen.name} {chosen.path}", ", ".join(run.name for run in runs)
         raise UsageError("{where}: holds {count} runs ({names}); name one of them", where, len(runs), names)

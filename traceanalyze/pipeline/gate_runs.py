@@ -152,6 +152,14 @@ def _run_sample(
             raise UsageError("--ranks {wanted}: the profile of {run} does not tell all ranks", wanted, run.name)
         mask = parse_numbers(wanted, "--ranks", Phrase("rank")).chosen(numbers)
         traces = [trace for trace, chosen in zip(traces, mask, strict=True) if chosen]
+    damaged = [trace.origin.path for trace in traces if not trace.read.whole]
+    if damaged and len(traces) > 1:
+        # Nobody knows what is missing, so nothing could be said about the run.
+        raise InputError(
+            "{run}: damaged or cut short: {files}; copy or record again, or leave these out with --ranks",
+            run.name,
+            ", ".join(damaged),
+        )
     ranks = [(trace.origin.rank, samples[trace.origin.path]) for trace in traces]
     kept, about_ranks = side_by_side(ranks)
     metrics, missing, steps = combined([(rank, sample) for (rank, _), sample in zip(ranks, kept, strict=True)])

@@ -33,6 +33,11 @@ class ReadRecordings(NamedTuple):
     skipped: tuple[Skipped, ...] = ()
     """Other files of searched folders."""
 
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Names of files that may be recordings but cannot be read."""
+        return (*(name for name, _ in self.failed), *(one.name for one in self.skipped if one.reason))
+
 
 def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: ReadProgress | None) -> ReadRecordings:
     """Read every recording and use it. One that cannot be read is left out with a note, if it is not the only one."""

@@ -175,10 +175,10 @@ def _ranks(
         return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})
 
     read = gather(given, analysed, progress=progress)
-    agreed |= disagreeing(read.traces, {path: one.analysis for path, one in analyses.items()})
+    agreed |= disagreeing(read.traces, {path: one.analysis for path, one in analyses.items()}, read.lost)
     if agreed:
         read = gather(given, analysed, progress=None)
-    runs = group_runs(list(read.traces))
+    runs = group_runs(read.traces, read.lost)
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs)
         raise UsageError("the input holds {count} runs ({names}); name one of them", len(runs), names)
@@ -212,8 +212,9 @@ def _lead(beside: SideBySide) -> int:
     cluster = beside.cluster
     if cluster is None or not cluster.steps:
         return 0
-    whole = whole_recordings([one.analysis for one in beside.ranks])
-    return leading((cluster.step_time.sum(axis=1) // len(cluster.steps)).tolist(), cluster.own_time, whole)
+    whole = whole_recordings([beside.ranks[at].analysis for at in cluster.places])
+    steps = (cluster.step_time.sum(axis=1) // len(cluster.steps)).tolist()
+    return cluster.places[leading(steps, cluster.own_time, whole)]
 
 
 def _ahead(beside: SideBySide) -> list[int]:

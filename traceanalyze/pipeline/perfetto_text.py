@@ -133,7 +133,7 @@ def _end(trace: Trace) -> int:
 def _usable(rank: Rank, words: Texts, notes: list[str]) -> bool:
     """Whether the text of a recording can be passed on; if not, that is remarked."""
     path, read = rank.trace.origin.path, rank.trace.read
-    damaged = read.truncated or read.stream_fault is not None or read.counts.get("malformed", 0) > 0
+    damaged = not read.whole or read.counts.get("malformed", 0) > 0
     if rank.trace.origin.form == "db" or rank.trace.origin.plugin or not _is_json(rank.source):
         notes.append(said(words, "overlay_alone_not_json", path=path))
     elif damaged:

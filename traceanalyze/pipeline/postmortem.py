@@ -46,16 +46,16 @@ LOADER_WAIT = "DAT101"
 def recording_part(found: SideBySide) -> RecordingPart:
     """Ranks with their findings, and those about all of them."""
     cluster = found.cluster
-    reads = [one.analysis.trace.read for one in found.ranks]
-    whole = not any(read.truncated or read.stream_fault for read in reads)
-    if cluster is None:
+    whole = all(one.analysis.trace.read.whole for one in found.ranks)
+    if len(found.ranks) == 1:
         (one,) = found.ranks
         part = _rank(one, found.outcomes[0], 0, None)
         # What a single rank saves, the run gains.
         alone = replace(part, own=part.step_time)
         # Some profiles tell how long a rank waited for others that were not recorded.
         return RecordingPart((alone,), whole=whole, waits_known=_known(compare_ranks([one.summary])))
-    own, needs = cluster.own_time, needs_of(cluster)
+    known = ((), ()) if cluster is None else (cluster.own_time, needs_of(cluster))
+    own, needs = map(found.by_rank, known)
     full = whole_recordings([one.analysis for one in found.ranks])
     ranks = tuple(
         replace(_rank(one, outcome, index, own[index]), needs=needs[index], whole=full[index])
@@ -63,16 +63,19 @@ def recording_part(found: SideBySide) -> RecordingPart:
     )
     across = found.across or Outcome()
     about = across.findings
-    common = cluster.step_time.sum(axis=0) // len(ranks) if cluster.steps else None
     return RecordingPart(
         ranks,
         about,
         across.not_applicable,
-        tuple(cost_of(one, cluster) for one in about),
-        None if common is None else CommonSteps(step_labels(cluster.steps), common),
+        () if cluster is None else tuple(cost_of(one, cluster) for one in about),
+        None if cluster is None or not cluster.steps else _common(cluster),
         whole=whole,
-        waits_known=_known(cluster),
+        waits_known=cluster is not None and _known(cluster),
     )
+
+
+def _common(cluster: Cluster) -> CommonSteps:
+    return CommonSteps(step_labels(cluster.steps), cluster.step_time.sum(axis=0) // len(cluster.ranks))
 
 
 def _known(cluster: Cluster) -> bool:
@@ -169,7 +172,7 @@ def postmortem_reports(
     memory = memory_files.placed_files(memory, tuple(analysed.values()), allocators)
     if not read.traces and not memory:
         raise _nothing(paths, read, left_out)
-    runs = group_runs(read.traces) if read.traces else ()
+    runs = group_runs(read.traces, read.lost) if read.traces else ()
     wanted = _with_ranks(runs, choices)
     jobs = jobs_of(wanted, analysed) if wanted else (Job(()),)
     passed = tuple(run for run in runs if not any(run is one for one in wanted))

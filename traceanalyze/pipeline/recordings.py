@@ -233,7 +233,8 @@ def analysed_files(
                 yield one.analysis.trace
 
     read = collected(selection, traces(), required=required, known=known)
-    for path, agreed in disagreeing(read.traces, {path: one.analysis for path, one in found.items()}).items():
+    analyses = {path: one.analysis for path, one in found.items()}
+    for path, agreed in disagreeing(read.traces, analyses, read.lost).items():
         found[path] = _again(source_of[path], choices, agreed, allocators) or found[path]
     return read, found
 

@@ -1,7 +1,8 @@
 """Recordings become runs, the ranks of a run are put side by side, and the report says what they tell."""
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.table import NotMeasured
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
     from traceanalyze.replay.ranks import Joint
 
+Value = TypeVar("Value")
+
 
 class SideBySide(NamedTuple):
     """Ranks that were recorded together."""
@@ -30,25 +33,34 @@ class SideBySide(NamedTuple):
     outcomes: tuple[Outcome, ...]
     """What the rules say about each, seen beside the others."""
     cluster: "Cluster | None"
-    """None for a single rank."""
+    """Those that can be compared; None for fewer than two."""
     across: Outcome | None
     """What the rules say about the ranks together."""
+
+    def by_rank(self, compared: Iterable[Value]) -> list[Value | None]:
+        """What is known of the ranks of the cluster, in its order, for each of `ranks`; None of others."""
+        known = {} if self.cluster is None else dict(zip(self.cluster.places, compared, strict=True))
+        return [known.get(at) for at in range(len(self.ranks))]
 
 
 def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySide:
     """Compare the ranks of a run, and judge the comparison by the rules, if there are any."""
     outcomes = [one.outcome for one in ranks]
-    if len(ranks) < 2:
-        if rules is not None:
-            from traceanalyze.rules.waiting import alone
+    places: list[int] = []
+    if len(ranks) > 1:
+        # Imported here: many runs have one rank.
+        from traceanalyze.ranks.compare import comparable, compare_ranks
 
-            outcomes = list(map(alone, outcomes))
+        places = [*compress(range(len(ranks)), comparable([one.analysis for one in ranks]))]
+    compared = [ranks[at] for at in places] if len(places) > 1 else []
+    if rules is not None and len(compared) < len(ranks):
+        from traceanalyze.rules.waiting import alone
+
+        outcomes = list(map(alone, outcomes))
+    if not compared:
         return SideBySide(tuple(ranks), tuple(outcomes), None, None)
-    # Imported here: many runs have one rank.
-    from traceanalyze.ranks.compare import compare_ranks
-
-    cluster = compare_ranks([one.summary for one in ranks])
-    run = _joint(ranks, cluster)
+    cluster = compare_ranks([one.summary for one in compared], places)
+    run = _joint(compared, cluster)
     waits = cluster.exposed_waits
     if run is not None and not isinstance(waits, NotMeasured) and not waits.bound:
         from traceanalyze.replay.ranks import own_times
@@ -64,11 +76,13 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
         with_run_gains,
     )
 
-    beside = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
+    beside = subtract_waiting([drop_rank_rules(one.outcome) for one in compared], cluster, rules)
     across = evaluate_run(cluster, rules, run)
     if run is not None:
         beside = with_run_gains(beside, cluster, run, rules, across)
-    return SideBySide(tuple(ranks), tuple(beside_absent(beside, cluster)), cluster, across)
+    for at, one in zip(places, beside_absent(beside, cluster), strict=True):
+        outcomes[at] = one
+    return SideBySide(tuple(ranks), tuple(outcomes), cluster, across)
 
 
 def _joint(ranks: Sequence[AnalysedRank], cluster: "Cluster") -> "Joint | None":
@@ -108,7 +122,7 @@ def run_reports(
 ) -> tuple[tuple[Report, ...], dict[str, AnalysedRank]]:
     """The reports of the runs, and what is known of each recording, by its path; `known` as for `analysed_files`."""
     read, results = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
-    runs = with_notes(group_runs(list(read.traces)), read.notes)
+    runs = with_notes(group_runs(read.traces, read.lost), read.notes)
     found = []
     for run in runs:
         traces = chosen_ranks(run, choices)

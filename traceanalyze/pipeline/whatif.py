@@ -90,7 +90,7 @@ def whatif_reports(
 ) -> tuple[Report, ...]:
     """A report for every run found under the paths."""
     read = gather(paths, lambda trace: trace, progress=progress)
-    runs = with_notes(group_runs(list(read.traces)), read.notes)
+    runs = with_notes(group_runs(read.traces, read.lost), read.notes)
     return tuple(_report(run, wanted, choices) for run in runs)
 
 
@@ -156,7 +156,9 @@ def _faster(text: str, factor: float) -> tuple[str, float]:
 
 
 def _report(run: Run, wanted: Wanted, choices: Choices) -> Report:
-    asked, lead, analyses = answers(run.traces, wanted, choices)
+    # As in reports: ranks whose files are damaged are compared with no others.
+    whole = [trace for trace in run.traces if trace.read.whole]
+    asked, lead, analyses = answers(whole or run.traces, wanted, choices)
     base = build_report(run.name, analyses, version=__version__, notes=run.notes, scope=Scope(True, Detail.QUIET))
     told = [told for one in analyses for told in damage(one)]
     ranks = [replace(rank, checks=doubts(one.checks)) for rank, one in zip(base.ranks, analyses, strict=True)]

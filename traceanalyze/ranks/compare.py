@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.clocks import clock_offsets
@@ -118,14 +119,15 @@ def rank_steps(cluster: Cluster) -> Table:
     )
 
 
-def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
-    """Compare the ranks of one run, which come in the order of the report."""
-    ranks = tuple(replace(one, label=one.label or f"?{index}") for index, one in enumerate(summaries))
+def compare_ranks(summaries: Sequence[RankSummary], places: Sequence[int] = ()) -> Cluster:
+    """Compare the ranks of one run, which come in the order of the report; `places` are theirs in it, if not all."""
+    places = tuple(places or range(len(summaries)))
+    ranks = tuple(replace(one, label=one.label or f"?{at}") for at, one in zip(places, summaries, strict=True))
     steps, rows = common_steps(ranks)
     groups, stops, outside = matched(ranks, steps, rows)
     missing = missing_ranks(ranks)
     waits, late = exposed_waits(ranks, groups, rows, missing), stragglers(ranks, groups, rows)
-    return Cluster(ranks, steps, rows, missing, groups, stops, outside, waits, late)
+    return Cluster(ranks, steps, rows, missing, groups, stops, outside, waits, late, places=places)
 
 
 def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
@@ -138,6 +140,15 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
         clock_offsets(cluster),
         links(cluster.ranks),
     )
+
+
+def comparable(analyses: Sequence[RankAnalysis]) -> list[bool]:
+    """Which recordings can be held against the others: their files are whole, and tell of a device if any does.
+
+    What a file lacks would be told as a difference of its rank.
+    """
+    device = any(one.partitions for one in analyses)
+    return [one.trace.read.whole and bool(one.partitions) == device for one in analyses]
 
 
 EVEN = 1.02

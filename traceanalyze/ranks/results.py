@@ -251,6 +251,8 @@ class Cluster(NamedTuple):
     stragglers: tuple[Straggler, ...] | NotMeasured
     replayed: tuple[int, ...] = ()
     """Mean step of each rank in a replay in which it does not wait for others, ns; empty where none was possible."""
+    places: tuple[int, ...] = ()
+    """Position of each rank in the report: some cannot be compared."""
 
     @property
     def missing_ranks(self) -> tuple[int, ...]:

@@ -180,7 +180,7 @@ EVENT_FIELDS = (
     Field("dtypes", Kind.TEXT, ("Input type",)),
     Field("concrete", Kind.TEXT, ("Concrete Inputs",)),
     Field("stack", Kind.TEXT, ("Call stack",)),
-    Field("module", Kind.TEXT, ("Module Hierarchy",)),
+    Field("module", Kind.TEXT, ("Module Hierarchy", "module_fqn", "annotation")),
     Field("collective", Kind.TEXT, ("Collective name",)),
     Field("group", Kind.TEXT, ("Process Group Name",)),
     Field("group_ranks", Kind.TEXT, ("Process Group Ranks",)),

@@ -8,7 +8,7 @@ evidence.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -47,14 +47,18 @@ def explicit_rank(path: str) -> int | None:
     return None
 
 
-def numbered_ranks(paths: Sequence[str]) -> list[int] | None:
+def numbered_ranks(paths: Sequence[str], lost: Collection[str] = ()) -> list[int] | None:
     """Ranks of files that are numbered at the end of their names, `trace_3.json`.
 
-    A number alone says little, so all files must be numbered alike, from 0 to the number of files without a gap.
+    A number alone says little, so all files must be numbered alike, from 0 to the number of files without a gap but
+    where files are `lost`.
     """
-    found = [_NUMBERED.search(PurePath(path).name) for path in paths]
-    numbers = [int(match[1]) for match in found if match]
-    return numbers if len(paths) > 1 and sorted(numbers) == list(range(len(paths))) else None
+    numbers, others = (
+        [int(match[1]) for path in those if (match := _NUMBERED.search(PurePath(path).name))] for those in (paths, lost)
+    )
+    every = sorted({*numbers, *others})
+    whole = len(paths) > 1 and len({*numbers}) == len(paths) and every == list(range(len(every)))
+    return numbers if whole else None
 
 
 def run_folder(path: str) -> str:
@@ -106,10 +110,15 @@ class _Recording:
     traces: list[Trace] = field(default_factory=list)
     apart: bool = False
     """Some of them do not overlap in time."""
+    absent: list[str] = field(default_factory=list)
+    """Names of others that cannot be read."""
 
 
-def group_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
-    """Put traces together that are ranks of one run; runs in the order of their folders, then of time."""
+def group_runs(traces: Sequence[Trace], lost: Collection[str] = ()) -> tuple[Run, ...]:
+    """Put traces together that are ranks of one run; runs in the order of their folders, then of time.
+
+    `lost` names recordings that cannot be read: where ranks are numbered by their files, these keep their numbers.
+    """
     distinct, repeats = _distinct(traces)
     above = _folders_of_hosts(distinct)
     folders: dict[str, list[Trace]] = {}
@@ -118,8 +127,11 @@ def group_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
         folders.setdefault(above.get(folder, folder), []).append(trace)
     found = []
     for folder, members in folders.items():
-        recordings = _recordings(folder, members)
+        absent = [path for path in lost if run_folder(path) == folder]
+        recordings = _recordings(folder, members, absent)
         found += [(one, number if len(recordings) > 1 else 0) for number, one in enumerate(recordings, 1)]
+        if len(recordings) == 1:
+            recordings[0].absent += absent
     runs = [_run(recording, repeats, number) for recording, number in found]
     names = names_apart([run.name for run in runs], [_place(recording) for recording, _ in found])
     return tuple(run._replace(name=name) for run, name in zip(runs, names, strict=True))
@@ -161,9 +173,9 @@ def _distinct(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]
     return list(kept.values()), repeats
 
 
-def _recordings(folder: str, traces: Sequence[Trace]) -> list[_Recording]:
+def _recordings(folder: str, traces: Sequence[Trace], absent: Collection[str]) -> list[_Recording]:
     recordings: list[_Recording] = []
-    for trace in sorted(_numbered(traces), key=span):
+    for trace in sorted(_numbered(traces, absent), key=span):
         fitting = [recording for recording in recordings if _fits(trace, recording)]
         together = [recording for recording in fitting if _overlap(trace, recording)]
         known_world = trace.origin.rank is not None and trace.origin.world_size is not None
@@ -176,9 +188,9 @@ def _recordings(folder: str, traces: Sequence[Trace]) -> list[_Recording]:
     return recordings
 
 
-def _numbered(traces: Sequence[Trace]) -> list[Trace]:
+def _numbered(traces: Sequence[Trace], absent: Collection[str]) -> list[Trace]:
     """Traces without any rank get the numbers of their file names, if these and their times leave no doubt."""
-    numbers = numbered_ranks([trace.origin.path for trace in traces])
+    numbers = numbered_ranks([trace.origin.path for trace in traces], absent)
     together = max(span(trace)[0] for trace in traces) < min(span(trace)[1] for trace in traces)
     if numbers is None or not together or any(_identity(trace) is not None for trace in traces):
         return list(traces)
@@ -189,9 +201,14 @@ def _fits(trace: Trace, recording: _Recording) -> bool:
     """May the trace be one more rank of the recording?"""
     identity = _identity(trace)
     known = [_identity(other) for other in recording.traces]
-    same_world = trace.origin.world_size == recording.traces[0].origin.world_size
+    same_world = len(_worlds((trace, *recording.traces))) < 2
     same_kind = known[0] is not None and identity is not None and known[0][0] == identity[0]
     return same_world and same_kind and identity not in known
+
+
+def _worlds(traces: Sequence[Trace]) -> set[int | None]:
+    """Sizes of the worlds they tell; a file that is cut short may have lost it."""
+    return {trace.origin.world_size for trace in traces if trace.read.whole or trace.origin.world_size is not None}
 
 
 def _identity(trace: Trace) -> tuple[str, str | None, int] | None:
@@ -217,18 +234,20 @@ def span(trace: Trace) -> tuple[int, int]:
 
 def _run(recording: _Recording, repeats: dict[str, list[str]], number: int) -> Run:
     """One run; `number` tells the recordings of one folder apart, 0 if there is only one."""
-    traces = _in_order(recording.traces)
+    traces = _in_order(recording.traces, recording.absent)
     name = short_name(traces[0].origin.path)
     if len(traces) > 1:
         name = (PurePath(recording.folder).name or recording.folder) + (f" (recording {number})" if number else "")
     return Run(name=name, traces=tuple(traces), notes=tuple(_notes(recording, traces, repeats, number)))
 
 
-def _in_order(traces: list[Trace]) -> list[Trace]:
+def _in_order(traces: list[Trace], absent: Collection[str]) -> list[Trace]:
     """By rank; ranks nobody states are given in the order of host and process."""
     if len(traces) > 1 and traces[0].origin.rank is None:
-        ordered = sorted(traces, key=lambda trace: (trace.origin.host or "", trace.origin.pid or 0))
-        return [_ranked(trace, rank, "order") for rank, trace in enumerate(ordered)]
+        processes = {(trace.origin.host or "", trace.origin.pid or 0): trace for trace in traces}
+        known = ((host or "", pid or 0) for host, pid in map(host_and_pid, absent) if host is not None)
+        every = sorted({*processes, *known})
+        return [_ranked(processes[each], rank, "order") for rank, each in enumerate(every) if each in processes]
     return sorted(traces, key=lambda trace: trace.origin.rank or 0)
 
 
@@ -238,12 +257,15 @@ def _ranked(trace: Trace, rank: int, source: str) -> Trace:
 
 def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, list[str]], number: int) -> Iterable[str]:
     ranks = {trace.origin.rank for trace in traces}
-    world = traces[0].origin.world_size
+    world = next(iter(_worlds(traces) or {None}))
     missing = [] if world is None or ranks == {None} else sorted(set(range(world)) - ranks)
     if missing:
         yield Phrase("no recording of {missing:,} of {all:,} ranks: {which}", len(missing), world, ranges(missing))
     if traces[0].origin.rank_source == "order":
         yield Phrase("the files do not tell their ranks: they are numbered in the order of host and process")
+    damaged = [trace.origin.rank for trace in traces if not trace.read.whole and trace.origin.rank is not None]
+    if len(traces) > 1 and damaged:
+        yield Phrase("damaged or cut short, and in no comparison of ranks: {which}", _ranges(damaged))
     if recording.apart:
         yield Phrase("some ranks do not overlap in time with the others: different recordings, or clocks that differ")
     if number:

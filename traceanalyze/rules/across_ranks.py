@@ -214,6 +214,9 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
     outcome = outcome._replace(findings=tuple(one for one in outcome.findings if one.rule != _OF_ONE))
     told = map(perhaps if unsure else without_doubt, outcome.findings)
     outcome = outcome._replace(findings=tuple(told))
+    if "communication" not in rank.parts:
+        # Its device was not recorded: nothing is said about its communication.
+        return outcome
     steps = max(int(rank.counted.sum()), 1)
     exposed = int(rank.parts["communication"][rank.counted].sum()) // steps
     if not unsure and 2 * wait < exposed:

@@ -25,7 +25,8 @@ class Arguments:
         self._layout = layout
         self._stacks = schedule.workload.recording.stacks
         self._units = schedule.workload.device.units
-        self._world = schedule.workload.ranks.count
+        self._world = layout.world or schedule.workload.ranks.count
+        self._nodes: dict[int, int] = {}
         self._op_ids = {id(op): number for number, op in enumerate(schedule.ops, start=1)}
         self._call_ids = {id(call): number for number, call in enumerate(schedule.calls, start=5_000)}
         self._work_ids = {id(work): number for number, work in enumerate(schedule.works, start=_LOST)}
@@ -77,6 +78,9 @@ class Arguments:
         args |= {"registers per thread": 64, "shared memory": 0, "blocks per SM": blocks}
         args |= {"warps per SM": round(blocks * work.threads / 32, 6), "grid": [work.blocks, 1, 1]}
         args |= {"block": [work.threads, 1, 1], "est. achieved occupancy %": min(100, round(blocks * 6))}
+        if self._layout.nodes and work.call is not None and work.call.name == "cudaGraphLaunch":
+            node = self._nodes[number] = self._nodes.get(number, 0) + 1
+            args |= {"graph id": 1, "graph node id": node, "module_fqn": f"model.{work.phase}.{work.family}"}
         if work.collective is not None and self._layout.collective_args:
             args |= self._collective(work.collective)
         return args
@@ -118,7 +122,9 @@ class Arguments:
             "Out split size": "[]",
             "Process Group Name": "0",
             "Process Group Description": "default_pg",
-            "Process Group Ranks": str(ranks),
+            "Process Group Ranks": f"[{', '.join(map(str, ranks[:29]))}, ..., {ranks[29]}, ...]"
+            if len(ranks) > 30
+            else str(ranks),
         }
 
 

@@ -20,8 +20,8 @@ def header(schedule: Schedule, layout: Layout, base: int) -> dict[str, Any]:
         members |= {"record_shapes": 1, "profile_memory": 1, "with_stack": stacks, "with_modules": stacks}
         members["trace_id"] = f"{schedule.rank + 1:032X}"
     if layout.relative and layout.with_device:
-        vendor = {"hip_runtime_version": 60243483} if layout.hip else {"cuda_runtime_version": 12060}
-        members |= {**vendor, **({} if layout.hip else {"cuda_driver_version": 12060, "cupti_version": 24})}
+        cuda = {"cuda_runtime_version": 12060, "cuda_driver_version": 12060, "cupti_version": 24}
+        members |= {} if layout.xpu else {"hip_runtime_version": 60243483} if layout.hip else cuda
     if workload.ranks.count > 1 and layout.name != "2021":
         members["distributedInfo"] = _distributed(schedule, layout)
     if layout.relative:
@@ -46,7 +46,7 @@ def _device(schedule: Schedule, layout: Layout) -> dict[str, Any]:
 
 
 def _distributed(schedule: Schedule, layout: Layout) -> dict[str, Any]:
-    world = schedule.workload.ranks.count
+    world = layout.world or schedule.workload.ranks.count
     found: dict[str, Any] = {"backend": "nccl", "rank": schedule.rank, "world_size": world}
     if layout.relative:
         group = {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "pg_size": world}

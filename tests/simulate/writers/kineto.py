@@ -52,6 +52,8 @@ class _Writer:
         schedule, layout = self._schedule, self._layout
         for op in schedule.ops:
             yield from self._op(op)
+        if layout.pairs:
+            yield from self._pairs()
         for annotation in schedule.annotations:
             yield self._range("annotation", annotation, {})
         if layout.python and schedule.workload.recording.stacks:
@@ -69,12 +71,23 @@ class _Writer:
 
     def _op(self, op: OpCall) -> Iterator[str]:
         place = self._host_place(op.thread)
-        yield self._complete("op", op.name, place, op.start, op.end, self._arguments.of_op(op))
+        if not self._layout.pairs:
+            yield self._complete("op", op.name, place, op.start, op.end, self._arguments.of_op(op))
         if op.forward_of is not None and self._layout.name != "2021":
             source = op.forward_of
             number = source.sequence or 0
             yield self._arrow("s", "fwdbwd", "fwdbwd", number, self._host_place(source.thread), source.start)
             yield self._arrow("f", "fwdbwd", "fwdbwd", number, place, op.start)
+
+    def _pairs(self) -> Iterator[str]:
+        """Begins and ends of operators in the order of time; of equal times ends first, and the inner ones of these."""
+        ops = list(self._schedule.ops)
+        begins = [(op.start, 1, -op.end, "B", op) for op in ops]
+        ends = [(op.end, 0 if op.end > op.start else 2, -op.start, "E", op) for op in ops]
+        for time, *_, phase, op in sorted([*begins, *ends], key=lambda one: one[:3]):
+            head = f'"ph": "{phase}", "cat": "cpu_op", "name": {_quoted(op.name)}, {self._host_place(op.thread)}'
+            args = f', "args": {json.dumps(self._arguments.of_op(op))}' if phase == "B" else ""
+            yield f'  {{\n    {head}, "ts": {self._time(time)}{args}\n  }}'
 
     def _range(self, kind: str, found: Range, args: dict[str, Any]) -> str:
         return self._complete(kind, found.name, self._host_place(found.thread), found.start, found.end, args)

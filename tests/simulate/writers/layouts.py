@@ -27,6 +27,18 @@ _CAPITALS = {
     "memset": "Memset",
 }
 _HIP = {"cudaLaunchKernelExC": "hipExtLaunchKernel"}
+_UR = {
+    "cudaLaunchKernel": "urEnqueueKernelLaunch",
+    "cudaLaunchKernelExC": "urEnqueueKernelLaunchCustomExp",
+    "cudaMemcpyAsync": "urEnqueueUSMMemcpy",
+    "cudaMemsetAsync": "urEnqueueUSMFill",
+    "cudaDeviceSynchronize": "urQueueFinish",
+    "cudaStreamSynchronize": "urEventWait",
+    "cudaEventRecordWithFlags": "urEnqueueEventsWaitWithBarrier",
+    "cudaStreamWaitEvent": "urEnqueueEventsWait",
+    "cudaMalloc": "urUSMDeviceAlloc",
+    "cudaFree": "urUSMFree",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +71,25 @@ class Layout:
     streams: Mapping[int, int] = field(default_factory=lambda: {COMPUTE: COMPUTE, COMM: COMM, SIDE_STREAM: SIDE_STREAM})
     with_device: bool = True
     """False: recorded with the CPU activity only."""
+    xpu: bool = False
+    """As PTI records an Intel device."""
+    pairs: bool = False
+    """Operators are a begin and an end (`B`, `E`)."""
+    world: int = 0
+    """So many ranks are said to be there; torch writes the first 30 of a longer list."""
+    nodes: bool = False
+    """Kernels of graphs tell their node and module (torch ≥ 2.12)."""
 
     def call_name(self, name: str) -> str:
         """A runtime call in the vendor's words."""
+        if self.xpu:
+            return _UR.get(name, name)
         return _HIP.get(name, name.replace("cuda", "hip", 1)) if self.hip else name
 
     def copy_name(self, name: str) -> str:
         """A copy in the vendor's words."""
+        if self.xpu:
+            return "Memcpy M2D" if "HtoD" in name else "Memcpy D2M" if "DtoH" in name else name
         if not self.hip:
             return name
         return "CopyHostToDevice" if "HtoD" in name else "CopyDeviceToHost" if "DtoH" in name else name
@@ -93,6 +117,9 @@ YEAR_2021 = replace(
     external_is_correlation=False,
 )
 AMD = replace(Layout("amd"), hip=True, device=2, streams={COMPUTE: 0, COMM: 1, SIDE_STREAM: 2}, sync_events=False)
+XPU = replace(Layout("xpu", categories=_NOW | {"call": "xpu_runtime"}), xpu=True, sync_events=False)
+PAIRS = replace(TODAY, name="pairs", pairs=True)
+GRAPHS = replace(TODAY, name="graphs", nodes=True)
 CPU_ONLY = replace(TODAY, name="cpu", with_device=False)
-LAYOUTS = (TODAY, YEAR_2022, YEAR_2021, AMD)
+LAYOUTS = (TODAY, YEAR_2022, YEAR_2021, AMD, XPU, PAIRS)
 """Those with the device."""

@@ -1,6 +1,6 @@
 """Host and device time of every module of the model, forward and backward (definitions §11)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from traceanalyze.analyses.host.nesting import DEEPER, Nest, innermost, nest_row
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases, launch_places
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import MISSING, distinct
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
 from traceanalyze.model.table import Column, Kind, Table, Value, declare
 from traceanalyze.model.trace import Trace
@@ -32,7 +32,7 @@ _MODULES = declare(
     Column(
         "forward_self_ns",
         Kind.DURATION,
-        "device time of what the module launched itself in the forward pass",
+        "device time of what the module launched itself in the forward pass; of a graph that tells no pass, all of it",
         heading="forward",
     ),
     Column(
@@ -78,6 +78,8 @@ class Places(NamedTuple):
     """The events are calls of modules, not operators that name their module."""
     only: int | None
     """The one thread of the events, when it is not identified: all threads are looked up there."""
+    stated: Mapping[int, int]
+    """Module of each text by which a kernel of a CUDA graph names its own: nothing runs on the host then."""
 
     def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.int64]:
         """Module that is running on a thread at an instant each, -1 for none."""
@@ -96,7 +98,22 @@ def module_calls(context: Context) -> NDArray[np.int64]:
 
 
 def module_places(context: Context) -> Places | None:
-    """Modules from Python events; else from the operators' arguments; else from annotations; None without any."""
+    """Modules from Python events; else from the operators' arguments; else from annotations; None without any.
+
+    To these come those that kernels name themselves.
+    """
+    found = _on_host(context)
+    codes = context.trace.events.numbers("module", context.device.row)
+    every = distinct(codes[codes != MISSING]).tolist()
+    if not every:
+        return found
+    nothing = nest_rows(context.trace, np.zeros(0, np.int64))
+    found = found or Places((), nothing, np.zeros(0, np.int64), calls=False, only=None, stated={})
+    places = list(found.places)
+    return found._replace(stated=_grown(context.trace, every, places), places=tuple(places))
+
+
+def _on_host(context: Context) -> Places | None:
     trace, kind = context.trace, context.kind
     names = trace.events.name
     rows = module_calls(context)
@@ -119,7 +136,7 @@ def _from_calls(trace: Trace, rows: NDArray[np.int64]) -> Places:
         own = module_name(text) or text
         path = own if parent < 0 else f"{places[parent].path}/{own}"
         places.append(Place(path, module_class(own), parent))
-    return Places(tuple(places), nested, chains.of, calls=True, only=unidentified(trace, rows))
+    return Places(tuple(places), nested, chains.of, calls=True, only=unidentified(trace, rows), stated={})
 
 
 def unidentified(trace: Trace, rows: NDArray[np.int64]) -> int | None:
@@ -130,16 +147,27 @@ def unidentified(trace: Trace, rows: NDArray[np.int64]) -> int | None:
 
 def _from_arguments(context: Context) -> Places | None:
     """Operators recorded with `with_modules` carry the text of their module's path."""
-    column = context.trace.events.fields.get("module")
-    if column is None:
+    if "module" not in context.trace.events.fields:
         return None
-    text = context.trace.strings.text
-    chains = {code: hierarchy(text(code)) for code in distinct(column.value).tolist()}
+    ops = np.flatnonzero(context.kind == EventKind.HOST_OP)
+    own = context.trace.events.numbers("module", ops)
     places: list[Place] = []
-    known: dict[str, int] = {}
+    ends = _grown(context.trace, distinct(own[own != MISSING]).tolist(), places)
+    rows = ops[np.isin(own, list(ends))]
+    if len(rows) == 0:
+        return None
+    nested = nest_rows(context.trace, rows)
+    codes = context.trace.events.numbers("module", nested.row).tolist()
+    of = np.array([ends[code] for code in codes], np.int64)
+    return Places(tuple(places), nested, of, calls=False, only=None, stated={})
+
+
+def _grown(trace: Trace, codes: Iterable[int], places: list[Place]) -> dict[int, int]:
+    """Place of the module that each text names; those that are new come to the places."""
+    known = {place.path: at for at, place in enumerate(places)}
     ends: dict[int, int] = {}
-    for code, chain in chains.items():
-        parent = -1
+    for code in codes:
+        parent, chain = -1, hierarchy(trace.strings.text(code))
         for name, klass in chain:
             path = name if parent < 0 else f"{places[parent].path}/{name}"
             if path not in known:
@@ -148,14 +176,7 @@ def _from_arguments(context: Context) -> Places | None:
             parent = known[path]
         if chain:
             ends[code] = parent
-    ops = np.flatnonzero(context.kind == EventKind.HOST_OP)
-    rows = ops[np.isin(context.trace.events.numbers("module", ops), list(ends))]
-    if len(rows) == 0:
-        return None
-    nested = nest_rows(context.trace, rows)
-    codes = context.trace.events.numbers("module", nested.row).tolist()
-    of = np.array([ends[code] for code in codes], np.int64)
-    return Places(tuple(places), nested, of, calls=False, only=None)
+    return ends
 
 
 _BACKWARD = (Phase.BACKWARD, Phase.RECOMPUTE)
@@ -268,6 +289,11 @@ def event_modules(context: Context, found: Places, phase: NDArray[np.uint8]) -> 
     ahead = (track >= 0) & np.isin(phase[event], (Phase.FORWARD, Phase.OTHER))
     of[ahead] = found.at(track[ahead], t[ahead])
     of[back] = _of_backward(context, found, track[back], t[back])
+    if found.stated:
+        own = context.trace.events.numbers("module", context.device.row[event])
+        codes = np.array(sorted(found.stated), np.int64)
+        named = np.isin(own, codes)
+        of[named] = np.array([found.stated[code] for code in codes.tolist()])[np.searchsorted(codes, own[named])]
     return of
 
 

@@ -274,7 +274,7 @@ def _device_pieces(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 _OP_KERNELS = declare(
     "op_kernels",
-    "Kernels by operator",
+    "Kernels by operator (sum over the analysed steps)",
     Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
     Column("kernel", Kind.KERNEL, "kernel, copy or fill that the operator launched"),
     COUNT,

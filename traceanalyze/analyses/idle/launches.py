@@ -22,7 +22,7 @@ LONG_LAUNCH_NS = 50_000
 
 LAUNCHES = declare(
     "launches",
-    "How work reached the device",
+    "How work reached the device (but for steps that are left out)",
     Column(
         "linked",
         Kind.COUNT,
@@ -102,7 +102,7 @@ LAUNCHES = declare(
 )
 RUNTIME_CALLS = declare(
     "runtime_calls",
-    "Host time in runtime calls",
+    "Host time in runtime calls (sum over the analysed steps)",
     Column("call", Kind.NAME, "runtime or driver call"),
     Column("kind", Kind.TERM, "kind of the call"),
     Column("count", Kind.COUNT, "how many there are"),
@@ -129,13 +129,14 @@ class Queue(NamedTuple):
 
 
 def launches(context: Context) -> Table:
-    """How device work was launched, all but that of steps that do not count; gaps are those of the headline device."""
+    """How work of the headline device was launched, whose gaps these are, all but that of steps that do not count."""
     if len(context.calls) == 0:
         return LAUNCHES.missing("no_api")
     device, gaps, queue = context.device, context.once(idle_gaps), context.once(launch_queue)
     every, left_out = context.all_steps, ~occurs(context.all_steps.start, context.counted.start)
     elsewhere = intervals.merge(every.start[left_out], every.end[left_out])
     counted, here = (~intervals.contains(elsewhere, start) for start in (device.start, gaps.start))
+    counted &= device.device == context.devices[0]
     linked, unlinked = counted & (context.link >= 0), counted & (context.link < 0)
     launch_start, good = context.launch_start, counted & queue.good
     count = int(linked.sum())
@@ -147,7 +148,7 @@ def launches(context: Context) -> Table:
     }
     late = ended_late(context)
     if late is not None and count:
-        late = late & here
+        late = late & ~intervals.contains(elsewhere, gaps.end)
         delay = np.maximum(device.start[good] - context.launch_end[good], 0)
         idle = intervals.Intervals(gaps.start[here], gaps.end[here])
         depth = queue.depth[counted[queue.event]]

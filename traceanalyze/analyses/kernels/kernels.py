@@ -90,7 +90,7 @@ _GROUPS = declare(
 )
 _CONFIGURATIONS = declare(
     "kernel_configurations",
-    "Kernels by operator, grid and block",
+    "Kernels by operator, grid and block (sum over the analysed steps)",
     _NAME,
     Column("launched_by", Kind.NAME, "operator that launched them"),
     Column("grid", Kind.TEXT, "thread blocks per dimension (on ROCm threads)"),
@@ -107,7 +107,7 @@ _CONFIGURATIONS = declare(
 )
 _DURATIONS = declare(
     "kernel_durations",
-    "How long kernels take",
+    "How long kernels take (sum over the analysed steps)",
     Column("duration", Kind.TEXT, "how long the kernels of this row take"),
     Column("from_ns", Kind.DURATION, "shortest duration in this row", machine=True),
     Column("below_ns", Kind.DURATION, "durations in this row are shorter", machine=True),

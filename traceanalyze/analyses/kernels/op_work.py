@@ -28,7 +28,7 @@ _DTYPES = {
 
 _OP_RATES = declare(
     "op_rates",
-    "What operators achieved, and what the device could do",
+    "What operators achieved, and what the device could do (sum over the analysed steps)",
     Column("op", Kind.NAME, "operator that launched the kernels itself", heading="operator"),
     Column("shapes", Kind.NAME, "shapes of its tensors"),
     Column("dtype", Kind.TEXT, "type of the first tensor; tf32 where float ran on matrix units", heading="type"),

@@ -17,7 +17,7 @@ LONGEST = 5
 KEPT = 50
 _SEQUENCES = declare(
     "kernel_sequences",
-    "Kernels that often follow each other",
+    "Kernels that often follow each other (sum over the analysed steps)",
     Column(
         "sequence",
         Kind.NAME,

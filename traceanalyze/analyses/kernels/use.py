@@ -21,7 +21,7 @@ _MOST = 300_000
 _THRESHOLD = 0.5
 _SUMMARY = declare(
     "device_summary",
-    "How well kernels use the device",
+    "How well kernels use the device (over the analysed steps)",
     Column(
         "gpu_utilisation",
         Kind.SHARE,
@@ -57,7 +57,7 @@ _SUMMARY = declare(
 )
 _OVERLAPS = declare(
     "device_overlap",
-    "What ran at the same time",
+    "What ran at the same time (sum over the analysed steps)",
     Column("running", Kind.TERM, "which kinds of work ran; the rows exclude each other"),
     Column("wall_ns", Kind.DURATION, "time in which exactly these ran", heading="time"),
     Column("share", Kind.SHARE, "part of the analysed steps"),

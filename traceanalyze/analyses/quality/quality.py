@@ -1,6 +1,7 @@
 """Data-quality checks, printed with the numbers they touch (definitions §14). One function a group of checks."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from itertools import compress
 
 import numpy as np
@@ -16,8 +17,9 @@ from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.errors import Lost
 from traceanalyze.model.classifier import classifier_of_range
 from traceanalyze.model.classify import NO_CATEGORY, is_data_loading
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import MISSING, distinct, occurs
 from traceanalyze.model.intervals import contains, coverage, merge
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
@@ -38,6 +40,9 @@ _SAY = sentences(
     skipped_no_begin="Skipped: {count} end(s) of events that never begin.",
     no_end="Never ended: {count} event(s); each was closed with the event around it.",
     other_kinds="Not read: {count} event(s) that are no ranges, marks or arrows ({phases}), such as counters.",
+    unknown_kinds="Not read: {count} event(s) of kinds that no profiler writes ({phases}).",
+    misshapen="Kept, but perhaps misplaced: {count} event(s) without a name, process or thread that can be read.",
+    twice="Counted twice: {count} operator(s) that stand in the file twice.",
     repaired="Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
     impossible_start=(
         "Left out: {count} device event(s) that begin {before_ns} before all else: their times were never set."
@@ -133,6 +138,10 @@ SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "
 """Why events could not be read."""
 _READ = frozenset("XBEMiIstf")
 """Phases of events that are read."""
+_KINDS = frozenset("CPNODMVvRcbnesSTpF(),")
+"""Others that the trace format has."""
+_MISSHAPEN = regex(r"[\[\]{}]*|null|true|false|.*\0.*", re.DOTALL).fullmatch
+"""Texts that are no name, process or thread: nothing, empty or other values of JSON, bytes that were never written."""
 
 
 def quality(context: Context) -> tuple[Check, ...]:
@@ -177,10 +186,9 @@ def _repairs(context: Context) -> Iterator[Check]:
             yield Check("Q02", Level.WARN, _SAY[f"skipped_{reason}"], (("count", counts[reason]), *_place(context)))
     if counts.get("no_end", 0):
         yield Check("Q02", Level.WARN, _SAY["no_end"], (("count", counts["no_end"]),))
-    other = {phase: n for phase, n in context.trace.read.phases.items() if phase not in _READ}
-    if other and context.trace.origin.format != "ascend":
-        told = ", ".join(f"{phase} × {n}" for phase, n in other.items())
-        yield Check("Q02", Level.INFO, _SAY["other_kinds"], (("count", sum(other.values())), ("phases", told)))
+    if context.trace.origin.format != "ascend":
+        yield from _kinds(context.trace.read.phases)
+        yield from _doubtful(context)
     if counts.get("bad_value", 0):
         yield Check("Q02", Level.WARN, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
     device = context.device
@@ -196,6 +204,36 @@ def _repairs(context: Context) -> Iterator[Check]:
         window = int(context.steps.time.sum())
         level = Level.ERROR if device.removed > 0.01 * window else Level.WARN
         yield Check("Q02", level, _SAY["repaired"], (("count", device.repaired), ("removed_ns", device.removed)))
+
+
+def _kinds(phases: Mapping[str, int]) -> Iterator[Check]:
+    for key, level in (("other_kinds", Level.INFO), ("unknown_kinds", Level.WARN)):
+        known = level == Level.INFO
+        other = {phase: n for phase, n in phases.items() if phase not in _READ and (phase in _KINDS) == known}
+        if other:
+            told = ", ".join(f"{phase} × {n}" for phase, n in other.items())
+            yield Check("Q02", level, _SAY[key], (("count", sum(other.values())), ("phases", told)))
+
+
+def _doubtful(context: Context) -> Iterator[Check]:
+    """Events whose members are no names or places, and operators that are their own parents."""
+    events, strings = context.trace.events, context.trace.strings
+    odd = strings.matches(events.name, _MISSHAPEN)
+    for column in context.trace.tracks.T:
+        place = strings.matches(np.ascontiguousarray(column), _MISSHAPEN)
+        odd = odd | place[events.track] if place.any() else odd
+    if odd.any():
+        yield Check("Q02", Level.WARN, _SAY["misshapen"], (("count", int(odd.sum())),))
+    nest = context.op_nest
+    inner = np.flatnonzero(nest.parent >= 0)
+    outer = nest.parent[inner]
+    inner = inner[(nest.start[inner] == nest.start[outer]) & (nest.end[inner] == nest.end[outer])]
+    row, above = nest.row[inner], nest.row[nest.parent[inner]]
+    number = events.numbers("external_id", row)
+    same = (events.name[row] == events.name[above]) & (number == events.numbers("external_id", above))
+    again = int((same & (number != MISSING)).sum())
+    if again:
+        yield Check("Q02", Level.WARN, _SAY["twice"], (("count", again),))
 
 
 def _place(context: Context) -> tuple[tuple[str, int], ...]:

@@ -10,7 +10,7 @@ from traceanalyze.analyses.steps.window import median, step_labels, window_of
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
+from traceanalyze.ranks.compare import EVEN, cluster_tables, comparable, leading, longest
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences
 from traceanalyze.rules.finding import Outcome
@@ -29,8 +29,14 @@ _SAY = sentences(
     ),
     ranks_step="The {ranks} ranks take {time} a step.",
     ranks_unjudged="The {ranks} ranks take {time} a step; how much of it each waits for others is not measured.",
-    rank_cut="Rank {rank} counts in no mean of the ranks: its recording is cut short or ends before the others.",
-    ranks_cut="Ranks {rank} count in no mean of the ranks: their recordings are cut short or end before the others.",
+    rank_cut=(
+        "Rank {rank} counts in no mean of the ranks: its recording is cut short, lacks the device or ends before the "
+        "others."
+    ),
+    ranks_cut=(
+        "Ranks {rank} count in no mean of the ranks: their recordings are cut short, lack the device or end before the "
+        "others."
+    ),
     ranks_uneven="Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     ranks_equal="The {ranks} ranks are equally fast: mean step {time}.",
     ranks_even="The {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
@@ -145,14 +151,10 @@ def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | N
 
 
 def whole_recordings(analyses: Sequence[RankAnalysis]) -> list[bool]:
-    """Whether each rank's recording is whole: its file is not cut, and it goes as far as those of the others."""
-    reads = [one.trace.read for one in analyses]
+    """Whether each rank's recording is whole: it can be compared, and goes as far as those of the others."""
     last = [_last_step(one) for one in analyses]
     usual = median([one for one in last if one is not None])
-    return [
-        not read.truncated and read.stream_fault is None and (end is None or end >= usual)
-        for read, end in zip(reads, last, strict=True)
-    ]
+    return [fit and (end is None or end >= usual) for fit, end in zip(comparable(analyses), last, strict=True)]
 
 
 def _last_step(one: RankAnalysis) -> int | None:
@@ -230,7 +232,8 @@ def across_ranks(
     """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
     labels = [rank_label(each.trace.origin, index) for index, each in enumerate(analyses)]
     means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
-    own = (None,) * len(means) if cluster is None else cluster.own_time
+    known = {} if cluster is None else dict(zip(cluster.places, cluster.own_time, strict=True))
+    own = [known.get(at) for at in range(len(means))]
     whole = whole_recordings(analyses)
     lead = leading(means, own, whole)
     late = () if cluster is None else straggler_sentences(cluster)

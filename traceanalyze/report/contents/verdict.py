@@ -141,7 +141,7 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
     alone = any(check.message == HOST_COMPUTES for check in analysis.checks)
     notes = analysis.trace.read.notes
     gone = any(isinstance(note, Unmatched) and "--name-regex" in note for note in notes)
-    less = _cut(analysis) or any(isinstance(note, Lost) for note in notes)
+    less = not analysis.trace.read.whole or any(isinstance(note, Lost) for note in notes)
     key = "host_left" if gone else "host_computes" if alone else "host_cut" if less else "host_only"
     return Message(
         _SAY[key],
@@ -155,12 +155,7 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
 
 def damage(analysis: RankAnalysis) -> tuple[Message, ...]:
     """Sentences when part of the file is missing, as device events often come last in it, or was lost."""
-    return (*((Message(_SAY["cut_short"]),) if _cut(analysis) else ()), *lost_data(analysis))
-
-
-def _cut(analysis: RankAnalysis) -> bool:
-    """Whether the file ends before the recording does."""
-    return analysis.trace.read.truncated or analysis.trace.read.stream_fault is not None
+    return (*(() if analysis.trace.read.whole else (Message(_SAY["cut_short"]),)), *lost_data(analysis))
 
 
 def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:

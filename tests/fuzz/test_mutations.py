@@ -1,0 +1,63 @@
+"""Damaged traces: numbers stay as they are, or the report says what is wrong, or one line does; nothing fails."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+
+import pytest
+
+import traceanalyze
+from tests.fuzz.mutations import damaged
+from tests.simulate.simulate import simulate
+from tests.simulate.workload import Model, Ranks, Recording, Workload
+from tests.simulate.writers.kineto import write
+from tests.simulate.writers.layouts import AMD, PAIRS, TODAY, XPU, YEAR_2021
+from traceanalyze.errors import InputError
+from traceanalyze.model.vocabulary import Level
+
+LAYOUTS = (TODAY, YEAR_2021, AMD, XPU, PAIRS)
+RUN = Workload(
+    model=Model(layers=1, hidden=256, heads=4, sequence=128, batch=4, vocabulary=1024),
+    ranks=Ranks(2),
+    recording=Recording(stacks=False),
+    steps=4,
+    tick=1000,
+)
+TABLES = ("totals", "steps", "split", "operators", "kernels", "copies", "runtime_calls", "sync_points", "idle_causes")
+SEEDS = int(os.environ.get("MUTATIONS", "40"))
+"""1,000 have been tried."""
+
+
+@cache
+def text_of(at: int) -> bytes:
+    return write(simulate(RUN)[0], LAYOUTS[at])
+
+
+def told(text, path):
+    path.write_bytes(text)
+    found = traceanalyze.analyze(path)
+    (rank,) = found.ranks
+    said = {str(each.message) for each in rank.checks if each.level >= Level.WARN} | set(found.notes)
+    return {key: found.tables[key].rows for key in TABLES if key in found.tables}, said
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_damage_is_harmless_or_told(seed, tmp_path):
+    whole = text_of(seed % len(LAYOUTS))
+    what, text = damaged(whole, seed)
+    before, said_before = told(whole, tmp_path / "trace.json")
+    try:
+        after, said = told(text, tmp_path / "trace.json")
+    except InputError:
+        return
+    assert after == before or said - said_before or (what.startswith("text") and is_json(text)), what
+
+
+def is_json(text):
+    """Damage that leaves a trace of other numbers: nobody can know."""
+    try:
+        return bool(json.loads(text.decode("utf-8", "replace"), strict=False))
+    except ValueError:
+        return False

@@ -1,0 +1,118 @@
+"""Ranks whose files are damaged: the other ranks keep their numbers, names and findings, and the loss is said."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+import traceanalyze
+from tests.ranks.simulated import workload
+from tests.simulate.simulate import simulate
+from tests.simulate.workload import Fault, Model, Ranks
+from tests.simulate.writers.kineto import write
+from tests.simulate.writers.layouts import TODAY
+from traceanalyze.errors import InputError
+
+RUN = replace(workload(Fault("straggler", 1.5), ranks=4), model=Model(), ranks=Ranks(count=4), steps=2)
+"""The last rank is the slow one."""
+ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "ac2g"}
+
+
+def without_device(text: bytes) -> bytes:
+    content = json.loads(text)
+    content["traceEvents"] = [one for one in content["traceEvents"] if one.get("cat") not in ON_DEVICE]
+    return json.dumps(content).encode()
+
+
+DAMAGE = {
+    "empty": lambda text: b"",
+    "binary": lambda text: b"\0" * 100,
+    "no event": lambda text: text[:200],
+    "host only": lambda text: text[: text.index(b'"cat": "kernel"')],
+    "half": lambda text: text[: len(text) * 8 // 10],
+    "nearly whole": lambda text: text[: len(text) * 99 // 100],
+    "no device": without_device,
+}
+
+
+def folder(path, change, name="rank{}.json", of=1):
+    path.mkdir()
+    for rank, schedule in enumerate(simulate(RUN)):
+        text = write(schedule)
+        text = change(text) if rank == of else text
+        if text is not None:
+            (path / name.format(rank)).write_bytes(text)
+    return path
+
+
+def told(report):
+    return {table.key: table.rows for table in report.summary if table.key not in {"ranks", "files"}}
+
+
+@pytest.mark.parametrize(("damage", "of"), [*((each, 1) for each in DAMAGE), ("half", 0)])
+def test_other_ranks_are_judged_as_if_the_damaged_one_were_not_there(damage, of, tmp_path):
+    missing = traceanalyze.analyze(folder(tmp_path / "missing", lambda _: None, of=of))
+    found = traceanalyze.analyze(folder(tmp_path / "damaged", DAMAGE[damage], of=of))
+    assert list(found.tables["rank_waits"].column("rank")) == [str(rank) for rank in range(4) if rank != of]
+    assert told(found) == told(missing)
+    named, expected = ([one.scope.ranks for one in each.run_findings] for each in (found, missing))
+    assert named == expected
+    assert found.ranks[found.focus[0]].rank == 3
+    assert re.search(rf"rank{of}\.json|Rank {of} counts in no mean", "\n".join((*found.notes, found.verdict)))
+
+
+@pytest.mark.parametrize("of", [0, 1, 3])
+def test_every_command_says_which_rank_is_damaged(of, tmp_path):
+    whole, cut = folder(tmp_path / "whole", lambda text: text), folder(tmp_path / "cut", DAMAGE["half"], of=of)
+    said = f"in no comparison of ranks: {of}"
+    found = traceanalyze.postmortem(cut)
+    assert said in "\n".join(found.notes)
+    assert (found.ranks[found.focus[0]].rank == 3) == (of != 3)
+    found = traceanalyze.compare(whole, cut)
+    assert said in "\n".join(found.notes)
+    assert not found.sides[1].path.endswith(f"rank{of}.json")
+    found = traceanalyze.whatif(cut, without=["communication"])
+    assert said in "\n".join(found.notes)
+    assert len(found.ranks) == 3
+    notes = traceanalyze.annotate(cut, tmp_path / "drawn.json")
+    assert said in "\n".join(notes)
+    with pytest.raises(InputError, match=rf"rank{of}\.json"):
+        traceanalyze.gate(cut, baseline=whole)
+
+
+def test_one_whole_rank_is_compared_with_none(tmp_path):
+    path = folder(tmp_path / "cut", DAMAGE["half"])
+    for rank in (0, 2):
+        (path / f"rank{rank}.json").unlink()
+    found = traceanalyze.analyze(path)
+    assert "rank_waits" not in found.tables
+    assert [rank.rank for rank in found.ranks] == [1, 3]
+    assert found.ranks[found.focus[0]].rank == 3
+    assert "in no comparison of ranks: 1" in "\n".join(found.notes)
+    assert traceanalyze.postmortem(path).ranks
+
+
+def unnamed(text, rank):
+    """Of a file that does not tell its rank, written by a process of its own."""
+    return text.replace(b'"distributedInfo"', b'"other"').replace(b"4242", str(1000 + rank).encode())
+
+
+@pytest.mark.parametrize("name", ["trace_{}.json", "host_{}.1767225600000.pt.trace.json"])
+@pytest.mark.parametrize("change", [lambda _: b"", lambda text: text[:200]])
+def test_ranks_that_files_are_numbered_by_are_those_of_all_files(name, change, tmp_path):
+    for rank, schedule in enumerate(simulate(RUN)):
+        text = unnamed(write(schedule), rank)
+        (tmp_path / name.format(1000 + rank if "host" in name else rank)).write_bytes(
+            change(text) if rank == 1 else text
+        )
+    assert traceanalyze.load(tmp_path).ranks == (0, 2, 3)
+
+
+def test_a_cut_file_that_lost_the_size_of_its_world_stays_with_its_run(tmp_path):
+    for rank, schedule in enumerate(simulate(RUN)):
+        text = write(schedule, replace(TODAY, header_first=False))
+        (tmp_path / f"rank{rank}.json").write_bytes(text[: len(text) // 2] if rank == 1 else text)
+    assert traceanalyze.load(tmp_path).ranks == (0, 1, 2, 3)
