@@ -73,7 +73,7 @@ def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
     steps, window, each = context.steps, window_of(context.steps), context.once(split.partitions)
     idle = context.once(idle_causes)
     parts, (causes, step_causes) = (
-        split.device_parts(each[0], idle, no_copies=context.no_copies),
+        split.device_parts(each[0], idle, context.unmeasured),
         idle_tables(steps, idle),
     )
     sent, worked = collectives(context), split.totals(each[0], window)

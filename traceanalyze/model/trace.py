@@ -141,6 +141,8 @@ class ReadReport(NamedTuple):
     notes: tuple[str, ...] = ()
     nameless: bool = False
     """Whether the names of everything are lost."""
+    no_copies: bool = False
+    """Whether what tells of copies and fills is."""
 
 
 class DeviceClock(NamedTuple):

@@ -130,8 +130,8 @@ def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int
     if not analysis.partitions:
         return {}
     main = analysis.partitions[0]
-    parts = {"compute": main.compute, "communication": main.comm_exposed}
-    parts |= {} if context.no_copies else {"memory_ops": main.mem_exposed}
+    parts = {"compute": main.compute, "communication": main.comm_exposed, "memory_ops": main.mem_exposed}
+    parts = {part: times for part, times in parts.items() if part not in context.unmeasured}
     idle = analysis.idle
     if isinstance(idle, IdleCauses):
         parts |= {

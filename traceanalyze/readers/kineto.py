@@ -116,7 +116,21 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
     notes = (Phrase("{trailing:,} bytes after the end of the gzip stream were ignored", trailing),) if trailing else ()
     origin = Origin(path=source.name, size_bytes=source.size or stream.consumed, compressed=stream.compressed)
     file = source.member or source.path
-    return _trace(found, origin, file, profile, ascend=ascend, stream_fault=stream.fault, notes=notes)
+
+    def with_events(text: bytes) -> Scan:
+        """The same with more events in its list, as the first of it."""
+        with open_stream(source) as whole:
+            begin = _LIST.search(whole.head)
+            whole.insert(begin.end() if begin else 0, text + b"," if begin else b"")
+            read = _scan(whole, ascend=True)
+        return replace(read, fault=found.fault, size=found.size)
+
+    profile = profile or (profile_of(Path(file)) if ascend else None)
+    more = with_events if source.size is not None else None
+    return _trace(found, origin, file, profile, ascend=ascend, stream_fault=stream.fault, notes=notes, again=more)
+
+
+_LIST = regex(rb'^[\s\xef\xbb\xbf]*\[|"traceEvents"\s*:\s*\[')
 
 
 def read_text(text: bytes, name: str = "text") -> Trace:
@@ -155,15 +169,17 @@ def _trace(
     ascend: bool,
     stream_fault: str | None = None,
     notes: tuple[str, ...] = (),
+    again: Callable[[bytes], Scan] | None = None,
 ) -> Trace:
-    """The trace of a file: of its name `file`, or of the `profile` that it belongs to."""
+    """The trace of a file: of its name `file`, or of the `profile` that it belongs to; `again` reads it with more."""
     origin = origin._replace(text_bytes=found.size)
     read = ReadReport(found.counts, found.phases, found.fault, found.truncated, stream_fault, notes)
+    read = read._replace(no_copies=origin.form == "tables")
     if ascend:
         # Imported when needed: other traces need not wait for what reads the tables of a profile.
         from traceanalyze.readers.ascend.text import ascend_trace
 
-        return ascend_trace(found, profile or profile_of(Path(file)), origin, read)
+        return ascend_trace(found, profile or profile_of(Path(file)), origin, read, again)
     names = header.process_names(found.metadata)
     trace = Trace(
         origin=origin,

@@ -142,8 +142,9 @@ class Facts:
     def missing(self, needs: str) -> str | None:
         """Reason why a rule with these needs cannot be applied, None if it can. Codes as in `Rule.needs`."""
         lacking = next((reason for code, reason in _REASONS.items() if code in needs and not self._has(code)), None)
-        by_launch = not {"L", "A"}.isdisjoint(needs)
-        return self.context.doubt if lacking is None and by_launch else lacking
+        doubt = self.context.doubt
+        felt = not {"L", "A"}.isdisjoint(needs) or ("D" in needs and doubt == "work_lost")
+        return doubt if lacking is None and felt else lacking
 
     def _has(self, code: str) -> bool:
         context, fields = self.context, self.context.trace.events.fields

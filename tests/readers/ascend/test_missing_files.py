@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -142,6 +143,45 @@ def test_what_only_one_side_of_a_comparison_recorded_is_no_zero_of_the_other(tmp
     screen = render_all((found,), texts(), Style(100), View()).splitlines()
     (shown,) = (line for line in screen if line.startswith("memory ops  "))
     assert "n/m" in shown
+
+
+def damaged(folder: Path, how: str) -> Path:
+    """A profile whose timeline lacks a process, or its second half."""
+    home = without(folder, "text")
+    timeline = home / OUTPUT / "trace_view.json"
+    events = json.loads(timeline.read_text())
+    if how == "cut":
+        timeline.write_text(timeline.read_text()[: timeline.stat().st_size // 2])
+        return home
+    gone = {e["pid"] for e in events if e["name"] == "process_name" and e["args"]["name"] == how}
+    assert gone
+    timeline.write_text(json.dumps([event for event in events if event["pid"] not in gone]))
+    return home
+
+
+WORK = ("compute", "communication")
+
+
+@pytest.mark.parametrize("how", ["Ascend Hardware", "Communication", "cut"])
+def test_kernels_that_the_timeline_lacks_are_those_of_the_table(tmp_path: Path, how: str) -> None:
+    """Compute and communication are those of the whole profile, and what is lost is said beside the verdict."""
+    report = traceanalyze.analyze(damaged(tmp_path, how))
+    known, split = ({row[0]: row[1] for row in one.tables["split"].rows} for one in (whole("text"), report))
+    assert [split[part] for part in WORK] == [known[part] for part in WORK]
+    assert "kernels and collectives are not in trace_view.json" in report.verdict
+    assert isinstance(split["memory_ops"], NotMeasured) == (how != "Communication")
+
+
+@pytest.mark.parametrize(("how", "part"), [("Ascend Hardware", "compute"), ("Communication", "communication")])
+def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, how: str, part: str) -> None:
+    """Neither 0 nor idle, and no finding about it."""
+    home = damaged(tmp_path, how)
+    (home / OUTPUT / "kernel_details.csv").unlink()
+    report, why = traceanalyze.analyze(home), NotMeasured("work_lost")
+    split = {row[0]: row[1] for row in report.tables["split"].rows}
+    assert split[part] == split["communication"] == split["idle"] == split["dispatch"] == why
+    assert f"neither {part} nor idle time is measured" in report.verdict
+    assert not [one.rule for one in report.findings if one.saving]
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -13,22 +13,46 @@ from traceanalyze.model.trace import Device, Events, Flows, Origin, ReadReport, 
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields, communication_tables
 from traceanalyze.readers.ascend.folder import Profile
-from traceanalyze.readers.ascend.hardware import CORES, kernel_columns, kernel_rows, task_category
+from traceanalyze.readers.ascend.hardware import (
+    CORES,
+    kernel_columns,
+    kernel_rows,
+    rows_not_drawn,
+    task_category,
+    timeline_of,
+)
 from traceanalyze.readers.ascend.info import About, read_about
 from traceanalyze.readers.ascend.other_export import database_beside
 from traceanalyze.readers.ascend.processes import Places, Process, iterations, places
 from traceanalyze.readers.ascend.sampled_memory import module_memory, process_memory
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Columns, Records, Texts
-from traceanalyze.readers.ascend.tables import KERNELS, MEMORY_RECORD, Table, allocator_records, read_table, step_times
+from traceanalyze.readers.ascend.tables import (
+    KERNELS,
+    MEMORY_RECORD,
+    ROWS,
+    Table,
+    allocator_records,
+    read_table,
+    step_times,
+)
 from traceanalyze.readers.header import process_names, thread_names
 from traceanalyze.readers.scan.result import Scan
 
 _T = TypeVar("_T")
 
 
-def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport) -> Trace:
-    """The trace of one rank: from its scanned trace_view.json, and the tables of the profile that it belongs to."""
-    texts, notes = Texts(found.strings), list(read.notes)
+def ascend_trace(
+    found: Scan,
+    profile: Profile,
+    origin: Origin,
+    read: ReadReport,
+    again: Callable[[bytes], Scan] | None = None,
+) -> Trace:
+    """The trace of one rank: from its scanned trace_view.json, and the tables of the profile that it belongs to.
+
+    `again` scans the timeline with more events, those that only the table of kernels has.
+    """
+    notes = [*_missing(profile), *read.notes]
     about = read_about(profile)
     kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS, notes), notes)
     record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD, notes), notes)
@@ -40,8 +64,15 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
         "vendor_collectives": communication_tables(profile, about, notes),
         "other_export": database_beside(profile, notes),
     }
-    notes += _missing(profile)
-    place = places(found, _only_device(kernels, memory))
+    only = _only_device(kernels, memory)
+    place = places(found, only)
+    if kernels is not None and again is not None:
+        lacking = _drawn(found, place, kernels, profile, only, notes)
+        if lacking:
+            no_tasks = not (place.process[found.events.track] == Process.HARDWARE).any()
+            read, found = read._replace(no_copies=no_tasks), again(lacking)
+            place = places(found, only)
+    texts = Texts(found.strings)
     conversion = _Conversion(found, texts, place, kernels, about)
     events = conversion.events()
     instants = shared.no_instants() if memory is None else shared.memory_instants(memory, texts, track=0)
@@ -100,6 +131,28 @@ def _missing(profile: Profile) -> Iterator[Phrase]:
         yield Lost("memory_record.csv is missing: no totals beside those of operators, no memory of the whole process")
     if details and not steps:
         yield Phrase("step_trace_time.csv is missing: no step times of the profile's own to compare with")
+
+
+def _drawn(found: Scan, place: Places, kernels: Table, profile: Profile, only: int | None, notes: list[str]) -> bytes:
+    """Rows of the kernel table that the timeline does not hold, as events; nothing where it holds all."""
+    process, starts = place.process[found.events.track], found.events.ts
+    tasks, plane = starts[process == Process.HARDWARE], place.plane[found.events.track]
+    rows = rows_not_drawn(kernels, tasks, starts[(process == Process.COMMUNICATION) & (plane < 0)])
+    begin, end = (int(starts.min()), int(starts.max())) if len(starts) else (0, 0)
+    times, path = kernels.times("start"), profile.table("kernel_details.csv")
+    # A table of another run is none of this one.
+    rows &= (times >= 2 * begin - end) & (times <= 2 * end - begin)
+    if not rows.any() or path is None or (table := read_table(path, ROWS, [])) is None:
+        return b""
+    used = {number for number in place.device.tolist() if number >= 0}
+    notes.append(
+        Lost(
+            "{count:,} of {all:,} kernels and collectives are not in trace_view.json: what is known of them is what "
+            "{name} says",
+            *(int(rows.sum()), len(rows), path.name),
+        )
+    )
+    return timeline_of(table, rows, used.pop() if len(used) == 1 else only)[1:-1]
 
 
 def _only_device(kernels: Table | None, memory: Records | None) -> int | None:
