@@ -275,3 +275,26 @@ def test_beside_a_file_in_a_folder_that_cannot_be_listed_is_nothing(tmp_path: Pa
     assert profile_of(timeline).info is not None
     monkeypatch.setattr(Path, "iterdir", lambda folder: (_ for _ in ()).throw(PermissionError(folder)))
     assert profile_of(timeline) == Profile(timeline, timeline.parent, timeline=timeline)
+
+
+@pytest.mark.parametrize("bare", [(0, 1), (1,)])
+def test_tables_alone_of_two_ranks_of_eight_claim_neither_transfer_nor_the_longest_work(
+    shared_traces: Path, tmp_path: Path, bare: tuple[int, ...]
+) -> None:
+    """The table of links names eight ranks; steps of a device alone are not those of a program."""
+    source = shared_traces / "ascend/msinsight_2rank_torch/text/level1"
+    if not source.is_dir():
+        pytest.skip("the profiles are not here")
+    for rank in (0, 1):
+        output = tmp_path / f"rank{rank}_ascend_pt/{OUTPUT}"
+        output.mkdir(parents=True)
+        for path in (source / output.relative_to(tmp_path)).iterdir():
+            if not (rank in bare and path.name == "trace_view.json"):
+                (output / path.name).symlink_to(path)
+        (info,) = (source / f"rank{rank}_ascend_pt").glob("profiler_info_*.json")
+        (output.parent / info.name).symlink_to(info)
+    said = traceanalyze.analyze(tmp_path).verdict
+    assert "moves data rather than" not in said
+    assert "not recorded (2, 3, 4, 5, 6, 7)" in said
+    assert ("are not compared: of rank 1 they are" in said) == (bare == (1,))
+    assert "works longest" not in said
