@@ -97,8 +97,8 @@ class Context:
         """
         if self.trace.read.nameless:
             return "no_names"
-        if self._lost:
-            return "work_lost"
+        if self._lost or self.trace.origin.form == "sums":
+            return "work_lost" if self._lost else "only_sums"
         if not all(clock.moved for clock in self.trace.clocks or ()):
             return "clocks_disagree"
         foreign = self.trace.origin.format != "ascend" and len(self.calls) > 0
@@ -138,7 +138,7 @@ class Context:
         So much starts before its launch that the clocks have nothing to do with each other.
         """
         apart = any(not clock.moved and clock.share > APART_SHARE for clock in self.trace.clocks or ())
-        return self.doubt if apart or self.doubt in {"unknown_runtime", "no_names", "work_lost"} else None
+        return self.doubt if apart or self.doubt in {"unknown_runtime", "no_names", "work_lost", "only_sums"} else None
 
     @cached_property
     def calls(self) -> ApiCalls:

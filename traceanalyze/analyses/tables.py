@@ -41,7 +41,13 @@ from traceanalyze.model.vocabulary import Mode
 
 
 def device_tables(context: Context, sent: Table, *, full: bool = True) -> Iterator[Table]:
-    """Device work inside the analysed windows from every side; `sent` are its collectives."""
+    """Device work inside the analysed windows from every side; `sent` are its collectives.
+
+    Of sums alone there are no kernels.
+    """
+    if context.trace.origin.form == "sums":
+        yield from memory_tables(context)
+        return
     yield kernels.kernel_groups(context)
     yield kernels.kernels(context)
     yield kernels.kernel_types(context)

@@ -143,7 +143,7 @@ class Facts:
         """Reason why a rule with these needs cannot be applied, None if it can. Codes as in `Rule.needs`."""
         lacking = next((reason for code, reason in _REASONS.items() if code in needs and not self._has(code)), None)
         doubt = self.context.doubt
-        felt = not {"L", "A"}.isdisjoint(needs) or ("D" in needs and doubt == "work_lost")
+        felt = not {"L", "A"}.isdisjoint(needs) or ("D" in needs and doubt in {"work_lost", "only_sums"})
         return doubt if lacking is None and felt else lacking
 
     def _has(self, code: str) -> bool:

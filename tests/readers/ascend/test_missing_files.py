@@ -102,12 +102,14 @@ def test_the_timeline_alone_gives_a_report(tmp_path: Path) -> None:
     assert report.tables["kernel_types"].rows == NotMeasured("no_kernel_types")
 
 
-@pytest.mark.parametrize("names", [("trace_view.json", "kernel_details.csv"), ("ascend_pytorch_profiler_0.db",)])
+@pytest.mark.parametrize(
+    "names", [("trace_view.json", "kernel_details.csv", "step_trace_time.csv"), ("ascend_pytorch_profiler_0.db",)]
+)
 def test_without_its_main_file_there_is_one_clear_line(tmp_path: Path, names: tuple[str, ...]) -> None:
     done = run(without(tmp_path, "text" if len(names) > 1 else "db", *names))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert "neither trace_view.json nor a database nor kernel_details.csv" in done.stderr
+    assert "neither trace_view.json nor a database nor kernel_details.csv nor step_trace_time.csv" in done.stderr
 
 
 HOST = {"memory_ops", "data_loading", "sync", "dispatch"}
@@ -298,3 +300,42 @@ def test_tables_alone_of_two_ranks_of_eight_claim_neither_transfer_nor_the_longe
     assert "not recorded (2, 3, 4, 5, 6, 7)" in said
     assert ("are not compared: of rank 1 they are" in said) == (bare == (1,))
     assert "works longest" not in said
+
+
+SUMS = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,Preparing"
+
+
+def stage(folder: Path, rank: int, computing: int, bubble: int) -> None:
+    """What people copy of a rank of a pipeline: sums of two steps of 810 ms, and who it belongs to."""
+    output = folder / f"rank{rank}_ascend_pt" / OUTPUT
+    output.mkdir(parents=True)
+    bare, hidden = 660_000 - computing, 20_000
+    rows = [
+        f"{step},{computing},{bare},{hidden},{bare + hidden},150000,{810_000 - bubble},{bubble},0" for step in (7, 8)
+    ]
+    (output / "step_trace_time.csv").write_text("\n".join((SUMS, *rows, "9,1,N/A,1,1,1,1,1,1")))
+    (output.parent / f"profiler_info_{rank}.json").write_text(json.dumps({"rank_id": rank}))
+    groups = {"group_name_1": {"group_name": "pp", "global_ranks": [0, 1]}}
+    metadata = {"distributed_args": {"rank": rank, "world_size": 2}, "parallel_group_info": groups}
+    (output.parent / "profiler_metadata.json").write_text(json.dumps(metadata))
+
+
+def test_sums_of_steps_alone_are_rows_of_the_ranks_and_tell_uneven_stages(tmp_path: Path) -> None:
+    stage(tmp_path, 0, 231_000, 400_000)
+    stage(tmp_path, 1, 400_000, 210_000)
+    report = traceanalyze.analyze(tmp_path)
+    rows = list(report.tables["ranks"].records())
+    assert [(row.rank, row.step_ns, round(row.compute_share * 810)) for row in rows] == [
+        ("0", 810_000_000, 231),
+        ("1", 810_000_000, 400),
+    ]
+    split = {row[0]: row[1] for row in report.tables["split"].rows}
+    assert (split["communication"], split["idle"]) == (429_000_000, 150_000_000)
+    assert {part for part, time in split.items() if isinstance(time, NotMeasured)} == HOST
+    (found,) = (one for one in report.findings if one.rule == "RNK102")
+    assert found.saving is None
+    assert "stages of the pipeline have unequal work: rank 1 computes 400.0 ms" in found.sentence
+    assert "kernels" not in report.tables
+    assert [one.rule for one in report.findings if one.rule[:3] in {"KRN", "COM", "HST", "SYN"}] == []
+    assert "only step_trace_time.csv tells of the device's work" in report.verdict
+    assert "1 row(s)" in notes(report)

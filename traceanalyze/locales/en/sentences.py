@@ -136,6 +136,7 @@ REASONS = {
     "step_never_blocked": "collectives run on other threads, and the step's thread never waits for them",
     "above_peak": "more than the device can do: the work is not what its arguments tell",
     "no_timeline": "the device's timeline is missing, only tables are there",
+    "only_sums": "only the sums of the steps are there",
     "work_lost": "the recording lacks work that the profile's own numbers tell of",
     "no_names": "the names of operators, calls and tasks are lost",
     "clocks_disagree": "the clocks of host and device disagree",

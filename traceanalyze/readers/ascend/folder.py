@@ -13,7 +13,7 @@ from traceanalyze.readers.scan.result import Scan
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TIMELINE = "trace_view.json"
-KERNELS = "kernel_details.csv"
+KERNELS, SUMS = "kernel_details.csv", "step_trace_time.csv"
 _DATABASE = regex(
     r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>\d+))?\.db|msmonitor_\d+_\d+_(?:-1|(?P<monitored>\d+))\.db"
     r"|msprof_\d+\.db"
@@ -21,8 +21,8 @@ _DATABASE = regex(
 """Databases of torch_npu, MindSpore, msMonitor and msprof; the rank where the name has it."""
 _INFO = regex(r"profiler_info(?:_(\d+))?\.json")
 _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_time.csv", "operator_memory.csv"})
-_ALONE = frozenset({KERNELS, "step_trace_time.csv"})
-"""Tables that make any folder a profile."""
+_BESIDE_SUMS = frozenset({KERNELS, "communication.json", "communication_matrix.json"})
+"""Each of these beside step_trace_time.csv makes any folder a profile."""
 _RAW = regex(r"FRAMEWORK|PROF_\w+")
 _DEVICE = regex(r"host|device_\d+")
 _MSPROF = regex(
@@ -53,8 +53,8 @@ class Profile(NamedTuple):
 
     @property
     def main(self) -> Path | None:
-        """The file to read: the timeline, else the database, which describe the same run, else the table of kernels."""
-        return self.timeline or self.database or self.table(KERNELS)
+        """The file to read: the timeline, else the database, which describe the same run, else a table."""
+        return self.timeline or self.database or self.table(KERNELS) or self.table(SUMS)
 
     def table(self, name: str) -> Path | None:
         """A file of the output folder, None where it is missing."""
@@ -96,7 +96,7 @@ def profile_at(folder: Path) -> Profile | None:
         raise InputError(
             "{folder}: this Ascend profile was never analysed; run `{command}` and try again", folder, _remedy(folder)
         )
-    if _TABLES & set(names) and (folder.name == OUTPUT or set(names) >= _ALONE):
+    if _TABLES & set(names) and (folder.name == OUTPUT or (SUMS in names and _BESIDE_SUMS & set(names))):
         above = _names(folder.parent) if folder.name == OUTPUT else ()
         return _usable(_profile(folder, folder, names, above))
     return None
@@ -212,9 +212,9 @@ def _usable(profile: Profile) -> Profile:
         files = ", ".join(sorted(_names(profile.output))[:3]) if profile.output is not None else ""
         what = Phrase("it holds only {files}, …", files) if files else Phrase("its output folder is empty")
         raise InputError(
-            "{folder}: this Ascend profile has neither {timeline} nor a database nor {kernels}, {what}; analyse it "
-            "again (torch_npu.profiler.profiler.analyse), or copy all of it",
-            *(profile.folder, TIMELINE, KERNELS, what),
+            "{folder}: this Ascend profile has neither {timeline} nor a database nor {kernels} nor {sums}, {what}; "
+            "analyse it again (torch_npu.profiler.profiler.analyse), or copy all of it",
+            *(profile.folder, TIMELINE, KERNELS, SUMS, what),
         )
     return profile
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.errors import Lost
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.trace import VendorNumbers
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.comm_tables import HCOM
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, Texts, index_of, values_at
@@ -88,6 +89,37 @@ def timeline_of(table: Table, rows: NDArray[np.bool_] | None = None, device: int
         events.append(_meta("thread_name", _COMMUNICATION, tid, name=f"Group {name} Communication"))
     if rows is None:
         events += [_drawn(_STEPS, 0, f"Iteration {number}", *span) for number, span in spans.items()]
+    return json.dumps(events).encode()
+
+
+def timeline_of_sums(numbers: VendorNumbers, notes: list[str]) -> bytes:
+    """Steps of which the profile's own sums alone are known, of several devices those of the first.
+
+    Computing first, communication as far beside it, what a stage of a pipeline receives, then nothing.
+    """
+    events = [_meta("process_name", _FIRST + pid, 0, name=name) for pid, name in enumerate(_DRAWN)]
+    at, lost = _FIRST, 0
+    events.append(_meta("thread_name", _COMMUNICATION, 0, name="Group  Communication"))
+    for place, step in enumerate(numbers.steps):
+        parts = step.computing, step.not_overlapped, step.overlapped, step.free
+        if None in parts or step.device != numbers.steps[0].device:
+            lost += 1
+            continue
+        computing, bare, hidden, free = (part or 0 for part in parts)
+        number, end = place if step.step is None else step.step, at + computing
+        passed = end + bare - min(step.bubble or 0, bare)
+        sums = (
+            (_HARDWARE, "computing", at, end),
+            (_COMMUNICATION, "communication", end - hidden, passed),
+            (_COMMUNICATION, "receive", passed, end + bare),
+        )
+        events += [_drawn(pid, 0, name, begin, until) for pid, name, begin, until in sums if until > begin]
+        events.append(_drawn(_STEPS, 0, f"Iteration {number}", at, end + bare + free))
+        at = end + bare + free
+    if lost:
+        notes.append(
+            Lost("{name}: {count:,} row(s) of another device, or without a sum, left out", numbers.source, lost)
+        )
     return json.dumps(events).encode()
 
 

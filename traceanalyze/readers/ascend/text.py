@@ -12,7 +12,7 @@ from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Device, Events, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields, communication_tables
-from traceanalyze.readers.ascend.folder import Profile
+from traceanalyze.readers.ascend.folder import SUMS, Profile
 from traceanalyze.readers.ascend.hardware import (
     CORES,
     kernel_columns,
@@ -118,6 +118,12 @@ def _missing(profile: Profile) -> Iterator[Phrase]:
         profile.table(f"{name}.csv") is not None
         for name in ("operator_memory", "memory_record", "kernel_details", "step_trace_time")
     )
+    if profile.main is not None and profile.main == profile.table(SUMS):
+        yield Lost(
+            "only {name} tells of the device's work: no kernels, nothing of the host, of copies and of waiting",
+            SUMS,
+        )
+        return
     if profile.timeline is None and profile.output is not None:
         yield Lost(
             "trace_view.json is missing: kernels and collectives are those of kernel_details.csv, and nothing is known "

@@ -235,7 +235,9 @@ def across_ranks(
     """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
     labels = [rank_label(each.trace.origin, index) for index, each in enumerate(analyses)]
     means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
-    alone = [label for label, each in zip(labels, analyses, strict=True) if each.trace.origin.form == "tables"]
+    alone = [
+        label for label, each in zip(labels, analyses, strict=True) if each.trace.origin.form in {"tables", "sums"}
+    ]
     unlike = 0 < len(alone) < len(labels)
     own = (None,) * len(means) if cluster is None or unlike else cluster.own_time
     whole = whole_recordings(analyses)
