@@ -339,3 +339,18 @@ def test_sums_of_steps_alone_are_rows_of_the_ranks_and_tell_uneven_stages(tmp_pa
     assert [one.rule for one in report.findings if one.rule[:3] in {"KRN", "COM", "HST", "SYN"}] == []
     assert "only step_trace_time.csv tells of the device's work" in report.verdict
     assert "1 row(s)" in notes(report)
+
+
+@pytest.mark.parametrize("place", ["rank1_ascend_pt", ".", f"rank0_ascend_pt/{OUTPUT}"])
+def test_a_rank_as_text_and_a_rank_as_database_are_one_job(tmp_path: Path, place: str) -> None:
+    """As exported, beside the folder of the other rank, or in it; by itself it does not name its groups."""
+    texts = [write_ascend(tmp_path / "texts", rank, LAYOUT, "text") for rank in RANKS]
+    mixed = write_ascend(tmp_path / "mixed", RANKS[0], LAYOUT, "text").parent
+    other = write_ascend(mixed if place == "rank1_ascend_pt" else tmp_path, RANKS[1], LAYOUT, "db")
+    if place != "rank1_ascend_pt":
+        (database,) = other.rglob("ascend_pytorch_profiler_1.db")
+        database.rename(mixed / place / database.name)
+    known, found = traceanalyze.analyze(texts[0].parent), traceanalyze.analyze(mixed)
+    assert found.tables["ranks"].rows == known.tables["ranks"].rows
+    if place == "rank1_ascend_pt":
+        assert found.tables["rank_waits"].rows == known.tables["rank_waits"].rows

@@ -66,7 +66,7 @@ def profile_at(folder: Path) -> Profile | None:
     """The profile whose folder or output folder this is; None for any other folder.
 
     One with several databases and no timeline is none: its databases are the profiles, one a rank. Beside a timeline
-    those of other ranks are profiles, too (`others`).
+    those of other ranks are profiles, too (`others`); beside the folders of ranks each file is one by itself.
 
     Raises:
         InputError: It is one that cannot be used, because it was never analysed or holds no timeline.
@@ -76,7 +76,8 @@ def profile_at(folder: Path) -> Profile | None:
         several = _several(_names(folder / OUTPUT))
         return None if several else _usable(_profile(folder, folder / OUTPUT, names))
     if _has_timeline(names) or any(map(is_database, names)):
-        if _several(names) or not _is_output(folder, names):
+        of_ranks = any((folder / name / OUTPUT).is_dir() for name in names)
+        if _several(names) or of_ranks or not _is_output(folder, names):
             return None
         above = _names(folder.parent) if folder.name == OUTPUT else ()
         return _usable(_profile(folder, folder, names, above))
