@@ -205,12 +205,12 @@ def _trace(
 def _tables(profile: Profile, source: Source) -> Trace:
     """Of a profile of which only tables are there: that of kernels, else that of the sums of its steps."""
     from traceanalyze.readers.ascend.hardware import timeline_of, timeline_of_sums
-    from traceanalyze.readers.ascend.tables import ROWS, read_table, step_times
+    from traceanalyze.readers.ascend.tables import OPTIONAL, ROWS, read_table, step_times
 
     notes: list[str] = []
     path, sums = Path(source.path), profile.table(KERNELS) is None
     steps = step_times(path, notes) if sums else None
-    table = None if sums else read_table(path, ROWS, notes)
+    table = None if sums else read_table(path, ROWS, notes, optional=OPTIONAL)
     drawn = b"" if table is None else timeline_of(table)
     found = _scan(io.BytesIO(drawn if steps is None else timeline_of_sums(steps, notes)), ascend=True)
     if not _has_rows(found):

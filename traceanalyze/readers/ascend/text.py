@@ -22,13 +22,14 @@ from traceanalyze.readers.ascend.hardware import (
     timeline_of,
 )
 from traceanalyze.readers.ascend.info import About, read_about
-from traceanalyze.readers.ascend.other_export import database_beside
+from traceanalyze.readers.ascend.other_export import database_beside, text_beside
 from traceanalyze.readers.ascend.processes import Places, Process, iterations, places
 from traceanalyze.readers.ascend.sampled_memory import module_memory, process_memory
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Columns, Records, Texts
 from traceanalyze.readers.ascend.tables import (
     KERNELS,
     MEMORY_RECORD,
+    OPTIONAL,
     ROWS,
     Table,
     allocator_records,
@@ -54,7 +55,9 @@ def ascend_trace(
     """
     notes = [*_missing(profile), *read.notes]
     about = read_about(profile)
-    kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS, notes), notes)
+    kernels = _read(
+        profile, "kernel_details.csv", lambda path: read_table(path, KERNELS, notes, optional=OPTIONAL), notes
+    )
     record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD, notes), notes)
     memory = _memory(profile, record, notes)
     vendor: dict[str, Any] = {
@@ -62,7 +65,8 @@ def ascend_trace(
         "module_memory": _read(profile, "npu_module_mem.csv", lambda path: module_memory(path, notes), notes) or (),
         "process_memory": () if record is None else process_memory(record),
         "vendor_collectives": communication_tables(profile, about, notes),
-        "other_export": database_beside(profile, notes),
+        "other_export": database_beside(profile, notes)
+        or (text_beside(profile, notes) if origin.form == "tables" else None),
     }
     only = _only_device(kernels, memory)
     place = places(found, only)
@@ -148,7 +152,7 @@ def _drawn(found: Scan, place: Places, kernels: Table, profile: Profile, only: i
     times, path = kernels.times("start"), profile.table("kernel_details.csv")
     # A table of another run is none of this one.
     rows &= (times >= 2 * begin - end) & (times <= 2 * end - begin)
-    if not rows.any() or path is None or (table := read_table(path, ROWS, [])) is None:
+    if not rows.any() or path is None or (table := read_table(path, ROWS, [], optional=OPTIONAL)) is None:
         return b""
     used = {number for number in place.device.tolist() if number >= 0}
     notes.append(
@@ -307,6 +311,11 @@ class _Conversion:
             return
         row = kernel_rows(self._kernels, self._found.events.ts[kernels], streams, self._argument("task", kernels))
         known = np.flatnonzero(row >= 0)
+        if len(known) < len(kernels):
+            lost = self._kernels.name, len(kernels) - len(known), len(kernels)
+            self._kernels.notes.append(
+                Lost("{name} has no row for {count:,} of {all:,} kernels: types, shapes and counters are lost", *lost)
+            )
         for name, values in kernel_columns(self._kernels, row[known], texts).items():
             stated = np.flatnonzero(shared.present(values))
             columns.put(name, kernels[known[stated]], values[stated])
