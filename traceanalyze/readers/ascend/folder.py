@@ -30,6 +30,7 @@ _MSPROF = regex(
     r"(?:slice_(?P<slice>\d{1,9})_\d+|(?P<device>\d{1,4})(?:_\d{1,9})?_(?P<iteration>\d{1,9}))\.json"
 )
 """Timelines that msprof exports, one an iteration or in slices; msprof_* holds what the others hold one by one."""
+_SUMMARY = regex(r"op_summary_\w+\.csv")
 
 
 class Profile(NamedTuple):
@@ -50,6 +51,8 @@ class Profile(NamedTuple):
     metadata: Path | None = None
     more: tuple[Path, ...] = ()
     """Files that go on with the timeline."""
+    summaries: tuple[Path, ...] = ()
+    """What msprof exports in place of the table of kernels, one an iteration or in slices."""
 
     @property
     def main(self) -> Path | None:
@@ -84,7 +87,7 @@ def profile_at(folder: Path) -> Profile | None:
     for place in (folder, folder / "timeline"):
         if parts := _parts(_names(place)):
             first, *more = (place / name for name in parts)
-            return Profile(folder, None, timeline=first, more=tuple(more))
+            return Profile(folder, None, timeline=first, more=tuple(more), summaries=_summaries(folder))
     if _is_raw(folder, names):
         raise InputError(
             "{folder}: this is what msprof recorded, not exported yet; run `msprof --export=on --output={folder}` and "
@@ -110,6 +113,13 @@ def _parts(names: Iterable[str]) -> list[str]:
     wanted = {"msprof"} if "msprof" in kinds else kinds if {"hccl", "task_time"} <= kinds else set()
     used = sorted((int(match["iteration"] or match["slice"]), match[0]) for match in found if match["kind"] in wanted)
     return [name for _, name in used] if len({match["device"] for match in found}) == 1 else []
+
+
+def _summaries(folder: Path) -> tuple[Path, ...]:
+    """Tables of kernels that msprof exports: beside the timelines, or in a folder beside theirs."""
+    places = (folder, folder / "summary", folder.parent / "summary")
+    found = (tuple(place / name for name in sorted(_names(place)) if _SUMMARY.fullmatch(name)) for place in places)
+    return next(filter(None, found), ())
 
 
 def _is_raw(folder: Path, names: Sequence[str]) -> bool:

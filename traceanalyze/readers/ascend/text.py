@@ -58,6 +58,7 @@ def ascend_trace(
     kernels = _read(
         profile, "kernel_details.csv", lambda path: read_table(path, KERNELS, notes, optional=OPTIONAL), notes
     )
+    kernels = kernels or _summary(profile, notes)
     record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD, notes), notes)
     memory = _memory(profile, record, notes)
     vendor: dict[str, Any] = {
@@ -105,6 +106,21 @@ def _read(profile: Profile, name: str, read: Callable[[Path], _T | None], notes:
     except OSError as error:
         notes.append(Lost("{name} cannot be read ({reason}) and was left out", name, error.strerror or error))
         return None
+
+
+def _summary(profile: Profile, notes: list[str]) -> Table | None:
+    """The tables of kernels that msprof exports as one; None without any."""
+    try:
+        read = [read_table(path, KERNELS, notes, optional=OPTIONAL) for path in profile.summaries]
+    except OSError as error:
+        notes.append(Lost("{name} cannot be read ({reason}) and was left out", "op_summary", error.strerror or error))
+        return None
+    tables = [table for table in read if table is not None]
+    if not tables:
+        return None
+    names = set[str].intersection(*(set(table.columns) for table in tables))
+    columns = {name: [cell for table in tables for cell in table.columns[name]] for name in names}
+    return tables[0]._replace(columns=columns, rows=sum(table.rows for table in tables))
 
 
 def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records | None:
