@@ -184,6 +184,10 @@ def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, h
     assert split[part] == split["communication"] == split["idle"] == split["dispatch"] == why
     assert f"neither {part} nor idle time is measured" in report.verdict
     assert not [one.rule for one in report.findings if one.saving]
+    compared = traceanalyze.compare(write_ascend(tmp_path / "whole", RANKS[0], LAYOUT, "text"), home)
+    times = {row.part: row.candidate_time_ns for row in compared.tables["step_difference"].records()}
+    assert times[part] == times["idle"] == why
+    assert "the recording lacks work" in " ".join(map(str, compared.notes))
 
 
 @pytest.mark.parametrize("rank", [0, 1])
