@@ -142,9 +142,10 @@ _SLACK_NS = 1000
 """How far start times may lie apart that are one: some tools keep whole microseconds, old versions round."""
 
 
-def rows_not_drawn(table: Table, tasks: NDArray[np.int64], collectives: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Rows of the kernel table that the timeline lacks, by the starts that it has on hardware and of collectives."""
-    start = table.times("start")
+def rows_not_drawn(
+    table: Table, start: NDArray[np.int64], tasks: NDArray[np.int64], collectives: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Rows of the kernel table, and their starts, that lack among those on the hardware and of collectives."""
     collective = np.array([core in COMMUNICATION for core in table.texts("core")], np.bool_)
     lacking: NDArray[np.bool_] = start != ABSENT
     for rows, known in ((collective, np.sort(collectives)), (~collective, np.sort(tasks))):
@@ -176,14 +177,17 @@ def _plain(name: str, text: str) -> str:
 
 
 def kernel_rows(
-    table: Table, start: NDArray[np.int64], stream: NDArray[np.int64], task: NDArray[np.int64]
+    table: Table,
+    times: NDArray[np.int64],
+    start: NDArray[np.int64],
+    stream: NDArray[np.int64],
+    task: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Row of the kernel table for each task of the timeline, -1 for none.
+    """Row of the kernel table, whose rows start at `times`, for each task of the timeline, -1 for none.
 
     A row belongs to the task with exactly its start, stream and task number; a row without numbers (level 0) to the
     only task with its start.
     """
-    times = table.times("start")
     numbered = table.integers("stream") != ABSENT
     moments = np.unique(times)
     at = np.minimum(np.searchsorted(moments, start), max(len(moments) - 1, 0))

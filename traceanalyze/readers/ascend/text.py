@@ -70,15 +70,16 @@ def ascend_trace(
         or (text_beside(profile, notes) if origin.form == "tables" else None),
     }
     only = _only_device(kernels, memory)
+    times = np.empty(0, np.int64) if kernels is None else kernels.times("start")
     place = places(found, only)
     if kernels is not None and again is not None:
-        lacking = _drawn(found, place, kernels, profile, only, notes)
+        lacking = _drawn(found, place, kernels, times, profile, only, notes)
         if lacking:
             no_tasks = not (place.process[found.events.track] == Process.HARDWARE).any()
             read, found = read._replace(no_copies=no_tasks), again(lacking)
             place = places(found, only)
     texts = Texts(found.strings)
-    conversion = _Conversion(found, texts, place, kernels, about)
+    conversion = _Conversion(found, texts, place, kernels, times, about)
     events = conversion.events()
     instants = shared.no_instants() if memory is None else shared.memory_instants(memory, texts, track=0)
     trace = Trace(
@@ -159,13 +160,21 @@ def _missing(profile: Profile) -> Iterator[Phrase]:
         yield Phrase("step_trace_time.csv is missing: no step times of the profile's own to compare with")
 
 
-def _drawn(found: Scan, place: Places, kernels: Table, profile: Profile, only: int | None, notes: list[str]) -> bytes:
-    """Rows of the kernel table that the timeline does not hold, as events; nothing where it holds all."""
+def _drawn(
+    found: Scan,
+    place: Places,
+    kernels: Table,
+    times: NDArray[np.int64],
+    profile: Profile,
+    only: int | None,
+    notes: list[str],
+) -> bytes:
+    """Rows of the kernel table, which start at `times`, that the timeline does not hold, as events; b"" without any."""
     process, starts = place.process[found.events.track], found.events.ts
     tasks, plane = starts[process == Process.HARDWARE], place.plane[found.events.track]
-    rows = rows_not_drawn(kernels, tasks, starts[(process == Process.COMMUNICATION) & (plane < 0)])
+    rows = rows_not_drawn(kernels, times, tasks, starts[(process == Process.COMMUNICATION) & (plane < 0)])
     begin, end = (int(starts.min()), int(starts.max())) if len(starts) else (0, 0)
-    times, path = kernels.times("start"), profile.table("kernel_details.csv")
+    path = profile.table("kernel_details.csv")
     # A table of another run is none of this one.
     rows &= (times >= 2 * begin - end) & (times <= 2 * end - begin)
     if not rows.any() or path is None or (table := read_table(path, ROWS, [], optional=OPTIONAL)) is None:
@@ -206,8 +215,18 @@ _FLOWS = frozenset({"async_npu", "fwdbwd"})
 class _Conversion:
     """A scanned timeline in the model's words."""
 
-    def __init__(self, found: Scan, texts: Texts, place: Places, kernels: Table | None, about: About) -> None:
+    def __init__(
+        self,
+        found: Scan,
+        texts: Texts,
+        place: Places,
+        kernels: Table | None,
+        times: NDArray[np.int64],
+        about: About,
+    ) -> None:
         self._found, self._texts, self._place, self._kernels, self._about = found, texts, place, kernels, about
+        self._times = times
+        """Starts of the rows of the kernel table."""
         self._track = found.events.track
         self._process = place.process[self._track]
         plane = place.plane[self._track]
@@ -325,7 +344,9 @@ class _Conversion:
         columns.put("core", kernels, cores)
         if self._kernels is None:
             return
-        row = kernel_rows(self._kernels, self._found.events.ts[kernels], streams, self._argument("task", kernels))
+        row = kernel_rows(
+            self._kernels, self._times, self._found.events.ts[kernels], streams, self._argument("task", kernels)
+        )
         known = np.flatnonzero(row >= 0)
         if len(known) < len(kernels):
             lost = self._kernels.name, len(kernels) - len(known), len(kernels)
