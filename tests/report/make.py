@@ -143,7 +143,7 @@ def with_tables(one, others):
     steps, window = one.steps, window_of(one.steps)
     if one.partitions:
         (first,) = one.partitions
-        parts, (causes, step_causes) = device_parts(first, one.idle), idle_tables(steps, one.idle)
+        parts, (causes, step_causes) = device_parts(first, one.idle, {}), idle_tables(steps, one.idle)
         notes = overlap_notes(totals(first, window))
         before = [split(parts, window, marked=one.mode == Mode.STEPS, notes=notes), totals(first, window), causes]
         after = [devices(one.partitions, one.trace, window), *step_tables(steps, parts), step_causes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar, TypeVarTuple, cast
@@ -24,12 +24,16 @@ from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime, is_step_marker
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.trace import Trace
-from traceanalyze.model.vocabulary import ApiClass, EventKind, Mode
+from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
+_TOLD = (("compute", DeviceClass.COMPUTE, "computing"), ("communication", DeviceClass.COMM, "communication"))
+"""Parts of a step with the class of their events, and what `VendorStep` calls them."""
+_TRIFLE = 0.01
+"""Share of the device's time that a kind of work must take for its absence to be a loss."""
 OUT_OF_ORDER = 0.05
 """Part of the recorded time by which events stand before earlier ones in a file that is in the order of time."""
 
@@ -89,10 +93,12 @@ class Context:
     def doubt(self) -> str | None:
         """Why nothing can be told from launches (delays, queue depths, which came late), None if it can.
 
-        Clocks that could not be put right; names that are lost; or calls of a runtime that is not known.
+        Clocks that could not be put right; names or work that is lost; or calls of a runtime that is not known.
         """
         if self.trace.read.nameless:
             return "no_names"
+        if self._lost or self.trace.origin.form == "sums":
+            return "work_lost" if self._lost else "only_sums"
         if not all(clock.moved for clock in self.trace.clocks or ()):
             return "clocks_disagree"
         foreign = self.trace.origin.format != "ascend" and len(self.calls) > 0
@@ -102,11 +108,28 @@ class Context:
         )
         return "unknown_runtime" if foreign and not known else None
 
-    @property
-    def no_copies(self) -> str:
-        """Why nobody knows copies and fills; empty where they are known."""
-        tables = self.trace.origin.form == "tables"
-        return "no_names" if self.trace.read.nameless else "no_timeline" if tables else ""
+    @cached_property
+    def unmeasured(self) -> Mapping[str, str]:
+        """Parts of steps of which nobody knows the device's work, and why: copies and fills, or what is lost."""
+        read = self._recorded.read
+        copies = "no_names" if read.nameless else "no_timeline" if read.no_copies else ""
+        # Communication that compute hides cannot be told from any other without compute.
+        lost = dict.fromkeys((*self._lost, "communication", "idle") if self._lost else (), "work_lost")
+        return lost | ({"memory_ops": copies} if copies else {})
+
+    @cached_property
+    def _lost(self) -> tuple[str, ...]:
+        """Kinds of work that the profile's own numbers (of either export) tell of, and the recording has none of."""
+        vendor, other = self._recorded.vendor, self._recorded.other_export
+        steps = (*(vendor.steps if vendor else ()), *(other.steps if other else ()))
+        if self.options.keep is not None or not len(self.device):
+            return ()
+        return tuple(
+            part
+            for part, klass, name in _TOLD
+            if sum(getattr(step, name) or 0 for step in steps) > _TRIFLE * sum(step.stage or 0 for step in steps)
+            and not (self.device.klass == klass).any()
+        )
 
     @property
     def doubt_of_idle(self) -> str | None:
@@ -115,7 +138,7 @@ class Context:
         So much starts before its launch that the clocks have nothing to do with each other.
         """
         apart = any(not clock.moved and clock.share > APART_SHARE for clock in self.trace.clocks or ())
-        return self.doubt if apart or self.doubt in {"unknown_runtime", "no_names"} else None
+        return self.doubt if apart or self.doubt in {"unknown_runtime", "no_names", "work_lost", "only_sums"} else None
 
     @cached_property
     def calls(self) -> ApiCalls:

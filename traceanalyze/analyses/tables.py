@@ -42,7 +42,13 @@ from traceanalyze.model.vocabulary import Mode
 
 
 def device_tables(context: Context, sent: Table, *, full: bool = True) -> Iterator[Table]:
-    """Device work inside the analysed windows from every side; `sent` are its collectives."""
+    """Device work inside the analysed windows from every side; `sent` are its collectives.
+
+    Of sums alone there are no kernels.
+    """
+    if context.trace.origin.form == "sums":
+        yield from memory_tables(context)
+        return
     yield kernels.kernel_groups(context)
     yield kernels.kernels(context)
     yield kernels.kernel_types(context)
@@ -99,7 +105,7 @@ def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
     steps, window, each = context.steps, window_of(context.steps), context.once(split.partitions)
     idle = context.once(idle_causes)
     parts, (causes, step_causes) = (
-        split.device_parts(each[0], idle, no_copies=context.no_copies),
+        split.device_parts(each[0], idle, context.unmeasured),
         idle_tables(steps, idle),
     )
     sent, worked = collectives(context), split.totals(each[0], window)

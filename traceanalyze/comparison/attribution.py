@@ -57,7 +57,7 @@ def parts(base: Side, candidate: Side) -> tuple[Part, ...]:
         return _without_device(base, candidate)
     of_cause = idle_parts(base, candidate)
     busy = (("compute", "compute"), ("communication", "comm_exposed"), ("memory_ops", "mem_exposed"))
-    found = [Part(key, *(_busy_time(side, name) for side in (base, candidate))) for key, name in busy]
+    found = [Part(key, *(_busy_time(side, key, name) for side in (base, candidate))) for key, name in busy]
     for key in dict.fromkeys(of_cause.values()):
         causes = [cause for cause in Cause if of_cause[cause] == key]
         found.append(Part(key, _idle_time(base, causes), _idle_time(candidate, causes)))
@@ -86,17 +86,18 @@ def _missing(side: Side) -> set[Cause]:
     return set(side.idle.missing) if isinstance(side.idle, IdleCauses) else set()
 
 
-def _busy_time(side: Side, name: str) -> Time:
-    """Time of a class of device work; of copies that nobody knows it is not measured."""
-    if name == "mem_exposed" and side.context.no_copies:
-        return NotMeasured(side.context.no_copies)
-    return int(getattr(side.partition, name).sum())
+def _busy_time(side: Side, part: str, name: str) -> Time:
+    """Time of a class of device work; of what nobody knows it is not measured."""
+    why = side.context.unmeasured.get(part)
+    return NotMeasured(why) if why else int(getattr(side.partition, name).sum())
 
 
 def _idle_time(side: Side, causes: list[Cause]) -> Time:
     """Time of some causes. One that cannot be shown has none, and alone it is not measured."""
     if isinstance(side.idle, NotMeasured):
         return side.idle
+    if "idle" in side.context.unmeasured:
+        return NotMeasured(side.context.unmeasured["idle"])
     if len(causes) == 1 and causes[0] in side.idle.missing:
         return side.idle.missing[causes[0]]
     return int(side.idle.by_step[:, causes].sum())

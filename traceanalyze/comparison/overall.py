@@ -184,7 +184,7 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
         paths = {((key, None),), *(path for side in sums for path in side if path[0][0] == key)}
         if not several(names):
             paths -= {((key, None), ("group", ""))}
-        lost = [side.context.no_copies if key == "memory_ops" else "" for side in (base, candidate)]
+        lost = [side.context.unmeasured.get(key, "") for side in (base, candidate)]
         for path in sorted(paths, key=_place):
             found = [side.get(path, (0, 0)) for side in sums]
             old, new = (NotMeasured(why) if why else time for why, (time, _) in zip(lost, found, strict=True))

@@ -15,7 +15,7 @@ _PATTERNS = (
     ("gather", regex(r"gather")),
     ("scatter", regex(r"scatter")),
     ("reduce", regex(r"reduce")),
-    ("recv", regex(r"recv")),
+    ("recv", regex(r"recv|receive")),
     ("send", regex(r"send")),
 )
 TYPES = (*(kind for kind, _ in _PATTERNS), "other")

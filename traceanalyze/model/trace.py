@@ -109,7 +109,7 @@ class Origin(NamedTuple):
     format: str = "kineto"
     """kineto or ascend."""
     form: str = ""
-    """Of an Ascend profile, which of its exports was read: text, db, or the tables beside a text that is missing."""
+    """Of an Ascend profile, what was read: text, db; of tables alone that of kernels (tables) or of steps (sums)."""
     plugin: str = ""
     """Name of the plug-in that read it; empty for the tool's own readers."""
     level: str = ""
@@ -141,6 +141,8 @@ class ReadReport(NamedTuple):
     notes: tuple[str, ...] = ()
     nameless: bool = False
     """Whether the names of everything are lost."""
+    no_copies: bool = False
+    """Whether what tells of copies and fills is."""
 
     @property
     def whole(self) -> bool:

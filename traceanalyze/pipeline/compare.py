@@ -222,6 +222,11 @@ class _Keeper:
         return small
 
 
+_WORK_LOST = Lost(
+    "the recording lacks work that the profile's own numbers tell of: what seems to be gone or new may be what is lost"
+)
+
+
 def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) -> tuple[Side, tuple[str, ...]]:
     """One side, and the remarks on its input."""
     keeper = _Keeper(chosen.rank, options)
@@ -234,7 +239,8 @@ def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) 
     choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
     found = side(_kept(chosen, keeper.kept, run), options, ranks=len(run.traces), rank_choice=choice)
     own = (note for note in found.context.trace.read.notes if isinstance(note, Lost | Unmatched))
-    return found, (*inputs.notes, *run.notes, *own)
+    lost = [_WORK_LOST] if found.context.doubt == "work_lost" else []
+    return found, (*inputs.notes, *run.notes, *own, *lost)
 
 
 def _kept(chosen: SideChoices, kept: Trace | None, run: Run) -> Trace:

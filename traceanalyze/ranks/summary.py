@@ -22,6 +22,7 @@ from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
 from traceanalyze.ranks.results import Group, KernelTime, RankCollectives, RankSummary
@@ -130,8 +131,8 @@ def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int
     if not analysis.partitions:
         return {}
     main = analysis.partitions[0]
-    parts = {"compute": main.compute, "communication": main.comm_exposed}
-    parts |= {} if context.no_copies else {"memory_ops": main.mem_exposed}
+    parts = {"compute": main.compute, "communication": main.comm_exposed, "memory_ops": main.mem_exposed}
+    parts = {part: times for part, times in parts.items() if part not in context.unmeasured}
     idle = analysis.idle
     if isinstance(idle, IdleCauses):
         parts |= {
@@ -205,7 +206,7 @@ def _groups(context: Context, events: NDArray[np.int64]) -> tuple[tuple[Group, .
         for field in ("group_ranks", "group", "group_size")
     )
     rows = group(np.where(ranks >= 0, ranks, name))
-    peers = _peers(context, events)
+    peers, linked = _peers(context, events), _linked(context.trace)
     text = context.trace.strings.text
     labels: dict[str, int] = {}
     found: list[Group] = []
@@ -217,12 +218,20 @@ def _groups(context: Context, events: NDArray[np.int64]) -> tuple[tuple[Group, .
         listed = tuple(map(int, re.findall(r"\d+", written))) if ranks[first] >= 0 else ()
         listed = listed or context.trace.groups.get(written, ())
         own = rows.of == index
-        ranks_known = max(int(size[own].max()), int(peers[own].max()) + 1, len(listed), 0)
+        ranks_known = max(int(size[own].max()), int(peers[own].max()) + 1, len(listed), linked.get(written, 0))
         if label not in labels:
             labels[label] = len(found)
             found.append(Group(label, tuple(listed), ranks_known))
         place.append(labels[label])
     return tuple(found), np.array(place, np.int64)[rows.of]
+
+
+def _linked(trace: Trace) -> dict[str, int]:
+    """By group, how many ranks the profile's own table of links names at least."""
+    found: dict[str, int] = {}
+    for link in () if trace.vendor_collectives is None else trace.vendor_collectives.links:
+        found[link.group] = max(found.get(link.group, 0), link.source + 1, link.target + 1)
+    return found
 
 
 def _peers(context: Context, events: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers import header
 from traceanalyze.readers.ascend.folder import (
+    KERNELS,
     Profile,
     is_ascend,
     looks_ascend,
@@ -92,7 +93,7 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
     if profile is not None and profile.timeline is None and profile.database is not None:
         return _database(profile, progress)
     if profile is not None and profile.timeline is None:
-        return _kernel_table(profile, source)
+        return _tables(profile, source)
     with open_stream(source, progress) as stream:
         kind = sniff(stream.head, source.name)
         if kind in {Kind.ASCEND_DB, Kind.SQLITE} and not source.member and source.path != STDIN:
@@ -116,7 +117,21 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
     notes = (Phrase("{trailing:,} bytes after the end of the gzip stream were ignored", trailing),) if trailing else ()
     origin = Origin(path=source.name, size_bytes=source.size or stream.consumed, compressed=stream.compressed)
     file = source.member or source.path
-    return _trace(found, origin, file, profile, ascend=ascend, stream_fault=stream.fault, notes=notes)
+
+    def with_events(text: bytes) -> Scan:
+        """The same with more events in its list, as the first of it."""
+        with open_stream(source) as whole:
+            begin = _LIST.search(whole.head)
+            whole.insert(begin.end() if begin else 0, text + b"," if begin else b"")
+            read = _scan(whole, ascend=True)
+        return replace(read, fault=found.fault, size=found.size)
+
+    profile = profile or (profile_of(Path(file)) if ascend else None)
+    more = with_events if source.size is not None else None
+    return _trace(found, origin, file, profile, ascend=ascend, stream_fault=stream.fault, notes=notes, again=more)
+
+
+_LIST = regex(rb'^[\s\xef\xbb\xbf]*\[|"traceEvents"\s*:\s*\[')
 
 
 def read_text(text: bytes, name: str = "text") -> Trace:
@@ -155,15 +170,17 @@ def _trace(
     ascend: bool,
     stream_fault: str | None = None,
     notes: tuple[str, ...] = (),
+    again: Callable[[bytes], Scan] | None = None,
 ) -> Trace:
-    """The trace of a file: of its name `file`, or of the `profile` that it belongs to."""
+    """The trace of a file: of its name `file`, or of the `profile` that it belongs to; `again` reads it with more."""
     origin = origin._replace(text_bytes=found.size)
     read = ReadReport(found.counts, found.phases, found.fault, found.truncated, stream_fault, notes)
+    read = read._replace(no_copies=origin.form in {"tables", "sums"})
     if ascend:
         # Imported when needed: other traces need not wait for what reads the tables of a profile.
         from traceanalyze.readers.ascend.text import ascend_trace
 
-        return ascend_trace(found, profile or profile_of(Path(file)), origin, read)
+        return ascend_trace(found, profile or profile_of(Path(file)), origin, read, again)
     names = header.process_names(found.metadata)
     trace = Trace(
         origin=origin,
@@ -185,17 +202,20 @@ def _trace(
     return replace(trace, origin=origin, base_ns=_base(trace))
 
 
-def _kernel_table(profile: Profile, source: Source) -> Trace:
-    """Of a profile whose only other files are tables beside it."""
-    from traceanalyze.readers.ascend.hardware import timeline_of
-    from traceanalyze.readers.ascend.tables import ROWS, read_table
+def _tables(profile: Profile, source: Source) -> Trace:
+    """Of a profile of which only tables are there: that of kernels, else that of the sums of its steps."""
+    from traceanalyze.readers.ascend.hardware import timeline_of, timeline_of_sums
+    from traceanalyze.readers.ascend.tables import OPTIONAL, ROWS, read_table, step_times
 
     notes: list[str] = []
-    table = read_table(Path(source.path), ROWS, notes)
-    found = None if table is None else _scan(io.BytesIO(timeline_of(table)), ascend=True)
-    if found is None or not _has_rows(found):
+    path, sums = Path(source.path), profile.table(KERNELS) is None
+    steps = step_times(path, notes) if sums else None
+    table = None if sums else read_table(path, ROWS, notes, optional=OPTIONAL)
+    drawn = b"" if table is None else timeline_of(table)
+    found = _scan(io.BytesIO(drawn if steps is None else timeline_of_sums(steps, notes)), ascend=True)
+    if not _has_rows(found):
         raise InputError("{name}: no row tells when a kernel ran; copy all of the profile", source.name)
-    origin = Origin(path=source.name, form="tables", size_bytes=source.size or 0)
+    origin = Origin(path=source.name, form="sums" if sums else "tables", size_bytes=source.size or 0)
     return _trace(found, origin, source.path, profile, ascend=True, notes=tuple(notes))
 
 

@@ -122,8 +122,11 @@ def group_runs(traces: Sequence[Trace], lost: Collection[str] = ()) -> tuple[Run
     distinct, repeats = _distinct(traces)
     above = _folders_of_hosts(distinct)
     folders: dict[str, list[Trace]] = {}
+    profiles = {trace.origin.path for trace in distinct if trace.origin.format == "ascend"}
     for trace in distinct:
-        folder = run_folder(trace.origin.path)
+        # A database of another rank may lie in the folder of a profile: both are of one run.
+        around = next((str(place) for place in PurePath(trace.origin.path).parents if str(place) in profiles), None)
+        folder = run_folder(around or trace.origin.path)
         folders.setdefault(above.get(folder, folder), []).append(trace)
     found = []
     for folder, members in folders.items():

@@ -197,6 +197,10 @@ class Stream:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    def insert(self, at: int, text: bytes) -> None:
+        """Have more text at a place of `head`, before any is handed out."""
+        self._pending = memoryview(self.head[:at] + text + self.head[at:])
+
     @property
     def consumed(self) -> int:
         """Bytes of the file as stored read so far."""

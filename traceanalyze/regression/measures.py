@@ -106,6 +106,12 @@ _OF_DEVICE = tuple(
     if metric.kind != Kind.EXACT and not name.startswith("step.") and name != "rank.skew"
 )
 """Timing and ratio metrics that a recording without device events lacks."""
+_METRIC_OF = {
+    "compute": "compute.time",
+    "communication": "comm.exposed_time",
+    "memory_ops": "memops.exposed_time",
+    "idle": "idle.time",
+}
 BUSY = "busy"
 """Busy time of the rank, from which the skew of the ranks is computed; not a metric itself."""
 
@@ -127,7 +133,8 @@ def timings(rank: RankSteps) -> Values:
         else NotMeasured("no_communication"),
         BUSY: part.busy.astype(np.float64),
     }
-    return found | _causes(rank) | {"sync.idle_caused_time": _sync_cost(rank)} | _phases(rank)
+    lost = {_METRIC_OF[part]: NotMeasured(why) for part, why in rank.side.context.unmeasured.items()}
+    return found | lost | _causes(rank) | {"sync.idle_caused_time": _sync_cost(rank)} | _phases(rank)
 
 
 def _causes(rank: RankSteps) -> Values:

@@ -203,7 +203,7 @@ def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan
     if not named or isinstance(cluster.exposed_waits, NotMeasured):
         return list(outcomes)
     waits = cluster.exposed_waits
-    unsure = bool(cluster.missing_ranks) and not waits.by_tasks
+    unsure = waits.bound and not waits.by_tasks
     return [
         _cut(outcome, rank, wait, wanted, unsure=unsure)
         for outcome, rank, wait in zip(outcomes, cluster.ranks, waits.mean.tolist(), strict=True)
@@ -218,6 +218,8 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
         # Its device was not recorded: nothing is said about its communication.
         return outcome
     steps = max(int(rank.counted.sum()), 1)
+    if "communication" not in rank.parts:
+        return outcome
     exposed = int(rank.parts["communication"][rank.counted].sum()) // steps
     if not unsure and 2 * wait < exposed:
         moves = (each._replace(why="moving") if each.why == "communication" else each for each in outcome.unexplained)

@@ -144,8 +144,9 @@ class Facts:
     def missing(self, needs: str) -> str | None:
         """Reason why a rule with these needs cannot be applied, None if it can. Codes as in `Rule.needs`."""
         lacking = next((reason for code, reason in self._lacking.items() if code in needs), None)
-        by_launch = not {"L", "A"}.isdisjoint(needs)
-        return self.context.doubt if lacking is None and by_launch else lacking
+        doubt = self.context.doubt
+        felt = not {"L", "A"}.isdisjoint(needs) or ("D" in needs and doubt in {"work_lost", "only_sums"})
+        return doubt if lacking is None and felt else lacking
 
     @cached_property
     def _lacking(self) -> dict[str, str]:

@@ -23,7 +23,9 @@ def test_it_agrees_with_the_standard_reader(tmp_path_factory, rows, line_end, bl
     csv.writer(text, lineterminator=line_end).writerows([["x", "y", "z"], *rows])
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     path.write_bytes(text.getvalue().encode())
-    found = read_table(path, {"last": ("nowhere", "z"), "first": ("x",), "absent": ("w",)}, (notes := []), block)
+    found = read_table(
+        path, {"last": ("nowhere", "z"), "first": ("x",), "absent": ("w",)}, (notes := []), block, optional=("absent",)
+    )
     assert list(found.columns) == ["last", "first"]
     assert [cell_text(cell) for cell in found.columns["last"]] == [row[2].strip() for row in rows]
     assert [cell_text(cell) for cell in found.columns["first"]] == [row[0].strip() for row in rows]
@@ -78,3 +80,11 @@ def test_numbers_that_cannot_be_read_are_told(tmp_path):
         table.durations("b")
     said = "t.csv: 1 number(s) cannot be read (was it saved by a spreadsheet?)"
     assert notes == [f"{said}: a", f"{said}: b"]
+
+
+def test_columns_that_a_damaged_header_lacks_are_told(tmp_path):
+    path = tmp_path / "step_trace_time.csv"
+    path.write_bytes(b"Device_id,Step,Comp\ruting,Communication(Not Overlapped)\n0,1,5,6\n")
+    notes: list[str] = []
+    assert read_table(path, {"computing": ("Computing",), "device": ("Device_id",)}, notes) is not None
+    assert notes == ["step_trace_time.csv: its header lacks computing"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -101,12 +102,14 @@ def test_the_timeline_alone_gives_a_report(tmp_path: Path) -> None:
     assert report.tables["kernel_types"].rows == NotMeasured("no_kernel_types")
 
 
-@pytest.mark.parametrize("names", [("trace_view.json", "kernel_details.csv"), ("ascend_pytorch_profiler_0.db",)])
+@pytest.mark.parametrize(
+    "names", [("trace_view.json", "kernel_details.csv", "step_trace_time.csv"), ("ascend_pytorch_profiler_0.db",)]
+)
 def test_without_its_main_file_there_is_one_clear_line(tmp_path: Path, names: tuple[str, ...]) -> None:
     done = run(without(tmp_path, "text" if len(names) > 1 else "db", *names))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert "neither trace_view.json nor a database nor kernel_details.csv" in done.stderr
+    assert "neither trace_view.json nor a database nor kernel_details.csv nor step_trace_time.csv" in done.stderr
 
 
 HOST = {"memory_ops", "data_loading", "sync", "dispatch"}
@@ -142,6 +145,49 @@ def test_what_only_one_side_of_a_comparison_recorded_is_no_zero_of_the_other(tmp
     screen = render_all((found,), texts(), Style(100), View()).splitlines()
     (shown,) = (line for line in screen if line.startswith("memory ops  "))
     assert "n/m" in shown
+
+
+def damaged(folder: Path, how: str) -> Path:
+    """A profile whose timeline lacks a process, or its second half."""
+    home = without(folder, "text")
+    timeline = home / OUTPUT / "trace_view.json"
+    events = json.loads(timeline.read_text())
+    if how == "cut":
+        timeline.write_text(timeline.read_text()[: timeline.stat().st_size // 2])
+        return home
+    gone = {e["pid"] for e in events if e["name"] == "process_name" and e["args"]["name"] == how}
+    assert gone
+    timeline.write_text(json.dumps([event for event in events if event["pid"] not in gone]))
+    return home
+
+
+WORK = ("compute", "communication")
+
+
+@pytest.mark.parametrize("how", ["Ascend Hardware", "Communication", "cut"])
+def test_kernels_that_the_timeline_lacks_are_those_of_the_table(tmp_path: Path, how: str) -> None:
+    """Compute and communication are those of the whole profile, and what is lost is said beside the verdict."""
+    report = traceanalyze.analyze(damaged(tmp_path, how))
+    known, split = ({row[0]: row[1] for row in one.tables["split"].rows} for one in (whole("text"), report))
+    assert [split[part] for part in WORK] == [known[part] for part in WORK]
+    assert "kernels and collectives are not in trace_view.json" in report.verdict
+    assert isinstance(split["memory_ops"], NotMeasured) == (how != "Communication")
+
+
+@pytest.mark.parametrize(("how", "part"), [("Ascend Hardware", "compute"), ("Communication", "communication")])
+def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, how: str, part: str) -> None:
+    """Neither 0 nor idle, and no finding about it."""
+    home = damaged(tmp_path, how)
+    (home / OUTPUT / "kernel_details.csv").unlink()
+    report, why = traceanalyze.analyze(home), NotMeasured("work_lost")
+    split = {row[0]: row[1] for row in report.tables["split"].rows}
+    assert split[part] == split["communication"] == split["idle"] == split["dispatch"] == why
+    assert f"neither {part} nor idle time is measured" in report.verdict
+    assert not [one.rule for one in report.findings if one.saving]
+    compared = traceanalyze.compare(write_ascend(tmp_path / "whole", RANKS[0], LAYOUT, "text"), home)
+    times = {row.part: row.candidate_time_ns for row in compared.tables["step_difference"].records()}
+    assert times[part] == times["idle"] == why
+    assert "the recording lacks work" in " ".join(map(str, compared.notes))
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -235,3 +281,80 @@ def test_beside_a_file_in_a_folder_that_cannot_be_listed_is_nothing(tmp_path: Pa
     assert profile_of(timeline).info is not None
     monkeypatch.setattr(Path, "iterdir", lambda folder: (_ for _ in ()).throw(PermissionError(folder)))
     assert profile_of(timeline) == Profile(timeline, timeline.parent, timeline=timeline)
+
+
+@pytest.mark.parametrize("bare", [(0, 1), (1,)])
+def test_tables_alone_of_two_ranks_of_eight_claim_neither_transfer_nor_the_longest_work(
+    shared_traces: Path, tmp_path: Path, bare: tuple[int, ...]
+) -> None:
+    """The table of links names eight ranks; steps of a device alone are not those of a program."""
+    source = shared_traces / "ascend/msinsight_2rank_torch/text/level1"
+    if not source.is_dir():
+        pytest.skip("the profiles are not here")
+    for rank in (0, 1):
+        output = tmp_path / f"rank{rank}_ascend_pt/{OUTPUT}"
+        output.mkdir(parents=True)
+        for path in (source / output.relative_to(tmp_path)).iterdir():
+            if not (rank in bare and path.name == "trace_view.json"):
+                (output / path.name).symlink_to(path)
+        (info,) = (source / f"rank{rank}_ascend_pt").glob("profiler_info_*.json")
+        (output.parent / info.name).symlink_to(info)
+    said = traceanalyze.analyze(tmp_path).verdict
+    assert "moves data rather than" not in said
+    assert "not recorded (2, 3, 4, 5, 6, 7)" in said
+    assert ("are not compared: of rank 1 they are" in said) == (bare == (1,))
+    assert "works longest" not in said
+
+
+SUMS = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,Preparing"
+
+
+def stage(folder: Path, rank: int, computing: int, bubble: int) -> None:
+    """What people copy of a rank of a pipeline: sums of two steps of 810 ms, and who it belongs to."""
+    output = folder / f"rank{rank}_ascend_pt" / OUTPUT
+    output.mkdir(parents=True)
+    bare, hidden = 660_000 - computing, 20_000
+    rows = [
+        f"{step},{computing},{bare},{hidden},{bare + hidden},150000,{810_000 - bubble},{bubble},0" for step in (7, 8)
+    ]
+    (output / "step_trace_time.csv").write_text("\n".join((SUMS, *rows, "9,1,N/A,1,1,1,1,1,1")))
+    (output.parent / f"profiler_info_{rank}.json").write_text(json.dumps({"rank_id": rank}))
+    groups = {"group_name_1": {"group_name": "pp", "global_ranks": [0, 1]}}
+    metadata = {"distributed_args": {"rank": rank, "world_size": 2}, "parallel_group_info": groups}
+    (output.parent / "profiler_metadata.json").write_text(json.dumps(metadata))
+
+
+def test_sums_of_steps_alone_are_rows_of_the_ranks_and_tell_uneven_stages(tmp_path: Path) -> None:
+    stage(tmp_path, 0, 231_000, 400_000)
+    stage(tmp_path, 1, 400_000, 210_000)
+    report = traceanalyze.analyze(tmp_path)
+    rows = list(report.tables["ranks"].records())
+    assert [(row.rank, row.step_ns, round(row.compute_share * 810)) for row in rows] == [
+        ("0", 810_000_000, 231),
+        ("1", 810_000_000, 400),
+    ]
+    split = {row[0]: row[1] for row in report.tables["split"].rows}
+    assert (split["communication"], split["idle"]) == (429_000_000, 150_000_000)
+    assert {part for part, time in split.items() if isinstance(time, NotMeasured)} == HOST
+    (found,) = (one for one in report.findings if one.rule == "RNK102")
+    assert found.saving is None
+    assert "stages of the pipeline have unequal work: rank 1 computes 400.0 ms" in found.sentence
+    assert "kernels" not in report.tables
+    assert [one.rule for one in report.findings if one.rule[:3] in {"KRN", "COM", "HST", "SYN"}] == []
+    assert "only step_trace_time.csv tells of the device's work" in report.verdict
+    assert "1 row(s)" in notes(report)
+
+
+@pytest.mark.parametrize("place", ["rank1_ascend_pt", ".", f"rank0_ascend_pt/{OUTPUT}"])
+def test_a_rank_as_text_and_a_rank_as_database_are_one_job(tmp_path: Path, place: str) -> None:
+    """As exported, beside the folder of the other rank, or in it; by itself it does not name its groups."""
+    texts = [write_ascend(tmp_path / "texts", rank, LAYOUT, "text") for rank in RANKS]
+    mixed = write_ascend(tmp_path / "mixed", RANKS[0], LAYOUT, "text").parent
+    other = write_ascend(mixed if place == "rank1_ascend_pt" else tmp_path, RANKS[1], LAYOUT, "db")
+    if place != "rank1_ascend_pt":
+        (database,) = other.rglob("ascend_pytorch_profiler_1.db")
+        database.rename(mixed / place / database.name)
+    known, found = traceanalyze.analyze(texts[0].parent), traceanalyze.analyze(mixed)
+    assert found.tables["ranks"].rows == known.tables["ranks"].rows
+    if place == "rank1_ascend_pt":
+        assert found.tables["rank_waits"].rows == known.tables["rank_waits"].rows

@@ -13,7 +13,7 @@ import traceanalyze
 from tests.ascend_db_builder import OP, Builder
 from tests.readers.ascend.test_text import EXPECTED, split, step
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Lost
 from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
@@ -82,6 +82,9 @@ _MSPROF_PROCESSES = {3: "Ascend Hardware", 1003602: "CANN", 1003611: "HCCL", 100
 _MSPROF_THREADS = {(3, 9): "Step Trace(Model ID:2)", (1003611, 0): "Plane 0", (1003611, 70000): "Communication Kernel"}
 
 
+_OF_KERNEL = {"Task Type": "AI_CORE", "Stream Id": 2, "Task Id": 7}
+
+
 def iteration(number: int) -> dict[str, list[dict[str, object]]]:
     """One of 1000 µs by msprof of 2023: a kernel for 200, a copy for 50, an all-reduce for 300 that waits for 250."""
     at = 1000.0 * number
@@ -101,7 +104,7 @@ def iteration(number: int) -> dict[str, list[dict[str, object]]]:
     event("step_trace", f"Iteration {number}", 3, 9, 0, 1000)
     event("step_trace", f"Reduce_{number}_0", 3, 9, 300, 320)
     event("msprof", "GE@Infer", 1003602, 7, 0, 1000)
-    event("task_time", "Default/net/Conv2D-op1", 3, 2, 100, 200, **{"Task Type": "AI_CORE", "Stream Id": 2})
+    event("task_time", "Default/net/Conv2D-op1", 3, 2, 100, 200, **_OF_KERNEL)
     event("task_time", "MEMCPY_ASYNC", 3, 2, 700, 50, **{"Task Type": "MEMCPY_ASYNC", "Stream Id": 2})
     event("task_time", "MODEL_EXECUTE", 3, 5, 0, 1000, **{"Task Type": "MODEL_EXECUTE", "Stream Id": 5})
     event("hccl", "Default/AllReduce-op2", 1003611, 70000, 310, 300)
@@ -110,6 +113,11 @@ def iteration(number: int) -> dict[str, list[dict[str, object]]]:
         event("task_time", task, 3, 13, start, dur, **{"Task Type": task, "Stream Id": 13})
         event("hccl", part, 1003611, 0, start, dur, **{"stream id": 13, "src rank": 0, "dst rank": 1})
     return files
+
+
+_SUMMARY = (
+    "Task ID,Stream ID,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Block Dim,aic_mac_time(us)"
+)
 
 
 @pytest.mark.parametrize("kinds", [("hccl", "msprof", "step_trace", "task_time"), ("hccl", "step_trace", "task_time")])
@@ -123,8 +131,15 @@ def test_iterations_that_msprof_exported_are_the_steps_of_one_recording(
     for number in range(1, 11):
         for kind in kinds:
             (place / f"{kind}_0_2_{number}.json").write_text(json.dumps(iteration(number)[kind]))
+    (place.parent / "summary").mkdir()
+    for number in range(1, 11):
+        row = f"7,2,Default/net/Conv2D-op1,Conv2D,AI_CORE,{1000 * number + 100}.0,200.0,8,150.0"
+        (place.parent / "summary" / f"op_summary_0_2_{number}.csv").write_text(f"{_SUMMARY}\n{row}\n")
     (trace,) = traceanalyze.load(tmp_path / given).traces
     found = analyze_trace(trace)
+    ((kind, core, count),) = ((one.op_type, one.core, one.count) for one in found.records("kernel_types"))
+    assert (kind, core, count) == ("Conv2D", "AI_CORE", 10)
+    assert not any(isinstance(note, Lost) for note in trace.read.notes)
     assert found.steps.name == tuple(f"ProfilerStep#{number}" for number in range(1, 11))
     times = {row.part: row.mean_ns for row in found.records("split")}
     assert (times["compute"], times["communication"], times["memory_ops"]) == (200_000, 300_000, 50_000)

@@ -380,8 +380,9 @@ def test_of_a_single_rank_rules_about_ranks_say_what_they_need():
     assert [one.reason for one in found.not_applicable] == ["no_other_ranks"]
 
 
-@pytest.mark.parametrize(("name", "sends", "count"), [("pp", True, 0), ("pp", False, 1), ("dp", True, 1)])
-def test_stages_of_a_pipeline_that_send_to_each_other_have_unequal_work_by_design(name, sends, count):
+@pytest.mark.parametrize(("name", "sends", "sentence"), [("pp", True, "stages"), ("pp", False, ""), ("dp", True, "")])
+def test_stages_of_a_pipeline_that_send_to_each_other_may_have_unequal_work_by_design(name, sends, sentence):
+    """That is told, as a matter of where layers are, and without a saving."""
     ranks = [
         rank(
             number,
@@ -394,4 +395,5 @@ def test_stages_of_a_pipeline_that_send_to_each_other_have_unequal_work_by_desig
         )
         for number in range(2)
     ]
-    assert len(said(ranks, "RNK102").findings) == count
+    (one,) = said(ranks, "RNK102").findings
+    assert (one.sentence, one.saving is None) == (sentence, sentence == "stages")

@@ -45,7 +45,7 @@ def copies(context: Context) -> Table:
     work, device = context.once(device_work), context.device
     chosen = np.flatnonzero(device.klass[work.event] == DeviceClass.MEM)
     if len(chosen) == 0:
-        return _COPIES.missing(context.no_copies or "no_memory_ops", detail=True)
+        return _COPIES.missing(context.unmeasured.get("memory_ops", "no_memory_ops"), detail=True)
     event = work.event[chosen]
     kind = _kind(context, event)
     groups = group(kind)

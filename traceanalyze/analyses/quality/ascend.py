@@ -141,7 +141,7 @@ def _sent(context: Context, rows: NDArray[np.int64]) -> dict[str, int] | None:
     """Bytes that the tasks of some collectives moved between ranks, by kind of link; None without tasks."""
     events = context.trace.events
     column = events.fields.get("part_of")
-    if column is None:
+    if column is None or "bytes" not in context.trace.events.fields:
         return None
     part, owner = column.row.astype(np.int64), np.asarray(column.value, np.int64)
     text = context.trace.strings

@@ -139,19 +139,17 @@ def partitions(context: Context) -> tuple[Partition, ...]:
     return tuple(partition(context.device, each, context.class_sets(each), start, end) for each in context.devices)
 
 
-def device_parts(partition: Partition, idle: IdleCauses, *, no_copies: str = "") -> Parts:
-    """The seven headline parts of every step; copies that nobody knows (`no_copies` is why) are in the rest."""
+def device_parts(partition: Partition, idle: IdleCauses, unmeasured: Mapping[str, str]) -> Parts:
+    """The seven headline parts of every step; those `unmeasured`, for the reason given, are in the rest."""
     busy = (partition.compute, partition.comm_exposed, partition.mem_exposed)
     parts: dict[str, NDArray[np.int64] | NotMeasured] = dict(zip(BUSY_PARTS, busy, strict=True))
-    if no_copies:
-        parts["memory_ops"] = NotMeasured(no_copies)
     rest = partition.idle
     for key, causes in IDLE_PARTS.items():
         if key in HEADLINE:
             # Host operators without the calls under them do not make dispatch measured: they stay in the rest.
             parts[key] = why = idle.missing.get(causes[0]) or idle.by_step[:, causes].sum(axis=1)
             rest = rest if isinstance(why, NotMeasured) else rest - why
-    return {**parts, "idle": rest}
+    return {**parts, "idle": rest, **{part: NotMeasured(why) for part, why in unmeasured.items()}}
 
 
 def host_parts(host: HostSplit) -> Parts:

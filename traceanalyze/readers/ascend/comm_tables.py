@@ -5,6 +5,7 @@ only the sums by type (`allreduce-total`) are taken; its other entries are singl
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from traceanalyze.readers.ascend.folder import Profile
 from traceanalyze.readers.ascend.info import About
 from traceanalyze.readers.ascend.shared import ABSENT, Texts
 from traceanalyze.readers.ascend.tables import step_number
-from traceanalyze.readers.header import lenient_json
+from traceanalyze.readers.header import json_object, lenient_json
 
 HCOM = regex(r"(?P<name>\w+?)_*__(?P<digits>\d{1,3})_\d+(_\d+)*$")
 FIRST_STREAM = -1000
@@ -146,8 +147,8 @@ def _objects(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _collectives(found: dict[str, Any]) -> Iterator[Collective]:
     for step, name, group, content in _entries(found):
-        times = content.get("Communication Time Info")
-        if group and isinstance(times, dict):
+        times = json_object(content.get("Communication Time Info"))
+        if group:
             links = [
                 (link, values.get("Transit Size(MB)"), values.get("Transit Time(ms)"))
                 for link, values in _objects(content.get("Communication Bandwidth Info"))
@@ -180,6 +181,10 @@ def vendor_collectives(
     lost = dict.fromkeys(sources, 0)
     times, links, matrix = sources
     found = tuple(_collective(row, about, lost, links) for row in collectives)
+    stated = [(one.elapsed, one.transit, one.wait, one.idle) for one in found]
+    # Versions tell all or none of one kind.
+    told = [any(time is not None for time in column) for column in zip(*stated, strict=True)]
+    lost[times] += sum(any(time is None for time in compress(row, told)) for row in stated)
     sums = _links(pairs, about, lost, matrix)
     for table, count in lost.items():
         if count:
@@ -215,7 +220,7 @@ def _links(pairs: Iterable[Row], about: About, lost: dict[str, int], table: str)
         if total is None or not all(map(str.isdecimal, ends)):
             continue
         size, time = map(_scaled, moved)
-        if size is None or time is None:
+        if size is None or time is None or not str(group).isdecimal():
             lost[table] += 1
             continue
         label = group_label(names.get(str(group or ""), ""), str(group or ""), about)

@@ -3,6 +3,7 @@
 Collectives come from COMMUNICATION_OP, the tasks on their planes from COMMUNICATION_TASK_INFO.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import Lost
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
 from traceanalyze.readers.ascend.db_file import Columns, select
 from traceanalyze.readers.ascend.db_rows import Reading, block, known, selected, timed
@@ -164,6 +166,8 @@ _DATA_TYPES = (
 _LINKS = ("ON_CHIP", "HCCS", "PCIE", "ROCE", "SIO", "HCCS_SW", "STANDARD_ROCE")
 _TRANSPORTS = ("SDMA", "RDMA", "LOCAL")
 _UNNAMED = frozenset({"N/A", "INVALID_TYPE", "RESERVED"})
+_WAITS, _MOVES = regex(r"Notify.?Wait", re.IGNORECASE), regex(r"[SR]DMA(?!_SQE)", re.IGNORECASE)
+"""Types of tasks on the hardware that are parts of collectives."""
 _PLANES = 1 << 16
 """More planes than any group has."""
 
@@ -175,22 +179,23 @@ def collectives(reading: Reading, tasks: Columns) -> tuple[Block, Block]:
         reading.notes.append(Lost("TASK is missing: what the device did beside collectives is not known, nor are they"))
         table = select(table, np.zeros(len(table["opName"]), np.bool_))
     parts = _tasks_of_parts(reading, reading.database.integers("COMMUNICATION_TASK_INFO", _PART), tasks)
-    if len(table["opName"]) and not len(parts["name"]):
-        reading.notes.append(Lost("COMMUNICATION_TASK_INFO is missing: waiting cannot be told from transfer"))
+    if len(parts["name"]) == 0:
+        parts = _parts_by_type(reading, table, tasks)
     table = _with_lost_operations(reading, table, parts)
     groups = np.unique(np.concatenate((table["groupName"], parts["groupName"])))
     return _operations(reading, table, tasks, groups), _parts(reading, parts, tasks, table, groups)
 
 
 def _operations(reading: Reading, table: Columns, tasks: Columns, groups: NDArray[np.int64]) -> Block:
-    name, texts = reading.strings.names(table["opName"]), reading.strings.texts
+    texts = reading.strings.texts
+    name = np.where(table["opName"] == ABSENT, texts.code("collective"), reading.strings.names(table["opName"]))
     device = _devices(reading, table, tasks)
     group = np.searchsorted(groups, table["groupName"])
     types = _enumeration(reading, "ENUM_HCCL_DATA_TYPE", _DATA_TYPES)
     fields = collective_fields(
         texts,
         reading.about,
-        [reading.strings.table.text(code) for code in name.tolist()],
+        [reading.strings.table.text(code) for code in reading.strings.names(table["opName"]).tolist()],
         [reading.strings.private.get(key, "") for key in table["groupName"].tolist()],
         [types.get(number) for number in table["dataType"].tolist()],
         np.where(table["count"] >= 0, table["count"], ABSENT),
@@ -218,6 +223,25 @@ def _tasks_of_parts(reading: Reading, table: Columns, tasks: Columns) -> Columns
     unnamed = np.isin(table["taskType"], reading.strings.ids_of("N/A"))
     table["taskType"] = np.where(unnamed, tasks["taskType"][at], table["taskType"])
     return table
+
+
+def _parts_by_type(reading: Reading, operations: Columns, tasks: Columns) -> Columns:
+    """The same by the type of tasks alone: of the operations' launches, else of all that wait for notice and move."""
+    kind, launch = reading.strings.names(tasks["taskType"]), known(tasks["connectionId"])
+    waits, moves = (reading.strings.table.matches(kind, pattern.match) for pattern in (_WAITS, _MOVES))
+    lost = len(operations["opName"]) == 0
+    of = np.intersect1d(launch[waits], launch[moves]) if lost else operations["connectionId"]
+    rows = (waits | moves) & (launch != ABSENT) & np.isin(launch, of)
+    if rows.any():
+        reading.notes.append(
+            Lost("COMMUNICATION_TASK_INFO is missing: parts of collectives are known by the type of their tasks alone")
+        )
+    elif not lost:
+        reading.notes.append(Lost("COMMUNICATION_TASK_INFO is missing: waiting cannot be told from transfer"))
+    parts = select(tasks, rows)
+    absent = np.full(len(parts["taskType"]), ABSENT, np.int64)
+    parts |= {name: parts.get(name, absent) for name in _PART}
+    return parts | {"opId": parts["connectionId"] if lost else absent}
 
 
 def _owner(operations: Columns, parts: Columns) -> NDArray[np.int64]:

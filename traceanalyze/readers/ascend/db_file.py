@@ -20,6 +20,9 @@ Columns = dict[str, NDArray[np.int64]]
 """Rows of a table: column name → int64 values, `ABSENT` where there is none."""
 
 _MAGIC = b"SQLite format 3\0"
+_HEAD = 100
+_SIZES = (16, 2), (24, 4), (28, 4), (92, 4)
+"""Places and lengths in it: page size, counter of changes, pages, and the counter for which these hold."""
 _UNFINISHED = ("-wal", "-journal")
 """Endings of the files in which SQLite keeps changes that are not in the database yet, or are to be taken back."""
 _MOST_BYTES, _MOST_SQL = 1 << 26, 1 << 20
@@ -134,13 +137,17 @@ def check_finished(path: Path) -> None:
 
 def _check_head(path: Path) -> None:
     with path.open("rb") as stream:
-        head = stream.read(len(_MAGIC))
+        head = stream.read(_HEAD)
     if not head:
         raise InputError("{path}: the file is empty; export the profile again, or copy it again", path)
-    if head != _MAGIC:
+    if not head.startswith(_MAGIC):
         raise InputError(
             "{path}: this is not an SQLite database; give ascend_pytorch_profiler_*.db or its folder", path
         )
+    size, changes, pages, valid_for = (int.from_bytes(head[at : at + length]) for at, length in _SIZES)
+    # SQLite itself reads the tables whose pages are there. A size of 1 stands for 65536.
+    if changes == valid_for and path.stat().st_size < pages * (size if size > 1 else 1 << 16):
+        raise sqlite3.DatabaseError("file is shorter than it says")
 
 
 def _holds_bytes(path: Path) -> bool:

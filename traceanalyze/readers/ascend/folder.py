@@ -13,7 +13,7 @@ from traceanalyze.readers.scan.result import Scan
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TIMELINE = "trace_view.json"
-KERNELS = "kernel_details.csv"
+KERNELS, SUMS = "kernel_details.csv", "step_trace_time.csv"
 _DATABASE = regex(
     r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>\d+))?\.db|msmonitor_\d+_\d+_(?:-1|(?P<monitored>\d+))\.db"
     r"|msprof_\d+\.db"
@@ -21,8 +21,8 @@ _DATABASE = regex(
 """Databases of torch_npu, MindSpore, msMonitor and msprof; the rank where the name has it."""
 _INFO = regex(r"profiler_info(?:_(\d+))?\.json")
 _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_time.csv", "operator_memory.csv"})
-_ALONE = frozenset({KERNELS, "step_trace_time.csv"})
-"""Tables that make any folder a profile."""
+_BESIDE_SUMS = frozenset({KERNELS, "communication.json", "communication_matrix.json"})
+"""Each of these beside step_trace_time.csv makes any folder a profile."""
 _RAW = regex(r"FRAMEWORK|PROF_\w+")
 _DEVICE = regex(r"host|device_\d+")
 _MSPROF = regex(
@@ -30,6 +30,7 @@ _MSPROF = regex(
     r"(?:slice_(?P<slice>\d{1,9})_\d+|(?P<device>\d{1,4})(?:_\d{1,9})?_(?P<iteration>\d{1,9}))\.json"
 )
 """Timelines that msprof exports, one an iteration or in slices; msprof_* holds what the others hold one by one."""
+_SUMMARY = regex(r"op_summary_\w+\.csv")
 
 
 class Profile(NamedTuple):
@@ -50,11 +51,13 @@ class Profile(NamedTuple):
     metadata: Path | None = None
     more: tuple[Path, ...] = ()
     """Files that go on with the timeline."""
+    summaries: tuple[Path, ...] = ()
+    """What msprof exports in place of the table of kernels, one an iteration or in slices."""
 
     @property
     def main(self) -> Path | None:
-        """The file to read: the timeline, else the database, which describe the same run, else the table of kernels."""
-        return self.timeline or self.database or self.table(KERNELS)
+        """The file to read: the timeline, else the database, which describe the same run, else a table."""
+        return self.timeline or self.database or self.table(KERNELS) or self.table(SUMS)
 
     def table(self, name: str) -> Path | None:
         """A file of the output folder, None where it is missing."""
@@ -66,7 +69,7 @@ def profile_at(folder: Path) -> Profile | None:
     """The profile whose folder or output folder this is; None for any other folder.
 
     One with several databases and no timeline is none: its databases are the profiles, one a rank. Beside a timeline
-    those of other ranks are profiles, too (`others`).
+    those of other ranks are profiles, too (`others`); beside the folders of ranks each file is one by itself.
 
     Raises:
         InputError: It is one that cannot be used, because it was never analysed or holds no timeline.
@@ -76,14 +79,15 @@ def profile_at(folder: Path) -> Profile | None:
         several = _several(_names(folder / OUTPUT))
         return None if several else _usable(_profile(folder, folder / OUTPUT, names))
     if _has_timeline(names) or any(map(is_database, names)):
-        if _several(names) or not _is_output(folder, names):
+        of_ranks = any((folder / name / OUTPUT).is_dir() for name in names)
+        if _several(names) or of_ranks or not _is_output(folder, names):
             return None
         above = _names(folder.parent) if folder.name == OUTPUT else ()
         return _usable(_profile(folder, folder, names, above))
     for place in (folder, folder / "timeline"):
         if parts := _parts(_names(place)):
             first, *more = (place / name for name in parts)
-            return Profile(folder, None, timeline=first, more=tuple(more))
+            return Profile(folder, None, timeline=first, more=tuple(more), summaries=_summaries(folder))
     if _is_raw(folder, names):
         raise InputError(
             "{folder}: this is what msprof recorded, not exported yet; run `msprof --export=on --output={folder}` and "
@@ -96,7 +100,7 @@ def profile_at(folder: Path) -> Profile | None:
         raise InputError(
             "{folder}: this Ascend profile was never analysed; run `{command}` and try again", folder, _remedy(folder)
         )
-    if _TABLES & set(names) and (folder.name == OUTPUT or set(names) >= _ALONE):
+    if _TABLES & set(names) and (folder.name == OUTPUT or (SUMS in names and _BESIDE_SUMS & set(names))):
         above = _names(folder.parent) if folder.name == OUTPUT else ()
         return _usable(_profile(folder, folder, names, above))
     return None
@@ -109,6 +113,13 @@ def _parts(names: Iterable[str]) -> list[str]:
     wanted = {"msprof"} if "msprof" in kinds else kinds if {"hccl", "task_time"} <= kinds else set()
     used = sorted((int(match["iteration"] or match["slice"]), match[0]) for match in found if match["kind"] in wanted)
     return [name for _, name in used] if len({match["device"] for match in found}) == 1 else []
+
+
+def _summaries(folder: Path) -> tuple[Path, ...]:
+    """Tables of kernels that msprof exports: beside the timelines, or in a folder beside theirs."""
+    places = (folder, folder / "summary", folder.parent / "summary")
+    found = (tuple(place / name for name in sorted(_names(place)) if _SUMMARY.fullmatch(name)) for place in places)
+    return next(filter(None, found), ())
 
 
 def _is_raw(folder: Path, names: Sequence[str]) -> bool:
@@ -212,9 +223,9 @@ def _usable(profile: Profile) -> Profile:
         files = ", ".join(sorted(_names(profile.output))[:3]) if profile.output is not None else ""
         what = Phrase("it holds only {files}, …", files) if files else Phrase("its output folder is empty")
         raise InputError(
-            "{folder}: this Ascend profile has neither {timeline} nor a database nor {kernels}, {what}; analyse it "
-            "again (torch_npu.profiler.profiler.analyse), or copy all of it",
-            *(profile.folder, TIMELINE, KERNELS, what),
+            "{folder}: this Ascend profile has neither {timeline} nor a database nor {kernels} nor {sums}, {what}; "
+            "analyse it again (torch_npu.profiler.profiler.analyse), or copy all of it",
+            *(profile.folder, TIMELINE, KERNELS, SUMS, what),
         )
     return profile
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.errors import Lost
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.trace import VendorNumbers
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.comm_tables import HCOM
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, Texts, index_of, values_at
@@ -47,10 +48,11 @@ def task_category(task_type: str, name: str) -> str:
     return shared.COPY if _COPY.match(name) else shared.KERNEL
 
 
-def timeline_of(table: Table) -> bytes:
-    """The rows of the kernel table as msprof draws them, for a profile that lacks its timeline.
+def timeline_of(table: Table, rows: NDArray[np.bool_] | None = None, device: int | None = None) -> bytes:
+    """Rows of the kernel table as msprof draws them, for a profile whose timeline lacks these, or lacks all of them.
 
-    A step lasts from its first row to the end of its last. Rows without a stream (level 0) are put side by side.
+    Of all rows also the steps, each from its first row to the end of its last. Rows without a stream (level 0) are put
+    side by side.
     """
     start, dur, core = table.times("start"), table.durations("dur"), table.texts("core")
     step, stream, task = map(step_number, table.texts("step")), table.integers("stream"), table.integers("task")
@@ -58,11 +60,14 @@ def timeline_of(table: Table) -> bytes:
     if lost := table.rows - len(used):
         table.notes.append(Lost("{name}: {count:,} row(s) without a start and a duration left out", table.name, lost))
     used = used[np.argsort(start[used], kind="stable")]
+    used = used if rows is None else used[rows[used]]
     names, steps = table.texts("name"), list(step)
     lanes: list[int] = []
     spans: dict[int, tuple[int, int]] = {}
     groups: dict[str, int] = {}
-    events = [_meta("process_name", pid, 0, name) for pid, name in enumerate(_DRAWN)]
+    events = [_meta("process_name", _FIRST + pid, 0, name=name) for pid, name in enumerate(_DRAWN)]
+    if device is not None:
+        events += [_meta("process_labels", _FIRST + pid, 0, labels=f"NPU {device}") for pid in range(len(_DRAWN))]
     for row in used.tolist():
         begin, end, name = int(start[row]), int(start[row] + dur[row]), names[row] or ""
         if (number := steps[row]) is not None:
@@ -80,22 +85,73 @@ def timeline_of(table: Table) -> bytes:
         events.append(
             _drawn(_HARDWARE, place, name, begin, end, {key: one for key, one in args.items() if one != ABSENT})
         )
-    events += [_meta("thread_name", _COMMUNICATION, tid, f"Group {name} Communication") for name, tid in groups.items()]
-    events += [_drawn(_STEPS, 0, f"Iteration {number}", *span) for number, span in spans.items()]
+    for name, tid in groups.items():
+        events.append(_meta("thread_name", _COMMUNICATION, tid, name=f"Group {name} Communication"))
+    if rows is None:
+        events += [_drawn(_STEPS, 0, f"Iteration {number}", *span) for number, span in spans.items()]
+    return json.dumps(events).encode()
+
+
+def timeline_of_sums(numbers: VendorNumbers, notes: list[str]) -> bytes:
+    """Steps of which the profile's own sums alone are known, of several devices those of the first.
+
+    Computing first, communication as far beside it, what a stage of a pipeline receives, then nothing.
+    """
+    events = [_meta("process_name", _FIRST + pid, 0, name=name) for pid, name in enumerate(_DRAWN)]
+    at, lost = _FIRST, 0
+    events.append(_meta("thread_name", _COMMUNICATION, 0, name="Group  Communication"))
+    for place, step in enumerate(numbers.steps):
+        parts = step.computing, step.not_overlapped, step.overlapped, step.free
+        if None in parts or step.device != numbers.steps[0].device:
+            lost += 1
+            continue
+        computing, bare, hidden, free = (part or 0 for part in parts)
+        number, end = place if step.step is None else step.step, at + computing
+        passed = end + bare - min(step.bubble or 0, bare)
+        sums = (
+            (_HARDWARE, "computing", at, end),
+            (_COMMUNICATION, "communication", end - hidden, passed),
+            (_COMMUNICATION, "receive", passed, end + bare),
+        )
+        events += [_drawn(pid, 0, name, begin, until) for pid, name, begin, until in sums if until > begin]
+        events.append(_drawn(_STEPS, 0, f"Iteration {number}", at, end + bare + free))
+        at = end + bare + free
+    if lost:
+        notes.append(
+            Lost("{name}: {count:,} row(s) of another device, or without a sum, left out", numbers.source, lost)
+        )
     return json.dumps(events).encode()
 
 
 _DRAWN = ("Ascend Hardware", "HCCL", "Step Trace")
-_HARDWARE, _COMMUNICATION, _STEPS = range(len(_DRAWN))
+_FIRST = 1 << 50
+"""Process ids that no profile has."""
+_HARDWARE, _COMMUNICATION, _STEPS = range(_FIRST, _FIRST + len(_DRAWN))
 
 
-def _meta(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
+def _meta(what: str, pid: int, tid: int, **args: str) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
 
 
 def _drawn(pid: int, tid: int, name: str, begin: int, end: int, args: dict[str, Any] | None = None) -> dict[str, Any]:
     ts, dur = (f"{time // 1000}.{time % 1000:03}" for time in (begin, end - begin))
     return {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args or {}}
+
+
+_SLACK_NS = 1000
+"""How far start times may lie apart that are one: some tools keep whole microseconds, old versions round."""
+
+
+def rows_not_drawn(
+    table: Table, start: NDArray[np.int64], tasks: NDArray[np.int64], collectives: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Rows of the kernel table, and their starts, that lack among those on the hardware and of collectives."""
+    collective = np.array([core in COMMUNICATION for core in table.texts("core")], np.bool_)
+    lacking: NDArray[np.bool_] = start != ABSENT
+    for rows, known in ((collective, np.sort(collectives)), (~collective, np.sort(tasks))):
+        first = np.searchsorted(known, start[rows] - _SLACK_NS)
+        lacking[rows] &= first == np.searchsorted(known, start[rows] + _SLACK_NS, "right")
+    return lacking
 
 
 _TIMES = ("aicore_time", "aiv_time", "mac_time", "vec_time")
@@ -121,14 +177,17 @@ def _plain(name: str, text: str) -> str:
 
 
 def kernel_rows(
-    table: Table, start: NDArray[np.int64], stream: NDArray[np.int64], task: NDArray[np.int64]
+    table: Table,
+    times: NDArray[np.int64],
+    start: NDArray[np.int64],
+    stream: NDArray[np.int64],
+    task: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Row of the kernel table for each task of the timeline, -1 for none.
+    """Row of the kernel table, whose rows start at `times`, for each task of the timeline, -1 for none.
 
     A row belongs to the task with exactly its start, stream and task number; a row without numbers (level 0) to the
     only task with its start.
     """
-    times = table.times("start")
     numbered = table.integers("stream") != ABSENT
     moments = np.unique(times)
     at = np.minimum(np.searchsorted(moments, start), max(len(moments) - 1, 0))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import repeat
 from pathlib import Path
 
-from traceanalyze.errors import InputError, Phrase
+from traceanalyze.errors import InputError, Lost, Phrase
 from traceanalyze.model.collectives import VendorCollectives
 from traceanalyze.model.trace import OtherExport, VendorNumbers, VendorStep
 from traceanalyze.readers.ascend import tables
@@ -32,7 +32,7 @@ def step_times(path: Path, notes: list[str]) -> VendorNumbers | None:
         with open_database(path) as database:
             steps = _steps(database)
     except InputError as error:
-        notes.append(error.phrase)
+        notes.append(Lost("{error}", error))
         return None
     return VendorNumbers(f"{path.name} StepTraceTime", steps) if steps else None
 
@@ -65,8 +65,7 @@ def communication_tables(path: Path, about: About, notes: list[str]) -> VendorCo
         with open_database(path) as database:
             times, links, matrix = map(_rows, repeat(database), _OF_COLLECTIVES, (_TIMES, _LINKS, _MATRIX))
     except InputError as error:
-        if str(error) not in notes:
-            notes.append(error.phrase)
+        notes.extend({Lost("{error}", error)}.difference(notes))
         return None
     moved: defaultdict[Row, list[Row]] = defaultdict(list)
     for *key, link, size, time in links:

@@ -84,7 +84,9 @@ def places(found: Scan, only_device: int | None) -> Places:
     process = np.array([_process(names.get(pid), title) for (pid, _), title in zip(ids, titles, strict=True)], np.int64)
     on_device = np.isin(process, list(_ON_DEVICE)).tolist()
     made = all(
-        (_number(pid) or 0) >> 5 & 31 in _PLACE_IN_PID for (pid, _), on in zip(ids, on_device, strict=True) if on
+        (_number(pid) or 0) >> 5 & 31 in _PLACE_IN_PID
+        for (pid, _), on in zip(ids, on_device, strict=True)
+        if on and not _DEVICE_LABEL.search(names.get(pid, ""))
     )
     device = [
         _device(pid, names.get(pid, ""), only_device, made=made) if on else -1

@@ -1,7 +1,6 @@
 """The CSV files of an Ascend profile as columns: by name, whatever the version calls and orders them."""
 
-import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
@@ -115,24 +114,34 @@ def _time(cell: bytes) -> int:
     return time if time < 1 << 62 else ABSENT
 
 
-def read_table(path: Path, wanted: Mapping[str, Sequence[str]], notes: list[str], block: int = _BLOCK) -> Table | None:
+def read_table(
+    path: Path,
+    wanted: Mapping[str, Sequence[str]],
+    notes: list[str],
+    block: int = _BLOCK,
+    *,
+    optional: Collection[str] = (),
+) -> Table | None:
     """Read some columns of a CSV file with array operations, in a fifth of the time of the standard reader.
 
     Kernel tables have 47 columns, of which a third is needed, and up to a million rows. None when there is no header.
     Quoted cells may hold commas and line ends; both kinds of line ends may be mixed. `wanted` has for each canonical
-    name those that the column goes by in the header; `block` bytes are worked on at a time, more if a row is longer.
+    name those that the column goes by in the header; some versions lack the `optional` ones. `block` bytes are
+    worked on at a time, more if a row is longer.
 
     Raises:
         OSError: It cannot be read.
     """
     with path.open("rb") as file:
         first = file.readline().removeprefix(_BOM).decode("utf-8", "replace")
-        header = [cell.strip() for cell in next(csv.reader([first]), [])]
+        header = [cell.strip().strip('"') for cell in first.split(",")] if first.strip() else []
         if not header:
             return None
         places = {
             name: header.index(alias) for name, aliases in wanted.items() for alias in aliases[::-1] if alias in header
         }
+        if lacking := [name.replace("_", " ") for name in wanted if name not in {*places, *optional}]:
+            notes.append(Lost("{name}: its header lacks {columns}", path.name, ", ".join(lacking)))
         columns: dict[str, list[bytes]] = {name: [] for name in places}
         counts = [_add(columns, text, places, len(header)) for text in _whole_rows(file, block, len(header)) if text]
     if short := sum(short for _, short in counts):
@@ -243,6 +252,8 @@ KERNELS = {
     "cube_utilisation": ("cube_utilization(%)",),
 }
 """Columns of kernel_details (and op_summary)."""
+OPTIONAL = KERNELS.keys() - {"op_type", "core", "start"}
+"""Of these: what level 0 or some version lacks."""
 ROWS = KERNELS | {"name": ("Name", "Op Name"), "dur": ("Duration(us)", "Task Duration(us)")}
 """With what the timeline tells, where there is one."""
 COMMUNICATION = frozenset({"HCCL", "COMMUNICATION"})
@@ -264,7 +275,7 @@ _STEPS = {
 
 def step_times(path: Path, notes: list[str]) -> VendorNumbers | None:
     """The profile's own step times; None when the file has none."""
-    table = read_table(path, _STEPS, notes)
+    table = read_table(path, _STEPS, notes, optional=("device", "preparing"))
     if table is None or table.rows == 0:
         return None
     numbers = [table.integers("device"), *(table.durations(name) for name in list(_STEPS)[2:])]

@@ -12,25 +12,53 @@ from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Device, Events, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields, communication_tables
-from traceanalyze.readers.ascend.folder import Profile
-from traceanalyze.readers.ascend.hardware import CORES, kernel_columns, kernel_rows, task_category
+from traceanalyze.readers.ascend.folder import SUMS, Profile
+from traceanalyze.readers.ascend.hardware import (
+    CORES,
+    kernel_columns,
+    kernel_rows,
+    rows_not_drawn,
+    task_category,
+    timeline_of,
+)
 from traceanalyze.readers.ascend.info import About, read_about
-from traceanalyze.readers.ascend.other_export import database_beside
+from traceanalyze.readers.ascend.other_export import database_beside, text_beside
 from traceanalyze.readers.ascend.processes import Places, Process, iterations, places
 from traceanalyze.readers.ascend.sampled_memory import module_memory, process_memory
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Columns, Records, Texts
-from traceanalyze.readers.ascend.tables import KERNELS, MEMORY_RECORD, Table, allocator_records, read_table, step_times
+from traceanalyze.readers.ascend.tables import (
+    KERNELS,
+    MEMORY_RECORD,
+    OPTIONAL,
+    ROWS,
+    Table,
+    allocator_records,
+    read_table,
+    step_times,
+)
 from traceanalyze.readers.header import process_names, thread_names
 from traceanalyze.readers.scan.result import Scan
 
 _T = TypeVar("_T")
 
 
-def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport) -> Trace:
-    """The trace of one rank: from its scanned trace_view.json, and the tables of the profile that it belongs to."""
-    texts, notes = Texts(found.strings), list(read.notes)
+def ascend_trace(
+    found: Scan,
+    profile: Profile,
+    origin: Origin,
+    read: ReadReport,
+    again: Callable[[bytes], Scan] | None = None,
+) -> Trace:
+    """The trace of one rank: from its scanned trace_view.json, and the tables of the profile that it belongs to.
+
+    `again` scans the timeline with more events, those that only the table of kernels has.
+    """
+    notes = [*_missing(profile), *read.notes]
     about = read_about(profile)
-    kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS, notes), notes)
+    kernels = _read(
+        profile, "kernel_details.csv", lambda path: read_table(path, KERNELS, notes, optional=OPTIONAL), notes
+    )
+    kernels = kernels or _summary(profile, notes)
     record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD, notes), notes)
     memory = _memory(profile, record, notes)
     vendor: dict[str, Any] = {
@@ -38,11 +66,20 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
         "module_memory": _read(profile, "npu_module_mem.csv", lambda path: module_memory(path, notes), notes) or (),
         "process_memory": () if record is None else process_memory(record),
         "vendor_collectives": communication_tables(profile, about, notes),
-        "other_export": database_beside(profile, notes),
+        "other_export": database_beside(profile, notes)
+        or (text_beside(profile, notes) if origin.form == "tables" else None),
     }
-    notes += _missing(profile)
-    place = places(found, _only_device(kernels, memory))
-    conversion = _Conversion(found, texts, place, kernels, about)
+    only = _only_device(kernels, memory)
+    times = np.empty(0, np.int64) if kernels is None else kernels.times("start")
+    place = places(found, only)
+    if kernels is not None and again is not None:
+        lacking = _drawn(found, place, kernels, times, profile, only, notes)
+        if lacking:
+            no_tasks = not (place.process[found.events.track] == Process.HARDWARE).any()
+            read, found = read._replace(no_copies=no_tasks), again(lacking)
+            place = places(found, only)
+    texts = Texts(found.strings)
+    conversion = _Conversion(found, texts, place, kernels, times, about)
     events = conversion.events()
     instants = shared.no_instants() if memory is None else shared.memory_instants(memory, texts, track=0)
     trace = Trace(
@@ -72,6 +109,21 @@ def _read(profile: Profile, name: str, read: Callable[[Path], _T | None], notes:
         return None
 
 
+def _summary(profile: Profile, notes: list[str]) -> Table | None:
+    """The tables of kernels that msprof exports as one; None without any."""
+    try:
+        read = [read_table(path, KERNELS, notes, optional=OPTIONAL) for path in profile.summaries]
+    except OSError as error:
+        notes.append(Lost("{name} cannot be read ({reason}) and was left out", "op_summary", error.strerror or error))
+        return None
+    tables = [table for table in read if table is not None]
+    if not tables:
+        return None
+    names = set[str].intersection(*(set(table.columns) for table in tables))
+    columns = {name: [cell for table in tables for cell in table.columns[name]] for name in names}
+    return tables[0]._replace(columns=columns, rows=sum(table.rows for table in tables))
+
+
 def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records | None:
     operators = profile.table("operator_memory.csv")
     try:
@@ -87,6 +139,12 @@ def _missing(profile: Profile) -> Iterator[Phrase]:
         profile.table(f"{name}.csv") is not None
         for name in ("operator_memory", "memory_record", "kernel_details", "step_trace_time")
     )
+    if profile.main is not None and profile.main == profile.table(SUMS):
+        yield Lost(
+            "only {name} tells of the device's work: no kernels, nothing of the host, of copies and of waiting",
+            SUMS,
+        )
+        return
     if profile.timeline is None and profile.output is not None:
         yield Lost(
             "trace_view.json is missing: kernels and collectives are those of kernel_details.csv, and nothing is known "
@@ -100,6 +158,36 @@ def _missing(profile: Profile) -> Iterator[Phrase]:
         yield Lost("memory_record.csv is missing: no totals beside those of operators, no memory of the whole process")
     if details and not steps:
         yield Phrase("step_trace_time.csv is missing: no step times of the profile's own to compare with")
+
+
+def _drawn(
+    found: Scan,
+    place: Places,
+    kernels: Table,
+    times: NDArray[np.int64],
+    profile: Profile,
+    only: int | None,
+    notes: list[str],
+) -> bytes:
+    """Rows of the kernel table, which start at `times`, that the timeline does not hold, as events; b"" without any."""
+    process, starts = place.process[found.events.track], found.events.ts
+    tasks, plane = starts[process == Process.HARDWARE], place.plane[found.events.track]
+    rows = rows_not_drawn(kernels, times, tasks, starts[(process == Process.COMMUNICATION) & (plane < 0)])
+    begin, end = (int(starts.min()), int(starts.max())) if len(starts) else (0, 0)
+    path = profile.table("kernel_details.csv")
+    # A table of another run is none of this one.
+    rows &= (times >= 2 * begin - end) & (times <= 2 * end - begin)
+    if not rows.any() or path is None or (table := read_table(path, ROWS, [], optional=OPTIONAL)) is None:
+        return b""
+    used = {number for number in place.device.tolist() if number >= 0}
+    notes.append(
+        Lost(
+            "{count:,} of {all:,} kernels and collectives are not in trace_view.json: what is known of them is what "
+            "{name} says",
+            *(int(rows.sum()), len(rows), path.name),
+        )
+    )
+    return timeline_of(table, rows, used.pop() if len(used) == 1 else only)[1:-1]
 
 
 def _only_device(kernels: Table | None, memory: Records | None) -> int | None:
@@ -127,8 +215,18 @@ _FLOWS = frozenset({"async_npu", "fwdbwd"})
 class _Conversion:
     """A scanned timeline in the model's words."""
 
-    def __init__(self, found: Scan, texts: Texts, place: Places, kernels: Table | None, about: About) -> None:
+    def __init__(
+        self,
+        found: Scan,
+        texts: Texts,
+        place: Places,
+        kernels: Table | None,
+        times: NDArray[np.int64],
+        about: About,
+    ) -> None:
         self._found, self._texts, self._place, self._kernels, self._about = found, texts, place, kernels, about
+        self._times = times
+        """Starts of the rows of the kernel table."""
         self._track = found.events.track
         self._process = place.process[self._track]
         plane = place.plane[self._track]
@@ -246,8 +344,15 @@ class _Conversion:
         columns.put("core", kernels, cores)
         if self._kernels is None:
             return
-        row = kernel_rows(self._kernels, self._found.events.ts[kernels], streams, self._argument("task", kernels))
+        row = kernel_rows(
+            self._kernels, self._times, self._found.events.ts[kernels], streams, self._argument("task", kernels)
+        )
         known = np.flatnonzero(row >= 0)
+        if len(known) < len(kernels):
+            lost = self._kernels.name, len(kernels) - len(known), len(kernels)
+            self._kernels.notes.append(
+                Lost("{name} has no row for {count:,} of {all:,} kernels: types, shapes and counters are lost", *lost)
+            )
         for name, values in kernel_columns(self._kernels, row[known], texts).items():
             stated = np.flatnonzero(shared.present(values))
             columns.put(name, kernels[known[stated]], values[stated])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import median, step_labels, window_of
+from traceanalyze.errors import listed
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
@@ -39,6 +40,10 @@ _SAY = sentences(
     ),
     ranks_uneven="Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     ranks_equal="The {ranks} ranks are equally fast: mean step {time}.",
+    ranks_unlike=(
+        "The steps of the {ranks} ranks are not compared: of rank {rank} they are those of the device alone, as only "
+        "tables are there."
+    ),
     ranks_even="The {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
     slow_group=(
         "Large messages of group {group} reach {bandwidth} GB/s, where {expected} GB/s are usual: that costs {lost} a "
@@ -232,14 +237,20 @@ def across_ranks(
     """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
     labels = [rank_label(each.trace.origin, index) for index, each in enumerate(analyses)]
     means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
-    known = {} if cluster is None else dict(zip(cluster.places, cluster.own_time, strict=True))
+    alone = [
+        label for label, each in zip(labels, analyses, strict=True) if each.trace.origin.form in {"tables", "sums"}
+    ]
+    unlike = 0 < len(alone) < len(labels)
+    known = {} if cluster is None or unlike else dict(zip(cluster.places, cluster.own_time, strict=True))
     own = [known.get(at) for at in range(len(means))]
     whole = whole_recordings(analyses)
     lead = leading(means, own, whole)
     late = () if cluster is None else straggler_sentences(cluster)
     absent, first = ((), False) if cluster is None else absent_sentences(cluster)
     links = () if cluster is None or across is None else _links(cluster, across)
-    sentences = (*ranks_sentences(labels, means, own, _beside(cluster, across, (*late, *absent), whole)), *late, *links)
+    beside = _beside(cluster, across, (*late, *absent), whole)
+    apart = Message(_SAY["ranks_unlike"], (("ranks", Kind.COUNT, len(labels)), ("rank", Kind.TEXT, listed(alone))))
+    sentences = (*((apart,) if unlike else ranks_sentences(labels, means, own, beside)), *late, *links)
     sentences = (*absent, *sentences) if first else (*sentences, *absent)
     told: tuple[Said, ...] = ()
     tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses)]

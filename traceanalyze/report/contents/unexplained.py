@@ -6,7 +6,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.quality.quality import SKIPPED
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import window_of
-from traceanalyze.errors import Lost, Unmatched
+from traceanalyze.errors import Lost, Unmatched, joined
 from traceanalyze.model.table import Kind, Message, sentences
 from traceanalyze.rules.finding import Outcome, Severity, Unexplained
 from traceanalyze.rules.owners import LARGE
@@ -96,6 +96,7 @@ _SAY = sentences(
     unmatched="{text}.",
     lost_data="Data of the recording was lost, so numbers may be too small: {text}.",
 )
+_LOSSES_TOLD = 2
 JUDGED = 0.05
 """Part of the step from which one that is only a bound keeps a report from saying that nothing was found."""
 _RANK_RULES = "RNK"
@@ -178,7 +179,8 @@ def lost_data(analysis: RankAnalysis) -> tuple[Message, ...]:
         if each["launched"]
     )
     notes = [note for note in read.notes if isinstance(note, Lost)]
-    lost = (Message(_SAY["lost_data"], (("text", Kind.TEXT, note),)) for note in notes[:1])
-    named = (note for note in read.notes if isinstance(note, Unmatched))
-    unmatched = (Message(_SAY["unmatched"], (("text", Kind.TEXT, note),)) for note in named)
-    return (*skipped, *unknown, *lost, *unmatched)
+    told = joined("; ", notes[:_LOSSES_TOLD])
+    lost = (Message(_SAY["lost_data"], (("text", Kind.TEXT, told),)),) if notes else ()
+    unmatched = (note for note in read.notes if isinstance(note, Unmatched))
+    named = (Message(_SAY["unmatched"], (("text", Kind.TEXT, note),)) for note in unmatched)
+    return (*skipped, *unknown, *lost, *named)

@@ -30,6 +30,9 @@ _SAY = sentences(
             ("busy_3", "busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} {share3}."),
         )
     },
+    work_lost=(
+        "Of {time} neither {part} nor idle time is measured: the recording lacks what the profile's own numbers tell."
+    ),
     cut_short="The file is cut short: what came later in it is missing here.",
     host_computes="No device was used. Of {time} on the host the largest part is {part} ({share}).",
     host_cut=(
@@ -70,14 +73,18 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
     if isinstance(analysis.idle, NotMeasured):
         first: tuple[Message, ...] = (_host_sentence(analysis, window),)
     else:
+        lost = NotMeasured("work_lost")
+        part = next((row.part for row in analysis.records("split") if row.sum_ns == lost), None)
         first = (
-            _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window),
+            _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window, part),
             *_sync_cost(analysis.synced, analysis.steps, analysis.idle, window),
         )
     return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *damage(analysis))
 
 
-def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window: Window) -> Message:
+def _device_sentence(
+    mode: Mode, partition: Partition, idle: IdleCauses, window: Window, lost: str | None = None
+) -> Message:
     spans = {
         "compute": window.sum(partition.compute),
         "exposed_communication": window.sum(partition.comm_exposed),
@@ -86,6 +93,8 @@ def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window:
     idle_ns = window.sum(partition.idle)
     form = "step" if mode == Mode.STEPS else "trace"
     time = ("time", Kind.DURATION, window.mean(window.total))
+    if lost is not None:
+        return Message(_SAY["work_lost"], (time, ("part", Kind.TERM, lost)))
     others = max(spans["exposed_communication"], spans["exposed_memory_ops"])
     if window.share(idle_ns) >= IDLE_WORTH_NAMING and idle_ns >= others:
         return _idle_sentence(form, time, idle_ns, idle, window)

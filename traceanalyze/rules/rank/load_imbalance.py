@@ -32,6 +32,10 @@ PARTS = ("compute", "dispatch", "data_loading")
             "The busiest rank computes {imbalance} longer than the mean (mean of the steps): rank {rank} {most} {per}, "
             "the least {least}."
         ),
+        "stages": (
+            "The stages of the pipeline have unequal work: rank {rank} computes {most} {per}, {imbalance} more than "
+            "the mean, another one {least}; the others wait for it."
+        ),
         "dispatch": (
             "The host of rank {rank} prepares and launches work for {most} {per}, that of another one for {least}. "
             "With compute and data loading that is {imbalance} more than the mean; compute alone differs by "
@@ -45,6 +49,9 @@ PARTS = ("compute", "dispatch", "data_loading")
     evidence={"imbalance": "imbalance", "compute_alone": "imbalance of compute alone"},
     confidence=Confidence.MEDIUM,
     needs="R",
+    advice_texts={
+        "even_stages": "Move layers from the stage that computes longest to the others; embedding and loss count, too."
+    },
     advice=("balance_batches",),
     options={"imbalance": (0.10, "own; msprof-analyze advisor: 0.05")},
     order=1,
@@ -61,25 +68,27 @@ def find(ranks: Cluster, options: Options) -> Findings:
         (max - mean) at most; the saving is as much of it as the ranks spend waiting for each other with no compute
         beside it, on average; its cost is all that they wait beyond the one that waits least. What the busiest rank has
         most more of than the mean is named; one that itself waits longer than the mean is not who others wait for.
-        Where that rank is always the last, RNK101 tells it. Stages of a pipeline differ by design and are left out.
+        Where that rank is always the last, RNK101 tells it. Of stages of a
+        pipeline compute alone is compared, and no saving told.
     What to do
         The same number of tokens for every rank: bucket or sort by length, sample anew; mixtures of experts: a balance
-        loss and a capacity.
+        loss and a capacity. Pipelines: fewer layers for the stage that computes longest.
 
     References
         PyTorch Performance Tuning Guide.
     """
     # Imported here: many runs have one rank.
     from traceanalyze.ranks.compare import imbalance
+    from traceanalyze.ranks.match import role_of
     from traceanalyze.ranks.waits import point_to_point, waits_itself
 
     table = imbalance(ranks)
     if table.absent is not None:
         raise UnmeasuredError(table.absent.reason)
     between = any(point_to_point(rank, rows) for rank, rows in zip(ranks.ranks, ranks.rows, strict=True))
-    if between and any(group.role == "pipeline" for group in ranks.groups):
-        return
-    rows = list(table.records())
+    named = (role_of(name, (), ()) for rank in ranks.ranks for name in rank.group_names)
+    stages = between and "pipeline" in {*(group.role for group in ranks.groups), *named}
+    rows = [row for row in table.records() if row.quantity == "compute" or not stages]
     uneven = [one for one in rows if one.imbalance >= options.number("imbalance")]
     alone = next((one.imbalance for one in rows if one.quantity == "compute"), 0.0)
     for one in uneven[:1]:
@@ -88,18 +97,21 @@ def find(ranks: Cluster, options: Options) -> Findings:
         excess, gain = _saved(ranks, one.quantity)
         part, most, least = _differs(ranks, one.most_rank)
         told = one.quantity == "compute" or part == "compute"
+        if stages:
+            # What passes from stage to stage hides how much of it is waiting.
+            gain = None
         yield Finding(
             saving=gain,
             cost=_waiting(ranks, gain),
             bound=excess,
             draws="comm_exposed",
-            sentence="" if told else part,
+            sentence="stages" if stages else "" if told else part,
             evidence=(
                 Evidence("imbalance", one.imbalance, "SHARE"),
                 *measured(rank=one.most_rank, most=most, least=least),
                 *(() if told else (Evidence("compute_alone", alone, "SHARE"),)),
             ),
-            advice=() if told else ("diff_ranks",),
+            advice=("even_stages",) if stages else () if told else ("diff_ranks",),
             scope=Scope(ops=(f"rank {one.most_rank}",)),
             count=one.steps,
             severity=Severity.LOW if gain is None else None,
