@@ -152,7 +152,7 @@ def test_what_a_waiting_rank_saves_may_be_waited_for_longer():
     mine = Finding(rule="HST101", saving=100, low=90, bound=110, confidence=Confidence.HIGH)
     less = replace(mine, saving=50, low=40, severity=Severity.HIGH)
     within, overlap = replace(less, bound=80), replace(mine, rule="COM101")
-    found = beside_waits([waits, mine, less, within, overlap])
+    found = beside_waits([waits, mine, less, within, overlap], 80)
     assert [(one.saving, one.low, one.severity, one.confidence) for one in found] == [
         (None, None, None, Confidence.HIGH),
         (100, 10, None, Confidence.MEDIUM),

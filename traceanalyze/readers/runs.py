@@ -268,7 +268,7 @@ def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, li
         yield Phrase("the files do not tell their ranks: they are numbered in the order of host and process")
     damaged = [trace.origin.rank for trace in traces if not trace.read.whole and trace.origin.rank is not None]
     if len(traces) > 1 and damaged:
-        yield Phrase("damaged or cut short, and in no comparison of ranks: {which}", _ranges(damaged))
+        yield Phrase("damaged or cut short, and in no comparison of ranks: {which}", ranges(damaged))
     if recording.apart:
         yield Phrase("some ranks do not overlap in time with the others: different recordings, or clocks that differ")
     if number:

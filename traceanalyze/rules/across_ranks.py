@@ -218,8 +218,6 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan, *, unsure
         # Its device was not recorded: nothing is said about its communication.
         return outcome
     steps = max(int(rank.counted.sum()), 1)
-    if "communication" not in rank.parts:
-        return outcome
     exposed = int(rank.parts["communication"][rank.counted].sum()) // steps
     if not unsure and 2 * wait < exposed:
         moves = (each._replace(why="moving") if each.why == "communication" else each for each in outcome.unexplained)
