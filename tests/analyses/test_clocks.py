@@ -41,6 +41,17 @@ def test_the_smallest_shift_leaves_one_in_a_thousand_before_its_launch():
     assert offsets(start, early, tick=5) == (10, 10)
 
 
+@pytest.mark.parametrize(("bad", "moved"), [(3, False), (300, True)])
+def test_a_few_damaged_times_do_not_move_a_clock(bad, moved):
+    """All of 300 kernels start 5 µs after their launch, by the clock of some 1.1 ms before that."""
+    b = TraceBuilder()
+    for number in range(300):
+        at = 100 + 2_000 * number
+        b.launch(at, 2, at + 5 - 1_105 * (number >= 300 - bad), 20)
+    (told,) = (check for check in b.analyze().checks if check.id == "Q04")
+    assert (told.message == "clock_moved") == moved
+
+
 def test_windows_parts_and_launches_are_those_of_the_clock_of_the_host():
     b = behind()
     b.step(1, 90, 260)

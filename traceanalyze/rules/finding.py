@@ -156,7 +156,12 @@ class Finding:
     @property
     def key(self) -> FindingKey:
         """What tells the findings of one rank apart; whether it waits in its communication makes it no other cause."""
-        return self.rule, self.slug, "" if self.sentence == "waiting" else self.sentence, self.scope.ops
+        return (
+            self.rule,
+            self.slug,
+            "" if self.sentence in {"waiting", "waiting_least"} else self.sentence,
+            self.scope.ops,
+        )
 
 
 class NotApplicable(NamedTuple):

@@ -231,14 +231,14 @@ def pipeline(dur):
     return body
 
 
-def stages(first, each, count=6):
+def stages(first, each, count=6, size=1 << 16):
     """Micro-batches of 200 µs, each received for so long before; the first for longer."""
 
     def body(b, at, number):
         begin = at + 20
         for part in range(count):
             dur = each if part else first
-            reduce(b, at + 30 * part, begin, dur, kind="send", tid=2)
+            reduce(b, at + 30 * part, begin, dur, kind="send", tid=2, size=size)
             compute(b, at + 30 * part + 12, begin + dur, 200)
             begin += dur + 200
 
@@ -697,8 +697,8 @@ FIRES = {
             steps(gloo("gloo:all_reduce", busy=False, size=0)),
             cost=2000,
             severity="MEDIUM",
-            confidence="MEDIUM",
-            sentence="peers",
+            confidence="LOW",
+            sentence="own",
             count=4,
             evidence={"idle": 2000, "count": 4},
             ops=("gloo:all_reduce",),

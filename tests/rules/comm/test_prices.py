@@ -133,6 +133,13 @@ def test_only_the_bubble_of_a_pipeline_shrinks_with_more_micro_batches():
     assert (bubble.saving, bubble.cost) == (pytest.approx(350 * US, rel=0.02), 900 * US)
 
 
+@pytest.mark.parametrize(("size", "said"), [(1 << 17, "stages"), (1 << 18, "perhaps")])
+def test_a_stage_that_receives_at_a_usual_rate_may_wait_for_none(size, said):
+    """In 200 µs 131 kB are 0.66 GB/s, which no link between devices needs; twice as much may be transfer."""
+    (stage,) = judged(stages(200, 200, size=size), "COM115").findings
+    assert (stage.sentence, stage.saving, stage.cost) == (said, None, 6 * 200 * US)
+
+
 def test_a_long_receive_is_the_bubble_of_a_pipeline_and_no_waiting_for_ranks_that_were_not_recorded():
     found = judged(stages(2000, 150), "COM115", "COM120").findings
     assert {one.rule for one in found} == {"COM115"}

@@ -78,7 +78,7 @@ def _clocks(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: NDArray[n
         count = int((early > 0).sum())
         if count > EARLY_SHARE * len(early):
             first, last = offsets(start, early, tick)
-            moved = max(first, last) < MOST_NS
+            moved = max(first, last) < MOST_NS and supported(start, early, first, last)
             span = int(start[0]), int(start[-1])
             yield DeviceClock(one, count, len(early), first, last, span, moved)
         elif len(devices) == 1:
@@ -161,6 +161,19 @@ def offsets(start: NDArray[np.int64], early: NDArray[np.int64], tick: int = 1) -
         if min(first, last) >= 0 and (first + last) // 2 <= constant - abs(drift) // 4:
             return first, last
     return constant, constant
+
+
+def supported(start: NDArray[np.int64], early: NDArray[np.int64], first: int, last: int) -> bool:
+    """Whether more events start within `DRIFT_NS` of their launch with a shift than without it.
+
+    A device that has nothing to do starts what is launched at once, by a clock that is right: a few damaged times ask
+    for a shift by which nothing else does.
+    """
+    if max(first, last) <= DRIFT_NS:
+        return True
+    after = early - (first + (last - first) * ((start - start[0]) / max(int(start[-1] - start[0]), 1)))
+    without, beside = (int(((each <= 0) & (each > -DRIFT_NS)).sum()) for each in (early, after))
+    return beside >= without
 
 
 def _shift(early: NDArray[np.int64] | NDArray[np.float64], tick: int) -> int:

@@ -19,6 +19,8 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severi
 _GLOO = regex(r"^gloo:(?!barrier|monitored_barrier)")
 _LATENCY_NS = 100_000
 """Own: of a message of gloo over TCP."""
+_VALUE = 8
+"""Bytes of one number: it is as likely read by the program itself."""
 
 
 @rule(
@@ -30,6 +32,10 @@ _LATENCY_NS = 100_000
         "peers": (
             "Collectives of gloo ({count} in all) leave the device without work {idle} {per}: they wait for other "
             "ranks, as what was copied from the device for them takes no such time to send."
+        ),
+        "own": (
+            "Collectives of gloo ({count} in all) leave the device without work {idle} {per}: they send what the host "
+            "has, of a size that is not recorded, or wait for other ranks."
         ),
     },
     confidence=Confidence.HIGH,
@@ -54,7 +60,7 @@ def find(facts: Facts, options: Options) -> Findings:
         Idle time of the device during ranges named `gloo:…` is the cost. What another backend saves is no more than
         what the shortest collective of the name and as many bytes takes, or 1 GB/s for what was copied to the host
         since the collective before; the rest is waiting for other ranks. Objects and tensors of the host, which
-        nothing is copied for, gain nothing by another backend.
+        nothing is copied for, gain nothing by another backend; of what size they are is not recorded, so they may wait.
     What to do
         `init_process_group("nccl")` (`hccl` on Ascend) for tensors on devices; gloo is right for objects on the host.
 
@@ -73,15 +79,18 @@ def find(facts: Facts, options: Options) -> Findings:
         bound = facts.mean(intervals.total(sent))
         yield replace(found, saving=saving, bound=bound, change=Change(sent))
         return
+    held = span[sending == 0]
+    # Nothing was copied for these.
+    unknown = 2 * facts.length(facts.overlap(intervals.merge(held[:, 0], held[:, 1]))) > (found.cost or 0)
     yield replace(
         found,
         saving=None,
         bound=None,
         change=None,
-        sentence="peers",
+        sentence="own" if unknown else "peers",
         advice=("late_peers",),
         severity=Severity.MEDIUM if facts.share(found.cost or 0) >= HIGH else Severity.LOW,
-        confidence=Confidence.MEDIUM,
+        confidence=Confidence.LOW if unknown else Confidence.MEDIUM,
     )
 
 
@@ -97,4 +106,6 @@ def _sending(facts: Facts, rows: NDArray[np.int64], gbs: float) -> NDArray[np.in
     time, alike = span[:, 1] - span[:, 0], group(facts.context.trace.events.name[rows], moved)
     shortest = np.full(len(alike), np.iinfo(np.int64).max)
     np.minimum.at(shortest, alike.of, time)
-    return np.where(moved > 0, np.minimum(shortest[alike.of], _LATENCY_NS + np.round(moved / gbs).astype(np.int64)), 0)
+    return np.where(
+        moved > _VALUE, np.minimum(shortest[alike.of], _LATENCY_NS + np.round(moved / gbs).astype(np.int64)), 0
+    )

@@ -57,6 +57,15 @@ from traceanalyze.rules.rule import (
             "communication is hidden. {wait_exposed} of it would be gone if all ranks came in time: it is waiting for "
             "others, and no overlap removes it."
         ),
+        "waiting_least": (
+            "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
+            "communication is hidden. At least {wait_exposed} of it is waiting for other ranks, and no overlap removes "
+            "that."
+        ),
+        "own": (
+            "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
+            "communication is hidden. It waits for nobody: its groups have this rank alone."
+        ),
     },
     evidence={
         "overlap": "communication hidden",
@@ -90,6 +99,7 @@ from traceanalyze.rules.rule import (
             "which computes while the other communicates (asynchronous tensor parallelism); a smaller type."
         ),
         "overlap_others": "Start collectives before compute that does not need their result, and wait after that.",
+        "leave_out": "Leave collectives of a single rank out: no other one needs what they send.",
         "compare_ranks_first": "Compare the ranks: waiting for a late one is no matter of overlap.",
     },
     options={"share": (0.10, "TensorBoard plugin: exposed communication from a tenth of the step on")},
@@ -171,11 +181,19 @@ def find(facts: Facts, options: Options) -> Findings:
             *((Evidence(WAIT_POSSIBLE, possible, "DURATION"),) if possible else ()),
             Evidence("most_exposed", kind, "TEXT"),
         ),
-        advice=(_ADVICE.get(kind, "overlap_others"), "compare_ranks_first"),
-        sentence="waiting" if work.waits.how else "",
+        advice=("leave_out",)
+        if _sentence(work) == "own"
+        else (_ADVICE.get(kind, "overlap_others"), "compare_ranks_first"),
+        sentence=_sentence(work),
         scope=_scope(facts, work, ~chain),
         count=int((~chain).sum()),
     )
+
+
+def _sentence(work: Communicating) -> str:
+    if work.waits.how:
+        return "waiting_least" if work.waits.how == "siblings" else "waiting"
+    return "own" if (work.ranks == 1).all() else ""
 
 
 def _scope(facts: Facts, work: Communicating, chosen: NDArray[np.bool_]) -> Scope:

@@ -17,6 +17,8 @@ from traceanalyze.rules.rule import (
     rule,
 )
 
+_SLOWEST = 1.0
+"""Own: GB/s; any link between devices is faster, so what takes longer waits."""
 _SHORT, _LONG = 0.05, 2.0
 """Own: of the longest stretch of a step, what is no waiting for a stage; of the median of the others, a bubble."""
 
@@ -30,6 +32,11 @@ _SHORT, _LONG = 0.05, 2.0
         "stages": (
             "Between micro-batches this stage waits {exposed} {per} ({share}) for its neighbours, about as long each "
             "time: they take longer than it does. More micro-batches do not change that."
+        ),
+        "perhaps": (
+            "Between micro-batches this stage sends and receives for {exposed} {per} ({share}), about as long each "
+            "time: whether that moves data or waits for stages that take longer shows only beside the recordings of "
+            "the other ranks."
         ),
     },
     confidence=Confidence.MEDIUM,
@@ -53,8 +60,8 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Exposed time of `send` and `recv`, which contains the waiting. Where a step has four stretches of it or more,
         those of less than twice the median wait for slower stages, micro-batch after micro-batch: what evening them out
-        saves, one rank does not tell. Of what the others are longer than that, half is the estimate, as with twice as
-        many micro-batches; at most, all of it.
+        saves, one rank does not tell; nor whether they wait at all, unless they move less than 1 GB/s. Of what the
+        others are longer than that, half is the estimate, as with twice as many micro-batches; at most, all of it.
     What to do
         More micro-batches, an interleaved schedule, stages of equal time.
 
@@ -72,6 +79,8 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     usual = _usual(facts, spans)
     stages = (usual > 0) & (spans[:, 1] - spans[:, 0] < _LONG * usual)
+    sized = chosen & (work.size >= 0)
+    slow = int(work.size[sized].sum()) < _SLOWEST * int(work.time[sized].sum())
     for part, sentence in ((spans[~stages], ""), (spans[stages], "stages")):
         exposed = facts.length(part)
         share = facts.share(exposed)
@@ -87,9 +96,10 @@ def find(facts: Facts, options: Options) -> Findings:
                 bound=None,
                 between=(),
                 cost=exposed,
-                sentence=sentence,
+                sentence=sentence if slow else "perhaps",
                 advice=("equal_stages",),
                 severity=Severity.MEDIUM if share >= HIGH else Severity.LOW,
+                confidence=None if slow else Confidence.LOW,
             )
         yield found
 

@@ -214,10 +214,11 @@ def _queued(facts: Facts) -> NDArray[np.bool_]:
 def needing_compute(facts: Facts) -> NDArray[np.bool_]:
     """Which of `Communicating` may send what compute right before them made, so that none before could hide them.
 
-    Not gradients, which all but the last part of the backward pass hides, nor parameters that did not wait for compute.
+    Not gradients, which all but the last part of the backward pass hides, nor parameters that did not wait for compute,
+    nor what is sent to nobody.
     """
     work = facts.once(communicating)
-    found: NDArray[np.bool_] = ~(work.of_kind("all_gather", "broadcast") & ~facts.once(_queued))
+    found: NDArray[np.bool_] = (work.ranks != 1) & ~(work.of_kind("all_gather", "broadcast") & ~facts.once(_queued))
     reduced = found & work.of_kind("all_reduce", "reduce_scatter") & ~facts.once(chained)
     found[reduced] = ~names_under(facts, facts.context.event_op[work.event[reduced]], BACKWARD)
     return found
