@@ -225,10 +225,10 @@ def _doubtful(context: Context) -> Iterator[Check]:
     if odd.any():
         yield Check("Q02", Level.WARN, _SAY["misshapen"], (("count", int(odd.sum())),))
     nest = context.op_nest
-    inner = np.flatnonzero(nest.parent >= 0)
-    outer = nest.parent[inner]
-    inner = inner[(nest.start[inner] == nest.start[outer]) & (nest.end[inner] == nest.end[outer])]
-    row, above = nest.row[inner], nest.row[nest.parent[inner]]
+    # One that stands there twice is the first inside the other.
+    inner = 1 + np.flatnonzero((nest.start[1:] == nest.start[:-1]) & (nest.end[1:] == nest.end[:-1]))
+    inner = inner[nest.parent[inner] == inner - 1]
+    row, above = nest.row[inner], nest.row[inner - 1]
     number = events.numbers("external_id", row)
     same = (events.name[row] == events.name[above]) & (number == events.numbers("external_id", above))
     again = int((same & (number != MISSING)).sum())
