@@ -161,7 +161,7 @@ def test_what_a_waiting_rank_saves_may_be_waited_for_longer():
         (50, 0, Severity.LOW, Confidence.LOW),
         (100, 90, None, Confidence.HIGH),
     ]
-    assert beside_waits([mine, overlap]) == [mine, overlap]
+    assert beside_waits([mine, overlap], 0) == [mine, overlap]
     # As rules about all ranks say what these wait for others.
     (one,) = beside_waits([within], 79)
     assert (one.low, one.severity) == (0, Severity.HIGH)

@@ -96,8 +96,9 @@ def _idle_time(side: Side, causes: list[Cause]) -> Time:
     """Time of some causes. One that cannot be shown has none, and alone it is not measured."""
     if isinstance(side.idle, NotMeasured):
         return side.idle
-    if "idle" in side.context.unmeasured:
-        return NotMeasured(side.context.unmeasured["idle"])
+    why = side.context.unmeasured.get("idle")
+    if why:
+        return NotMeasured(why)
     if len(causes) == 1 and causes[0] in side.idle.missing:
         return side.idle.missing[causes[0]]
     return int(side.idle.by_step[:, causes].sum())

@@ -38,7 +38,7 @@ from traceanalyze.rules.config import RuleConfig, options_of
 from traceanalyze.rules.evaluate import evaluate, faint
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Outcome
-from traceanalyze.rules.pricing import below_waits, ends_together, priced, proven, ranged_together
+from traceanalyze.rules.pricing import below_waits, priced, proven, ranged, ranged_together
 from traceanalyze.rules.ranking import by_its_rule
 from traceanalyze.rules.registry import own_rules
 
@@ -247,11 +247,11 @@ def _by_rule(facts: Facts, name: str) -> list[Finding]:
     rule = own_rules()[name]
     options = options_of(rule, RuleConfig(options={name: _ANY[name]}))
     found = [by_its_rule(one, rule) for one in rule(facts, options) if isinstance(one, Finding)]
-    return [priced(one, facts).finding for one in found if one.saving is not None]
+    return [ranged(priced(one, facts), facts).finding for one in found if one.saving is not None]
 
 
 def _priced(facts: Facts, change: Change) -> Finding:
-    return priced(Finding(change=change, confidence=Confidence.HIGH), facts).finding
+    return ranged(priced(Finding(change=change, confidence=Confidence.HIGH), facts), facts).finding
 
 
 def _each(run: _Run, gain: Gain, found_by: Callable[[Facts], Sequence[Finding] | NotMeasured]) -> _Supposed:
@@ -316,7 +316,7 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
         low, saving, high = one.about[0].ends
     elif run.joint is not None:
         saving = beside + mean_gain(shorter_steps(run.joint, again), one.like_others)
-        ends = ends_together([*found, *one.about * len(ranks)], saving, run.step)
+        ends = across_ranks.ends_of_run([*found, *one.about * len(ranks)], saving, run.step)
         waits = 0 if run.cluster is None else absent_waits(run.cluster)[0]
         low, saving, high = below_waits(ends, found, waits) if found else ends
         if waits:

@@ -99,7 +99,8 @@ SECTIONS = ("gate", "rules", "analyze", "compare", "memory", "postmortem", "what
 """Tables of the configuration file: the gate's budget, the choice of rules, and options of commands."""
 OPTIONS = frozenset(
     {"all", "baseline", "category", "comm_regex", "data_regex", "exit_zero", "format", "label", "lang", "no_match"}
-    | {"not_comm_regex", "quiet", "ranks", "step_marker", "steps", "strict", "top", "verbose", "write_baseline"}
+    | {"not_comm_regex", "output", "quiet", "ranks", "step_marker", "steps", "strict", "top", "verbose"}
+    | {"write_baseline"}
 )
 """Options of the command that may stand in the table `gate`, too."""
 

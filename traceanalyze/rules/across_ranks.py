@@ -298,10 +298,7 @@ def with_run_gains(
             least = {kind: min(Confidence.MEDIUM, max(one.confidence or 0 for _, one in kinds[kind])) for kind in key}
             sure = [one for kind in key for _, one in kinds[kind] if (one.confidence or 0) >= least[kind]]
             every = [*sure, *about * len(outcomes) * bool(like_others)]
-            low, saving, high = ends_together(every, saving, step.time)
-            if all(one.draws.startswith("idle") for one in sure):
-                high = max(high, min(step.time, round(OVER * saving)))  # Collectives come sooner, too.
-            known[key, like_others] = low, saving, high
+            known[key, like_others] = ends_of_run(every, saving, step.time)
         return known[key, like_others]
 
     def elsewhere(one: Finding) -> list[Finding]:
@@ -317,7 +314,7 @@ def with_run_gains(
         if not step.small(found[1]) or not one.draws or not (others := elsewhere(one)):
             return found
         _, saving, high = gain([one, *others])
-        return found if step.small(saving) else (found[0], saving, high)
+        return found if step.small(saving) else (found[0], saving, max(high, round(OVER * saving)))
 
     thresholds = {rule.id for rule, _ in wanted.rules if rule.threshold}
     found = [_of_run(outcome, worth, gain, step, thresholds) for outcome in outcomes]
@@ -347,6 +344,14 @@ def faint_beside(pieces: Iterable[tuple[int, Finding]], outcomes: Sequence[Outco
         for one in outcome.faint
         if one.rule in rules and ((at, one.rule) not in told or (whole and one.rule == LAUNCHES))
     ]
+
+
+def ends_of_run(found: Sequence[Finding], saving: int, step: int) -> tuple[int, int, int]:
+    """As `ends_together`, of ranks in one replay: what is launched sooner meets others sooner, too."""
+    low, saving, high = ends_together(found, saving, step)
+    if any(one.rule == LAUNCHES for one in found):
+        high = max(high, min(step, round(OVER * saving)))
+    return low, saving, high
 
 
 def changes_of(pieces: Iterable[tuple[int, Finding]]) -> dict[int, Change]:

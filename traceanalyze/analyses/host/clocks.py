@@ -164,12 +164,12 @@ def offsets(start: NDArray[np.int64], early: NDArray[np.int64], tick: int = 1) -
 
 
 def supported(start: NDArray[np.int64], early: NDArray[np.int64], first: int, last: int) -> bool:
-    """Whether more events start within `DRIFT_NS` of their launch with a shift than without it.
+    """Whether more than single events ask for a shift, or more start within `DRIFT_NS` of their launch than without it.
 
     A device that has nothing to do starts what is launched at once, by a clock that is right: a few damaged times ask
     for a shift by which nothing else does.
     """
-    if max(first, last) <= DRIFT_NS:
+    if max(first, last) <= DRIFT_NS or (early > 0).mean() > APART_SHARE:
         return True
     after = early - (first + (last - first) * ((start - start[0]) / max(int(start[-1] - start[0]), 1)))
     without, beside = (int(((each <= 0) & (each > -DRIFT_NS)).sum()) for each in (early, after))

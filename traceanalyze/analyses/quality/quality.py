@@ -140,7 +140,7 @@ _READ = frozenset("XBEMiIstf")
 """Phases of events that are read."""
 _KINDS = frozenset("CPNODMVvRcbnesSTpF(),")
 """Others that the trace format has."""
-_MISSHAPEN = regex(r"[\[\]{}]*|null|true|false|.*\0.*", re.DOTALL).fullmatch
+_MISSHAPEN = regex(r"[\[\]{}]*|null|true|false|.*\0.*", re.DOTALL)
 """Texts that are no name, process or thread: nothing, empty or other values of JSON, bytes that were never written."""
 
 
@@ -207,20 +207,24 @@ def _repairs(context: Context) -> Iterator[Check]:
 
 
 def _kinds(phases: Mapping[str, int]) -> Iterator[Check]:
-    for key, level in (("other_kinds", Level.INFO), ("unknown_kinds", Level.WARN)):
-        known = level == Level.INFO
-        other = {phase: n for phase, n in phases.items() if phase not in _READ and (phase in _KINDS) == known}
-        if other:
-            told = ", ".join(f"{phase} × {n}" for phase, n in other.items())
-            yield Check("Q02", level, _SAY[key], (("count", sum(other.values())), ("phases", told)))
+    other = {phase: count for phase, count in phases.items() if phase not in _READ}
+    known, unknown = ({phase: n for phase, n in other.items() if (phase in _KINDS) == each} for each in (True, False))
+    if known:
+        yield Check("Q02", Level.INFO, _SAY["other_kinds"], _told_kinds(known))
+    if unknown:
+        yield Check("Q02", Level.WARN, _SAY["unknown_kinds"], _told_kinds(unknown))
+
+
+def _told_kinds(phases: Mapping[str, int]) -> tuple[tuple[str, int | str], ...]:
+    return ("count", sum(phases.values())), ("phases", ", ".join(f"{phase} × {n}" for phase, n in phases.items()))
 
 
 def _doubtful(context: Context) -> Iterator[Check]:
     """Events whose members are no names or places, and operators that are their own parents."""
     events, strings = context.trace.events, context.trace.strings
-    odd = strings.matches(events.name, _MISSHAPEN)
+    odd = strings.matches(events.name, _MISSHAPEN.fullmatch)
     for column in context.trace.tracks.T:
-        place = strings.matches(np.ascontiguousarray(column), _MISSHAPEN)
+        place = strings.matches(np.ascontiguousarray(column), _MISSHAPEN.fullmatch)
         odd = odd | place[events.track] if place.any() else odd
     if odd.any():
         yield Check("Q02", Level.WARN, _SAY["misshapen"], (("count", int(odd.sum())),))
