@@ -23,6 +23,7 @@ from traceanalyze.rules.rule import Rule
 from traceanalyze.rules.waiting import (
     GENERAL,
     durations,
+    large,
     last_bucket,
     less_sure,
     less_waiting,
@@ -302,19 +303,20 @@ def with_run_gains(
         return known[key, like_others]
 
     def elsewhere(one: Finding) -> list[Finding]:
-        """What costs ranks without this cause time of its class: one cause may be told by several rules."""
+        """What costs ranks without this cause time of its class, and gains as little alone: it may be one cause."""
         own = {rank for rank, _ in kinds[_kind(one, several)]}
         whole = one.draws.partition(".")[0]
         alike = [found for found in kinds.values() if found[0][1].draws.partition(".")[0] == whole]
-        return [each for found in alike if own.isdisjoint(rank for rank, _ in found) for _, each in found]
+        others = (each for found in alike if own.isdisjoint(rank for rank, _ in found) for _, each in found)
+        return [each for each in others if step.small(gain([each])[1])]
 
     def worth(one: Finding) -> tuple[int, int, int]:
         """Where it gains nothing, as other ranks lose as much at the same time, what all of that does, at most."""
         found = gain([one])
         if not step.small(found[1]) or not one.draws or not (others := elsewhere(one)):
             return found
-        _, saving, high = gain([one, *others])
-        return found if step.small(saving) else (found[0], saving, max(high, round(OVER * saving)))
+        saving = min(gain([one, *others])[1], one.saving or 0)
+        return found if step.small(saving) else (found[0], saving, round(OVER * saving))
 
     thresholds = {rule.id for rule, _ in wanted.rules if rule.threshold}
     found = [_of_run(outcome, worth, gain, step, thresholds) for outcome in outcomes]
@@ -400,6 +402,8 @@ def _of_run(
         if one.rule in thresholds and step.small(saving):
             continue
         grade = one.severity if one.severity == Severity.INFO else step.severity(saving, low)
+        if one.rule == GENERAL and large(one):
+            grade = max(grade or Severity.INFO, Severity.MEDIUM)
         if WAIT_POSSIBLE in durations(one):
             grade = min(grade or Severity.INFO, Severity.LOW if mostly_waits(one) else Severity.MEDIUM)
         kept.append(replace(one, saving=saving, alone=one.saving, low=low, bound=high, severity=grade))

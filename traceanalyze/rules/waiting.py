@@ -112,21 +112,22 @@ def perhaps(one: Finding, *, owner: bool = False) -> Finding:
     if one.draws != "comm_exposed" or one.saving is None or (one.rule == GENERAL and WAIT_POSSIBLE not in time):
         return one
     unsure = one.rule == GENERAL and mostly_waits(one)
-    large = owner and _large(one) and explains(one)
-    severity = min(one.severity or Severity.INFO, Severity.LOW if unsure and not large else Severity.MEDIUM)
+    owns = owner and large(one) and explains(one)
+    severity = min(one.severity or Severity.INFO, Severity.LOW if unsure and not owns else Severity.MEDIUM)
     confidence = min(one.confidence or Confidence.LOW, Confidence.LOW if unsure else Confidence.MEDIUM)
     if one.rule != GENERAL:
         return replace(one, saving=None, cost=one.explains, low=None, severity=severity, confidence=confidence)
     return replace(one, low=0, severity=severity, confidence=confidence)
 
 
-def _large(one: Finding) -> bool:
+def large(one: Finding) -> bool:
+    """Whether it is about a large part of the step, which needs an owner."""
     return any(each.label == "share" and float(each.value) >= SPLIT for each in one.evidence)
 
 
 def unknown(one: Finding) -> bool:
     """Whether it is about a large part of the step of which only other ranks would tell what it is."""
-    return one.rule == GENERAL and one.saving is not None and _large(one) and mostly_waits(one) and not explains(one)
+    return one.rule == GENERAL and one.saving is not None and large(one) and mostly_waits(one) and not explains(one)
 
 
 def without_doubt(one: Finding) -> Finding:
