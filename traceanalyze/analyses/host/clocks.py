@@ -28,12 +28,14 @@ MOST_NS = 10_000_000
 DRIFT_NS = 10_000
 """Offsets at both ends of a recording that are further apart make a drift. As much is the time a launched kernel may
 take to start (definitions, notation): an end where all launches take longer tells nothing of the clock there."""
-_DRIFT_SHARE = 0.002
+_DRIFT_SHARE = 0.003
 """Own: no clock gains more on another; a queue that fills within milliseconds does."""
 _ENDS = 10
 """The first and the last of so many equal parts of the linked events are the ends."""
 _LEAST = 20
 """Fewer linked events have no ends."""
+_SINGLE = 5
+"""Own: so few events may have damaged times, and then ask for a shift that no clock needs."""
 _WAITS = 5
 """Own: fewer calls that wait tell nothing of a clock."""
 _FOR_DEVICE, _FOR_STREAM = regex(r"DeviceSynchronize|SynchronizeDevice"), regex(r"StreamSynchronize|SynchronizeStream")
@@ -169,7 +171,7 @@ def supported(start: NDArray[np.int64], early: NDArray[np.int64], first: int, la
     A device that has nothing to do starts what is launched at once, by a clock that is right: a few damaged times ask
     for a shift by which nothing else does.
     """
-    if max(first, last) <= DRIFT_NS or (early > 0).mean() > APART_SHARE:
+    if max(first, last) <= DRIFT_NS or (early > 0).sum() > _SINGLE:
         return True
     after = early - (first + (last - first) * ((start - start[0]) / max(int(start[-1] - start[0]), 1)))
     without, beside = (int(((each <= 0) & (each > -DRIFT_NS)).sum()) for each in (early, after))
