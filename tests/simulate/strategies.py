@@ -109,8 +109,8 @@ def workloads(*, tick: int) -> SearchStrategy[Workload]:
 
 
 def _clock_that_shows(workload: Workload) -> Workload:
-    """Where every launch is late, nothing begins at its launch, and so nothing tells by how much a clock is behind."""
-    late = any(fault.name == "late_launch" for fault in workload.faults)
+    """Where every launch is late, or waits behind earlier work, nothing tells by how much a clock is behind."""
+    late = any(fault.name in {"late_launch", "leftover"} for fault in workload.faults)
     return replace(workload, recording=replace(workload.recording, behind=0)) if late else workload
 
 

@@ -28,7 +28,7 @@ MOST_NS = 10_000_000
 DRIFT_NS = 10_000
 """Offsets at both ends of a recording that are further apart make a drift. As much is the time a launched kernel may
 take to start (definitions, notation): an end where all launches take longer tells nothing of the clock there."""
-_DRIFT_SHARE = 0.003
+_DRIFT_SHARE = 0.002
 """Own: no clock gains more on another; a queue that fills within milliseconds does."""
 _ENDS = 10
 """The first and the last of so many equal parts of the linked events are the ends."""

@@ -65,6 +65,7 @@ _DOUBTS = frozenset({"run_note", "recording_note"})
 """Notes on the input that are doubts; others say what is shown."""
 _LONG_WORD = regex(r"(?=[!-~]*[/\\])[!-~]{40,}")
 """Paths, which are shortened where they take half of a line."""
+_FOLDERS = regex(r"^\S+/(?=[^/\s]+\(\d+\): )")
 _REMARK, _MISSING = 1, 2
 """Weights of what is not certain: warnings have none, or as much less as they are worse."""
 _CAPTURE = "CAP"
@@ -376,6 +377,8 @@ class Sections:
             pieces.remove(whose)
         where = printable(self.formatter.value(Kind.PLACE, place)) if place else ""
         left = room - display_width(" · ".join(pieces)) - 3
+        if display_width(where) > left:
+            where = _FOLDERS.sub("", where)  # The file and its line say more than where it lies.
         if where and left >= min(_PLACE, display_width(where)):
             pieces.insert(len(pieces) - bool(one.rule) - bool(rest), self.style.shorten(where, left))
         return " · ".join(pieces)

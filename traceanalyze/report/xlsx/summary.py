@@ -230,11 +230,11 @@ def _findings(page: Page, run: RunPlan) -> None:
     heads = [say("what"), *priced, say("why")]
     page.sheet.set_row(page.row, LINE_POINTS * (2 if savings else 1))
     page.line(heads, [book.formats.header(right=0 < col < 3, indent=col // 3) for col in range(4)])
-    for one in told[:_SHOWN]:
+    for at, one in enumerate(told[:_SHOWN]):
         where = [say("where", place=(Kind.PLACE, line)) for line in one.scope.source_lines[:1]]
         ranks = ", ".join(map(str, one.scope.ranks)) if len(run.ranks) > 1 else ""
         grade = one.grade + (book.words["rank"].format(rank=ranks) if ranks else "")
-        page.link(0, _evidence(run, one), one.title)
+        page.link(0, _evidence(run, one, [each for each in told[:at] if each.rule == one.rule]), one.title)
         page.sheet.write_string(page.row + 1, 0, grade, book.formats["note"])
         below = page.row + 2
         if one.saving is not None:
@@ -251,14 +251,17 @@ def _findings(page: Page, run: RunPlan) -> None:
         page.sentence(say("more", count=(Kind.COUNT, len(told) - _SHOWN)))
 
 
-def _evidence(run: RunPlan, one: Finding) -> str:
-    """Where its proof begins, else the row that lists it."""
+def _evidence(run: RunPlan, one: Finding, before: Sequence[Finding]) -> str:
+    """Where its proof begins, else the row that lists it, after those of findings of the same rule on its ranks."""
+    before = [each for each in before if each.scope.ranks == one.scope.ranks]
     ranks = [rank for rank in run.ranks if not one.scope.ranks or rank.report.rank in (*one.scope.ranks, None)]
     sheets = [*run.shared, *chain(*(rank.sheets for rank in ranks))]
     listed = [sheet for sheet in sheets if sheet.name and "rule_id" in sheet.table.keys]
     for sheet in sorted(listed, key=lambda sheet: "evidence" not in sheet.table.key):
         if one.rule in (rules := sheet.table.column("rule_id")[:MAX_ROWS]):
-            return sheet.link(rules.index(one.rule))
+            first = rules.index(one.rule)
+            place = first + sum(len(each.evidence) if "evidence" in sheet.table.key else 1 for each in before)
+            return sheet.link(place if rules[place : place + 1] == (one.rule,) else first)
     return next((sheet.link() for sheet in sheets if sheet.name and "findings" in sheet.table.key), run.summary)
 
 
