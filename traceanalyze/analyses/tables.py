@@ -78,24 +78,28 @@ _OF_ONE = (
     "critical_path_work launches device_summary device_overlap utilisation low_utilisation kernel_sequences "
     "inference_phases steady_state gc_pauses"
 )
+"""Tables about the headline device."""
 _OF_ALL = (
     "operators module_classes modules operator_shapes op_kernels source_lines operator_steps call_paths kernel_groups "
     "kernels kernel_types kernel_durations kernel_configurations collectives copies op_rates step_launches"
 )
+"""Tables that sum over devices."""
 
 
-def _told_apart(context: Context, table: Table) -> Table:
-    notes = {
-        **dict.fromkeys(_OF_ONE.split(), Message(_SAY["of_one_device"], (("device", Kind.COUNT, context.devices[0]),))),
-        **dict.fromkeys(_OF_ALL.split(), Message(_SAY["of_devices"], (("count", Kind.COUNT, len(context.devices)),))),
-    }
-    return replace(table, notes=(*table.notes, notes[table.key])) if table.key in notes and table.rows else table
+def _told_apart(context: Context, tables: Iterator[Table]) -> Iterator[Table]:
+    """Of several devices with a note whose each table is."""
+    one = Message(_SAY["of_one_device"], (("device", Kind.COUNT, context.devices[0]),))
+    every = Message(_SAY["of_devices"], (("count", Kind.COUNT, len(context.devices)),))
+    notes = dict.fromkeys(_OF_ONE.split(), one) | dict.fromkeys(_OF_ALL.split(), every)
+    for table in tables:
+        told = table.key in notes and table.rows
+        yield replace(table, notes=(*table.notes, notes[table.key])) if told else table
 
 
 def tables_of(context: Context, *, full: bool = True) -> list[Table]:
     """Tables of the rank in reading order; of several devices each says whose it is."""
     if len(context.devices) > 1:
-        return [_told_apart(context, table) for table in _with_device(context, full=full)]
+        return list(_told_apart(context, _with_device(context, full=full)))
     if len(context.device):
         return list(_with_device(context, full=full))
     return [*split.host_split_tables(context), *host_tables(context, full=full), *memory_tables(context)]

@@ -88,6 +88,26 @@ def beside_larger(long, *, described=True):
     return body
 
 
+def beyond(program, waiting, *, times, begin, count=4):
+    """So much a step is beyond what siblings take, from one place of the first step on."""
+    share = waiting / STEP
+    return Fires(
+        program,
+        cost=waiting,
+        severity="HIGH" if share >= 0.2 else "MEDIUM",
+        confidence="MEDIUM",
+        sentence="siblings",
+        count=count,
+        evidence={"waiting": waiting, "share": share, "count": count, "times": times},
+        ops=(KERNEL,),
+        draws="comm_exposed",
+        each=waiting,
+        first=(begin, begin + waiting),
+        look=(begin, begin + waiting),
+        options={"share": (0.05, share, share + 0.001)},
+    )
+
+
 FIRES = {
     "COM120": [
         # Nothing is moved for 1000 µs of each step of 4000; the rank that it waits for is in no header.
@@ -106,83 +126,15 @@ FIRES = {
             options={"share": (0.05, 0.25, 0.251)},
         ),
         # 1000 µs where four others take 50; the first 200 of the 950 beyond that lie beside compute.
-        Fires(
-            steps(siblings(1000, beside=200)),
-            cost=750,
-            severity="MEDIUM",
-            confidence="MEDIUM",
-            sentence="siblings",
-            count=4,
-            evidence={"waiting": 750, "share": 0.1875, "count": 4, "times": 20},
-            ops=(KERNEL,),
-            draws="comm_exposed",
-            each=750,
-            first=(1420, 2170),
-            look=(1420, 2170),
-            options={"share": (0.05, 0.1875, 0.188)},
-        ),
+        beyond(steps(siblings(1000, beside=200)), 750, times=20, begin=1420),
         # One long and one short collective in each of four steps: the short ones are the usual ones.
-        Fires(
-            steps(siblings(500, others=1)),
-            cost=450,
-            severity="MEDIUM",
-            confidence="MEDIUM",
-            sentence="siblings",
-            count=4,
-            evidence={"waiting": 450, "share": 0.1125, "count": 4, "times": 10},
-            ops=(KERNEL,),
-            draws="comm_exposed",
-            each=450,
-            first=(1070, 1520),
-            look=(1070, 1520),
-        ),
+        beyond(steps(siblings(500, others=1)), 450, times=10, begin=1070),
         # All of one size take 500 µs; of half the bytes others take 50, so that 100 are enough.
-        Fires(
-            steps(by_the_byte(500)),
-            cost=400,
-            severity="MEDIUM",
-            confidence="MEDIUM",
-            sentence="siblings",
-            count=4,
-            evidence={"waiting": 400, "share": 0.1, "count": 4, "times": 5},
-            ops=(KERNEL,),
-            draws="comm_exposed",
-            each=400,
-            first=(1220, 1620),
-            look=(1220, 1620),
-        ),
+        beyond(steps(by_the_byte(500)), 400, times=5, begin=1220),
         # 64 times as much took 100 µs, so that 300 of 400 are waiting.
-        *(
-            Fires(
-                steps(beside_larger(400, described=described)),
-                cost=300,
-                severity="MEDIUM",
-                confidence="MEDIUM",
-                sentence="siblings",
-                count=4,
-                evidence={"waiting": 300, "share": 0.075, "count": 4, "times": 4},
-                ops=(KERNEL,),
-                draws="comm_exposed",
-                each=300,
-                first=(1120, 1420),
-                look=(1120, 1420),
-            )
-            for described in (True, False)
-        ),
+        *(beyond(steps(beside_larger(400, described=each)), 300, times=4, begin=1120) for each in (True, False)),
         # Three of one size, of which the shortest took 50.
-        Fires(
-            program(siblings(1000, others=2), steps=1, length=STEP),
-            cost=950,
-            severity="HIGH",
-            confidence="MEDIUM",
-            sentence="siblings",
-            evidence={"waiting": 950, "share": 0.2375, "count": 1, "times": 20},
-            ops=(KERNEL,),
-            draws="comm_exposed",
-            each=950,
-            first=(1120, 2070),
-            look=(1120, 2070),
-        ),
+        beyond(program(siblings(1000, others=2), steps=1, length=STEP), 950, times=20, begin=1120, count=1),
     ]
 }
 SILENT = {

@@ -1,7 +1,5 @@
 """Collectives that take far longer than others of their kind and size: the rest is waiting, even with one rank."""
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +13,7 @@ TIMES_SCALED = 5
 """The same of what another size needs, scaled up to its bytes (own): large messages are no slower a byte than small
 ones, so that this is more than they need."""
 TIMES_LARGER = 3
-"""The same of what one that sent as much or more took (own: another algorithm, or compute beside it, costs less)."""
+"""The same of what one that sent more took (own: another algorithm, or compute beside it, costs less)."""
 SIBLINGS = 4
 """Fewer collectives of one kind and size have no usual time."""
 _EVEN = [TYPES.index(kind) for kind in ("all_reduce", "all_gather", "reduce_scatter")]
@@ -30,8 +28,8 @@ def outlasting(
 
     Of two middle ones the shorter counts, so that one long collective beside one short one in each step is told. Where
     all of one size wait, others of their kind and group tell what they need, by the byte; and none needs three times as
-    long as one that sent as much or more. Those whose size (bytes) is not recorded, -1, are not judged; nor are sends
-    and receives, whose waiting is the schedule of a pipeline.
+    long as one that sent more. Those whose size (bytes) is not recorded, -1, are not judged; nor are sends and
+    receives, whose waiting is the schedule of a pipeline.
     """
     rows = group(kind, size, of)
     order = np.lexsort((time, rows.of))
@@ -54,20 +52,20 @@ def _beyond_larger(
     kind: NDArray[np.int64], size: NDArray[np.int64], of: NDArray[np.int64], time: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """What each takes beyond the shortest of its kind and group that sent more, or as much where these are few."""
-    found = np.zeros(len(time), np.int64)
+    found, never = np.zeros(len(time), np.int64), np.iinfo(np.int64).max
     rows = np.flatnonzero((size > 0) & (time > 0) & ~np.isin(kind, _BETWEEN_TWO))
-    alike, sized = group(kind[rows], of[rows]), group(kind[rows], of[rows], size[rows])
-    shortest = np.full(len(sized), np.iinfo(np.int64).max)
+    sized = group(kind[rows], of[rows], size[rows])
+    shortest = np.full(len(sized), never)
     np.minimum.at(shortest, sized.of, time[rows])
-    few = np.where(sized.count() < SIBLINGS, shortest, np.iinfo(np.int64).max)
-    larger = np.full(len(sized), np.iinfo(np.int64).max)
-    places = np.lexsort((-size[rows][sized.first], alike.of[sized.first]))
-    for before, place in pairwise(places.tolist()):
-        if alike.of[sized.first[before]] == alike.of[sized.first[place]]:
-            larger[place] = min(larger[before], shortest[before])
+    few, larger = np.where(sized.count() < SIBLINGS, shortest, never), np.full(len(sized), never)
+    first = rows[sized.first]
+    order = np.lexsort((-size[first], of[first], kind[first]))
+    other = np.flatnonzero((np.diff(kind[first[order]]) != 0) | (np.diff(of[first[order]]) != 0)) + 1
+    for alike in np.split(order, other):
+        larger[alike[1:]] = np.minimum.accumulate(shortest[alike])[:-1]
     # What the others send to a rank in an exchange is not in its size.
     times = np.where(np.isin(kind[rows], _EVEN), TIMES_LARGER, TIMES)
-    for needed, most in ((few[sized.of], TIMES), (larger[sized.of], times)):
-        longer = time[rows] // most >= needed
+    for needed, least in ((few[sized.of], TIMES), (larger[sized.of], times)):
+        longer = time[rows] // least >= needed
         found[rows[longer]] = np.maximum(found[rows[longer]], (time[rows] - needed)[longer])
     return found

@@ -162,7 +162,7 @@ def find(facts: Facts, options: Options) -> Findings:
     sure, saving, most, last = _saving(facts, work, spans)
     possible, kind = perhaps_waiting(facts), _most_exposed(work, ~chain)
     needing = saving - sure
-    doubt = Confidence.LOW if 2 * needing > saving else Confidence.MEDIUM
+    doubt, sentence = Confidence.LOW if 2 * needing > saving else Confidence.MEDIUM, _sentence(work)
     yield Finding(
         saving=saving - needing // 2,
         low=sure if needing else None,
@@ -181,10 +181,8 @@ def find(facts: Facts, options: Options) -> Findings:
             *((Evidence(WAIT_POSSIBLE, possible, "DURATION"),) if possible else ()),
             Evidence("most_exposed", kind, "TEXT"),
         ),
-        advice=("leave_out",)
-        if _sentence(work) == "own"
-        else (_ADVICE.get(kind, "overlap_others"), "compare_ranks_first"),
-        sentence=_sentence(work),
+        advice=("leave_out",) if sentence == "own" else (_ADVICE.get(kind, "overlap_others"), "compare_ranks_first"),
+        sentence=sentence,
         scope=_scope(facts, work, ~chain),
         count=int((~chain).sum()),
     )

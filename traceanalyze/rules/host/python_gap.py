@@ -124,15 +124,14 @@ def find(facts: Facts, options: Options) -> Findings:
         once (CGR106) and what the profiler recorded as its own overhead; where the host launches too slowly (HST101),
         without the Python between operators. With Python functions recorded, those that wait are named where they take
         half of it, else the lines of the program in the longest stretches, else functions of libraries: "most" is half
-        or more at one of them. Recording Python functions makes them slower, so it saves at least what
-        is gained where the host has no recording to do, as in HST101, and likely half of the rest. Else named are the
-        operators around the longest stretch, and the innermost range of the program that it lies in. Where the host
-        computes: stretches of its untraced time of 1 ms or more, outside of collectives on other threads; what is
-        shorter is Python on its way from one operator to the next. Without step markers nothing tells whether work was
-        wanted in stretches of 1 ms or more: the saving is anything from 0 on, and they are a note where functions that
-        wait (`queue.get`, `select`, `sleep`, `zmq_poll`) take most of them; other functions are work, and so is what
-        lies in ranges of the program, unless they hold half of the recording. Between its backward passes work is
-        wanted whatever it does.
+        or more at one of them. Recording Python functions makes them slower, so it saves at least what is gained where
+        the host has no recording to do, as in HST101, and likely half of the rest. Else named are the operators around
+        the longest stretch, and the innermost range of the program that it lies in. Where the host computes: stretches
+        of its untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is Python on its
+        way from one operator to the next. Without step markers nothing tells whether work was wanted in stretches of 1
+        ms or more: the saving is anything from 0 on, and they are a note where functions that wait (`queue.get`,
+        `select`, `sleep`, `zmq_poll`) take most of them; other functions are work, and so is what lies in ranges of the
+        program, unless they hold half of the recording. Between its backward passes work is wanted whatever it does.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 

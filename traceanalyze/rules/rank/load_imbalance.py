@@ -68,8 +68,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
         (max - mean) at most; the saving is as much of it as the ranks spend waiting for each other with no compute
         beside it, on average; its cost is all that they wait beyond the one that waits least. What the busiest rank has
         most more of than the mean is named; one that itself waits longer than the mean is not who others wait for.
-        Where that rank is always the last, RNK101 tells it. Of stages of a
-        pipeline compute alone is compared, and no saving told.
+        Where that rank is always the last, RNK101 tells it. Of stages of a pipeline compute alone is compared, and no
+        saving told.
     What to do
         The same number of tokens for every rank: bucket or sort by length, sample anew; mixtures of experts: a balance
         loss and a capacity. Pipelines: fewer layers for the stage that computes longest.
