@@ -6,6 +6,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
+from tests.rules.sequences import Run, mm, steps
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.errors import Lost
 from traceanalyze.report.contents.unexplained import not_explained
@@ -72,6 +73,52 @@ def test_what_the_host_does_once_in_a_recorded_function_is_told_with_its_line(tm
     b.write(tmp_path / "trace.json")
     found = told(traceanalyze.analyze(tmp_path / "trace.json"))
     assert found[f"not_explained_untraced_{'line' if function else 'python'}"].get("line", "") == function
+
+
+@pytest.mark.parametrize(("gap", "hidden"), [(100, True), (9, False)])
+def test_compute_behind_a_slow_host_is_said_to_be_hidden(tmp_path, gap, hidden):
+    """Ten kernels of 60 µs in steps of 1000, launched one every 100 µs: without them the host takes as long.
+
+    Launched one every 9 µs they run back to back, and without them nothing but these launches is left.
+    """
+    b = TraceBuilder()
+    for number in range(4):
+        at = 1000 * number if hidden else 610 * number
+        b.step(number, at, 1000 if hidden else 610)
+        for place in range(10):
+            begin = at + gap * place
+            b.launch(begin, 5, begin + 10 if hidden else at + 10 + 60 * place, 60, name="work")
+        if not hidden:
+            b.api("cudaDeviceSynchronize", at + 100, 510)
+    b.write(tmp_path / "trace.json")
+    found = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    if hidden:
+        assert found["compute_hidden"] == {"share": pytest.approx(0.6, abs=0.01), "most": pytest.approx(0, abs=0.02)}
+        # That is an answer, no open part.
+        assert "healthy_yet" not in told(traceanalyze.postmortem(tmp_path / "trace.json"))
+    else:
+        assert "compute_hidden" not in found
+        assert found["compute_shapes"] == {"share": pytest.approx(0.98, abs=0.01)}
+
+
+_SMALL = Run("mine::op", 900, [[1, 64, 56, 56]], ["float"], "act", device={"blocks per SM": 0.4})
+
+
+@pytest.mark.parametrize(
+    ("runs", "key", "values"),
+    [
+        # 34.4 GFLOP in 150 µs are 229 of 312 TFLOP/s.
+        ([mm(150)] * 25, "compute_rated", {"share": 0.94, "reached": 0.734, "of": 1.0}),
+        # Of requests one by one, which have no larger batch to give: a finding would ask for it.
+        ([_SMALL, _SMALL, *[mm(150)] * 3], "compute_few_blocks", {"share": 0.562, "of": 0.8}),
+        ([Run("mine::op", 900, [[64, 64]], ["float"], "mine")] * 4, "compute_formulas", {"share": 0.9}),
+        ([Run("mine::op", 900, None, None, "mine")] * 4, "compute_shapes", {"share": 0.9}),
+    ],
+)
+def test_of_large_compute_without_a_finding_the_verdict_says_what_is_known(tmp_path, runs, key, values):
+    steps(runs).write(tmp_path / "trace.json")
+    found = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    assert found[key] == {name: pytest.approx(value, abs=0.01) for name, value in values.items()}
 
 
 def test_of_a_few_chosen_rules_nobody_expects_that_they_explain_everything(tmp_path):

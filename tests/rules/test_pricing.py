@@ -157,10 +157,11 @@ def test_what_a_waiting_rank_saves_may_be_waited_for_longer():
         (None, None, None, Confidence.HIGH),
         (100, 10, None, Confidence.MEDIUM),
         (50, 0, Severity.HIGH, Confidence.MEDIUM),
-        # All of it may turn into waiting.
-        (50, 0, Severity.LOW, Confidence.LOW),
+        # All of it may turn into waiting; about a large part of the step something is said all the same.
+        (50, 0, Severity.MEDIUM, Confidence.LOW),
         (100, 90, None, Confidence.HIGH),
     ]
+    assert beside_waits([replace(within, severity=Severity.MEDIUM)], 80)[0].severity == Severity.LOW
     assert beside_waits([mine, overlap], 0) == [mine, overlap]
     # As rules about all ranks say what these wait for others.
     (one,) = beside_waits([within], 79)

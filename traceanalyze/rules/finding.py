@@ -203,7 +203,7 @@ class Unexplained(NamedTuple):
     """A large part of the step that no finding explains (definitions §18)."""
 
     part: str
-    """communication, memory_ops, fusible (kernels), idle, or a key of `IDLE_GROUPS`."""
+    """compute, communication, memory_ops, fusible (kernels), idle, or a key of `IDLE_GROUPS`."""
     share: float
     """Of the step, what nothing accounts for."""
     why: str
@@ -212,6 +212,13 @@ class Unexplained(NamedTuple):
     of what is held back between the nodes of a graph `in_graphs`."""
     line: str = ""
     """Where the host is for most of it outside of operators, `why` being `untraced_line`."""
+    most: float | None = None
+    """Of compute that hides behind the host or communication: what the step, of which it is a part, would save
+    without it."""
+    of: float | None = None
+    """Of compute, what is `rated`, or in kernels with `few_blocks`."""
+    reached: float | None = None
+    """Of the device's limit, what is rated."""
 
 
 class Outcome(NamedTuple):

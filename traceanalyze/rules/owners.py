@@ -7,14 +7,17 @@ import numpy as np
 
 from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.idle import IdleCauses, idle_gaps
+from traceanalyze.analyses.kernels.work import ratio_argument
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
+from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.common.computing import FUSIBLE, computing
 from traceanalyze.rules.common.launching import GRAPH, begun_before, excerpt
 from traceanalyze.rules.common.op_chains import fusible_rows
+from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Severity, Unexplained, intervals_of, merged
 
@@ -48,10 +51,10 @@ _OF_HOST = {"dispatch", "untraced"}
 def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained, ...]:
     """Parts of at least a fifth of the step without a finding of at least medium severity, or a note, largest first.
 
-    Compute is the program's own work and needs no owner, but for passes over memory that fusing could save. A finding
-    accounts for a part with the time that it is tied to, else with the cost of the class that it draws from. Of an
-    excerpt all idle time is one part, which nothing explains, and so is what waits for work launched before the
-    recording.
+    Compute is the program's own work: only passes over memory that fusing could save need an owner, and without a
+    finding about it, it is said what tells that it is no waste, or what is missing to judge it. A finding accounts for
+    a part with the time that it is tied to, else with the cost of the class that it draws from. Of an excerpt all idle
+    time is one part, which nothing explains, and so is what waits for work launched before the recording.
     """
     if not facts.analysis.partitions or not facts.step_time:
         return ()
@@ -83,7 +86,39 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
             if part == "device_dependency" and 2 * intervals.total(_in_graphs(facts, spans)) >= intervals.total(spans):
                 why = "in_graphs"
             found.append(Unexplained(part, left / facts.step_time, why, line))
+    if not any((one.severity or 0) >= Severity.MEDIUM and one.draws == "compute" for one in findings):
+        found.extend(_compute(facts))
     return tuple(sorted(found, key=lambda one: -one.share))
+
+
+def _compute(facts: Facts) -> Iterator[Unexplained]:
+    """What the recording tells of compute that no finding is about, where it is a large part of the step."""
+    work, time = facts.once(computing), facts.amount_of("compute") or 0
+    whole = int(work.time.sum())
+    if facts.host_computes or not whole or time < LARGE * facts.step_time:
+        return
+    share = time / facts.step_time
+    if (most := saved(facts, shorter(facts.context, work.event, 1.0))) < (1 - EXPLAINED) * time:
+        why = "compute_hidden_communication" if facts.communicates else "compute_hidden"
+        yield Unexplained("compute", share, why, most=most / facts.step_time)
+        return
+    table, trace = facts.analysis.tables["op_rates"], facts.context.trace
+    rates = () if table.absent is not None else table.records()
+    known = [(one.device_time_ns, one.roofline_share) for one in rates if isinstance(one.roofline_share, float)]
+    few = int(work.time[ratio_argument(facts.context, "blocks_per_sm", work.row) < 1].sum())
+    call = facts.context.link[work.event]
+    names = facts.context.calls.name[np.maximum(call, 0)] if len(facts.context.calls) else work.name
+    graph = int(work.time[(call >= 0) & trace.strings.matches(names, GRAPH.search)].sum())
+    rated = sum(each for each, _ in known)
+    if few >= EXPLAINED * whole:
+        yield Unexplained("compute", share, "compute_few_blocks", of=few / whole)
+    elif rated >= LARGE * whole:
+        reached = sum(each * min(part, 1.0) for each, part in known) / rated
+        yield Unexplained("compute", share, "compute_rated", of=min(rated / whole, 1.0), reached=reached)
+    elif graph >= EXPLAINED * whole:
+        yield Unexplained("compute", share, "compute_graphs")
+    else:
+        yield Unexplained("compute", share, f"compute_{'formulas' if 'shapes' in trace.events.fields else 'shapes'}")
 
 
 def _in_graphs(facts: Facts, spans: Intervals) -> Intervals:

@@ -194,7 +194,8 @@ def beside_waits(found: Sequence[Finding], waits: int) -> list[Finding]:
     """The findings; what a rank that waits for others saves before it meets them may turn into longer waiting.
 
     It is saved for certain only as far as it is more than the waiting, and wholly where the others save as much, which
-    their recordings would show. What is less than the waiting is no more than low, however much it is.
+    their recordings would show. What is less than the waiting is low, or medium where a large part of the step would
+    have no owner else.
 
     Args:
         found: of a rank.
@@ -205,7 +206,9 @@ def beside_waits(found: Sequence[Finding], waits: int) -> list[Finding]:
 
 def _unsure(one: Finding, waits: int) -> Finding:
     low, within = max(0, (one.least or 0) - waits), waits >= max(one.saving or 0, one.bound or 0)
-    severity = Severity.LOW if within and one.severity is not None and one.severity > Severity.LOW else one.severity
+    severity = one.severity
+    if within and severity is not None and severity > Severity.LOW:
+        severity = Severity(severity - 1)
     sure = min(one.confidence or Confidence.LOW, Confidence.LOW if within else Confidence.MEDIUM)
     return replace(one, low=low, severity=severity, confidence=sure)
 

@@ -363,7 +363,8 @@ def _healthy(found: Postmortem, deciding: RankReport, doubt: tuple[str, float] |
         time = (("step", Kind.DURATION, recording.step_time),)
         key = "healthy" if recording.marked else "healthy_trace"
         if doubt is None:
-            yield Message(_SAY[f"{key}_yet" if deciding.open_parts else key], time)
+            unknown = any(not one.key.startswith("compute") for one in deciding.open_parts)
+            yield Message(_SAY[f"{key}_yet" if unknown else key], time)
         else:
             part, share = doubt
             yield Message(_SAY[f"{key}_open"], (*time, ("part", Kind.TERM, part), ("share", Kind.SHARE, share)))

@@ -84,6 +84,33 @@ _SAY = sentences(
         "The recording begins in the middle: for {share} of the time what it shows first waits for work that was "
         "launched before, of which nothing is known."
     ),
+    compute_hidden=(
+        "Compute ({share} of the time) is hidden behind the host: faster kernels would save at most {most}."
+    ),
+    compute_hidden_communication=(
+        "Compute ({share} of the time) is not what limits the step, but the host and communication: faster kernels "
+        "would save at most {most}."
+    ),
+    compute_rated=(
+        "Compute ({share} of the time) reaches {reached} of the device's limit in the operators whose limit is known "
+        "({of} of it)."
+    ),
+    compute_few_blocks=(
+        "Compute ({share} of the time) spends {of} of it in kernels with fewer blocks than the device has "
+        "multiprocessors; larger batches would fill it."
+    ),
+    compute_graphs=(
+        "Compute ({share} of the time) was launched as graphs, whose kernels have no shapes: the recording of their "
+        "capture tells how near to the device's limit they are."
+    ),
+    compute_shapes=(
+        "Compute ({share} of the time) cannot be judged without shapes: record_shapes=True tells how near to the "
+        "device's limit it is."
+    ),
+    compute_formulas=(
+        "Compute ({share} of the time) runs mostly in kernels of which no formula tells how near to the device's limit "
+        "they are."
+    ),
     done_once="{share} of the time goes into work that is done once, such as first use: later steps do without it.",
     last_end=(
         "After the last work of the last step nothing is recorded for {longest}, which is {share} of the mean step."
@@ -111,14 +138,14 @@ def not_explained(outcome: Outcome | None, across: Outcome | None = None) -> tup
         for one in across.findings
     )
     parts: tuple[Unexplained, ...] = () if outcome is None else outcome.unexplained
-    return tuple(
-        Message(
-            _SAY[f"not_explained_{one.why}"],
-            (("share", Kind.SHARE, one.share), ("line", Kind.NAME, one.line))[: 1 + bool(one.line)],
-        )
-        for one in parts
-        if not (ranks and one.part in _BY_OTHERS)
-    )
+    return tuple(_sentence(one) for one in parts if not (ranks and one.part in _BY_OTHERS))
+
+
+def _sentence(one: Unexplained) -> Message:
+    key = one.why if one.part == "compute" else f"not_explained_{one.why}"
+    shares = ("share", one.share), ("most", one.most), ("of", one.of), ("reached", one.reached)
+    values = tuple((name, Kind.SHARE, value) for name, value in shares if value is not None)
+    return Message(_SAY[key], (*values, ("line", Kind.NAME, one.line)) if one.line else values)
 
 
 def done_once(outcome: Outcome | None, step: int) -> tuple[Message, ...]:
