@@ -86,9 +86,8 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
             if part == "device_dependency" and 2 * intervals.total(_in_graphs(facts, spans)) >= intervals.total(spans):
                 why = "in_graphs"
             found.append(Unexplained(part, left / facts.step_time, why, line))
-    if not any((one.severity or 0) >= Severity.MEDIUM and one.draws == "compute" for one in findings):
-        found.extend(_compute(facts))
-    return tuple(sorted(found, key=lambda one: -one.share))
+    told = any((one.severity or 0) >= Severity.MEDIUM and one.draws == "compute" for one in findings)
+    return (*sorted(found, key=lambda one: -one.share), *(() if told else _compute(facts)))
 
 
 def _compute(facts: Facts) -> Iterator[Unexplained]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from operator import attrgetter
 
-from traceanalyze.rules.common.communication import LAST_BUCKET, NEEDING, WAIT_POSSIBLE
+from traceanalyze.rules.common.communication import AS_FAST, LAST_BUCKET, NEEDING, WAIT_POSSIBLE
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Outcome, Severity
 from traceanalyze.rules.owners import SPLIT, explains
 from traceanalyze.rules.pricing import UNRECORDED, below_waits, beside_waits
@@ -42,7 +42,8 @@ def _halved(one: Finding) -> Finding:
 
 
 def _cost_alone(one: Finding) -> Finding:
-    told = replace(one, saving=None, low=None, bound=None, severity=Severity.MEDIUM, sentence="unknown")
+    told = replace(one, saving=None, low=None, bound=None, severity=Severity.MEDIUM)
+    told = replace(told, sentence=AS_FAST if AS_FAST in durations(one) else "unknown")
     # What is known to be waiting is told apart.
     part = (one.cost or 0) / max(durations(one).get("exposed", 0), 1)
     known: dict[str, float] = {"exposed": one.cost or 0}

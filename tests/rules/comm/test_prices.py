@@ -262,3 +262,18 @@ def test_compute_beside_waiting_hides_nothing_else():
             reduce(b, at + 100 + 12 * part, begin, 300 + late, size=90 * MB, tid=2, under="autograd::MmBackward0")
 
     assert judged(waited(body, steps=3, length=2 * STEP), "COM101").findings == ()
+
+
+@pytest.mark.parametrize(("long", "sentence"), [(1100, "as_fast"), (790, "unknown")])
+def test_what_takes_twice_as_long_as_a_larger_collective_is_told_to_wait_for_others(long, sentence):
+    """64 MB need 400 µs, then 32 MB take 1100: in 400 these would be there; three times as long would prove it."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 500)
+        reduce(b, at + 30, at + 520, 400, size=64 * MB, tid=2)
+        reduce(b, at + 45, at + 920, long, size=32 * MB, tid=2)
+
+    (one,) = [each for each in alone(judged(steps(body))).findings if each.rule == "COM101"]
+    values = {each.label: each.value for each in one.evidence}
+    assert (one.sentence, one.saving, one.cost, values["exposed"]) == (sentence, None, *[(400 + long) * US] * 2)
+    assert values.get("as_fast") == (800 * US if sentence == "as_fast" else None)

@@ -45,13 +45,20 @@ def outlasting(
         longer = np.where(time[alike] >= TIMES_SCALED * needed, time[alike] - needed, 0)
         longer[size[alike] == size[place]] = 0
         found[alike] = np.maximum(found[alike], longer)
-    return np.maximum(found, _beyond_larger(kind, size, of, time))
+    return np.maximum(found, beyond_larger(kind, size, of, time))
 
 
-def _beyond_larger(
-    kind: NDArray[np.int64], size: NDArray[np.int64], of: NDArray[np.int64], time: NDArray[np.int64]
+def beyond_larger(
+    kind: NDArray[np.int64],
+    size: NDArray[np.int64],
+    of: NDArray[np.int64],
+    time: NDArray[np.int64],
+    least: int | None = None,
 ) -> NDArray[np.int64]:
-    """What each takes beyond the shortest of its kind and group that sent more, or as much where these are few."""
+    """What each takes beyond the shortest of its kind and group that sent more, or as much where these are few.
+
+    Where it takes `least` times as long; by default as much as proves that it waits.
+    """
     found, never = np.zeros(len(time), np.int64), np.iinfo(np.int64).max
     rows = np.flatnonzero((size > 0) & (time > 0) & ~np.isin(kind, _BETWEEN_TWO))
     sized = group(kind[rows], of[rows], size[rows])
@@ -65,7 +72,7 @@ def _beyond_larger(
         larger[alike[1:]] = np.minimum.accumulate(shortest[alike])[:-1]
     # What the others send to a rank in an exchange is not in its size.
     times = np.where(np.isin(kind[rows], _EVEN), TIMES_LARGER, TIMES)
-    for needed, least in ((few[sized.of], TIMES), (larger[sized.of], times)):
-        longer = time[rows] // least >= needed
+    for needed, proof in ((few[sized.of], TIMES), (larger[sized.of], times)):
+        longer = time[rows] // (proof if least is None else least) >= needed
         found[rows[longer]] = np.maximum(found[rows[longer]], (time[rows] - needed)[longer])
     return found

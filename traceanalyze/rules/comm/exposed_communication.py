@@ -5,6 +5,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.communication import (
+    AS_FAST,
     LAST_BUCKET,
     NEEDING,
     WAIT_POSSIBLE,
@@ -47,6 +48,11 @@ from traceanalyze.rules.rule import (
             "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; whether it moves "
             "data or waits for other ranks shows only beside their recordings."
         ),
+        "as_fast": (
+            "For {exposed} {per} ({share} of the time) communication runs with no compute beside it. As fast as others "
+            "of as many bytes or more, it would need {as_fast} at most: the rest waits for other ranks, or for more "
+            "data from them."
+        ),
         "chain": (
             "For {exposed} {per} ({share} of the time) communication has the device to itself, {count} collectives in "
             "all: the kernel after each of them waits for it at once, layer after layer. Part of it may be waiting for "
@@ -72,6 +78,7 @@ from traceanalyze.rules.rule import (
         "wait_exposed": "of it waiting",
         WAIT_POSSIBLE: "of it perhaps waiting",
         NEEDING: "of it perhaps needing the compute before it",
+        AS_FAST: "of it as fast as others of as many bytes",
         "most_exposed": "type with most of it",
     },
     confidence=Confidence.HIGH,
@@ -125,7 +132,8 @@ def find(facts: Facts, options: Options) -> Findings:
         overlap removes: compare the ranks first. What this recording alone shows to be waiting (COM120) does not count.
         Where other ranks were not recorded, all but what the shortest of four collectives of one type and size needs in
         the same step may be waiting; that one may wait, too, so at least nothing is saved: of one rank the middle is
-        told.
+        told. Where one of its kind and group that sent as much or more took less than half of the time, the rest of a
+        collective is told as time that waits for other ranks, or for what these send.
     What to do
         By the type with most exposed time: all-to-all of embeddings and experts before compute that does not need them;
         prefetching in FSDP for gathers and scatters; the defaults of DDP (`bucket_cap_mb`, `static_graph`,
@@ -161,7 +169,10 @@ def find(facts: Facts, options: Options) -> Findings:
     spans = intervals_of(*intervals.subtract(work.free, merged(work.exposed_spans(chain))))
     sure, saving, most, last = _saving(facts, work, spans)
     possible, kind = perhaps_waiting(facts), _most_exposed(work, ~chain)
-    needing = saving - sure
+    needing, slower = saving - sure, 0
+    if work.waits.slower is not None and possible:
+        late = intervals.merge(work.start, work.start + work.waits.slower)
+        slower = facts.mean(intervals.total(intervals.intersect(merged(spans), late)))
     doubt, sentence = Confidence.LOW if 2 * needing > saving else Confidence.MEDIUM, _sentence(work)
     yield Finding(
         saving=saving - needing // 2,
@@ -178,6 +189,7 @@ def find(facts: Facts, options: Options) -> Findings:
             *((Evidence(LAST_BUCKET, last, "DURATION"),) if last else ()),
             *((Evidence("wait_exposed", waiting, "DURATION"),) if work.waits.how else ()),
             *((Evidence(NEEDING, needing, "DURATION"),) if needing else ()),
+            *((Evidence(AS_FAST, exposed - slower, "DURATION"),) if slower else ()),
             *((Evidence(WAIT_POSSIBLE, possible, "DURATION"),) if possible else ()),
             Evidence("most_exposed", kind, "TEXT"),
         ),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.outlasting import SIBLINGS, outlasting
+from traceanalyze.analyses.communication.outlasting import SIBLINGS, beyond_larger, outlasting
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, collective_parts, went_over
 from traceanalyze.analyses.communication.ranges import description_rows, shown_sizes, sizes, types
 from traceanalyze.analyses.grouping import group
@@ -35,6 +35,9 @@ class Waits(NamedTuple):
     """Inside the windows."""
     time: NDArray[np.int64]
     """Of each collective, exposed or not."""
+    slower: NDArray[np.int64] | None = None
+    """Of each collective that takes twice as long as one of its kind and group that sent as much or more: beyond that.
+    It waits for other ranks then, or for what these send."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +139,11 @@ def _waits(
         time = end - start - parts.by_event(parts.end - parts.start)[event]
         return Waits("tasks", intervals.subtract(exposed, intervals.merge(parts.start, parts.end)), time)
     time = outlasting(kind, size, named, end - start)
+    slower = np.maximum(time, beyond_larger(kind, size, named, end - start, least=2))
     if not time.any():
-        return Waits("", intervals.EMPTY, time)
+        return Waits("", intervals.EMPTY, time, slower)
     # The transfer is what comes last: it begins when all are there.
-    return Waits("siblings", intervals.intersect(exposed, intervals.merge(start, start + time)), time)
+    return Waits("siblings", intervals.intersect(exposed, intervals.merge(start, start + time)), time, slower)
 
 
 WAIT_POSSIBLE = "wait_possible"
@@ -277,6 +281,8 @@ def comm_finding(
 
 NEEDING = "needs_compute"
 """Evidence: exposed communication that could be hidden unless it needs what compute right before it made."""
+AS_FAST = "as_fast"
+"""Evidence: what it would take at most, as fast as collectives of as many bytes or more in the same recording."""
 BACKWARD = r"^autograd::|Backward\d*$"
 BUCKET = 25 * 2**20
 """Bytes that DistributedDataParallel reduces at once by default (`bucket_cap_mb`)."""
