@@ -70,9 +70,9 @@ def test_in_steps_a_wait_is_a_pause_of_the_program():
 def test_inside_its_ranges_a_program_works_unless_they_say_that_it_waits(host, name, sentence, low):
     b = served(host=host)
     for number in range(9):
-        # It begins 5 µs after the stretch, at the end of a range of its own.
+        # It begins 25 µs after the stretch and ends 15 µs before it.
         b.annotation("model", 10_000 * number, 3_005)
-        b.annotation(name, 10_000 * number + 3_005, 7_095)
+        b.annotation(name, 10_000 * number + 3_025, 6_960)
     (one,) = judged(b, "HST107").findings
     assert one.sentence == ("host_place" if host and low else sentence)
     assert bool(one.least) == low

@@ -11,7 +11,7 @@ from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.common.host_ops import overhead, own_ranges, range_around, waiting
+from traceanalyze.rules.common.host_ops import NEARLY, overhead, own_ranges, range_around, waiting
 from traceanalyze.rules.common.launching import LATE_HOST, at_least, excerpt, launching, recording
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
@@ -230,7 +230,9 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[
     ranges = facts.once(own_ranges)[:, :2]
     # A range around all that a program does may hold the loop of a server.
     ranges = ranges[2 * (ranges[:, 1] - ranges[:, 0]) < intervals.total(facts.windows)]
-    works = intervals.coverage(merged(ranges), *spans.T) >= spans[:, 1] - spans[:, 0]
+    works = intervals.coverage(merged(ranges), *spans.T) >= NEARLY * (spans[:, 1] - spans[:, 0])
+    # What is too little to be told apart stays with the others.
+    works &= facts.share(facts.length(spans[works])) >= options.number("share")
     back = facts.spans(facts.rows(EventKind.HOST_OP, _BACKWARD, anywhere=True))
     if len(back):
         # Training has work to do: what it waits for there keeps it back.
@@ -263,7 +265,9 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[
         else:
             draws = "host.untraced" if facts.host_computes else "idle.untraced"
             unsure, place = Confidence.LOW, tuple(filter(None, (_place(facts, start, end),)))
-            one = replace(one, saving=time, low=0, draws=draws, advice=("record_stacks",), confidence=unsure)
+            one = replace(
+                one, saving=time, low=0, bound=time, draws=draws, advice=("record_stacks",), confidence=unsure
+            )
             where = tuple(Evidence("what", each, "NAME") for each in place)
             sentence = f"{name}_place" if place and name == "unmarked" else name
             one = replace(one, scope=Scope(ops=place), evidence=one.evidence + where, sentence=sentence)
