@@ -92,6 +92,11 @@ def test_a_small_wait_is_not_worth_a_sentence():
     assert straggler_sentences(compare_ranks([late(0, 5), late(1, 0)])) == ()
     known = compare_ranks([late(0, 50), late(1, 0)])
     assert [one.key for one in straggler_sentences(known)] == ["straggler"]
+    # All of the waiting, and what of it compute does not hide, are two numbers.
+    part = known._replace(stragglers=tuple(one._replace(exposed=one.wait // 2) for one in known.stragglers))
+    (said,) = straggler_sentences(part)
+    numbers = {name: value for name, _, value in said.values}
+    assert (said.key, numbers["wait"]) == ("straggler_part", 2 * numbers["exposed"])
     hidden = known._replace(stragglers=tuple(one._replace(exposed=0) for one in known.stragglers))
     assert straggler_sentences(hidden) == ()
 

@@ -15,6 +15,13 @@ from traceanalyze.ranks.waits import beyond_siblings, by_durations, in_common, o
 _SAY = sentences(
     straggler="Rank {rank} makes the others wait {wait} a step ({share}).",
     straggler_because="Rank {rank} makes the others wait {wait} a step ({share}), because {phase}.",
+    straggler_part=(
+        "Rank {rank} makes the others wait {wait} a step; for {exposed} of it ({share}) they compute nothing meanwhile."
+    ),
+    straggler_part_because=(
+        "Rank {rank} makes the others wait {wait} a step, because {phase}; for {exposed} of it ({share}) they compute "
+        "nothing meanwhile."
+    ),
     waited_for_absent=(
         "In collectives the recorded ranks wait {wait} a step ({share}), most of it for rank {rank} of the group, which"
         " was not recorded."
@@ -263,10 +270,16 @@ def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
     share = one.share * one.exposed / max(one.wait, 1)
     if share < WORTH_NAMING:
         return ()
-    values = (("rank", Kind.TEXT, one.label), ("wait", Kind.DURATION, one.exposed), ("share", Kind.SHARE, share))
+    values = (
+        ("rank", Kind.TEXT, one.label),
+        ("wait", Kind.DURATION, one.wait),
+        ("exposed", Kind.DURATION, one.exposed),
+        ("share", Kind.SHARE, share),
+    )
+    key = "straggler" if one.exposed == one.wait else "straggler_part"
     if one.phase is None:
-        return (Message(_SAY["straggler"], values),)
-    return (Message(_SAY["straggler_because"], (*values, ("phase", Kind.TERM, f"late_{one.phase}"))),)
+        return (Message(_SAY[key], values),)
+    return (Message(_SAY[f"{key}_because"], (*values, ("phase", Kind.TERM, f"late_{one.phase}"))),)
 
 
 def absent_sentences(cluster: Cluster) -> tuple[tuple[Message, ...], bool]:
