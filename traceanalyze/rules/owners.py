@@ -97,7 +97,7 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
     if facts.host_computes or not whole or time < LARGE * facts.step_time:
         return
     share = time / facts.step_time
-    if (most := saved(facts, shorter(facts.context, work.event, 1.0))) < (1 - EXPLAINED) * time:
+    if (most := saved(facts, shorter(facts.context, work.event, 1.0))) < LARGE * time:
         why = "compute_hidden_communication" if facts.communicates else "compute_hidden"
         yield Unexplained("compute", share, why, most=most / facts.step_time)
         return

@@ -159,9 +159,9 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     if one.change is None and one.bound is not None and one.bound > (one.saving or 0):
         most = min(one.bound, one.bound if most is None else most)
     if one.change is not None and not busy and one.draws.startswith("idle") and one.intervals is not None:
-        # Idle time that is gone saves hardly more than itself, or than the replay gains of gaps after it; no more where
-        # its rule says so.
-        over = 1.0 if one.bound is not None and one.bound == one.cost else OVER
+        # Idle time that is gone saves hardly more than itself, or than the replay gains of gaps after it: no more where
+        # its rule says so of what the host does meanwhile.
+        over = 1.0 if one.draws == "idle.untraced" and one.bound == one.cost else OVER
         most = min(facts.step_time if most is None else most, round(over * max(facts.length(one.intervals), saving)))
     if busy and one.change is not None and one.draws == "compute":
         # Kernels save no more than they take and, where they are gone, the gaps after them; unless they make room for

@@ -85,11 +85,11 @@ _SAY = sentences(
         "launched before, of which nothing is known."
     ),
     compute_hidden=(
-        "Compute ({share} of the time) is hidden behind the host: faster kernels would save at most {most}."
+        "Compute ({share} of the time) is hidden behind the host: faster kernels would save {most} at best."
     ),
     compute_hidden_communication=(
         "Compute ({share} of the time) is not what limits the step, but the host and communication: faster kernels "
-        "would save at most {most}."
+        "would save {most} at best."
     ),
     compute_rated=(
         "Compute ({share} of the time) reaches {reached} of the device's limit in the operators whose limit is known "
