@@ -209,7 +209,7 @@ class Unexplained(NamedTuple):
     why: str
     """What is said of it: the part, with `_python` where Python functions were recorded; of an excerpt `excerpt`,
     of what was launched before the recording `begun_before`; of communication that waits for no other rank `moving`,
-    of what is held back between the nodes of a graph `in_graphs`."""
+    of what is held back between the nodes of a graph `in_graphs`; of compute the sentence's key."""
     line: str = ""
     """Where the host is for most of it outside of operators, `why` being `untraced_line`."""
     most: float | None = None

@@ -14,7 +14,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
 from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
-from traceanalyze.rules.common.computing import FUSIBLE, computing
+from traceanalyze.rules.common.computing import FUSIBLE, computing, device_peaks
 from traceanalyze.rules.common.launching import GRAPH, begun_before, excerpt
 from traceanalyze.rules.common.op_chains import fusible_rows
 from traceanalyze.rules.common.replay import saved
@@ -103,21 +103,20 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
         return
     table, trace = facts.analysis.tables["op_rates"], facts.context.trace
     rates = () if table.absent is not None else table.records()
-    known = [(one.device_time_ns, one.roofline_share) for one in rates if isinstance(one.roofline_share, float)]
+    reaching = [(one.device_time_ns, one.roofline_share) for one in rates if isinstance(one.roofline_share, float)]
     few = int(work.time[ratio_argument(facts.context, "blocks_per_sm", work.row) < 1].sum())
     call = facts.context.link[work.event]
     names = facts.context.calls.name[np.maximum(call, 0)] if len(facts.context.calls) else work.name
     graph = int(work.time[(call >= 0) & trace.strings.matches(names, GRAPH.search)].sum())
-    rated = sum(each for each, _ in known)
+    rated = sum(each for each, _ in reaching)
     if few >= EXPLAINED * whole:
         yield Unexplained("compute", share, "compute_few_blocks", of=few / whole)
     elif rated >= LARGE * whole:
-        reached = sum(each * min(part, 1.0) for each, part in known) / rated
+        reached = sum(each * min(part, 1.0) for each, part in reaching) / rated
         yield Unexplained("compute", share, "compute_rated", of=min(rated / whole, 1.0), reached=reached)
-    elif graph >= EXPLAINED * whole:
-        yield Unexplained("compute", share, "compute_graphs")
     else:
-        yield Unexplained("compute", share, f"compute_{'formulas' if 'shapes' in trace.events.fields else 'shapes'}")
+        lacking = "shapes" if "shapes" not in trace.events.fields else "formulas" if device_peaks(facts) else "peaks"
+        yield Unexplained("compute", share, f"compute_{'graphs' if graph >= EXPLAINED * whole else lacking}")
 
 
 def _in_graphs(facts: Facts, spans: Intervals) -> Intervals:

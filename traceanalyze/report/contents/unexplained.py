@@ -107,6 +107,10 @@ _SAY = sentences(
         "Compute ({share} of the time) cannot be judged without shapes: record_shapes=True tells how near to the "
         "device's limit it is."
     ),
+    compute_peaks=(
+        "Compute ({share} of the time) cannot be judged, as the peak rates of this device are not known; "
+        "--device-peaks gives them."
+    ),
     compute_formulas=(
         "Compute ({share} of the time) runs mostly in kernels of which no formula tells how near to the device's limit "
         "they are."
