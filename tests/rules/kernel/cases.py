@@ -154,6 +154,12 @@ def npu(core, dur):
     return read_npu(b)
 
 
+def twins(long, *, kernel="void at::native::elementwise_kernel<128, 4, x>", dtype=BF):
+    """Additions of tensors of one size, in pairs: one of 100 µs, one with another kernel."""
+    shapes = [[1024, 1024]] * 2
+    return [Run("aten::add", 100, shapes, [BF] * 2), Run("aten::add", long, shapes, [dtype] * 2, kernel)] * 2
+
+
 FIRES = {
     "KRN101": [
         Fires(
@@ -557,7 +563,33 @@ FIRES = {
             look=(100, 3100),
             options={"share": (0.05, 1, 1.01), "least_us": (20, 3000, 3001), "most": (3, 0.01, 0)},
             prices={"reached": (0.5, 0.4, 2999.97)},
-        )
+        ),
+        # Two of four additions of equal tensors take 300 µs with another kernel where 100 do: 400 of 1800 µs too much.
+        Fires(
+            steps([*twins(300), mm(1000)], device=None),
+            saving=200,
+            low=0,
+            bound=400,
+            sentence="twins",
+            severity="MEDIUM",
+            confidence="LOW",
+            count=8,
+            evidence={
+                "time": 600,
+                "part": 0.333333,
+                "beyond": 400,
+                "op": "aten::add",
+                "shape": "1024×1024, 1024×1024",
+                "count": 8,
+            },
+            ops=("aten::add",),
+            advice=("one_layout",),
+            draws="compute",
+            each=600,
+            first=(200, 500),
+            look=(200, 500),
+            options={"share": (0.05, 0.222, 0.223), "reached": (0.5, 0.334, 0.333)},
+        ),
     ],
 }
 SILENT = {
@@ -625,5 +657,9 @@ SILENT = {
         beside(1500, mm(1500, m=512, n=512)),
         steps([Run("aten::mm", 4.0, [[64, 64], [64, 64]], [BF, BF], "ampere_bf16_s16816gemm_bf16")] * 20),
         steps([mm(200)]),
+        # Less than twice as long, with the same kernel, or on another type.
+        steps([*twins(199), mm(1000)], device=None),
+        steps([*twins(300, kernel=POINTWISE), mm(1000)], device=None),
+        steps([*twins(300, dtype="float"), mm(1000)], device=None),
     ],
 }

@@ -5,7 +5,6 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.communication import (
-    AS_FAST,
     LAST_BUCKET,
     NEEDING,
     WAIT_POSSIBLE,
@@ -78,7 +77,7 @@ from traceanalyze.rules.rule import (
         "wait_exposed": "of it waiting",
         WAIT_POSSIBLE: "of it perhaps waiting",
         NEEDING: "of it perhaps needing the compute before it",
-        AS_FAST: "of it as fast as others of as many bytes",
+        "as_fast": "of it as fast as others of as many bytes",
         "most_exposed": "type with most of it",
     },
     confidence=Confidence.HIGH,
@@ -189,7 +188,7 @@ def find(facts: Facts, options: Options) -> Findings:
             *((Evidence(LAST_BUCKET, last, "DURATION"),) if last else ()),
             *((Evidence("wait_exposed", waiting, "DURATION"),) if work.waits.how else ()),
             *((Evidence(NEEDING, needing, "DURATION"),) if needing else ()),
-            *((Evidence(AS_FAST, exposed - slower, "DURATION"),) if slower else ()),
+            *((Evidence("as_fast", exposed - slower, "DURATION"),) if slower else ()),
             *((Evidence(WAIT_POSSIBLE, possible, "DURATION"),) if possible else ()),
             Evidence("most_exposed", kind, "TEXT"),
         ),

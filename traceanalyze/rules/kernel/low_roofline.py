@@ -1,9 +1,22 @@
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.rules.common.computing import alone_time, computing, kernels_of, part_of_compute
+from traceanalyze.rules.common.computing import (
+    alone_time,
+    compute_finding,
+    computing,
+    kernels_of,
+    part_of_compute,
+    shapes_of,
+)
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -25,12 +38,28 @@ _ATTENTION = regex(r"attention", re.IGNORECASE)
     "KRN119",
     "low-roofline",
     title="operators far from their roofline",
-    sentence="{op} with {shape} takes {time} {per} ({part} of compute) and reaches {reached} of the device's limit.",
-    evidence={"reached": "reached of the roofline", "op": "operator"},
+    sentence={
+        "": "{op} with {shape} takes {time} {per} ({part} of compute) and reaches {reached} of the device's limit.",
+        "twins": (
+            "Element-wise operators ({count} in all, above all {op} with {shape}) take {time} {per} ({part} of "
+            "compute), {beyond} more than other calls of theirs on as large tensors, by another kernel: most likely an "
+            "operand is not contiguous."
+        ),
+    },
+    evidence={
+        "reached": "reached of the roofline",
+        "op": "operator",
+        "beyond": "more than with the faster kernel",
+    },
     confidence=Confidence.MEDIUM,
     needs="DOH",
+    advice=("better_shapes",),
     advice_texts={
-        "better_shapes": "Try other layouts and sizes, a newer library, or a fused kernel for this operator."
+        "better_shapes": "Try other layouts and sizes, a newer library, or a fused kernel for this operator.",
+        "one_layout": (
+            "Let what makes these tensors write them in one layout, instead of views in another order of dimensions "
+            "(permute, transpose)."
+        ),
     },
     options={
         "reached": (0.5, "own: of the roofline"),
@@ -45,7 +74,8 @@ def find(facts: Facts, options: Options) -> Findings:
     """An operator takes more than twice what the device needs at best.
 
     What it finds
-        Operators with certain shapes that take 5 % of compute or more and reach less than half of their roofline.
+        Operators with certain shapes that take 5 % of compute or more and reach less than half of their roofline; and
+        element-wise operators that lose 5 % of compute to kernels for tensors that are not contiguous.
     Why it costs time
         The device could compute as much, or move as many bytes, in less than half of the time: the kernel or the shape
         does not fit it.
@@ -55,13 +85,16 @@ def find(facts: Facts, options: Options) -> Findings:
         time. The estimate brings the operator to half of its roofline, fused attention to the third that good kernels
         reach; at most, all the way. Certain is only what the best operator of its kind and type with no more work a
         call reaches in the same recording: where none is better, nothing. In an excerpt of a few launches that is a
-        cost, and what it saves is not measured.
+        cost, and what it saves is not measured. Calls of one element-wise operator with the same shapes and types are
+        compared by their kernels: where one takes twice as long as another, that is more than the work needs. At most
+        all of that is saved, at least nothing, as another layout may cost elsewhere what it saves here.
     What to do
-        Other layouts and sizes, a newer library, a fused or specialised kernel.
+        Other layouts and sizes, a newer library, a fused or specialised kernel; one layout for all operands.
 
     References
         NVIDIA Deep Learning Performance Guide; msprof-analyze advisor.
     """
+    yield from _twins(facts, options)
     table = facts.analysis.tables["op_rates"]
     if table.absent is not None:
         raise UnmeasuredError(table.absent.reason)
@@ -102,6 +135,43 @@ def find(facts: Facts, options: Options) -> Findings:
             scope=Scope(ops=(f"{one.op} {one.shapes}",)),
             count=one.calls,
         )
+
+
+def _twins(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Element-wise calls that take as long again or more as others of the same operator, shapes and types.
+
+    Only operators of one kernel are compared; that one kernel is another than that of the others.
+    """
+    work, events = facts.once(computing), facts.context.trace.events
+    shape, dtype = (events.numbers(field, work.op_row, -1) for field in ("shapes", "dtypes"))
+    rows = np.flatnonzero((work.group == KernelGroup.ELEMENTWISE) & (work.op >= 0) & (shape >= 0))
+    rows = rows[np.bincount(work.op[work.op >= 0])[work.op[rows]] == 1]
+    calls = group(work.op_name[rows], shape[rows], dtype[rows])
+    kernels = group(calls.of, work.name[rows])
+    usual = kernels.sum(work.time[rows]) / kernels.count()
+    best = np.full(len(calls), np.inf)
+    np.minimum.at(best, calls.of[kernels.first], usual)
+    slow = usual[kernels.of] * options.number("reached") >= best[calls.of]
+    excess = np.maximum(0, work.time[rows] - best[calls.of])[slow].astype(np.int64)
+    if not slow.any() or excess.sum() < options.number("share") * work.time.sum():
+        return
+    most = int(rows[slow][group(calls.of[slow]).sum(excess)[group(calls.of[slow]).of].argmax()])
+    text = facts.context.trace.strings.text
+    one = compute_finding(
+        facts,
+        rows[slow],
+        bound=facts.per_step(excess),
+        about=text(int(work.op_name[most])),
+        low=0,
+        sentence="twins",
+        confidence=Confidence.LOW,
+        advice=("one_layout",),
+    )
+    time, part, count = one.evidence
+    shapes = ", ".join("×".join(map(str, each)) for each in shapes_of(text(int(shape[most]))))
+    named = Evidence("op", text(int(work.op_name[most])), "NAME"), *measured(shape=shapes)
+    lost = Evidence("beyond", facts.per_step(excess), "DURATION")
+    yield replace(one, evidence=(time, part, lost, *named, count))
 
 
 def _comparable(each: Any, one: Any) -> bool:
