@@ -7,7 +7,7 @@ import numpy as np
 
 from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.idle import IdleCauses, idle_gaps
-from traceanalyze.analyses.kernels.work import ratio_argument
+from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
@@ -108,12 +108,15 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
     call = facts.context.link[work.event]
     names = facts.context.calls.name[np.maximum(call, 0)] if len(facts.context.calls) else work.name
     graph = int(work.time[(call >= 0) & trace.strings.matches(names, GRAPH.search)].sum())
+    # The rates are those of all devices.
+    every = facts.context.once(device_work)
+    total = int(every.time[facts.context.device.klass[every.event] == DeviceClass.COMPUTE].sum())
     rated = sum(each for each, _ in reaching)
     if few >= EXPLAINED * whole:
         yield Unexplained("compute", share, "compute_few_blocks", of=few / whole)
-    elif rated >= LARGE * whole:
+    elif rated >= LARGE * total:
         reached = sum(each * min(part, 1.0) for each, part in reaching) / rated
-        yield Unexplained("compute", share, "compute_rated", of=min(rated / whole, 1.0), reached=reached)
+        yield Unexplained("compute", share, "compute_rated", of=min(rated / total, 1.0), reached=reached)
     else:
         lacking = "shapes" if "shapes" not in trace.events.fields else "formulas" if device_peaks(facts) else "peaks"
         yield Unexplained("compute", share, f"compute_{'graphs' if graph >= EXPLAINED * whole else lacking}")
