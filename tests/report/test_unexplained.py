@@ -99,6 +99,20 @@ def test_compute_behind_a_slow_host_is_said_to_be_hidden(tmp_path, gap, hidden):
         assert found["compute_shapes"] == {"share": pytest.approx(0.98, abs=0.01)}
 
 
+def test_what_computes_while_the_host_waits_may_be_saved_at_best(tmp_path):
+    """As above, but a copy on a stream of its own holds the host up until 55 of 60 µs of a kernel have passed."""
+    b = TraceBuilder()
+    for number in range(4):
+        at = 1000 * number
+        b.step(number, at, 1000)
+        for place in range(10):
+            b.launch(at + 100 * place, 5, at + 100 * place + 10, 60, name="work")
+        b.copy(at + 15, 55, at + 68, 2, name="Memcpy DtoH (Device -> Pageable)", stream=20)
+    b.write(tmp_path / "trace.json")
+    found = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    assert 0.054 < found["compute_hidden"]["most"] < 0.12
+
+
 _SMALL = Run("mine::op", 900, [[1, 64, 56, 56]], ["float"], "act", device={"blocks per SM": 0.4})
 
 

@@ -11,7 +11,7 @@ from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.vocabulary import IDLE_GROUPS, DeviceClass
+from traceanalyze.model.vocabulary import IDLE_GROUPS, ApiClass, DeviceClass
 from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.common.computing import FUSIBLE, computing, device_peaks
@@ -96,8 +96,13 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
     whole = int(work.time.sum())
     if facts.host_computes or not whole or time < LARGE * facts.step_time:
         return
-    share = time / facts.step_time
-    if (most := saved(facts, shorter(facts.context, work.event, 1.0))) < LARGE * time:
+    share, calls = time / facts.step_time, facts.context.calls
+    # What the host waits for in syncs and copies is not always recorded: at most it is all that computes meanwhile.
+    waits = np.isin(calls.klass, (ApiClass.SYNC, ApiClass.COPY))
+    blocked = intervals.intersect(intervals.merge(calls.start[waits], calls.end[waits]), facts.windows)
+    most = facts.mean(intervals.total(intervals.intersect(blocked, facts.busy(DeviceClass.COMPUTE))))
+    most = min(time, most + saved(facts, shorter(facts.context, work.event, 1.0)))
+    if most < LARGE * time:
         why = "compute_hidden_communication" if facts.communicates else "compute_hidden"
         yield Unexplained("compute", share, why, most=most / facts.step_time)
         return
@@ -106,7 +111,7 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
     reaching = [(one.device_time_ns, one.roofline_share) for one in rates if isinstance(one.roofline_share, float)]
     few = int(work.time[ratio_argument(facts.context, "blocks_per_sm", work.row) < 1].sum())
     call = facts.context.link[work.event]
-    names = facts.context.calls.name[np.maximum(call, 0)] if len(facts.context.calls) else work.name
+    names = calls.name[np.maximum(call, 0)] if len(calls) else work.name
     graph = int(work.time[(call >= 0) & trace.strings.matches(names, GRAPH.search)].sum())
     # The rates are those of all devices.
     every = facts.context.once(device_work)
