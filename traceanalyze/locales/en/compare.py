@@ -44,6 +44,7 @@ TERMS = {
     "only_base": "base only",
     "only_candidate": "candidate only",
     "both_sides": "both",
+    "renamed": "both, renamed",
     "change_new": "new",
     "change_vanished": "gone",
     "change_more": "more of them",
