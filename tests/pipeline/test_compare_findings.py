@@ -47,3 +47,17 @@ def test_the_same_program_twice_has_no_finding_in_the_verdict(tmp_path):
     found = traceanalyze.compare(*both)
     assert {row.change for row in found.tables["finding_compare"].records()} == {"finding_same"}
     assert "candidate:" not in found.verdict
+
+
+@pytest.mark.parametrize("what", ["tensors", "launches"])
+def test_another_batch_size_is_other_work_before_any_percentage(tmp_path, what):
+    larger = replace(LIGHT, model=replace(LIGHT.model, batch=2 * LIGHT.model.batch))
+    works = {"base": LIGHT, "larger": larger, "slow": CAUSES["DAT101"]}
+    sides = {name: files(tmp_path / name, work) for name, work in works.items()}
+    for path in tmp_path.glob("*/*.json") if what == "launches" else ():
+        path.write_bytes(path.read_bytes().replace(b'"Input Dims"', b'"Nothing"'))
+    found = traceanalyze.compare(sides["base"], sides["larger"])
+    assert found.verdict.startswith(f"Not the same work: the {what}")
+    assert any("copies 2.00 times as much to the device" in each for each in found.caveats)
+    # A cause that one side has is no other work.
+    assert "same work" not in traceanalyze.compare(sides["base"], sides["slow"]).verdict

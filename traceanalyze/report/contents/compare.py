@@ -6,7 +6,7 @@ from statistics import variance
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
-from traceanalyze.comparison.caveats import CAVEATS
+from traceanalyze.comparison.caveats import CAVEATS, OTHER_WORK
 from traceanalyze.comparison.pairs import EVEN, PerStep
 from traceanalyze.comparison.reasons import WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
@@ -129,7 +129,10 @@ def build_compare(
         version=version,
         command="compare",
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
-        verdict_messages=_verdict(comparison, per, found, (beside[0].named, beside[1].named)),
+        verdict_messages=(
+            *(_caveat(each) for each in comparison.caveats if each.key in OTHER_WORK),
+            *_verdict(comparison, per, found, (beside[0].named, beside[1].named)),
+        ),
         sides=tuple(
             Side(key, key, side.path, name, tuple(_about_side(side)))
             for (key, side), name in zip(both.items(), names, strict=True)
@@ -137,7 +140,7 @@ def build_compare(
         summary=(*_beside_causes(comparison.tables, found, beside), table, chosen),
         remarks={
             "advice": tuple(_advice(comparison, per)),
-            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats),
+            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats if caveat.key not in OTHER_WORK),
             "quality": tuple(_quality(comparison)),
         },
         note_messages=tuple(
