@@ -20,12 +20,12 @@ _SAY = sentences(
 _CHANGED = declare(
     "finding_compare",
     "Findings of both sides (per step)",
-    Column("change", Kind.TERM, "whether both sides have it, and where it costs more", heading="how"),
-    RULE_ID,
     Column("finding", Kind.TERM, "what was found"),
+    Column("change", Kind.TERM, "whether both sides have it, and where it costs more", heading="how"),
     *columns.of_base(time_ns=""),
     *columns.of_candidate(time_ns=""),
     columns.DIFF,
+    RULE_ID,
     Column("where", Kind.PLACE, "operator, call, kernel or source line"),
 )
 _PARTS = {
