@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from types import SimpleNamespace
 
 from tests.builder import TraceBuilder
@@ -14,7 +15,7 @@ from traceanalyze.comparison.modules import module_pairs
 from traceanalyze.comparison.operators import operator_pairs, operator_totals
 from traceanalyze.comparison.overall import time_rows
 from traceanalyze.comparison.reasons import reasons
-from traceanalyze.comparison.side import CompareOptions, mean_step, side
+from traceanalyze.comparison.side import CompareOptions, side
 
 
 def side_from(builder: TraceBuilder, options: Options | None = None, **more):
@@ -61,7 +62,8 @@ def parts_of(found):
 
 def longest(traces, options):
     """Position of the trace whose mean step is longest; of equals the first."""
-    means = [mean_step(trace, options) for trace in traces]
+    found = [side(trace, options).info for trace in traces]
+    means = [Fraction(one.step_time, max(one.count, 1)) for one in found]
     return means.index(max(means))
 
 

@@ -31,6 +31,7 @@ def test_every_caveat_has_a_sentence_for_its_values():
     keys |= {f"{what}_on_one" for what in recorded(side_from(training()).context)}
     assert len(keys) > 15
     keys |= {f"side{why}_left_out" for why in ("", "_start", "_cycle")}
+    keys |= {*caveats_module.OTHER_WORK, "work_inputs", "work_collectives"}
     assert keys | {"levels_differ", "levels_differ_in_calls"} == set(caveats_module.CAVEATS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.comparison.calls import Program
-from tests.comparison.make import side_from
+from tests.comparison.make import reason_rows, side_from
 from traceanalyze.comparison.kernels import kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import NotMeasured
@@ -78,3 +78,42 @@ def test_longest_and_shortest_calls_and_the_name_of_each_side():
 def test_without_device_events_nothing_is_measured():
     made = Program().step().op("aten::mm")
     assert kernel_pairs(made.context, BASE.context, CompareOptions()) == NotMeasured("no_device_events")
+
+
+def region(*kernels):
+    """Steps of compiled code that launches these kernels (name, µs), all of it inside one region."""
+    made = Program().step()
+    begin = made.builder
+    at = 1.0
+    begin.op("Torch-Compiled Region", at, 200)
+    for place, (name, length) in enumerate(kernels):
+        begin.launch(at + 1 + place, 0.5, 5000 + 100 * place, length, name=name)
+    return made
+
+
+OLD = region(("a_kernel", 9), ("ampere_sgemm_32x32_tn", 20), ("b_kernel", 9), ("triton_poi_fused_add_0", 30))
+NEW = region(("a_kernel", 9), ("ampere_sgemm_64x64_tn", 26), ("b_kernel", 9), ("triton_red_fused_mul_sum_4", 5))
+
+
+def test_a_kernel_that_took_anothers_place_is_the_same_under_a_new_name():
+    found = {row.shared["kernel"]: row for row in kernel_pairs(OLD.context, NEW.context, CompareOptions())}
+    tile = found["ampere_sgemm_32x32_tn"]
+    assert (tile.base["kernel"], tile.candidate["kernel"]) == ("ampere_sgemm_32x32_tn", "ampere_sgemm_64x64_tn")
+    assert tile.shared["match"] == "renamed"
+    # Whether generated code does the same nobody knows without its launch configuration.
+    assert {"triton_poi_fused_add_0", "triton_red_fused_mul_sum_4"} <= found.keys()
+    # Between other neighbours, or of another family, it is other work.
+    moved = region(("a_kernel", 9), ("b_kernel", 9), ("ampere_sgemm_64x64_tn", 26), ("triton_poi_fused_add_0", 30))
+    assert "ampere_sgemm_64x64_tn" in {
+        row.shared["kernel"] for row in kernel_pairs(OLD.context, moved.context, CompareOptions())
+    }
+
+
+def test_a_region_with_most_of_the_compute_is_opened_into_kernels():
+    found = reason_rows(side_from(OLD.builder), side_from(NEW.builder))
+    told_of = {row.name: (row.base / 1000, row.candidate / 1000) for row in found if row.part == "compute"}
+    assert told_of["ampere_sgemm_32x32_tn"] == (20, 26)
+    assert "Torch-Compiled Region" not in told_of
+    # An operator of a library says more than its kernels.
+    one = side_from(Program().step().op("aten::mm", 20, kernel="ampere_sgemm_32x32_tn").builder)
+    assert {row.what for row in reason_rows(one, one) if row.part == "compute"} == {"operator"}

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from traceanalyze.comparison.caveats import unmatched_table
 from traceanalyze.comparison.columns import diff
+from traceanalyze.comparison.compare import unmatched_table
 from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
 from traceanalyze.comparison.pairs import NAMED, PARTS_CANCEL, PerStep, kernel_details, ranked, section
 from traceanalyze.comparison.reasons import Reason, causes_table, effects

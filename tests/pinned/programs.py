@@ -45,7 +45,7 @@ from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.comparison.compare import compare_sides
-from traceanalyze.comparison.side import CompareOptions, mean_step, side
+from traceanalyze.comparison.side import CompareOptions, side
 from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.kineto import read_text
@@ -745,7 +745,8 @@ def mean_steps(kind: str, name: str) -> list[Fraction]:
         traces = [odd(int(name), variant)[0].trace for variant in range(2)]
     else:
         traces = [laid_out(one)[0].trace for one in name.split(" ~ ")]
-    return [mean_step(trace, Options()) for trace in traces]
+    found = [side(trace).info for trace in traces]
+    return [Fraction(one.step_time, max(one.count, 1)) for one in found]
 
 
 def mesh(seed: int) -> list[RankSummary]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from traceanalyze.comparison.apis import APIS
-from traceanalyze.comparison.caveats import unmatched_table
 from traceanalyze.comparison.collectives import COLLECTIVES
+from traceanalyze.comparison.compare import unmatched_table
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS
 from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS
 from traceanalyze.comparison.modules import ALL_OPERATORS, module_tables

@@ -191,6 +191,8 @@ def compare(
         os.environ[DEBUG_VARIABLE] = "1"
     base_path, candidate_path = sides(paths or [], base=base, candidate=candidate)
     flags = profiling, operator, memory, communication, api, kernel
+    # No single call stands on it.
+    one_screen = not (whole or verbose or output) and format_ in {None, "console"}
     what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ())
     choices = CompareChoices(
         base=SideChoices("base", base_path, base_step, base_rank),
@@ -198,7 +200,7 @@ def compare(
         common=Choices(None, None, *what, streams=streams, name_regex=name_regex, time=time),
         options=CompareOptions(
             sections=frozenset(compress(SECTIONS, flags)) or frozenset(SECTIONS),
-            details=not disable_details,
+            details=not disable_details and not one_screen,
             modules=not disable_module,
             max_kernel_num=max_kernel_num,
             use_input_shape=use_input_shape,

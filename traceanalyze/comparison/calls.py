@@ -138,8 +138,10 @@ def compact(text: str) -> str:
 
 def described(context: Context, field: str, row: NDArray[np.int64]) -> list[str | None]:
     """What events say of their inputs, shapes or dtypes, on one line each; None where they do not."""
-    text = context.trace.strings.text
-    return [compact(text(code)) if code >= 0 else None for code in context.trace.events.numbers(field, row).tolist()]
+    rows = group(context.trace.events.numbers(field, row))
+    codes = context.trace.events.numbers(field, row[rows.first]).tolist()
+    texts = [compact(context.trace.strings.text(code)) if code >= 0 else None for code in codes]
+    return [texts[at] for at in rows.of.tolist()]
 
 
 def calls_of(context: Context, options: CompareOptions, fused: Fused) -> Calls:

@@ -1,21 +1,38 @@
 """What makes a section of a comparison less comparable, or not comparable at all."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.steady import settled
-from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
-from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
-from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.comparison.results import Caveat, Pair, Pairs
+from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.side import Side
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare, sentences
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 CAVEATS = sentences(
+    work_shapes=(
+        "Not the same work: the tensors of {share} of the time are of another size in the candidate, {ratio} times as "
+        "large in all."
+    ),
+    work_grids=(
+        "Not the same work: the launches of {share} of the kernels' time are of another size in the candidate, {ratio} "
+        "times as large in all."
+    ),
+    work_inputs="The candidate copies {ratio} times as much to the device: {candidate_bytes} a step, not {base_bytes}.",
+    work_collectives=(
+        "The collectives of the candidate move {ratio} times as much: {candidate_bytes} a step, not {base_bytes}."
+    ),
     no_device_on_either="No device was recorded: host time is compared.",
     no_device_on_one="The {side} has no device events: only the length of the step can be compared.",
     devices_differ="Different devices: base {base}, candidate {candidate}.",
@@ -84,7 +101,7 @@ def caveats(base: Side, candidate: Side) -> tuple[Caveat, ...]:
     """Everything that is to be said before the sides are compared, what touches most first."""
     return tuple(
         caveat
-        for check in (_device, _idle, _levels, _steps, _ranks, _coverage, _clocks, _recorded, _options, _damage)
+        for check in (_work, _device, _idle, _levels, _steps, _ranks, _coverage, _clocks, _recorded, _options, _damage)
         for caveat in check(base, candidate)
     )
 
@@ -102,6 +119,117 @@ def coverage_differs(base: Side, candidate: Side) -> bool:
     if not time or not other_time:
         return False
     return 100 * abs(known * other_time - other_known * time) > COVERAGE_POINTS * time * other_time
+
+
+OTHER_WORK = ("work_shapes", "work_grids")
+"""Caveats that make percentages of the two sides meaningless."""
+_ALIKE = 1.25
+"""Up to how much larger work of one name may be on one side and still be called the same."""
+_DIMENSIONS = regex(r"\[(\d+(?:,\s*\d+)*)\]")
+_OTHER = 1.5
+"""From how much more bytes on one side they are told."""
+
+
+def _work(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """Whether both sides do the same work: sizes of what both do as often, and bytes that are moved."""
+    for key, sized in (("work_shapes", _tensors), ("work_grids", _launches)):
+        old, new = sized(base), sized(candidate)
+        if old and new:
+            yield from _of_another_size(key, old, new, base.info.count, candidate.info.count)
+            break
+    for key, moved in (("work_inputs", _inputs), ("work_collectives", _collectives)):
+        old_bytes, new_bytes = (moved(side) // max(side.info.count, 1) for side in (base, candidate))
+        if old_bytes and new_bytes and not 1 / _OTHER < new_bytes / old_bytes < _OTHER:
+            values = (("base_bytes", old_bytes), ("candidate_bytes", new_bytes))
+            yield Caveat(key, (("ratio", new_bytes / old_bytes), *values))
+
+
+class _Sizes(NamedTuple):
+    """Of calls of one name, over the steps that count."""
+
+    number: int
+    size: int
+    time: int
+
+
+def _of_another_size(
+    key: str, old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: int, new_steps: int
+) -> Iterator[Caveat]:
+    """What both sides do equally often a step, if most of its time is of another size on one of them."""
+    both = [
+        (old[name], new[name])
+        for name in old.keys() & new.keys()
+        if old[name].number * new_steps == new[name].number * steps and old[name].size and new[name].size
+    ]
+    ratios = [one.size * steps / (base.size * new_steps) for base, one in both]
+    times = [base.time + one.time for base, one in both]
+    other = sum(time for time, ratio in zip(times, ratios, strict=True) if not 1 / _ALIKE <= ratio <= _ALIKE)
+    if 2 * other > sum(times):
+        whole = sum(one.size for _, one in both) * steps / (sum(base.size for base, _ in both) * new_steps)
+        yield Caveat(key, (("share", other / sum(times)), ("ratio", whole)))
+
+
+def _tensors(side: Side) -> dict[str, _Sizes]:
+    """Elements of the inputs of operators with device work, by name; nothing where shapes were not recorded."""
+    context, work = side.context, side.context.once(device_work)
+    if "shapes" not in context.trace.events.fields:
+        return {}
+    strings = context.trace.strings
+    rows = np.unique(work.op[work.op >= 0])
+    time = np.bincount(np.searchsorted(rows, work.op[work.op >= 0]), work.time[work.op >= 0], len(rows))
+    codes = context.trace.events.numbers("shapes", rows)
+    elements = np.zeros(len(rows), np.int64)
+    known = codes >= 0
+    elements[known] = strings.lookup(codes[known].astype(np.int32), _elements)
+    return _by_name(context, context.trace.events.name[rows], elements, time)
+
+
+def _launches(side: Side) -> dict[str, _Sizes]:
+    """Threads of kernels, by name; nothing where launch configurations were not recorded."""
+    context, work = side.context, side.context.once(device_work)
+    row, strings = context.device.row[work.event], context.trace.strings
+    threads = np.ones(len(row), np.int64)
+    for field in ("grid", "block"):
+        codes = context.trace.events.numbers(field, row)
+        if not (codes >= 0).any():
+            return {}
+        threads[codes < 0] = 0
+        threads[codes >= 0] *= strings.lookup(codes[codes >= 0].astype(np.int32), _elements)
+    return _by_name(context, context.device.name[work.event], threads, work.time)
+
+
+def _by_name(
+    context: Context, name: NDArray[np.int32], size: NDArray[np.int64], time: NDArray[np.int64]
+) -> dict[str, _Sizes]:
+    rows = group(name.astype(np.int64))
+    sums = rows.count().tolist(), rows.sum(size).tolist(), rows.sum(time.astype(np.int64)).tolist()
+    names = context.trace.strings.texts(name[rows.first])
+    return {text: _Sizes(*each) for text, *each in zip(names, *sums, strict=True)}
+
+
+def _elements(text: str) -> int:
+    """Elements of all tensors of a list of shapes, or what a grid multiplies to; at most 2³¹ - 1."""
+    return min(sum(prod(map(int, found.split(","))) for found in _DIMENSIONS.findall(text)), 2**31 - 1)
+
+
+def _inputs(side: Side) -> int:
+    """Bytes copied to the device."""
+    event = side.context.once(device_work).event
+    event = event[side.context.device.klass[event] == DeviceClass.MEM]
+    event = event[directions(side.context, event) == DIRECTIONS.index("h2d")]
+    return _bytes(side.context.trace.events.numbers("bytes", side.context.device.row[event]))
+
+
+def _collectives(side: Side) -> int:
+    """Bytes of its collectives."""
+    event = side.context.once(device_work).event
+    event = event[side.context.device.klass[event] == DeviceClass.COMM]
+    rows = description_rows(side.context, event)
+    return _bytes(sizes(side.context, rows, types(side.context, event, rows)))
+
+
+def _bytes(size: NDArray[np.int64]) -> int:
+    return int(size[size > 0].sum())
 
 
 def _device(base: Side, candidate: Side) -> Iterator[Caveat]:
@@ -230,79 +358,3 @@ def _damage(base: Side, candidate: Side) -> Iterator[Caveat]:
             for key, steps in why.items():
                 if steps:
                     yield Caveat(f"side{key}_left_out", (("side", name), ("steps", steps)))
-
-
-_NO_OPERATOR = frozenset({UNLINKED, OUTSIDE_OPS})
-_UNMATCHED = declare(
-    "unmatched",
-    "Work without a partner on the other side (per step)",
-    Column("section", Kind.TERM, "which kind of work", heading="work"),
-    Column("side", Kind.TERM, "which side"),
-    Column("number", Kind.NUMBER, "how many per step have no partner"),
-    Column("unmatched_ns", Kind.DURATION, "their time per step"),
-    Column("of_ns", Kind.DURATION, "time of all of that kind per step"),
-    Column("unmatched_share", Kind.SHARE, "the one over the other", heading="share"),
-    detail=True,
-)
-
-
-def unmatched_table(
-    operators: Pairs | None,
-    operator_pairs: Pairs | None,
-    modules: Pairs | None,
-    collectives: Pairs | None,
-    kernels: Pairs | None,
-    per: PerStep,
-) -> Iterator[Table]:
-    """Number and device time without a partner, of all of the section on that side; of sections that were compared.
-
-    Operators are calls where calls were matched, else names; work of no operator is no part of it. Modules are those
-    with work of their own.
-    """
-    names = operators if operator_pairs is None or isinstance(operator_pairs, NotMeasured) else None
-    sections = (
-        ("operators", _of_operators(operator_pairs), "device_ns", ""),
-        ("operators", _of_operators(names), "device_ns", "calls"),
-        ("modules", _whole_modules(modules), "self_ns", ""),
-        ("collectives", collectives, "total_ns", "calls"),
-        ("kernels", kernels, "total_ns", "calls"),
-    )
-    rows = [
-        row
-        for section, pairs, amount, number in sections
-        if pairs is not None and not isinstance(pairs, NotMeasured)
-        for row in _alone(section, pairs, amount, number, per)
-    ]
-    if rows:
-        yield _UNMATCHED.fill_records(rows)
-
-
-def _of_operators(pairs: Pairs | None) -> Pairs | None:
-    if pairs is None or isinstance(pairs, NotMeasured):
-        return pairs
-    names = [pair.shared.get("op") or (pair.base or pair.candidate or {}).get("op") for pair in pairs]
-    return [pair for pair, name in zip(pairs, names, strict=True) if name not in _NO_OPERATOR]
-
-
-def _whole_modules(pairs: Pairs | None) -> Pairs | None:
-    if pairs is None or isinstance(pairs, NotMeasured):
-        return pairs
-    return [pair for pair in pairs if pair.shared["op"] == ALL_OPERATORS and pair.shared["module"] != OUTSIDE_MODULES]
-
-
-def _alone(section: str, pairs: Sequence[Pair], amount: str, number: str, per: PerStep) -> Iterator[dict[str, Value]]:
-    """What one side has, and the other has none of; rows count once, or by a number of theirs."""
-    sides = [(pair.base, pair.candidate) for pair in pairs]
-    numbers = [[0 if side is None else side[number] if number else 1 for side in pair] for pair in sides]
-    for at, (name, steps) in enumerate((("base", per.base_steps), ("candidate", per.candidate_steps))):
-        times = [0 if (side := pair[at]) is None else side[amount] for pair in sides]
-        alone = [index for index, each in enumerate(numbers) if each[at] and not each[1 - at]]
-        time, every = sum(times[index] for index in alone), sum(times)
-        yield {
-            "section": f"section_{section}",
-            "side": f"side_{name}",
-            "number": sum(numbers[index][at] for index in alone) / steps,
-            "unmatched_ns": rounded(time, steps),
-            "of_ns": rounded(every, steps),
-            "unmatched_share": time / every if every else 0.0,
-        }

@@ -45,6 +45,7 @@ _EITHER = {
         Column("max_ns", _D, "longest call", heading="longest", scale="call"),
         Column("min_ns", _D, "shortest call", heading="shortest", scale="call"),
         Column("wait_ns", _D, "time per step spent waiting for other ranks", heading="wait"),
+        Column("own_ns", _D, "step without waiting for other ranks", heading="own"),
         Column("transfer_ns", _D, "time per step spent moving data", heading="transfer"),
         Column("exposed_ns", _D, "time per step not hidden behind compute", heading="exposed"),
         Column("device_ns", _D, "device time of its own kernels", heading="device"),

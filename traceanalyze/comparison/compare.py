@@ -1,23 +1,25 @@
 """Two analysed sides to everything this version says about their difference."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
+from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison.apis import APIS, api_pairs
 from traceanalyze.comparison.attribution import headline, parts
-from traceanalyze.comparison.caveats import caveats, unmatched_table
+from traceanalyze.comparison.caveats import caveats
 from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS, memory_call_pairs, memory_pairs
-from traceanalyze.comparison.modules import module_pairs, module_tables
+from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES, module_pairs, module_tables
 from traceanalyze.comparison.operators import CALLS, operator_pairs, operator_totals, operators_table
 from traceanalyze.comparison.overall import overall_table, parts_table, time_rows
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.peaks import peak_rows, peak_table, rate_rows, rate_table
 from traceanalyze.comparison.reasons import causes_table, reasons
-from traceanalyze.comparison.results import Comparison, Pairs, Part
+from traceanalyze.comparison.results import Comparison, Pair, Pairs, Part
 from traceanalyze.comparison.side import CompareOptions, Side
-from traceanalyze.model.table import Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 
 
 def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = None) -> Comparison:
@@ -65,3 +67,79 @@ def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: Compa
         if pairs is not None:
             yield section.fill(pairs, per)
     yield from unmatched_table(operators, calls, modules, collectives, kernels, per)
+
+
+_NO_OPERATOR = frozenset({UNLINKED, OUTSIDE_OPS})
+_UNMATCHED = declare(
+    "unmatched",
+    "Work without a partner on the other side (per step)",
+    Column("section", Kind.TERM, "which kind of work", heading="work"),
+    Column("side", Kind.TERM, "which side"),
+    Column("number", Kind.NUMBER, "how many per step have no partner"),
+    Column("unmatched_ns", Kind.DURATION, "their time per step"),
+    Column("of_ns", Kind.DURATION, "time of all of that kind per step"),
+    Column("unmatched_share", Kind.SHARE, "the one over the other", heading="share"),
+    detail=True,
+)
+
+
+def unmatched_table(
+    operators: Pairs | None,
+    operator_pairs: Pairs | None,
+    modules: Pairs | None,
+    collectives: Pairs | None,
+    kernels: Pairs | None,
+    per: PerStep,
+) -> Iterator[Table]:
+    """Number and device time without a partner, of all of the section on that side; of sections that were compared.
+
+    Operators are calls where calls were matched, else names; work of no operator is no part of it. Modules are those
+    with work of their own.
+    """
+    names = operators if operator_pairs is None or isinstance(operator_pairs, NotMeasured) else None
+    sections = (
+        ("operators", _of_operators(operator_pairs), "device_ns", ""),
+        ("operators", _of_operators(names), "device_ns", "calls"),
+        ("modules", _whole_modules(modules), "self_ns", ""),
+        ("collectives", collectives, "total_ns", "calls"),
+        ("kernels", kernels, "total_ns", "calls"),
+    )
+    rows = [
+        row
+        for section, pairs, amount, number in sections
+        if pairs is not None and not isinstance(pairs, NotMeasured)
+        for row in _alone(section, pairs, amount, number, per)
+    ]
+    if rows:
+        yield _UNMATCHED.fill_records(rows)
+
+
+def _of_operators(pairs: Pairs | None) -> Pairs | None:
+    if pairs is None or isinstance(pairs, NotMeasured):
+        return pairs
+    names = [pair.shared.get("op") or (pair.base or pair.candidate or {}).get("op") for pair in pairs]
+    return [pair for pair, name in zip(pairs, names, strict=True) if name not in _NO_OPERATOR]
+
+
+def _whole_modules(pairs: Pairs | None) -> Pairs | None:
+    if pairs is None or isinstance(pairs, NotMeasured):
+        return pairs
+    return [pair for pair in pairs if pair.shared["op"] == ALL_OPERATORS and pair.shared["module"] != OUTSIDE_MODULES]
+
+
+def _alone(section: str, pairs: Sequence[Pair], amount: str, number: str, per: PerStep) -> Iterator[dict[str, Value]]:
+    """What one side has, and the other has none of; rows count once, or by a number of theirs."""
+    sides = [(pair.base, pair.candidate) for pair in pairs]
+    numbers = [[0 if side is None else side[number] if number else 1 for side in pair] for pair in sides]
+    for at, (name, steps) in enumerate((("base", per.base_steps), ("candidate", per.candidate_steps))):
+        times = [0 if (side := pair[at]) is None else side[amount] for pair in sides]
+        alone = [index for index, each in enumerate(numbers) if each[at] and not each[1 - at]]
+        time, every = sum(times[index] for index in alone), sum(times)
+        yield {
+            "section": f"section_{section}",
+            "side": f"side_{name}",
+            "number": sum(numbers[index][at] for index in alone) / steps,
+            "unmatched_ns": rounded(time, steps),
+            "of_ns": rounded(every, steps),
+            "unmatched_share": time / every if every else 0.0,
+        }

@@ -1,6 +1,7 @@
 """Kernels of both sides: by name, and by what they are for."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison import columns
+from traceanalyze.comparison.align import align
 from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
 from traceanalyze.comparison.pairs import section
 from traceanalyze.comparison.results import Pair, Pairs
@@ -78,8 +80,7 @@ _Kinds = tuple[list[_Key], NDArray[np.int64]]
 def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
     """Device events by name; the times of a side sum to all its device time.
 
-    Names are matched as recorded; where that fails without signature, trailing counter and CANN's prefix; where even
-    that fails without template arguments, if only one kernel of each side can be meant. Profiles of Ascend that both
+    Names are matched as `kernel_labels` does. Profiles of Ascend that both
     state the type of operator are compared by this type, shapes and core. Kernels of different vendors often have no
     partner by name: `kernel_type_pairs` compares these by family; those of Ascend, whose names are numbered, are rows
     by their type. NotMeasured if a side has no device events.
@@ -88,7 +89,13 @@ def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
         return NotMeasured("no_device_events")
     typed = _typed(base, candidate)
     foreign = base.trace.origin.format != candidate.trace.origin.format
-    return _pairs((base, candidate), lambda context: _kinds(context, options, typed=typed, foreign=foreign))
+    kinds = [_kinds(context, options, typed=typed, foreign=foreign) for context in (base, candidate)]
+    old, new = ([key.name for key in each] for each, _ in kinds)
+    label, anew = kernel_labels(base, candidate, (old, new))
+    return [
+        pair._replace(shared={**pair.shared, "match": "renamed"}) if pair.shared["kernel"] in anew else pair
+        for pair in _pairs((base, candidate), kinds, label)
+    ]
 
 
 def kernel_type_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
@@ -99,7 +106,8 @@ def kernel_type_pairs(base: Context, candidate: Context, options: CompareOptions
     if min(len(base.device), len(candidate.device)) == 0:
         return NotMeasured("no_device_events")
     typed = _typed(base, candidate)
-    return _pairs((base, candidate), lambda context: _types(context, options) if typed else _families(context))
+    kinds = [_types(context, options) if typed else _families(context) for context in (base, candidate)]
+    return _pairs((base, candidate), kinds, {key.name: key.name for each, _ in kinds for key in each})
 
 
 def _typed(base: Context, candidate: Context) -> bool:
@@ -157,10 +165,87 @@ def _family(code: int) -> str:
     return KernelGroup(int(code)).name.lower()
 
 
-def _pairs(contexts: tuple[Context, Context], kinds_of: Callable[[Context], _Kinds]) -> list[Pair]:
-    sides = [kinds_of(context) for context in contexts]
-    names = [[key.name for key in kinds] for kinds, _ in sides]
-    label = common_labels(names[0], names[1], (plain_kernel, True), (untemplated, False))
+def kernel_labels(
+    base: Context, candidate: Context, names: tuple[Iterable[str], Iterable[str]]
+) -> tuple[dict[str, str], frozenset[str]]:
+    """What each kernel of either side is called in a comparison, and which of these names the candidate has changed.
+
+    Names are matched as recorded; where that fails without signature, trailing counter and CANN's prefix; where even
+    that fails without template arguments, if only one kernel of each side can be meant; and what a compiler or a
+    library has given another name is called as in the base (see `renamed`).
+    """
+    label = common_labels(*names, (plain_kernel, True), (untemplated, False))
+    alike = base.trace.origin.format == candidate.trace.origin.format
+    anew = renamed(base, candidate, label) if alike else {}
+    return label | {name: anew[called] for name, called in label.items() if called in anew}, frozenset(anew.values())
+
+
+_GENERATED = (KernelGroup.COMPILED, KernelGroup.MATMUL, KernelGroup.CONVOLUTION)
+"""Kernels whose names a compiler or a library makes up: they change with tile, stages and number, the work does not."""
+
+
+class _Sequence(NamedTuple):
+    """Kernels of one step in their order."""
+
+    token: NDArray[np.int64]
+    """Of what they are called; equal on both sides for what is called equally."""
+    trait: NDArray[np.int64]
+    """Of what a renamed kernel keeps: what it is for, of generated code the launch configuration too; -1 for others."""
+
+
+def renamed(base: Context, candidate: Context, label: Mapping[str, str]) -> dict[str, str]:
+    """Kernels that only the candidate has → those that only the base has, and that stood in their place.
+
+    Of the first step. A place is between the same two neighbours that both sides have, and among what is left there,
+    in order, of one family and, of generated code, with equal grid and block. Most places of both names must agree.
+    """
+    known: tuple[dict[str, int], dict[object, int]] = ({}, {})
+    a, b = (_sequence(context, label, *known) for context in (base, candidate))
+    i, j = align(a.token, b.token)
+    (rest, place), (other_rest, other_place) = (
+        _left_over(side, other, met) for side, other, met in ((a, b, i), (b, a, j))
+    )
+    size = len(known[1]) + 1
+    k, m = align(place * size + a.trait[rest], other_place * size + b.trait[other_rest])
+    names, old, new = list(known[0]), a.token[rest], b.token[other_rest]
+    total, other_total = Counter(old.tolist()), Counter(new.tolist())
+    pairs = Counter(zip(old[k].tolist(), new[m].tolist(), strict=True))
+    return {
+        names[after]: names[before]
+        for (before, after), count in pairs.items()
+        if 2 * count > max(total[before], other_total[after])
+    }
+
+
+def _sequence(
+    context: Context, label: Mapping[str, str], tokens: dict[str, int], traits: dict[object, int]
+) -> _Sequence:
+    work, device, steps = context.once(device_work), context.device, context.steps
+    last = int(steps.end[0]) if len(steps) else 0
+    chosen = np.flatnonzero(device.start[work.event] < last)
+    event, family = work.event[chosen], work.group[chosen].astype(np.int64)
+    shape = [context.trace.events.numbers(field, device.row[event]) for field in ("grid", "block")]
+    rows = group(device.name[event], family, *shape)
+    token, trait = [], []
+    for first in rows.first.tolist():
+        own = plain_collective(context.trace.strings.text(int(device.name[event[first]])))
+        token.append(tokens.setdefault(label.get(own, own), len(tokens)))
+        compiled, launch = family[first] == KernelGroup.COMPILED, [_text(context, each[first]) for each in shape]
+        kept = (family[first], *(launch if compiled else ()))
+        told = family[first] in _GENERATED and not (compiled and None in launch)
+        trait.append(traits.setdefault(kept, len(traits)) if told else -1)
+    return _Sequence(np.array(token, np.int64)[rows.of], np.array(trait, np.int64)[rows.of])
+
+
+def _left_over(
+    side: _Sequence, other: _Sequence, met: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Kernels that only this side has and that may be called otherwise there, and after how many met ones each runs."""
+    rest = np.flatnonzero((side.trait >= 0) & ~np.isin(side.token, other.token))
+    return rest, np.searchsorted(met, rest)
+
+
+def _pairs(contexts: tuple[Context, Context], sides: Sequence[_Kinds], label: Mapping[str, str]) -> list[Pair]:
     found: list[dict[_Key, dict[str, Any]]] = []
     time: dict[_Key, dict[str, int]] = {}
     for context, (kinds, of) in zip(contexts, sides, strict=True):

@@ -176,7 +176,7 @@ def memory_call_pairs(base: Context, candidate: Context, options: CompareOptions
         _Side(one, made, level.owner)
         for one, made, level in zip(calls, (found[0], found[1]), pairing.levels, strict=True)
     ]
-    pairs = [(sides[0].call(place), sides[1].call(other)) for place, other in pairing.rows]
+    pairs = list(zip(*(side.of([row[at] for row in pairing.rows]) for at, side in enumerate(sides)), strict=True))
     pairs += [(sides[0].rest(name), sides[1].rest(name)) for name in (OTHER_CALLS, OUTSIDE_OPS)]
     there = [pair for pair in pairs if any(pair)]
     return [Pair({"order": order}, *pair) for order, pair in enumerate(there, start=1)]
@@ -194,15 +194,18 @@ class _Side:
         for index, place in enumerate(of.tolist()):
             self._left.setdefault(place, []).append(index)
 
-    def call(self, place: int) -> _Cells | None:
-        """What one call allocated; None if nothing, or if there is no call (-1)."""
-        rows = self._left.pop(place, None) if place >= 0 else None
-        if rows is None:
-            return None
-        event = self._context.op_nest.row[place : place + 1]
-        name = self._context.trace.strings.text(int(self._context.trace.events.name[event[0]]))
-        (shapes,), (dtypes,) = (described(self._context, field, event) for field in ("shapes", "dtypes"))
-        return self._cells(name, rows, shapes, dtypes)
+    def of(self, places: Sequence[int]) -> list[_Cells | None]:
+        """What single calls allocated; None for one with nothing, and where there is no call (-1)."""
+        rows = [self._left.pop(place, None) if place >= 0 else None for place in places]
+        there = [at for at, one in enumerate(rows) if one is not None]
+        event = self._context.op_nest.row[np.array([places[at] for at in there], np.int64)]
+        names = self._context.trace.strings.each(self._context.trace.events.name[event])
+        shapes, dtypes = (described(self._context, field, event) for field in ("shapes", "dtypes"))
+        cells: list[_Cells | None] = [None] * len(places)
+        for at, *call in zip(there, names, shapes, dtypes, strict=True):
+            name, shape, dtype = call
+            cells[at] = self._cells(str(name), rows[at] or (), shape, dtype)
+        return cells
 
     def rest(self, name: str) -> _Cells | None:
         """What was allocated in other calls, or in none."""

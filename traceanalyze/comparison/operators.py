@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,26 +53,39 @@ class OpSides:
 
     def of(self, places: Sequence[int]) -> list[_Cells | None]:
         """The calls at some places, None for each -1."""
-        nested, text = self._context.op_nest, self._context.trace.strings.text
+        nested = self._context.op_nest
         place = np.maximum(np.array(places, np.int64), 0)
         shapes, dtypes = (described(self._context, field, nested.row[place]) for field in ("shapes", "dtypes"))
         frames = locate(self._context, self._calls.track[place], nested.start[place])[2]
+        strings, time = self._context.trace.strings, self._time.tolist()
+        called, kernel = strings.each(self._context.trace.events.name[nested.row[place]]), self._kernels
         cells: list[_Cells | None] = []
-        for at, shape, dtype, frame in zip(places, shapes, dtypes, frames, strict=True):
+        for at, name, shape, dtype, frame in zip(places, called, shapes, dtypes, frames, strict=True):
             if at < 0:
                 cells.append(None)
                 continue
             own = slice(self._bound[at], self._bound[at + 1])
-            names, times = self._context.device.name[self._event[own]].tolist(), self._time[own].tolist()
-            kernels = tuple((text(name), time) for name, time in zip(names, times, strict=True))
-            call = {"op": self._name(at, own), "shapes": shape, "dtypes": dtype, "frame": frame, "kernels": kernels}
+            times = time[own]
+            kernels = tuple(zip(kernel[own], times, strict=True))
+            call = {
+                "op": self._parts(own) if self._calls.grouped[at] else name,
+                "shapes": shape,
+                "dtypes": dtype,
+                "frame": frame,
+                "kernels": kernels,
+            }
             cells.append(call | {"device_ns": sum(times), "start_ns": int(nested.start[at])})
         return cells
 
-    def _name(self, place: int, own: slice) -> str:
-        """Name as recorded; of operators that stand for a fused one those that launched work, in order."""
+    @cached_property
+    def _kernels(self) -> list[str]:
+        """Name of each device event."""
+        return self._context.trace.strings.each(self._context.device.name[self._event])
+
+    def _parts(self, own: slice) -> str:
+        """Names of operators that stand for a fused one: those that launched work, in order."""
         events, text = self._context.trace.events, self._context.trace.strings.text
-        launched = np.unique(self._context.event_op[self._event[own]]) if self._calls.grouped[place] else [place]
+        launched = np.unique(self._context.event_op[self._event[own]])
         return " + ".join(text(int(events.name[self._context.op_nest.row[part]])) for part in launched)
 
     def together(self, name: str, places: NDArray[np.int64]) -> _Cells | None:

@@ -232,7 +232,11 @@ _DERIVED: dict[str, Callable[[Section, Ranked, PerStep], Value]] = {
     "change_share": lambda _, row, __: row.share,
     "step_change_share": lambda section, row, per: per.share(*_amount(row.pair, section.amounts[0])),
     "match": lambda _, row, __: (
-        "only_candidate" if row.pair.base is None else "only_base" if row.pair.candidate is None else "both_sides"
+        "only_candidate"
+        if row.pair.base is None
+        else "only_base"
+        if row.pair.candidate is None
+        else row.pair.shared.get("match", "both_sides")
     ),
     "avg_ratio": lambda _, row, __: _mean_ratio(row.pair),
     "diff_ns": _made_of(PerStep.diff),

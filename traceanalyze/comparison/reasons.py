@@ -1,7 +1,8 @@
 """Time of one side summed by reason: the common ground of work and idle time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from traceanalyze.comparison.attribution import headline_work, idle_parts
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
 from traceanalyze.comparison.collectives import common_names, event_groups, several
+from traceanalyze.comparison.kernels import kernel_labels
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.side import CompareOptions, Side
@@ -47,8 +49,8 @@ _NONE = Reason(0, 0, None, None)
 Key = tuple[str, str, str]
 """Part, what and name of a reason.
 
-What: operator, kernels (work by what it is for, where the operator is not known or not comparable), collective, copy,
-next_op (idle before work of this operator), data_loading or rest.
+What: operator, kernel (of a region that holds most of the compute), kernels (work by what it is for, where the operator
+is not known or not comparable), collective, copy, next_op (idle before work of this operator), data_loading or rest.
 """
 Reasons = dict[Key, Reason]
 
@@ -97,6 +99,10 @@ class Labels(NamedTuple):
     """Name the groups of collectives."""
     by_operator: bool
     """Compute by operator, else all of it by what kernels are for."""
+    opened: frozenset[str] = frozenset()
+    """Operators whose kernels are named instead."""
+    kernels: Mapping[str, str] = MappingProxyType({})
+    """What these are called."""
 
 
 _Keyed = tuple[list[tuple[str, str]], NDArray[np.int64]]
@@ -122,11 +128,15 @@ def _operators(side: Side, chosen: NDArray[np.int64], labels: Labels) -> _Keyed:
     work = side.context.once(device_work)
     named = side.context.event_op[work.event[chosen]] >= 0 if labels.by_operator else np.zeros(len(chosen), np.bool_)
     names, of = operator_names(side, work.event[chosen], labels)
-    rows = group(np.where(named, of, -1), np.where(named, -1, work.group[chosen].astype(np.int64)))
+    opened = named & np.array([name in labels.opened for name in names], np.bool_)[of]
+    kernel = np.where(opened, side.context.device.name[work.event[chosen]], -1)
+    rows = group(np.where(named, of, -1), np.where(named, -1, work.group[chosen].astype(np.int64)), kernel)
     keys = []
     for first in rows.first.tolist():
+        name = side.context.trace.strings.text(int(kernel[first])) if opened[first] else names[int(of[first])]
         kind = KernelGroup(int(work.group[chosen[first]])).name.lower()
-        keys.append(("operator", names[int(of[first])]) if named[first] else ("kernels", kind))
+        key = ("kernel", labels.kernels[name]) if opened[first] else ("operator", name)
+        keys.append(key if named[first] else ("kernels", kind))
     return distinct(keys, rows.of)
 
 
@@ -305,5 +315,28 @@ def reasons(base: Side, candidate: Side, options: CompareOptions) -> tuple[Reaso
     groups = several(common_names(base.context, candidate.context))
     fused = fused_names(base.context, candidate.context, options)
     labels = Labels(options, fused, groups, by_operator=not coverage_differs(base, candidate))
-    old, new = (work_reasons(side, labels) | idle_reasons(side, labels, of_cause) for side in (base, candidate))
+    work = [work_reasons(side, labels) for side in (base, candidate)]
+    opened = frozenset(name for found in work for name in _regions(found))
+    if opened:
+        names = [_names_of(side) for side in (base, candidate)]
+        kernels, _ = kernel_labels(base.context, candidate.context, (names[0], names[1]))
+        labels = labels._replace(opened=opened, kernels=kernels)
+        work = [work_reasons(side, labels) for side in (base, candidate)]
+    old, new = (
+        found | idle_reasons(side, labels, of_cause) for found, side in zip(work, (base, candidate), strict=True)
+    )
     return old, new
+
+
+def _regions(found: Reasons) -> Iterator[str]:
+    """What owns more than half of the compute and is no operator of a library: compiled code, a graph."""
+    compute = {key: reason for key, reason in found.items() if key[0] == BUSY_PARTS[0]}
+    whole = sum(reason.time for reason in compute.values())
+    for (_, what, name), reason in compute.items():
+        if what == "operator" and "::" not in name and 2 * reason.time > whole:
+            yield name
+
+
+def _names_of(side: Side) -> list[str]:
+    """Names of its kernels."""
+    return list(side.context.trace.strings.texts(np.unique(side.context.device.name)))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,12 +102,6 @@ def restricted(options: Options) -> Options:
         return complete if complete.any() else chosen
 
     return options._replace(steps=whole)
-
-
-def mean_step(trace: Trace, options: Options) -> Fraction:
-    """Mean time of the steps that would count, ns; 0 without any. Looks at nothing but the steps."""
-    time = context_of(trace, restricted(options)).steps.time
-    return Fraction(int(time.sum()), len(time)) if len(time) else Fraction(0)
 
 
 def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_choice: str = "only") -> Side:

@@ -4,21 +4,34 @@ import ast
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
+import numpy as np
+
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.idle.idle import clipped, idle_pieces
 from traceanalyze.analyses.options import Options
+from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.comparison.compare import compare_sides
-from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
+from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, median_step, side
 from traceanalyze.errors import Lost, Phrase, Unmatched, UsageError
+from traceanalyze.model.intervals import coverage, merge
 from traceanalyze.model.trace import Run, Trace
+from traceanalyze.model.vocabulary import Cause, Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
+from traceanalyze.pipeline.recordings import AnalysedRank, analysed, analysed_rank, without_bulk
+from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
+from traceanalyze.ranks.compare import leading
 from traceanalyze.readers.runs import group_runs
+from traceanalyze.report.contents.changed import Beside
 from traceanalyze.report.contents.compare import build_compare
+from traceanalyze.report.contents.ranks import whole_recordings
 from traceanalyze.report.model import CompareReport
+from traceanalyze.rules.config import Plan
+from traceanalyze.rules.finding import Outcome
 from traceanalyze.version import __version__
 
 MEDIAN = "median"
@@ -186,40 +199,51 @@ def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = N
     if choices.op_name_map:
         options = replace(options, op_name_map=name_map(choices.op_name_map))
     analyses = [each.options(choices.common) for each in both]
-    (base, base_notes), (candidate, candidate_notes) = (
-        _load(each, wanted, progress) for each, wanted in zip(both, analyses, strict=True)
+    rules = choices.common.rules()
+    base, candidate = (_load(each, wanted, rules, progress) for each, wanted in zip(both, analyses, strict=True))
+    notes = [*(("base", note) for note in base.notes), *(("candidate", note) for note in candidate.notes)]
+    comparison = compare_sides(base.side, candidate.side, options)
+    return build_compare(
+        comparison,
+        version=__version__,
+        notes=notes,
+        options=choices.listed(),
+        beside=(base.beside, candidate.beside),
     )
-    notes = [*(("base", note) for note in base_notes), *(("candidate", note) for note in candidate_notes)]
-    comparison = compare_sides(base, candidate, options)
-    return build_compare(comparison, version=__version__, notes=notes, options=choices.listed())
 
 
-class _Keeper:
-    """Keeps one trace of those that are read: that of the rank asked for, else that with the longest mean step.
+class _Ranks:
+    """What the analysis says of each of several traces, and one of them: that with the longest step."""
 
-    One that is cut short only where no other is whole.
-    """
-
-    def __init__(self, rank: int | None, options: Options) -> None:
-        self._rank, self._options = rank, options
-        self._mean: Fraction | None = None
+    def __init__(self, options: Options, rules: Plan) -> None:
+        self._options, self._rules = options, rules
+        self._longest = 0
         self.kept: Trace | None = None
+        self.analysed: dict[str, AnalysedRank] = {}
+        """By path; empty where there is one trace."""
 
     def use(self, trace: Trace) -> Trace:
-        """Look at a trace, keep it if it is the one, and return what is needed to group it."""
-        small = sampled(trace)
-        if self._rank is not None:
-            if trace.origin.rank == self._rank:
-                self.kept = trace
-        elif self.kept is None or trace.read.whole > self.kept.read.whole:
-            self.kept, self._mean = trace, None
-        elif trace.read.whole == self.kept.read.whole:
-            # The steps of the only trace need no look.
-            self._mean = mean_step(self.kept, self._options) if self._mean is None else self._mean
-            mean = mean_step(trace, self._options)
-            if mean > self._mean:
-                self.kept, self._mean = trace, mean
-        return small
+        """Look at a trace, and return what is needed to group it."""
+        if self.kept is None:
+            self.kept = trace
+            return sampled(trace)
+        if not self.analysed:
+            self._longest = self._analyse(self.kept)
+        length = self._analyse(trace)
+        if length > self._longest:
+            self.kept, self._longest = trace, length
+        return sampled(trace)
+
+    def _analyse(self, trace: Trace) -> int:
+        """Its mean step, ns."""
+        one = analysed_rank(trace, self._options, self._rules, detail=Detail.NORMAL)
+        self.analysed[trace.origin.path] = without_bulk(one)
+        return _mean(one)
+
+
+def _mean(one: AnalysedRank) -> int:
+    window = window_of(one.analysis.steps)
+    return window.mean(window.total)
 
 
 _WORK_LOST = Lost(
@@ -227,35 +251,70 @@ _WORK_LOST = Lost(
 )
 
 
-def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) -> tuple[Side, tuple[str, ...]]:
-    """One side, and the remarks on its input."""
-    keeper = _Keeper(chosen.rank, options)
-    inputs = gather([chosen.path], keeper.use, progress=progress)
+class _Loaded(NamedTuple):
+    side: Side
+    notes: tuple[str, ...]
+    """Remarks on its input."""
+    beside: Beside
+
+
+def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProgress | None) -> _Loaded:
+    ranks = _Ranks(options, rules)
+    inputs = gather([chosen.path], ranks.use, progress=progress)
     runs = group_runs(inputs.traces, inputs.lost)
     if len(runs) > 1:
         where, names = f"{chosen.name} {chosen.path}", ", ".join(run.name for run in runs)
         raise UsageError("{where}: holds {count} runs ({names}); name one of them", where, len(runs), names)
-    run = runs[0]
+    (run,) = runs
+    beside = side_by_side(
+        [ranks.analysed[one.origin.path].with_trace(one) for one in run.traces if ranks.analysed], rules
+    )
+    wanted = _wanted(chosen, run, beside)
+    trace, path = ranks.kept, run.traces[wanted].origin.path
+    if trace is None or trace.origin.path != path:
+        # Which rank is compared only all of them tell, and one is in memory at a time.
+        (trace,) = gather([path], lambda one: one, progress=None).traces
     choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
-    found = side(_kept(chosen, keeper.kept, run), options, ranks=len(run.traces), rank_choice=choice)
-    own = (note for note in found.context.trace.read.notes if isinstance(note, Lost | Unmatched))
-    lost = [_WORK_LOST] if found.context.doubt == "work_lost" else []
-    return found, (*inputs.notes, *run.notes, *own, *lost)
+    trace = replace(trace, origin=run.traces[wanted].origin)
+    one = side(trace, options, ranks=len(run.traces), rank_choice=choice)
+    own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
+    lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
+    outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted], beside.across or Outcome()
+    outcome = outcome._replace(
+        findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
+    )
+    known = Beside(outcome, beside.cluster, _named(one.context, outcome))
+    return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
 
 
-def _kept(chosen: SideChoices, kept: Trace | None, run: Run) -> Trace:
-    """The trace that was kept, with the rank that its run gives it."""
-    if chosen.rank is None and kept is not None:
-        origins = {trace.origin.path: trace.origin for trace in run.traces}
-        return replace(kept, origin=origins.get(kept.origin.path, kept.origin))
-    wanted = [trace for trace in run.traces if trace.origin.rank == chosen.rank]
-    if not wanted:
-        known = [rank for rank in run.ranks if rank is not None]
+def _named(context: Context, outcome: Outcome) -> int:
+    """Idle time of the analysed steps in which the trace shows nothing of the host, and that a finding is about, ns."""
+    if not context.devices:
+        return 0
+    pieces, _ = clipped(context.once(idle_pieces), context.steps.start, context.steps.end)
+    untraced = pieces.cause == Cause.UNTRACED
+    told = [one.intervals for one in outcome.findings if one.intervals is not None and one.explains and not one.once]
+    spans = np.concatenate((np.zeros((0, 2), np.int64), *told))
+    return int(coverage(merge(spans[:, 0], spans[:, 1]), pieces.start[untraced], pieces.end[untraced]).sum())
+
+
+def _outcome(context: Context, rules: Plan) -> Outcome:
+    """What the rules say of a rank that is alone."""
+    return side_by_side([analysed(context, rules, detail=Detail.NORMAL, alone=True)], rules).outcomes[0]
+
+
+def _wanted(chosen: SideChoices, run: Run, beside: SideBySide) -> int:
+    """Position of the rank asked for, else of the one that works longest: the others wait for it."""
+    if chosen.rank is not None:
+        known = [trace.origin.rank for trace in run.traces]
+        if chosen.rank in known:
+            return known.index(chosen.rank)
         option = Phrase("{option} {rank}", chosen.option("rank"), chosen.rank)
-        if not known:
+        if not any(rank is not None for rank in known):
             raise UsageError("{option}: the profile of {run} does not tell any rank", option, run.name)
-        raise no_such_number(option, Phrase("rank"), str(chosen.rank), known)
-    if kept is None:
-        # Its rank follows only from the names of all files together.
-        kept = gather([wanted[0].origin.path], lambda trace: trace, progress=None).traces[0]
-    return replace(kept, origin=wanted[0].origin)
+        raise no_such_number(option, Phrase("rank"), str(chosen.rank), [rank for rank in known if rank is not None])
+    if not beside.ranks:
+        return 0
+    analyses, times = [one.analysis for one in beside.ranks], list(map(_mean, beside.ranks))
+    own = beside.by_rank(beside.cluster.own_time) if beside.cluster is not None else [None] * len(times)
+    return leading(times, own, whole_recordings(analyses))

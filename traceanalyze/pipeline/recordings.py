@@ -111,6 +111,19 @@ def analysed_rank(
     alone: bool = False,
     together: bool = True,
 ) -> AnalysedRank:
+    """A rank's analyses, see `analysed`."""
+    return analysed(context_of(trace, options), rules, allocator, detail=detail, alone=alone, together=together)
+
+
+def analysed(
+    context: Context,
+    rules: Plan,
+    allocator: AllocatorAnalysis | None = None,
+    *,
+    detail: Detail = Detail.VERBOSE,
+    alone: bool = False,
+    together: bool = True,
+) -> AnalysedRank:
     """A rank's analyses, and what is derived while the tables behind them are still there.
 
     `allocator` is what a snapshot of the same rank tells, for the rules that need one. Unless everything is wanted in
@@ -122,7 +135,7 @@ def analysed_rank(
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.registry import own_rules
 
-    context, short = context_of(trace, options), detail < Detail.VERBOSE
+    short = detail < Detail.VERBOSE
     # Nobody knows which tables the rules of plug-ins read.
     foreign = any(rule.id not in own_rules() for rule, _ in rules.rules)
     analysis = analyze_context(context, Detail.VERBOSE if foreign else detail)
@@ -291,5 +304,10 @@ def _attempt(
         if lenient:
             return InputError("{name}: {error}", source.name, error)
         raise
-    # With what the analysis remarks, as on patterns that match nothing.
-    return one._replace(analysis=one.analysis._replace(trace=replace(sampled(trace), read=one.analysis.trace.read)))
+    return without_bulk(one)
+
+
+def without_bulk(one: AnalysedRank) -> AnalysedRank:
+    """The same with a sample of its trace, and with what the analysis remarks, as on patterns that match nothing."""
+    trace = one.analysis.trace
+    return one._replace(analysis=one.analysis._replace(trace=replace(sampled(trace), read=trace.read)))

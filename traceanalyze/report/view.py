@@ -84,6 +84,8 @@ def shallow(table: Table) -> Table:
     return table.take([place for place, row in rows if table.depth(row) in {0, 1} or row[0] in _ALWAYS])
 
 
+BESIDE = ("finding_compare", "rank_compare")
+"""Tables that say what is behind the causes."""
 _INPUTS = frozenset({"compare_sides", "compare_options"})
 """Tables on what was compared, which lines above the others say."""
 
@@ -98,7 +100,8 @@ def compared(report: "Report", *, everything: bool) -> Iterator[Table | Half]:
     yield from first if everything else map(shallow, first)
     # Slower and faster apart; nothing is said of causes where nothing differs.
     yield from halves(tables["causes"], least=0 if everything else OF_WEIGHT)
-    shown = {*OVERVIEW, *_INPUTS, "causes", first[0].key}
+    yield from (tables[key] for key in BESIDE if key in tables and len(tables[key]))
+    shown = {*OVERVIEW, *_INPUTS, *BESIDE, "causes", first[0].key}
     if everything:
         yield from (table for table in report.summary if table.key not in shown and len(table))
 

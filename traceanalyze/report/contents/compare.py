@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import variance
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
-from traceanalyze.comparison.attribution import CALLS, STEP, headline, headline_keys
-from traceanalyze.comparison.caveats import CAVEATS
+from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
+from traceanalyze.comparison.caveats import CAVEATS, OTHER_WORK
 from traceanalyze.comparison.pairs import EVEN, PerStep
 from traceanalyze.comparison.reasons import WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare, sentences
-from traceanalyze.model.vocabulary import Cause
+from traceanalyze.model.vocabulary import BUSY_PARTS, Cause
 from traceanalyze.regression.statistics import quantile
+from traceanalyze.report.contents.changed import Beside, Changed, changed, changed_table, in_verdict, ranks_table
 from traceanalyze.report.contents.quality import typed
 from traceanalyze.report.model import CompareReport, Side
 from traceanalyze.report.view import distinct_names
@@ -43,7 +44,7 @@ _SAY = sentences(
     side_lost="{side}: {text}.",
     side_only="rank {rank}",
     side_rank="rank {rank} of {ranks}",
-    side_rank_decides="rank {rank}, the slowest of {ranks}",
+    side_rank_decides="rank {rank}, the one of {ranks} that works longest",
     side_device="{device}",
     side_trace="{time}, no step marker",
     side_step="{time}, step {step}",
@@ -100,15 +101,26 @@ _OPTIONS = declare(
 )
 
 
+_AS_ONE = frozenset({IDLE, HOST_SIDE, OUTSIDE_CALLS})
+"""Parts of which one side did not record the causes."""
+
+
 def build_compare(
     comparison: Comparison,
     *,
     version: str,
     notes: Sequence[tuple[str, str]] = (),
     options: Mapping[str, str] | None = None,
+    beside: tuple[Beside, Beside] = (Beside(), Beside()),
 ) -> CompareReport:
-    """The report of a comparison; `options` are shown as they are, `notes` are remarks on the input of a side."""
+    """The report of a comparison; `options` are shown as they are, `notes` are remarks on the input of a side.
+
+    `beside` is what else is known of base and candidate.
+    """
     per, given = PerStep.of(comparison.base, comparison.candidate), options or {}
+    apart = not any(part.key in _AS_ONE for part in comparison.parts)
+    found = changed(beside[0].outcome, beside[1].outcome, idle=apart)
+    chosen = _OPTIONS.fill(option=[*given], option_value=[*given.values()])
     table = _SIDES.fill_records([_cells("base", comparison.base), _cells("candidate", comparison.candidate)])
     both = {"base": comparison.base, "candidate": comparison.candidate}
     names = distinct_names(comparison.base.path, comparison.candidate.path)
@@ -117,15 +129,18 @@ def build_compare(
         version=version,
         command="compare",
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
-        verdict_messages=_verdict(comparison, per),
+        verdict_messages=(
+            *(_caveat(each) for each in comparison.caveats if each.key in OTHER_WORK),
+            *_verdict(comparison, per, found, (beside[0].named, beside[1].named)),
+        ),
         sides=tuple(
             Side(key, key, side.path, name, tuple(_about_side(side)))
             for (key, side), name in zip(both.items(), names, strict=True)
         ),
-        summary=(*comparison.tables.values(), table, _OPTIONS.fill(option=[*given], option_value=[*given.values()])),
+        summary=(*_beside_causes(comparison.tables, found, beside), table, chosen),
         remarks={
             "advice": tuple(_advice(comparison, per)),
-            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats),
+            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats if caveat.key not in OTHER_WORK),
             "quality": tuple(_quality(comparison)),
         },
         note_messages=tuple(
@@ -137,6 +152,19 @@ def build_compare(
         ),
         comparison=comparison,
     )
+
+
+def _beside_causes(
+    tables: Mapping[str, Table], found: Sequence[Changed], beside: tuple[Beside, Beside]
+) -> Iterator[Table]:
+    """The tables, with the findings and ranks of both sides after the causes of the difference."""
+    base, candidate = (side.cluster for side in beside)
+    for key, table in tables.items():
+        yield table
+        if key == "causes" and found:
+            yield changed_table(found)
+        if key == "causes" and base is not None and candidate is not None:
+            yield ranks_table(base, candidate)
 
 
 def _about_side(side: SideInfo) -> Iterator[Message]:
@@ -240,7 +268,9 @@ def _by_chance(comparison: Comparison, per: PerStep) -> int | None:
     return noise
 
 
-def _verdict(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
+def _verdict(
+    comparison: Comparison, per: PerStep, found: Sequence[Changed], named_idle: tuple[int, int]
+) -> tuple[Message, ...]:
     """What there is to say, most important first."""
     every = [(key, per.mean(exact)) for key, exact in _exact(headline(comparison.parts), per).items() if key != STEP]
     changes = sorted([item for item in every if item[1]], key=lambda item: -abs(item[1]))
@@ -253,8 +283,10 @@ def _verdict(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
     if per.even and whole <= EVEN * max(base, candidate):
         return (Message(_SAY["compare_even"], (*values, change)),)
     noise = _by_chance(comparison, per)
+    whole_idle = sum(diff for key, diff in every if key not in BUSY_PARTS)
+    behind = in_verdict(found, {**dict(every), "idle": whole_idle}, per.mean(per.change), max(base, candidate))
     if noise is not None:
-        return (Message(_SAY["compare_noise"], (*values, change, ("noise", Kind.DURATION, noise))),)
+        return (Message(_SAY["compare_noise"], (*values, change, ("noise", Kind.DURATION, noise))), *behind)
     named = [item for item in changes[:NAMED] if abs(item[1]) >= WORTH_NAMING * whole]
     for number, (key, diff) in enumerate(named, start=1):
         values += [(f"part{number}", Kind.TERM, key), (f"diff{number}", Kind.CHANGE, diff)]
@@ -266,12 +298,14 @@ def _verdict(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
     first = Message(f"compare_{word}_{len(named)}", tuple(values))
     if not named:
         return (first, Message(_SAY["compare_unexplained"]))
-    return (first, _explained(comparison, per), *_largest(comparison.tables["causes"], named))
+    largest = _largest(comparison.tables["causes"], named)
+    return (first, _explained(comparison, per, named_idle), *largest, *behind)
 
 
-def _explained(comparison: Comparison, per: PerStep) -> Message:
-    """How much of the difference is not mere time that the profiles do not show."""
+def _explained(comparison: Comparison, per: PerStep, named_idle: tuple[int, int]) -> Message:
+    """How much of the difference is not mere time that neither the profiles show nor a finding names."""
     rest = sum(exact for key, exact in _exact(comparison.parts, per).items() if key in UNEXPLAINED)
+    rest -= per.exact(*named_idle)
     share = max(0.0, 1 - abs(rest) / abs(per.change))
     if share > ALL:
         return Message(_SAY["compare_explained_all"])

@@ -9,7 +9,7 @@ from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.model import Report
-from traceanalyze.report.view import OVERVIEW, halves, with_columns
+from traceanalyze.report.view import BESIDE, OVERVIEW, halves, with_columns
 
 _WIDE, _HIGH = 1_000_000, 100
 _TOP, _BOTTOM = 22, 78
@@ -165,13 +165,14 @@ def headline(report: Report, formatter: Formatter) -> Iterator[Shown | str]:
     for half in halves(causes):
         shown = min(MAX_CAUSES, half.weighty)
         yield Shown(_largest(half.table, shown), whole=whole) if shown else formatter.texts.messages[f"no_{half.key}"]
+    yield from (Shown(tables[key]) for key in BESIDE if key in tables and len(tables[key]))
     if len(causes):
         yield Shown(replace(_differences_first(causes), detail=True))
 
 
 def details(report: Report) -> Iterator[Shown]:
     """The other tables that have rows, to be opened."""
-    first = {"step_difference", "causes", *OVERVIEW, *_LAST} if "causes" in report.tables else set()
+    first = {"step_difference", "causes", *OVERVIEW, *BESIDE, *_LAST} if "causes" in report.tables else set()
     for table in report.summary:
         if table.key not in first and len(table) and (first or table.detail):
             yield Shown(replace(_cut(_differences_first(table)), detail=True))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SUMMARY = "Summary"
 _FIRST = ("gate_metrics", "step_difference", "gate_parts")
 _WHOLE = "gate_metrics"
-_AFTER_CAUSES = ("memory_peak", "link_rates", "unmatched")
+_AFTER_CAUSES = ("finding_compare", "rank_compare", "memory_peak", "link_rates", "unmatched")
 _IN_SUMMARY = (*_FIRST, *_AFTER_CAUSES)
 _IN_PARAMETERS = ("compare_sides", "compare_options", "gate_result")
 _PARAMETER_WIDTHS = (36, 56, 56)

@@ -1,0 +1,63 @@
+"""What the rules say of both sides of a comparison, and the ranks of both, against simulated programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import traceanalyze
+from tests.pipeline.test_whatif import LIGHT, files, mean_step
+from tests.ranks.simulated import workload
+from tests.simulate.workload import MS, Fault, Loader, Script
+
+CAUSES = {
+    "DAT101": replace(LIGHT, loader=Loader(cost=40 * MS, workers=0)),
+    "HST113": replace(LIGHT, script=Script(pause=15 * MS)),
+    "SYN101": replace(LIGHT, script=Script(items=4)),
+}
+
+
+@pytest.mark.parametrize("rule", CAUSES)
+@pytest.mark.parametrize("new", [False, True], ids=["gone", "new"])
+def test_the_cause_that_only_one_side_has_comes_first_and_is_in_the_verdict(tmp_path, rule, new):
+    sides = files(tmp_path / "with", CAUSES[rule]), files(tmp_path / "without", LIGHT)
+    found = traceanalyze.compare(*(reversed(sides) if new else sides))
+    first = next(found.tables["finding_compare"].records())
+    assert (first.rule_id, first.change) == (rule, "finding_new" if new else "finding_gone")
+    true = (mean_step(CAUSES[rule]) - mean_step(LIGHT)) * (1 if new else -1)
+    assert first.diff_ns == pytest.approx(true, rel=0.3)
+    assert ("New in the candidate: " if new else "Gone in the candidate: ") in found.verdict
+    # Time that a finding names is not of unknown cause.
+    assert "unknown cause" not in found.verdict or "9" in found.verdict.split(" % of the difference")[0][-4:]
+
+
+def test_the_job_is_compared_by_the_rank_that_the_others_wait_for(tmp_path):
+    late = workload(Fault("straggler", 2), ranks=4)
+    found = traceanalyze.compare(files(tmp_path / "base", workload(ranks=4)), files(tmp_path / "late", late))
+    assert found.comparison.candidate.rank == 3
+    rows = {row.rank: row for row in found.tables["rank_compare"].records()}
+    assert list(rows) == ["0", "1", "2", "3"]
+    waits = {rank: row.candidate_wait_ns - row.base_wait_ns for rank, row in rows.items()}
+    assert waits["3"] < min(waits[rank] for rank in "012")
+
+
+def test_the_same_program_twice_has_no_finding_in_the_verdict(tmp_path):
+    both = (files(tmp_path / name, CAUSES["SYN101"]) for name in ("one", "other"))
+    found = traceanalyze.compare(*both)
+    assert {row.change for row in found.tables["finding_compare"].records()} == {"finding_same"}
+    assert "candidate:" not in found.verdict
+
+
+@pytest.mark.parametrize("what", ["tensors", "launches"])
+def test_another_batch_size_is_other_work_before_any_percentage(tmp_path, what):
+    larger = replace(LIGHT, model=replace(LIGHT.model, batch=2 * LIGHT.model.batch))
+    works = {"base": LIGHT, "larger": larger, "slow": CAUSES["DAT101"]}
+    sides = {name: files(tmp_path / name, work) for name, work in works.items()}
+    for path in tmp_path.glob("*/*.json") if what == "launches" else ():
+        path.write_bytes(path.read_bytes().replace(b'"Input Dims"', b'"Nothing"'))
+    found = traceanalyze.compare(sides["base"], sides["larger"])
+    assert found.verdict.startswith(f"Not the same work: the {what}")
+    assert any("copies 2.00 times as much to the device" in each for each in found.caveats)
+    # A cause that one side has is no other work.
+    assert "same work" not in traceanalyze.compare(sides["base"], sides["slow"]).verdict

@@ -1,0 +1,196 @@
+"""What the rules find on both sides of a comparison (new, gone, or of another size), and their ranks side by side."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from traceanalyze.comparison import columns
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
+from traceanalyze.report.contents.findings import RULE_ID
+from traceanalyze.report.contents.words import name_of
+from traceanalyze.rules.finding import Finding, Outcome, Severity
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
+
+_SAY = sentences(
+    compare_finding_new="New in the candidate: {finding} ({candidate} per step).",
+    compare_finding_gone="Gone in the candidate: {finding} ({base} per step).",
+    compare_finding_changed="Behind it: {finding}, {candidate} instead of {base} per step.",
+)
+_CHANGED = declare(
+    "finding_compare",
+    "Findings of both sides (per step)",
+    Column("finding", Kind.TERM, "what was found"),
+    Column("change", Kind.TERM, "whether both sides have it, and where it costs more", heading="how"),
+    *columns.of_base(time_ns=""),
+    *columns.of_candidate(time_ns=""),
+    columns.DIFF,
+    RULE_ID,
+    Column("where", Kind.PLACE, "operator, call, kernel or source line"),
+)
+_PARTS = {
+    "idle": "idle",
+    "host": "idle",
+    "compute": "compute",
+    "comm_exposed": "communication",
+    "mem_exposed": "memory_ops",
+}
+"""The part of the step that each class of savings is of."""
+
+
+class Beside(NamedTuple):
+    """What else is known of a side."""
+
+    outcome: Outcome = Outcome()
+    """What the rules say of the rank that is compared, and of all ranks together."""
+    cluster: "Cluster | None" = None
+    """Its ranks side by side."""
+    named: int = 0
+    """Idle time in which the trace shows nothing of the host, and that a finding is about: sum over its steps, ns."""
+
+
+WORTH, LEAST, MOST = 0.01, 0.25, 3
+"""Share of the longer step from which the change of a finding is told, and what it may be of the change of the step."""
+CLOSE = 0.1
+"""Part of the larger one by which two costs may differ and still be called the same."""
+
+
+class Changed(NamedTuple):
+    """A finding of one side, and the same of the other; None where a side has it not."""
+
+    base: Finding | None
+    candidate: Finding | None
+
+    @property
+    def costs(self) -> tuple[int, int]:
+        """What it costs on either side, ns a step."""
+        return _cost(self.base), _cost(self.candidate)
+
+    @property
+    def diff(self) -> int:
+        """By how much more it costs in the candidate, ns a step."""
+        return self.costs[1] - self.costs[0]
+
+    @property
+    def how(self) -> str:
+        """In which way it has changed."""
+        if self.base is None or self.candidate is None:
+            return "gone" if self.candidate is None else "new"
+        if abs(self.diff) <= CLOSE * max(self.costs):
+            return "same"
+        return "grown" if self.diff > 0 else "shrunk"
+
+    @property
+    def either(self) -> Finding:
+        """The finding where it costs more."""
+        one = max((self.base, self.candidate), key=_cost)
+        if one is None:
+            raise ValueError("one of the sides has it")
+        return one
+
+
+def _cost(one: Finding | None) -> int:
+    return 0 if one is None else one.explains or 0
+
+
+def changed(base: Outcome, candidate: Outcome, *, idle: bool = True) -> tuple[Changed, ...]:
+    """Findings of both sides that cost time every step, by place and then by rule; largest change first.
+
+    A finding that a side has not, as its rule could not be judged there, says nothing about a difference; nor do those
+    about `idle` time where one side did not record what tells its causes apart.
+    """
+    classes = ("",) if idle else ("compute", "comm", "mem")
+    sides = [
+        [one for one in each.findings if _told(one) and one.draws.startswith(classes)] for each in (base, candidate)
+    ]
+    unknown = [{one.rule for one in each.not_applicable} for each in (base, candidate)]
+    found: list[Changed] = []
+    for place in (lambda one: one.key, lambda one: (one.rule, one.sentence), lambda one: one.rule):
+        met = [_first(side, place) for side in sides]
+        both = [key for key in met[0] if key in met[1]]
+        found += [Changed(met[0][key], met[1][key]) for key in both]
+        sides = [[one for one in side if not any(one is met[at][key] for key in both)] for at, side in enumerate(sides)]
+    found += [Changed(one, None) for one in sides[0] if one.rule not in unknown[1]]
+    found += [Changed(None, one) for one in sides[1] if one.rule not in unknown[0]]
+    return tuple(sorted(found, key=lambda each: (-abs(each.diff), each.either.rule)))
+
+
+def _told(one: Finding) -> bool:
+    return bool(_cost(one)) and not one.once and one.severity != Severity.INFO
+
+
+def _first(found: Iterable[Finding], place: Callable[[Finding], object]) -> dict[object, Finding]:
+    """The costliest finding of each place."""
+    return {place(one): one for one in sorted(found, key=_cost)}
+
+
+def changed_table(found: Sequence[Changed]) -> Table:
+    """All of them as a table."""
+    return _CHANGED.fill_records(map(_row, found))
+
+
+def _row(one: Changed) -> Mapping[str, Value]:
+    base, candidate = (None if side is None else _cost(side) for side in one)
+    return {
+        "change": f"finding_{one.how}",
+        "rule_id": one.either.rule,
+        "finding": name_of(one.either),
+        "base_time_ns": base,
+        "candidate_time_ns": candidate,
+        "diff_ns": one.diff,
+        "where": next(iter(one.either.scope.ops), None),
+    }
+
+
+def in_verdict(found: Sequence[Changed], parts: Mapping[str, int], change: int, step: int) -> Iterator[Message]:
+    """The finding that explains most of a difference of two mean steps, ns, if it explains much of it.
+
+    One that both sides have only if its class of time changed as it did (`parts`, ns a step): what can be saved of a
+    part also changes with what hides it.
+    """
+    for one in found:
+        if one.how == "same" or one.diff * change <= 0 or abs(one.diff) < max(WORTH * step, LEAST * abs(change)):
+            continue
+        both = one.how in {"grown", "shrunk"}
+        part = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""), 0) if both else change
+        if one.diff * part > 0 and abs(one.diff) <= (2 if both else MOST) * abs(part):
+            base, candidate = (
+                (side, Kind.DURATION, cost) for side, cost in zip(("base", "candidate"), one.costs, strict=True)
+            )
+            finding = ("finding", Kind.TERM, name_of(one.either))
+            yield Message(_SAY[f"compare_finding_{'changed' if both else one.how}"], (finding, base, candidate))
+            return
+
+
+_RANKS = declare(
+    "rank_compare",
+    "Ranks of both sides (mean step)",
+    Column("rank", Kind.TEXT, "rank of the process"),
+    *columns.of_base(time_ns="", own_ns="", wait_ns=""),
+    *columns.of_candidate(time_ns="", own_ns="", wait_ns=""),
+    columns.DIFF,
+)
+
+
+def ranks_table(base: "Cluster", candidate: "Cluster") -> Table:
+    """Step, own time and waiting of each rank on both sides, by rank."""
+    sides = [{one["rank"]: one for one in _ranks(cluster)} for cluster in (base, candidate)]
+    rows: list[dict[str, Value]] = []
+    for label in dict.fromkeys((*sides[0], *sides[1])):
+        old, new = (side.get(label, {}) for side in sides)
+        row: dict[str, Value] = {f"base_{key}": old.get(key) for key in _OF_RANK}
+        row |= {f"candidate_{key}": new.get(key) for key in _OF_RANK}
+        diff = new["time_ns"] - old["time_ns"] if old and new else None
+        rows.append({"rank": label, **row, "diff_ns": diff})
+    return _RANKS.fill_records(rows)
+
+
+_OF_RANK = ("time_ns", "own_ns", "wait_ns")
+
+
+def _ranks(cluster: "Cluster") -> Iterator[dict[str, Any]]:
+    waits = cluster.exposed_waits
+    times = (cluster.step_time.sum(axis=1) // max(len(cluster.steps), 1)).tolist()
+    waited = [waits] * len(times) if isinstance(waits, NotMeasured) else waits.mean.tolist()
+    for rank, time, own, wait in zip(cluster.ranks, times, cluster.own_time, waited, strict=True):
+        yield {"rank": rank.label, "time_ns": time, "own_ns": waits if own is None else own, "wait_ns": wait}
