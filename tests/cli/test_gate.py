@@ -334,7 +334,7 @@ def test_a_format_that_fails_changes_neither_the_verdict_nor_the_others(run, slo
     def broken(_):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("traceanalyze.report.csv.render", broken)
+    monkeypatch.setattr("traceanalyze.report.folder.csv", broken)
     formats = ["--format", "csv=out/", "--format", "json=gate.json"]
     for sides, code in ((slower, 1), ((slower[0], slower[0]), 2)):
         result = gate(run, *sides, *formats)

@@ -24,7 +24,7 @@ def formats(report: Any, before: str = "") -> Parts:
 
     from traceanalyze.locales import texts
     from traceanalyze.model.vocabulary import Detail
-    from traceanalyze.report import csv as csv_report
+    from traceanalyze.report import folder as csv_report
     from traceanalyze.report import html, markdown, xlsx
     from traceanalyze.report import json as json_report
     from traceanalyze.report.console import Style, render, render_all
@@ -43,7 +43,7 @@ def formats(report: Any, before: str = "") -> Parts:
     tables = [*report.summary, *(table for rank in report.ranks for table in rank.tables)]
     yield (
         f"{before}csv",
-        [list(csv.reader(io.StringIO(csv_report.render(table).decode("utf-8-sig")))) for table in tables],
+        [list(csv.reader(io.StringIO(csv_report.csv(table).decode("utf-8-sig")))) for table in tables],
     )
     with warnings.catch_warnings(action="ignore"):
         book = openpyxl.load_workbook(io.BytesIO(xlsx.render([report], words)))

@@ -17,7 +17,7 @@ from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import console
 from traceanalyze.report.console.style import Style
-from traceanalyze.report.csv import render as as_csv
+from traceanalyze.report.folder import csv as as_csv
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import pytest
 from tests.report.make import MS, analysis
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, NotMeasured, Quantity, Table, Word
-from traceanalyze.report import csv as tables_csv
-from traceanalyze.report import parquet
+from traceanalyze.report import folder, parquet
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.folder import files, is_index
 
@@ -40,7 +39,7 @@ def report_of(*analyses):
 
 
 def read(table):
-    data = tables_csv.render(table)
+    data = folder.csv(table)
     assert data.startswith(b"\xef\xbb\xbf")
     return list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")))
 
@@ -71,7 +70,7 @@ def test_csv_holds_lone_surrogates_off():
 
 
 def test_a_table_that_was_not_measured_has_its_header():
-    assert tables_csv.render(Table("extra", _COLUMNS[:2]).missing("no_api")).endswith(b"name,time_ns\r\n")
+    assert folder.csv(Table("extra", _COLUMNS[:2]).missing("no_api")).endswith(b"name,time_ns\r\n")
 
 
 def test_parquet_is_typed():

@@ -13,7 +13,7 @@ from tests.report.test_html import Page
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Message, Word
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.report import csv, html, markdown, xlsx
+from traceanalyze.report import folder, html, markdown, xlsx
 from traceanalyze.report import json as as_json
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.contents import build_report
@@ -69,7 +69,7 @@ def test_the_workbook_has_a_column_of_labels_and_one_of_names():
 def test_programs_get_names_only():
     document = json.loads(as_json.render([report()], texts()))
     assert [row["next_event"] for row in document["reports"][0]["ranks"][0]["tables"]["gaps"]["rows"]] == NAMES
-    text = csv.render(GAPS).decode("utf-8-sig")
+    text = folder.csv(GAPS).decode("utf-8-sig")
     assert all(name in text for name in NAMES)
     assert LABELS[0] not in text
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run
-from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices, path_texts
-from traceanalyze.pipeline.gather import ReadProgress, gather
+from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather
 from traceanalyze.pipeline.recordings import analysed_rank
 from traceanalyze.pipeline.run_report import chosen_ranks, report_of_ranks, run_reports, with_notes
 from traceanalyze.pipeline.selection import Chosen

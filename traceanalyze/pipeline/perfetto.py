@@ -13,9 +13,8 @@ from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import Texts, texts
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.model.trace import Trace
-from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices, path_texts
-from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
+from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather, sampled
 from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
 from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side

@@ -21,9 +21,8 @@ from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Detail, Mode
-from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, progress_of, sampled
+from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_of, sampled
 from traceanalyze.ranks.run import map_ranks, workers_for
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source

@@ -18,8 +18,8 @@ from traceanalyze.model.kernel_names import labels
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.pipeline.agreement import disagreeing
 from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.gather import disagreeing
 from traceanalyze.pipeline.selection import no_such_number
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster

@@ -1,12 +1,15 @@
-"""The report as a folder: every table whole in a file of its own, and the report as JSON."""
+"""The report as a folder: every table whole in a file of its own, as CSV or Parquet, and the report as JSON."""
 
+import io
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from csv import writer as writer_of
 from functools import partial
 from typing import TYPE_CHECKING
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import Table
+from traceanalyze.model.table import Kind, Quantity, Table, Value, plain
 from traceanalyze.report import json
 from traceanalyze.report.formats import renderer
 
@@ -57,3 +60,30 @@ def _named(reports: "Sequence[Report]", texts: Texts) -> Iterator[tuple[str, Tab
 def _safe(name: str) -> str:
     """A name that every file system takes."""
     return re.sub(r"[^\w.-]+", "_", name).strip("._")[:60] or "run"
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What makes a spreadsheet run a text instead of showing it."""
+
+
+def csv(table: Table) -> bytes:
+    """The table in UTF-8 with the mark by which Excel knows it; what was not measured is empty."""
+    out = io.StringIO(newline="")
+    writer = writer_of(out)
+    kinds = [column.kind for column in table.columns]
+    writer.writerow(column.key for column in table.columns)
+    writer.writerows(map(_cell, kinds, row) for row in table.known_rows)
+    return out.getvalue().encode("utf-8-sig", errors="replace")
+
+
+def _cell(kind: Kind, value: Value) -> object:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str() if kind != Kind.QUANTITY:
+            return f"'{value}" if value.startswith(_FORMULA) else value
+        case float():
+            return value if math.isfinite(value) else None
+        case tuple() if not isinstance(value, Quantity):
+            return "; ".join(f"{key}={amount}" for key, amount in value)
+    return plain(kind, value)

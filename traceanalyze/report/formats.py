@@ -37,7 +37,7 @@ FORMATS = {
         Format("console", "console:render_all", ("style", "view"), ending=".txt", place=5),
         Format("json", "json:render", ("view",), ending=".json", place=3),
         Format("xlsx", "xlsx:render", ending=".xlsx", place=0, binary=True),
-        Format("csv", "csv:render", ending=".csv", tables=True),
+        Format("csv", "folder:csv", ending=".csv", tables=True),
         Format("parquet", "parquet:render", ending=".parquet", needs="pyarrow", tables=True),
         Format("svg", "flame:render", ending=".svg", place=4, only=("analyze",)),
         Format("html", "html:render", ending=".html", place=1),
