@@ -13,6 +13,7 @@ from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.modules import event_modules
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
+from traceanalyze.analyses.kernels.ascend import type_of_name
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import rounded
@@ -20,7 +21,7 @@ from traceanalyze.comparison import columns
 from traceanalyze.comparison.attribution import headline_work, idle_parts
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
-from traceanalyze.comparison.collectives import common_names, event_groups, several
+from traceanalyze.comparison.collectives import common_names, event_groups, several, untemplated
 from traceanalyze.comparison.kernels import kernel_labels
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
@@ -49,7 +50,8 @@ _NONE = Reason(0, 0, None, None)
 Key = tuple[str, str, str]
 """Part, what and name of a reason.
 
-What: operator, kernel (of a region that holds most of the compute), kernels (work by what it is for, where the operator
+What: operator, layout (what an operator does to change layouts and types), kernel (of a region that holds most of the
+compute), kernels (work by what it is for, where the operator
 is not known or not comparable), collective, copy, next_op (idle before work of this operator), data_loading or rest.
 """
 Reasons = dict[Key, Reason]
@@ -103,6 +105,8 @@ class Labels(NamedTuple):
     """Operators whose kernels are named instead."""
     kernels: Mapping[str, str] = MappingProxyType({})
     """What these are called."""
+    split: frozenset[str] = frozenset()
+    """Operators whose changes of layout and type are told beside them."""
 
 
 _Keyed = tuple[list[tuple[str, str]], NDArray[np.int64]]
@@ -119,8 +123,17 @@ def work_reasons(side: Side, labels: Labels) -> Reasons:
         keys: list[Key] = [(part, what, name) for what, name in named]
         event = context.once(device_work).event[chosen]
         of_module = None if module is None else module[chosen]
-        found |= summed_up(side, keys, key, side.exclusive[event], event, event, of_module)
+        whole = np.array([what == "operator" for what, _ in named], np.bool_)[key]
+        unit = np.where(whole, _calls(side, event, labels), -1 - event)
+        found |= summed_up(side, keys, key, side.exclusive[event], event, unit, of_module)
     return found
+
+
+def _calls(side: Side, event: NDArray[np.int64], labels: Labels) -> NDArray[np.int64]:
+    """The call that each event counts for; whatever for those without."""
+    ops = canonical_ops(side.context, labels.options, labels.fused)
+    place = np.maximum(side.context.event_op[event], 0)
+    return ops.unit[ops.whole[place]] if len(ops.unit) else place
 
 
 def _operators(side: Side, chosen: NDArray[np.int64], labels: Labels) -> _Keyed:
@@ -128,15 +141,23 @@ def _operators(side: Side, chosen: NDArray[np.int64], labels: Labels) -> _Keyed:
     work = side.context.once(device_work)
     named = side.context.event_op[work.event[chosen]] >= 0 if labels.by_operator else np.zeros(len(chosen), np.bool_)
     names, of = operator_names(side, work.event[chosen], labels)
-    opened = named & np.array([name in labels.opened for name in names], np.bool_)[of]
-    kernel = np.where(opened, side.context.device.name[work.event[chosen]], -1)
+    opened, split = (
+        named & np.array([name in wanted for name in names], np.bool_)[of] for wanted in (labels.opened, labels.split)
+    )
+    split &= work.group[chosen] == KernelGroup.LAYOUT
+    kernel = np.where(opened | split, side.context.device.name[work.event[chosen]], -1)
     rows = group(np.where(named, of, -1), np.where(named, -1, work.group[chosen].astype(np.int64)), kernel)
     keys = []
     for first in rows.first.tolist():
-        name = side.context.trace.strings.text(int(kernel[first])) if opened[first] else names[int(of[first])]
+        name, op = side.context.trace.strings.text(int(kernel[first])) if kernel[first] >= 0 else "", names[of[first]]
         kind = KernelGroup(int(work.group[chosen[first]])).name.lower()
-        key = ("kernel", labels.kernels[name]) if opened[first] else ("operator", name)
-        keys.append(key if named[first] else ("kernels", kind))
+        if opened[first]:
+            keys.append(("kernel", labels.kernels[name]))
+        elif split[first]:
+            short = type_of_name if side.context.trace.origin.format.startswith("ascend") else untemplated
+            keys.append(("layout", f"{op} › {short(name)}"))
+        else:
+            keys.append(("operator", op) if named[first] else ("kernels", kind))
     return distinct(keys, rows.of)
 
 
@@ -316,11 +337,11 @@ def reasons(base: Side, candidate: Side, options: CompareOptions) -> tuple[Reaso
     fused = fused_names(base.context, candidate.context, options)
     labels = Labels(options, fused, groups, by_operator=not coverage_differs(base, candidate))
     work = [work_reasons(side, labels) for side in (base, candidate)]
-    opened = frozenset(name for found in work for name in _regions(found))
-    if opened:
+    opened, split = frozenset(name for found in work for name in _regions(found)), _split((base, candidate), labels)
+    if opened or split:
         names = [_names_of(side) for side in (base, candidate)]
-        kernels, _ = kernel_labels(base.context, candidate.context, (names[0], names[1]))
-        labels = labels._replace(opened=opened, kernels=kernels)
+        kernels, _ = kernel_labels(base.context, candidate.context, (names[0], names[1])) if opened else ({}, {})
+        labels = labels._replace(opened=opened, kernels=kernels, split=split)
         work = [work_reasons(side, labels) for side in (base, candidate)]
     old, new = (
         found | idle_reasons(side, labels, of_cause) for found, side in zip(work, (base, candidate), strict=True)
@@ -335,6 +356,22 @@ def _regions(found: Reasons) -> Iterator[str]:
     for (_, what, name), reason in compute.items():
         if what == "operator" and "::" not in name and 2 * reason.time > whole:
             yield name
+
+
+def _split(sides: Sequence[Side], labels: Labels) -> frozenset[str]:
+    """Operators that change layouts or types for something else, which is most of what they do on both sides."""
+    found: dict[str, bool] = {}
+    for side in sides if labels.by_operator else ():
+        work = side.context.once(device_work)
+        chosen = headline_work(side.context)[0]
+        chosen = chosen[side.context.event_op[work.event[chosen]] >= 0]
+        names, of = operator_names(side, work.event[chosen], labels)
+        layout = np.where(work.group[chosen] == KernelGroup.LAYOUT, work.time[chosen], 0)
+        changing = np.bincount(of, layout, len(names))
+        for name, some, every in zip(names, changing, np.bincount(of, work.time[chosen], len(names)), strict=True):
+            if some or name in found:
+                found[name] = found.get(name, True) and 2 * some < every
+    return frozenset(name for name, minor in found.items() if minor)
 
 
 def _names_of(side: Side) -> list[str]:
