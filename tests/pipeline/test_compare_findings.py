@@ -10,6 +10,7 @@ import traceanalyze
 from tests.pipeline.test_whatif import LIGHT, files, mean_step
 from tests.ranks.simulated import workload
 from tests.simulate.workload import MS, Fault, Loader, Script
+from traceanalyze.errors import UsageError
 
 CAUSES = {
     "DAT101": replace(LIGHT, loader=Loader(cost=40 * MS, workers=0)),
@@ -61,3 +62,17 @@ def test_another_batch_size_is_other_work_before_any_percentage(tmp_path, what):
     assert any("copies 2.00 times as much to the device" in each for each in found.caveats)
     # A cause that one side has is no other work.
     assert "same work" not in traceanalyze.compare(sides["base"], sides["slow"]).verdict
+
+
+def test_one_of_several_runs_in_a_folder_is_named_after_a_hash(tmp_path):
+    files(tmp_path / "both", LIGHT)
+    for run in ("first", "second"):
+        files(tmp_path / "both" / run, CAUSES["DAT101"] if run == "second" else LIGHT)
+    (tmp_path / "both" / "rank0.json").unlink()
+    with pytest.raises(UsageError, match=r"name one of them: .*both#") as error:
+        traceanalyze.compare(tmp_path / "both", tmp_path / "both" / "second")
+    first = str(error.value).rpartition("#")[2]
+    with pytest.raises(UsageError, match="holds no run nosuch; there is"):
+        traceanalyze.compare(f"{tmp_path}/both#nosuch", tmp_path / "both" / "second")
+    found = traceanalyze.compare(f"{tmp_path}/both#{first}", tmp_path / "both" / "second")
+    assert found.comparison.base.path.startswith(str(tmp_path / "both"))

@@ -259,21 +259,16 @@ class _Loaded(NamedTuple):
 
 
 def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProgress | None) -> _Loaded:
-    ranks = _Ranks(options, rules)
-    inputs = gather([chosen.path], ranks.use, progress=progress)
-    runs = group_runs(inputs.traces, inputs.lost)
-    if len(runs) > 1:
-        where, names = f"{chosen.name} {chosen.path}", ", ".join(run.name for run in runs)
-        raise UsageError("{where}: holds {count} runs ({names}); name one of them", where, len(runs), names)
-    (run,) = runs
-    beside = side_by_side(
-        [ranks.analysed[one.origin.path].with_trace(one) for one in run.traces if ranks.analysed], rules
-    )
+    ranks, (path, name) = _Ranks(options, rules), _named_run(chosen.path)
+    inputs = gather([path], ranks.use, progress=progress)
+    run = _only(group_runs(inputs.traces, inputs.lost), chosen, path, name)
+    found = [ranks.analysed[one.origin.path].with_trace(one) for one in run.traces if ranks.analysed]
+    beside = side_by_side(found, rules)
     wanted = _wanted(chosen, run, beside)
-    trace, path = ranks.kept, run.traces[wanted].origin.path
-    if trace is None or trace.origin.path != path:
+    trace, file = ranks.kept, run.traces[wanted].origin.path
+    if trace is None or trace.origin.path != file:
         # Which rank is compared only all of them tell, and one is in memory at a time.
-        (trace,) = gather([path], lambda one: one, progress=None).traces
+        (trace,) = gather([file], lambda one: one, progress=None).traces
     choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
     trace = replace(trace, origin=run.traces[wanted].origin)
     one = side(trace, options, ranks=len(run.traces), rank_choice=choice)
@@ -285,6 +280,26 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     )
     known = Beside(outcome, beside.cluster, _named(one.context, outcome))
     return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
+
+
+def _named_run(path: str) -> tuple[str, str]:
+    """A path, and which of several runs below it is meant: `folder#name`."""
+    below, mark, name = path.rpartition("#")
+    return (below, name) if mark and not Path(path).exists() and Path(below).exists() else (path, "")
+
+
+def _only(runs: Sequence[Run], chosen: SideChoices, path: str, name: str) -> Run:
+    """The run that is named; without a name the only one there is."""
+    found = [run for run in runs if not name or run.name == name]
+    if len(found) == 1:
+        return found[0]
+    where, names = f"{chosen.name} {path}", ", ".join(run.name for run in runs)
+    if not found:
+        raise UsageError("{where}: holds no run {name}; there is {known}", where, name, names)
+    raise UsageError(
+        "{where}: holds {count} runs ({names}); name one of them: {example}",
+        *(where, len(runs), names, f"{path}#{runs[0].name}"),
+    )
 
 
 def _named(context: Context, outcome: Outcome) -> int:
