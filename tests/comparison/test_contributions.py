@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
+from tests.comparison.calls import Program
 from tests.comparison.make import reason_rows, side_from, training
 from traceanalyze.comparison.attribution import parts
 from traceanalyze.comparison.pairs import PerStep
@@ -217,3 +218,18 @@ def test_rows_sum_to_their_part_and_swapping_the_sides_swaps_them(one, one_steps
     ]
     assert len(changes) == sum(bool(r.candidate * base.info.count - r.base * candidate.info.count) for r in there)
     assert changes == sorted(changes, reverse=True)
+
+
+def test_what_varies_from_step_to_step_comes_after_what_has_changed():
+    def program(varying, steady):
+        made = Program()
+        for length in varying:
+            made.step().op("aten::a", length).op("aten::b", steady)
+        return side_from(made.builder)
+
+    found = causes(program((20, 80, 20, 80), 30), program((80, 20, 80, 60), 34))
+    compute = [(row.contribution, row.change, row.diff_ns) for row in found if row.part == "compute"]
+    assert compute == [("aten::b", "change_longer", 4_000), ("aten::a", "change_noise", 10_000)]
+    # Two steps a side tell no noise.
+    few = causes(program((20, 80), 30), program((80, 40), 34))
+    assert [row.contribution for row in few if row.part == "compute"] == ["aten::a", "aten::b"]

@@ -44,7 +44,8 @@ def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: Compa
         yield overall_table(time_rows(base, candidate, whole), steps, per)
         yield from peak_table(peak_rows(base, candidate))
         yield from rate_table(rate_rows(base, candidate))
-    yield causes_table(reasons(base, candidate, options), per)
+    cycles = base.info.cycle, candidate.info.cycle
+    yield causes_table(reasons(base, candidate, options), per, cycles)
     collectives = compared("communication", collective_pairs)
     if collectives is not None:
         yield COLLECTIVES.fill(collectives, per)

@@ -23,6 +23,7 @@ from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
 from traceanalyze.comparison.collectives import common_names, event_groups, several, untemplated
 from traceanalyze.comparison.kernels import kernel_labels
+from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.side import CompareOptions, Side
@@ -44,6 +45,8 @@ class Reason:
     """Path of the module, when all of it lies in one."""
     frame: str | None
     """User source line of the longest piece."""
+    steps: tuple[int, ...] = ()
+    """Its time in each step that counts."""
 
 
 _NONE = Reason(0, 0, None, None)
@@ -64,6 +67,7 @@ def summed_up(
     time: NDArray[np.int64],
     event: NDArray[np.int64],
     unit: NDArray[np.int64],
+    start: NDArray[np.int64],
     module: NDArray[np.int64] | None = None,
 ) -> Reasons:
     """Stretches of time summed by reason.
@@ -75,6 +79,7 @@ def summed_up(
         time: of each, ns.
         event: device event (of idle time: the one that ended it), -1 for none; the source line is the longest's.
         unit: what is counted: stretches of one unit count once.
+        start: of each, ns.
         module: place of each; that of all stretches of a reason, or none.
     """
     rows = group(key)
@@ -87,7 +92,11 @@ def summed_up(
         place[rows.of[module != place[rows.of]]] = -1
     paths = [side.modules.places[at].path if side.modules and at >= 0 else None for at in place.tolist()]
     frames = frames_of_longest(side.context, rows.of, event, time)
-    reasons = map(Reason, rows.sum(time).tolist(), count.tolist(), paths, frames)
+    steps = side.context.steps
+    step = np.maximum(np.searchsorted(steps.start, start, "right") - 1, 0)
+    by_step = np.zeros((len(rows), max(len(steps), 1)), np.int64)
+    np.add.at(by_step, (rows.of, step), time)
+    reasons = map(Reason, rows.sum(time).tolist(), count.tolist(), paths, frames, map(tuple, by_step.tolist()))
     return dict(zip((keys[at] for at in key[rows.first].tolist()), reasons, strict=True))
 
 
@@ -125,7 +134,7 @@ def work_reasons(side: Side, labels: Labels) -> Reasons:
         of_module = None if module is None else module[chosen]
         whole = np.array([what == "operator" for what, _ in named], np.bool_)[key]
         unit = np.where(whole, _calls(side, event, labels), -1 - event)
-        found |= summed_up(side, keys, key, side.exclusive[event], event, unit, of_module)
+        found |= summed_up(side, keys, key, side.exclusive[event], event, unit, context.device.start[event], of_module)
     return found
 
 
@@ -208,7 +217,7 @@ def idle_reasons(side: Side, labels: Labels, of_cause: Mapping[Cause, str]) -> R
     rows = group(part, name)
     keys = [_key(parts[int(part[first])], names[name[first]] if name[first] >= 0 else None) for first in rows.first]
     distinct_keys, key = distinct(keys, rows.of)
-    return summed_up(side, distinct_keys, key, cut.end - cut.start, event, cut.gap)
+    return summed_up(side, distinct_keys, key, cut.end - cut.start, event, cut.gap, cut.start)
 
 
 def _key(part: str, name: str | None) -> Key:
@@ -219,6 +228,8 @@ def _key(part: str, name: str | None) -> Key:
 
 WORDS = ("copy", "kernels", "rest", "data_loading")
 """Kinds of reasons that the tool names."""
+NOISE = "change_noise"
+"""What changed: nothing that the steps of both sides do not vary by."""
 MOSTLY = 0.8
 """Share of a difference from which one of its two effects is called its reason."""
 _CAUSES = declare(
@@ -251,6 +262,9 @@ _CAUSES = declare(
             heading="by each",
             meaning="part of the difference due to the duration of each, at the mean number of both sides",
         ),
+        Column(
+            "noise_ns", Kind.DURATION, "by how much it may differ by chance, as the steps vary", heading="by chance"
+        ),
         Column("what", Kind.TERM, "what the row stands for", heading="kind"),
         columns.MODULE,
         Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame"),
@@ -260,12 +274,24 @@ _CAUSES = declare(
 )
 
 
-def causes_table(found: tuple[Reasons, Reasons], per: PerStep) -> Table:
-    """Every reason that changes anything, largest change per step first; together they are the whole difference."""
+def causes_table(found: tuple[Reasons, Reasons], per: PerStep, cycles: tuple[int, int] = (1, 1)) -> Table:
+    """Every reason that changes anything, largest change per step first; together they are the whole difference.
+
+    What does not change by more than the steps of both sides vary comes last. `cycles` are as of `noise.half_width`.
+    """
     rows = [(key, found[0].get(key, _NONE), found[1].get(key, _NONE)) for key in found[0] | found[1]]
     changes = {key: per.exact(base.time, candidate.time) for key, base, candidate in rows}
-    changed = sorted((row for row in rows if changes[row[0]]), key=lambda row: (-abs(changes[row[0]]), row[0]))
-    table = _CAUSES.fill_records(_cells(*row, place, per) for place, row in enumerate(changed, start=1))
+    noise = {key: _noise(base, candidate, per, cycles) for key, base, candidate in rows if changes[key]}
+    within = {key: chance is not None and abs(per.mean(changes[key])) <= chance for key, chance in noise.items()}
+
+    def order(row: tuple[Key, Reason, Reason]) -> tuple[bool, int, Key]:
+        return within[row[0]], -abs(changes[row[0]]), row[0]
+
+    changed = sorted((row for row in rows if changes[row[0]]), key=order)
+    table = _CAUSES.fill_records(
+        {**_cells(*row, place, per), "noise_ns": noise[row[0]], **({"change": NOISE} if within[row[0]] else {})}
+        for place, row in enumerate(changed, start=1)
+    )
     whole = per.amounts(sum(base.time for _, base, _ in changed), sum(new.time for _, _, new in changed))
     return replace(table, totals={"part": "all_causes", **whole}) if changed else table
 
@@ -290,6 +316,14 @@ def _cells(key: Key, base: Reason, candidate: Reason, place: int, per: PerStep) 
         "module": modules.pop() if len(modules) == 1 else None,
         "frame": candidate.frame or base.frame,
     }
+
+
+def _noise(base: Reason, candidate: Reason, per: PerStep, cycles: tuple[int, int]) -> int | None:
+    """By how much the reason may differ by chance, ns a step; None where too few steps tell."""
+    old, new = (
+        each.steps or (0,) * count for each, count in ((base, per.base_steps), (candidate, per.candidate_steps))
+    )
+    return half_width(old, new, cycles)
 
 
 def effects(base: int, candidate: int, counts: tuple[int, int], per: PerStep) -> tuple[int, int]:

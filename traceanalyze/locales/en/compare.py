@@ -45,6 +45,7 @@ TERMS = {
     "only_candidate": "candidate only",
     "both_sides": "both",
     "renamed": "both, renamed",
+    "change_noise": "within noise",
     "change_new": "new",
     "change_vanished": "gone",
     "change_more": "more of them",

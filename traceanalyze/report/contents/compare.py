@@ -1,19 +1,17 @@
 """The report of a comparison: its tables, and the sentences about them."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import variance
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
 from traceanalyze.comparison.caveats import CAVEATS, OTHER_WORK
+from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import EVEN, PerStep
-from traceanalyze.comparison.reasons import WORDS
+from traceanalyze.comparison.reasons import NOISE, WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import BUSY_PARTS, Cause
-from traceanalyze.regression.statistics import quantile
 from traceanalyze.report.contents.changed import Beside, Changed, changed, changed_table, in_verdict, ranks_table
 from traceanalyze.report.contents.quality import typed
 from traceanalyze.report.model import CompareReport, Side
@@ -235,32 +233,14 @@ def _exact(parts: Iterable[Part], per: PerStep) -> dict[str, int]:
     }
 
 
-SURE, NOISY, FEWEST = 0.95, 0.01, 3
-"""How safely a difference is no noise, the part of the step that single parts of equal programs may differ by: the
-gate's prior for two runs of one program, and from how many steps a side on."""
-
-
-def _noise(base: SideInfo, candidate: SideInfo) -> int | None:
-    """Half the width of the interval of the difference of both mean steps, ns (Welch's, over whole cycles of steps).
-
-    None with fewer than three steps or two cycles a side.
-    """
-    spread, freedom = 0.0, 0.0
-    for side in (base, candidate):
-        cycles = len(side.times) // side.cycle
-        if len(side.times) < FEWEST or cycles < 2:
-            return None
-        means = [sum(side.times[at * side.cycle : (at + 1) * side.cycle]) / side.cycle for at in range(cycles)]
-        error = variance(means) / cycles
-        spread, freedom = spread + error, freedom + error**2 / (cycles - 1)
-    if not freedom:
-        return 0
-    return int(quantile(1 - (1 - SURE) / 2, spread**2 / freedom) * math.sqrt(spread))
+NOISY = 0.01
+"""Part of the step that single parts of equal programs may differ by: the gate's prior for two runs of one program."""
 
 
 def _by_chance(comparison: Comparison, per: PerStep) -> int | None:
     """Half the width of that interval where neither the step nor a part of it differs by more than noise."""
-    noise = _noise(comparison.base, comparison.candidate)
+    base, candidate = comparison.base, comparison.candidate
+    noise = half_width(base.times, candidate.times, (base.cycle, candidate.cycle))
     parts = [per.mean(each) for key, each in _exact(headline(comparison.parts), per).items() if key != STEP]
     alike = max(noise or 0, NOISY * max(mean_step(comparison.base), mean_step(comparison.candidate)))
     if noise is None or abs(per.mean(per.change)) > noise or max(map(abs, parts), default=0) > alike:
@@ -320,7 +300,7 @@ def _explained(comparison: Comparison, per: PerStep, named_idle: tuple[int, int]
 
 def _largest(causes: Table, named: Sequence[tuple[str, int]]) -> Iterator[Message]:
     """The largest single reason, if it says more than its part does."""
-    top = next((row for row in causes.records() if row.what != "rest"), None)
+    top = next((row for row in causes.records() if row.what != "rest" and row.change != NOISE), None)
     if top is not None and top.diff_ns and (top.part, top.diff_ns) not in named:
         name, diff = ("name", Kind.PLACE, top.contribution), ("diff", Kind.CHANGE, top.diff_ns)
         yield Message(_SAY["compare_largest"], (name, ("part", Kind.TERM, top.part), diff))
@@ -351,7 +331,11 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
             ("diff", Kind.CHANGE, per.mean(changes[key])),
             ("check", Kind.TERM, f"check_{check}"),
         ]
-        named = (row for row in causes if keys.get(row.part, row.part) == key and row.what not in WORDS)
+        named = (
+            row
+            for row in causes
+            if keys.get(row.part, row.part) == key and row.what not in WORDS and row.change != NOISE
+        )
         longer = (row for row in named if per.exact(row.base_sum_ns, row.candidate_sum_ns) > 0)
         top = next(longer, None)
         if top is not None:
