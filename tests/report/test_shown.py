@@ -10,10 +10,12 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
+from tests.catalogues import english_texts
 from tests.declared import declared_tables
 from traceanalyze.errors import UsageError
-from traceanalyze.locales import texts
+from traceanalyze.locales import heading_of, texts
 from traceanalyze.model.table import Column, Kind, NotMeasured, declare
+from traceanalyze.report.finding import as_table
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.shown import ShownTable
 
@@ -219,3 +221,49 @@ def test_filters_and_single_values_reach_the_analyses():
     assert "new" in judged.name
     snapshot = SAMPLES / "memory" / "leak"
     assert traceanalyze.memory(snapshot, base=SAMPLES / "memory" / "healthy").command == "memory"
+
+
+@EVERY
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_tables_have_titles_in_words(name, language):
+    for key, table in made(name).in_language(language).tables.items():
+        assert table.title
+        assert not re.search(r"\{\w+\}|…", table.title), (key, table.title)
+
+
+def test_a_cause_of_several_ranks_is_one_finding():
+    report = made("ranks")
+    kinds = [(one.rule, one.scope.operators) for one in report.findings]
+    assert len(kinds) == len(set(kinds)) < len(report.findings_in("en"))
+    assert report.findings[0].scope.ranks == (0, 1)
+    own = [report.findings_of(rank)[0] for rank in (0, 1)]
+    assert [(one.rule, one.scope.ranks) for one in own] == [(report.findings[0].rule, (rank,)) for rank in (0, 1)]
+    with pytest.raises(KeyError, match="no rank 5; there is 0, 1"):
+        report.findings_of(5)
+
+
+def test_memory_of_a_trace_tells_findings_on_memory():
+    assert {one.rule[:3] for one in traceanalyze.memory(SLOW).findings} <= {"MEM", "CAP"}
+
+
+def test_a_table_by_number_or_by_a_part_of_its_name():
+    with pytest.raises(KeyError, match="no table 3; there is split, "):
+        made("analyze").tables[3]
+    with pytest.raises(KeyError, match="no table 'peak'; did you mean 'memory_peak_place'"):
+        made("analyze").tables["peak"]
+
+
+def test_a_table_is_a_figure():
+    pytest.importorskip("matplotlib").use("Agg")
+    (axes,) = made("analyze").tables["kernels"].figure().axes
+    assert axes.get_yticklabels()[-1].get_text() == "gemm bf16 128×128×32 tn"
+    assert len(made("memory").tables["allocator_curve"].figure().axes[0].lines) == 2
+    with pytest.raises(UsageError, match="rules_not_judged has no numbers"):
+        made("analyze").tables["rules_not_judged"].figure()
+
+
+def test_headings_of_findings_are_their_own():
+    contexts = english_texts()
+    for column in as_table(()).columns:
+        meant = contexts.get(f"columns.findings_in_words.{column.key}", contexts.get(f"columns.{column.key}"))
+        assert meant == heading_of(column)

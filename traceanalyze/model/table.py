@@ -372,7 +372,7 @@ def no_such(what: str, name: str, known: Sequence[str]) -> str:
     # Imported here: names are right most of the time.
     from difflib import get_close_matches
 
-    near = get_close_matches(name, known, n=1)
+    near = get_close_matches(str(name), known, n=1) or [each for each in known if str(name) in each.split("_")]
     if near:
         return f"no {what} {name!r}; did you mean {near[0]!r}?"
     return f"no {what} {name!r}; there is {', '.join(known)}" if known else f"there is no {what}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from traceanalyze.model.table import Column, Kind, Table, Value
+from traceanalyze.model.table import Column, Kind, Table, Value, declare
 from traceanalyze.report.formats import function_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,9 @@ class Finding:
         }
 
 
-_FLAT = (
+_FLAT = declare(
+    "findings_in_words",
+    "Findings",
     *(Column(key, Kind.TEXT) for key in ("id", "rule", "title", "severity", "confidence", "grade")),
     *(Column(key, Kind.DURATION) for key in ("saving_ns", "saving_low_ns", "saving_high_ns", "cost_ns")),
     Column("share", Kind.SHARE),
@@ -130,14 +132,14 @@ _FLAT = (
 
 def as_table(found: Sequence[Finding]) -> Table:
     """A row a finding, for files of tables: lists are joined by `; `, intervals are left to JSON."""
-    return Table("findings_in_words", _FLAT).fill_records(map(_flat, found))
+    return _FLAT.fill_records(map(_flat, found))
 
 
 def _flat(one: Finding) -> dict[str, Value]:
     saving = one.saving or (None, None, None)
     lists = {"advice": one.advice, **one.scope._asdict()}
     return {
-        **{key: value for key, value in vars(one).items() if key in {column.key for column in _FLAT}},
+        **{key: value for key, value in vars(one).items() if key in _FLAT.keys},
         **dict(zip(("saving_ns", "saving_low_ns", "saving_high_ns"), saving, strict=True)),
         **{key: "; ".join(map(str, values)) for key, values in lists.items()},
         "evidence": "; ".join(f"{each.label}: {each.text}" for each in one.evidence),

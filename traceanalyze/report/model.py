@@ -17,7 +17,7 @@ from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.finding import Finding, Saving
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.formats import function_of
-from traceanalyze.report.shown import Findings, ShownTable, Tables
+from traceanalyze.report.shown import Findings, ShownTable, Tables, shared
 from traceanalyze.rules import finding as rule_findings
 
 if TYPE_CHECKING:
@@ -174,14 +174,31 @@ class Report:
         return tuple(map(self._formatter.message, self.note_messages))
 
     def findings_in(self, language: str) -> tuple[Finding, ...]:
-        """Everything that was found, in a language by its code; what is worth most first."""
+        """Everything that was found, of each rank by itself, in a language by its code; what is worth most first."""
         words = texts(language)
         return tuple(one.in_words(words) for one in self.said)
 
     @cached_property
     def findings(self) -> Findings:
-        """Everything that was found, in words; what is worth most first."""
-        return Findings.of(self.findings_in(self.language), self._formatter)
+        """What was found, in words, what is worth most first.
+
+        What several ranks have is told once, with the numbers of the rank shown in detail where that has it, and with
+        all of them in its scope.
+        """
+        every = self.findings_in(self.language)
+        detail, own = (
+            {id(one) for rank in ranks for one in rank.said}
+            for ranks in (map(self.ranks.__getitem__, self.focus), self.ranks)
+        )
+        pairs = sorted(zip(map(id, self.said), every, strict=True), key=lambda pair: pair[0] not in detail)
+        found = [*shared(one for of, one in pairs if of in own), *(one for of, one in pairs if of not in own)]
+        order = [one.id for one in every]
+        return Findings.of(sorted(found, key=lambda one: order.index(one.id)), self._formatter)
+
+    def findings_of(self, rank: int) -> Findings:
+        """What was found on a rank, with its own numbers."""
+        found, words = self._of_rank(rank), texts(self.language)
+        return Findings.of((one.in_words(words) for one in found.said), formatter_of(found, words))
 
     @cached_property
     def tables(self) -> Tables:
@@ -191,11 +208,15 @@ class Report:
 
     def tables_of(self, rank: int) -> Tables:
         """Tables of a rank by name."""
+        found = self._of_rank(rank)
+        return self._shown(found.tables, formatter_of(found, texts(self.language)))
+
+    def _of_rank(self, rank: int) -> RankReport:
         found = next((one for one in self.ranks if one.rank == rank), None)
         if found is None:
             known = ", ".join(str(one.rank) for one in self.ranks if one.rank is not None)
             raise KeyError(f"no rank {rank}; " + (f"there is {known}" if known else "the recording tells of no rank"))
-        return self._shown(found.tables, formatter_of(found, texts(self.language)))
+        return found
 
     def _shown(self, found: Iterable[Table], formatter: Formatter) -> Tables:
         return Tables({table.key: ShownTable.of(table, formatter) for table in found})
@@ -210,12 +231,12 @@ class Report:
         Raises:
             UsageError: No format has this ending, or the file cannot be written.
         """
-        function_of("output:write_to")(self, path, texts(language or self.language), top, whole=everything)
+        spoken = self.in_language(language or self.language)
+        function_of("output:write_to")(spoken, path, texts(spoken.language), top, whole=everything)
 
     def figure(self) -> Any:
         """Its main view as a figure of matplotlib, which has to be installed (`pip install traceanalyze[plot]`)."""
-        lead = self._lead
-        return function_of("figure:figure")(lead, *(LEADING[lead.key] if lead else ("", "")))
+        return function_of("figure:figure")(self._lead)
 
     @property
     def _lead(self) -> ShownTable | None:

@@ -1,9 +1,10 @@
 """Tables and findings of a report in its language, as notebooks show them: headings and words in place of keys."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from traceanalyze.model.columns import by_identity
 from traceanalyze.model.table import LABELLED, SIZES, TIMES, Column, Kind, NotMeasured, Table, Value, no_such
@@ -42,9 +43,10 @@ class ShownTable(Table):
 
     @classmethod
     def of(cls, table: Table, formatter: Formatter) -> Self:
-        """The table with what writes its values."""
+        """The table with what writes its values, its title in words."""
         made = object.__new__(cls)
-        made.__dict__.update(table.__dict__, formatter=formatter)
+        title = formatter.title(table) if table.absent is None else formatter.topic(table)
+        made.__dict__.update(table.__dict__, formatter=formatter, title=title)
         return made
 
     def __getitem__(self, key: str) -> ShownColumn:
@@ -91,6 +93,10 @@ class ShownTable(Table):
             return self.formatter.cell(column, value, None)
         return self.formatter.value(column.kind, value)
 
+    def figure(self) -> Any:
+        """Its curves, or its first rows as bars, as a figure of matplotlib, which has to be installed."""
+        return function_of("figure:figure")(self)
+
     def _repr_html_(self) -> str:
         return str(function_of("html.notebook:table")(self, self.formatter))
 
@@ -135,3 +141,21 @@ class Findings(tuple[Finding, ...]):  # noqa: SLOT001 - keeps what writes its va
 
     def _repr_html_(self) -> str:
         return "".join(one._repr_html_() for one in self[:SHOWN])
+
+
+def shared(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings of single ranks, what several have once: the first of them, with the ranks of all.
+
+    By its rule and title, and where one rank has several of these by its place, too.
+    """
+    known = [((one.rule, one.title), (one.scope.ranks, one.link.trace), one) for one in found]
+    several = {kind for (kind, _), count in Counter(each[:2] for each in known).items() if count > 1}
+    groups, before = dict[tuple[object, ...], list[Finding]](), Counter[tuple[object, ...]]()
+    for kind, rank, one in known:
+        place = one.scope[2:] if kind in several else ()
+        # What stands twice on one rank is two things.
+        before[kind, place, rank] += 1
+        groups.setdefault((kind, place, before[kind, place, rank]), []).append(one)
+    for same in groups.values():
+        ranks = sorted({rank for one in same for rank in one.scope.ranks})
+        yield replace(same[0], scope=same[0].scope._replace(ranks=tuple(ranks)))

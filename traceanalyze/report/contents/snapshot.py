@@ -16,7 +16,7 @@ from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.contents.quality import doubts
-from traceanalyze.report.contents.words import Setting, of_memory
+from traceanalyze.report.contents.words import Said, Setting, of_memory
 from traceanalyze.report.model import RankReport, Report, headline, remark
 from traceanalyze.version import __version__
 
@@ -286,16 +286,35 @@ _TABLES = (
 )
 
 
+_ON_MEMORY = ("MEM", "CAP")
+"""Families of the rules about memory, and about the recording itself."""
+
+
 def memory_view(report: Report, *, beside_snapshot: bool = False) -> Report:
     """The report restricted to memory, with a verdict of its own, which may ask for a snapshot."""
     ranks = tuple(_memory_of_rank(rank, beside_snapshot) for rank in report.ranks)
-    return replace(report, ranks=ranks, summary=(), verdict_messages=ranks[report.focus[0]].verdict_messages)
+    said = {id(one) for rank in ranks for one in rank.said}
+    return replace(
+        report,
+        ranks=ranks,
+        summary=(),
+        verdict_messages=ranks[report.focus[0]].verdict_messages,
+        said=tuple(one for one in report.said if id(one) in said),
+    )
 
 
 def _memory_of_rank(rank: RankReport, beside_snapshot: bool) -> RankReport:
     tables = tuple(_shown(table) for table in rank.tables if table.key in _TABLES)
     return replace(
-        rank, tables=tables, checks=(), hints=(), verdict_messages=tuple(_trace_verdict(tables, beside_snapshot))
+        rank,
+        tables=tables,
+        checks=(),
+        hints=(),
+        verdict_messages=tuple(_trace_verdict(tables, beside_snapshot)),
+        findings=tuple(one for one in rank.findings if one.rule.startswith(_ON_MEMORY)),
+        said=tuple(one for one in rank.said if isinstance(one, Said) and one.found.rule.startswith(_ON_MEMORY)),
+        excerpts=tuple(one for one in rank.excerpts if one.rule.startswith(_ON_MEMORY)),
+        together=None,
     )
 
 
