@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,7 +18,11 @@ import pytest
 import traceanalyze
 from tests.ascend_builder import load
 from tests.readers.ascend.test_comm_tables import RANKS
-from tests.simulate.writers.ascend import OUTPUT, write_ascend
+from tests.simulate.npu_kernels import described
+from tests.simulate.truth.tables import transfers
+from tests.simulate.truth.vendor import step_of, vendor_steps
+from tests.simulate.truth.windows import parts
+from tests.simulate.writers.ascend import OUTPUT, write_ascend, write_msprof
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.locales import texts
@@ -113,25 +119,49 @@ def test_without_its_main_file_there_is_one_clear_line(tmp_path: Path, names: tu
 
 
 HOST = {"memory_ops", "data_loading", "sync", "dispatch"}
+STEPS = vendor_steps(RANKS[0])
+
+
+ALL = [*every_era(), AscendLayout("8.0", level=0), AscendLayout("8.3", level=2, crlf=True)]
 
 
 @pytest.mark.parametrize(
-    "layout", [*every_era(), AscendLayout("8.0", level=0), AscendLayout("8.3", level=2, crlf=True)]
+    ("layout", "form"), [*product(ALL, ("text", "db", "tables")), (AscendLayout("2023"), "msprof")], ids=str
 )
-def test_the_tables_alone_tell_all_that_the_device_did(tmp_path: Path, layout: AscendLayout) -> None:
-    """Of the same run as its timeline: steps, compute, communication, kernels; nothing of the host, no copies."""
-    whole, tables = (write_ascend(tmp_path / name, RANKS[0], layout, "text") for name in ("whole", "tables"))
-    (tables / OUTPUT / "trace_view.json").unlink()
-    known, report = traceanalyze.analyze(whole), traceanalyze.analyze(tables)
-    assert "trace_view.json is missing" in report.verdict
-    split = [{row[0]: row[1] for row in one.tables["split"].rows} for one in (known, report)]
-    assert [split[1][part] for part in ("compute", "communication")] == [
-        split[0][part] for part in ("compute", "communication")
-    ]
-    assert {part for part, time in split[1].items() if isinstance(time, NotMeasured)} == HOST
-    kernels = [{row[0]: row[1:4] for row in one.tables["kernels"].rows} for one in (known, report)]
-    assert kernels[1].items() <= kernels[0].items()
-    assert {name for name, row in kernels[0].items() if name not in kernels[1]} <= {"MEMCPY_ASYNC"}
+def test_every_export_of_a_run_tells_what_its_device_did(tmp_path: Path, layout: AscendLayout, form: str) -> None:
+    """As the schedule has it; without the timeline steps are those of the device, and nothing of the host is known."""
+    works, moved = RANKS[0].works, transfers(RANKS[0])
+    if form == "msprof":
+        home = write_msprof(tmp_path, RANKS[0])
+    else:
+        home = write_ascend(tmp_path, RANKS[0], layout, "db" if form == "db" else "text")
+    if form == "tables":
+        (home / OUTPUT / "trace_view.json").unlink()
+    report = traceanalyze.analyze(home)
+    split = {row.part: row.sum_ns for row in report.tables["split"].records()}
+    known = parts([work for work in works if work.kind != "memcpy"], 0, max(work.end for work in works))
+    assert (split["compute"], split["communication"]) == (known["compute"], known["comm_exposed"])
+    collectives = list(report.tables["collectives"].records())
+    assert sum(row.device_time_ns for row in collectives) == sum(w.end - w.start for w in works if w.kind == "comm")
+    if form == "tables" or (form == "text" and layout.level == 0):
+        assert "wait_ns" not in {column.key for column in report.tables["collectives"].columns}
+    else:
+        assert sum(row.wait_ns for row in collectives) == sum(one.wait for one in moved)
+        assert sum(row.exposed_wait_ns for row in collectives) == sum(one.exposed_wait for one in moved)
+    kernels = [described(work.name) for work in works if work.kind == "compute"]
+    types = report.tables["kernel_types"]
+    if layout.level:
+        assert {(row.op_type, row.core): row.count for row in types.records()} == Counter(
+            (kernel.type, kernel.core) for kernel in kernels
+        )
+    else:
+        assert types.rows == NotMeasured("no_kernel_types")
+    if form in {"tables", "msprof"}:
+        assert ("trace_view.json is missing" in report.verdict) == (form == "tables")
+        host = HOST if form == "tables" else HOST - {"memory_ops"}
+        assert {part for part, time in split.items() if isinstance(time, NotMeasured)} == host
+        spans = [[w for w in works if step_of(STEPS, w.start) == step and w.kind != "memcpy"] for step in STEPS]
+        assert report.tables["split"].total[-1] == sum(max(w.end for w in s) - min(w.start for w in s) for s in spans)
 
 
 def test_what_only_one_side_of_a_comparison_recorded_is_no_zero_of_the_other(tmp_path: Path) -> None:

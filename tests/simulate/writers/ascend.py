@@ -6,14 +6,21 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tests.simulate.recorded import as_recorded
+from tests.simulate.truth.vendor import vendor_steps
 from tests.simulate.writers.ascend_comm import communication, communication_matrix, step_trace_time
 from tests.simulate.writers.ascend_db import write_analysis, write_profiler
 from tests.simulate.writers.ascend_layouts import AscendLayout
 from tests.simulate.writers.ascend_memory import memory_record, npu_module_mem, operator_memory
 from tests.simulate.writers.ascend_rank import Rank
 from tests.simulate.writers.ascend_steps import Overlap
-from tests.simulate.writers.ascend_tables import api_statistic, kernel_details, op_statistic, operator_details
-from tests.simulate.writers.ascend_timeline import trace_view
+from tests.simulate.writers.ascend_tables import (
+    api_statistic,
+    kernel_details,
+    op_statistic,
+    op_summary,
+    operator_details,
+)
+from tests.simulate.writers.ascend_timeline import iteration, trace_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +59,19 @@ def write_ascend(folder: Path, schedule: Schedule, layout: AscendLayout | None =
         write_profiler(output / f"ascend_pytorch_profiler{suffix}.db", rank, overlap)
         write_analysis(output / "analysis.db", rank, overlap)
     return home
+
+
+def write_msprof(folder: Path, schedule: Schedule) -> Path:
+    """What msprof exported in 2023: of the device alone, a timeline and a table of kernels for each iteration."""
+    rank = Rank(as_recorded(schedule), AscendLayout("2023"))
+    home, steps = folder / "PROF_000001_20230818142704322_ABC" / "device_0", vendor_steps(rank.schedule)
+    for kind in ("timeline", "summary"):
+        (home / kind).mkdir(parents=True)
+    for step in steps:
+        name = f"0_2_{step.number}"
+        (home / "timeline" / f"msprof_{name}.json").write_text(json.dumps(list(iteration(rank, steps, step))))
+        (home / "summary" / f"op_summary_{name}.csv").write_text(op_summary(rank, steps, step))
+    return home.parent
 
 
 def _texts(rank: Rank, overlap: Overlap) -> Iterator[tuple[str, str]]:

@@ -138,6 +138,21 @@ def _counters(work: Work) -> dict[str, Any]:
     }
 
 
+def op_summary(rank: Rank, steps: list[VendorStep], step: VendorStep) -> str:
+    """The kernels of a step as msprof lists them."""
+    header = ("Task ID", "Stream ID", "Op Name", "OP Type", "Task Type", "Task Start Time(us)", "Task Duration(us)")
+    works = [work for work in rank.rows if work.kind == "compute" and step_of(steps, work.start) is step]
+    known = ((work, kernel_of(work), rank.task_numbers[id(work)]) for work in works)
+    return table(
+        rank,
+        header,
+        (
+            (task, STREAMS[work.stream], work.name, kernel.type, kernel.core, rank.us(work.start), us(duration(work)))
+            for work, kernel, task in known
+        ),
+    )
+
+
 def op_statistic(rank: Rank) -> str:
     """Kernels by type and core."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)

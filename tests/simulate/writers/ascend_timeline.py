@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.simulate.npu_kernels import described
+from tests.simulate.truth.vendor import step_of
 from tests.simulate.writers.ascend_host import Event, host_events
 from tests.simulate.writers.ascend_layouts import NONE
 from tests.simulate.writers.ascend_rank import PID, STREAMS, THREADS, fraction, is_cann
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.simulate.schedule import Call, Task, Work
+    from tests.simulate.truth.vendor import VendorStep
     from tests.simulate.writers.ascend_rank import DeviceTask, Rank
 
 DTYPES = {"c10::BFloat16": "BFP16", "float": "FP32", "long int": "INT64"}
@@ -215,3 +218,31 @@ def _from_operators(rank: Rank) -> Iterator[Event]:
         yield {"ph": "s", **common, **host, "cat": "async_npu"}
         pid, tid = _place(rank, work)
         yield {"ph": "f", **common, "pid": pid, "tid": tid, "ts": rank.us(work.start), "cat": "async_npu"}
+
+
+_OF_2023 = {"PCIE_DMA_SQE": "MEMCPY_ASYNC", "SDMA": "MEMCPY_ASYNC", "Write Value": "NOTIFY_RECORD"}
+
+
+def iteration(rank: Rank, steps: list[VendorStep], step: VendorStep) -> Iterator[Event]:
+    """A step as msprof drew it in 2023: types in capitals, planes first and then the thread of collectives."""
+    hardware, hccl = 3, 1003611
+    for pid, name in ((hardware, "Ascend Hardware"), (1003602, "CANN"), (hccl, "HCCL"), (1003612, "Overlap Analysis")):
+        yield _name(pid, 0, "process_name", {"name": name})
+    yield _name(hardware, 9, "thread_name", {"name": "Step Trace(Model ID:2)"})
+    yield _name(hccl, 70000, "thread_name", {"name": "Communication Kernel"})
+    for plane in range(4):
+        yield _name(hccl, plane, "thread_name", {"name": f"Plane {plane}"})
+    works = [work for work in rank.rows if step_of(steps, work.start) is step]
+    first, last = works[0].start, max(work.end for work in works)
+    yield _complete(rank, f"Iteration {step.number}", (hardware, 9), (first, (last - first) / 1000), {})
+    for task in (task for task in rank.tasks if step_of(steps, task.start) is step):
+        kind = _OF_2023.get(task.task_type, task.task_type.replace(" ", "_").upper())
+        kind = described(task.name).core if task.kind == "compute" else kind.removesuffix("_SQE")
+        args = {"Task Type": kind, "Stream Id": task.stream, "Task Id": task.task, "Batch Id": 0}
+        span = task.start, (task.end - task.start) / 1000
+        yield _complete(rank, task.name if task.kind == "compute" else kind, (hardware, task.stream), span, args)
+    for work in (work for work in works if work.kind == "comm"):
+        yield _complete(rank, work.name, (hccl, 70000), (work.start, (work.end - work.start) / 1000), {})
+        for place, part in enumerate(work.tasks):
+            args, span = _part_args(rank, work, part, place), (part.start, (part.end - part.start) / 1000)
+            yield _complete(rank, part.name, (hccl, part.plane), span, args)
