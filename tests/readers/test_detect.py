@@ -98,6 +98,7 @@ def test_binary_files_of_nsight_are_told_by_their_names():
         (b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "now", "nodes": [{"id": 1}', Kind.EXECUTION_TRACE),
         (b'{\n  "schema": "1.0.1", "pid": 7, "time": "now",\n "nodes": [', Kind.EXECUTION_TRACE),
         (b'{"rocprofiler-sdk-tool": [{"metadata": {"pid": 1}}]}', Kind.ROCPROF),
+        (b'{"traceEvents": [{"ph": "X", "name": "k", "ts": 1, "dur": 2, "args": {"BeginNs": "1"}}]}', Kind.ROCPROF),
         (b'"Kind","Agent_Id","Queue_Id","Kernel_Name"\n"KERNEL_DISPATCH",1,2,"k"\n', Kind.ROCPROF),
         (b"Index,KernelName,gpu-id,queue-id\n0,k,1,2\n", Kind.ROCPROF),
         (database("rocpd_kernel_dispatch"), Kind.ROCPROF),

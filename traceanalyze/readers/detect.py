@@ -122,6 +122,8 @@ def sniff(head: bytes, name: str = "") -> Kind:
 
 
 def _json_kind(text: bytes) -> Kind:
+    if b'"BeginNs"' in text and b'"cat"' not in text:
+        return Kind.ROCPROF
     if text[:1] == b"{" and not _TRACE_KEYS.search(text) and b'"ph"' not in text:
         others = (_FLIGHT_RECORDER, Kind.FLIGHT_RECORDER), (_EXECUTION_TRACE, Kind.EXECUTION_TRACE)
         for pattern, kind in (*others, (_ROCPROF, Kind.ROCPROF)):
