@@ -235,7 +235,7 @@ def test_what_is_worst_comes_first():
 
 
 def test_a_runtime_whose_calls_nobody_knows_leaves_sync_and_launches_not_measured():
-    """0 would say that the host never waited. One call of a known name makes it known, or one of each kind."""
+    """0 would say that the host never waited. Known names of most calls make it known, or one of each kind."""
     b = TraceBuilder()
     b.step(1, 0, 400)
     for at in (0, 100):
@@ -251,7 +251,12 @@ def test_a_runtime_whose_calls_nobody_knows_leaves_sync_and_launches_not_measure
     assert found.tables["sync_points"].absent == found.tables["step_launches"].absent == why
     assert checks(b)["unknown_runtime"] == ("WARN", "fooSubmit, fooJoin")
     b.api("cudaGetDevice", 390, 1)
+    b.api("INVALID", 392, 1)
+    assert set(b.analyze().idle.missing.values()) == {why}
+    for at in (394, 396, 398):
+        b.api("cudaGetDevice", at, 1)
     assert b.analyze().idle.missing == {}
+    del b.events[-3:]
     for event, name in ((b.events[-1], "drvLaunchKernel"), (b.events[-2], "drvStreamSynchronize")):
         event |= {"name": name, "cat": "privateuse1_runtime"}
     assert b.analyze().idle.missing == {}

@@ -93,7 +93,7 @@ class Context:
     def doubt(self) -> str | None:
         """Why nothing can be told from launches (delays, queue depths, which came late), None if it can.
 
-        Clocks that could not be put right; names or work that is lost; or calls of a runtime that is not known.
+        Clocks that could not be put right; names or work that is lost; or calls mostly of a runtime that is not known.
         """
         if self.trace.read.nameless:
             return "no_names"
@@ -103,7 +103,7 @@ class Context:
             return "clocks_disagree"
         foreign = self.trace.origin.format != "ascend" and len(self.calls) > 0
         known = foreign and (
-            bool(self.trace.strings.matches(self.calls.name, is_known_runtime).any())
+            bool(self.trace.strings.matches(self.calls.name, is_known_runtime).mean() > 0.5)
             or {ApiClass.LAUNCH, ApiClass.SYNC} <= set(distinct(self.calls.klass).tolist())
         )
         return "unknown_runtime" if foreign and not known else None

@@ -49,6 +49,8 @@ class Layout:
     categories: Mapping[str, str] = field(default_factory=lambda: _NOW)
     relative: bool = True
     """Times count from `baseTimeNanoseconds`, else from 1970."""
+    since: int = 0
+    """So many ns after the former the recording begins; weeks in reality."""
     whole_us: bool = False
     """Times are whole microseconds; the schedule must be on that grid."""
     text_tids: bool = False

@@ -82,25 +82,34 @@ def _last_number(text: str) -> int:
 
 
 def begin_impossibly(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Rows of what a device has at a time that was never set: it begins more than 1 s before all else.
+    """Rows of what stands at a time that was never set: it begins more than 1 s before all else.
 
-    All else are the events of the host; without these, or if all of the device is so early, only what begins at one
-    instant is such.
+    Of a device, all else are the events of the host; without these, or if all of the device is so early, only what
+    begins at one instant is such. Of the host it is what begins at 0 and ends so long before what begins later.
     """
     ts, of_device = trace.events.ts, (kind >= EventKind.KERNEL) & (kind <= EventKind.DEVICE_ANNOTATION)
-    row = np.flatnonzero(of_device)
+    others = ~of_device
+    unset = np.flatnonzero(others & (ts <= 0))
+    if len(unset):
+        later = int(ts.min(where=ts > 0, initial=ts.max()))
+        unset = unset[(ts + trace.events.dur)[unset] < later - STRAY_LIMIT_NS]
+    others[unset] = False
+    early = _device_begins_early(ts, np.flatnonzero(of_device), int(ts[others].min()) if others.any() else None)
+    return np.sort(np.concatenate((unset, early)))
+
+
+def _device_begins_early(ts: NDArray[np.int64], row: NDArray[np.int64], host: int | None) -> NDArray[np.int64]:
     row = row[np.argsort(ts[row], kind="stable")]
     if len(row) == 0:
         return row
     start = ts[row]
-    host = int(ts[~of_device].min()) if len(row) < len(ts) else None
     following = np.minimum(np.append(start[1:], start[-1]), start[-1] if host is None else host)
     ends = np.flatnonzero(following - start > STRAY_LIMIT_NS) + 1
     if host is not None and len(ends) and ends[-1] < len(row):
-        return np.sort(row[: ends[-1]])
+        return row[: ends[-1]]
     begins = np.concatenate(([0], ends[:-1]))
     instants = np.flatnonzero(start[begins] != start[ends - 1])
-    return np.sort(row[: begins[instants[0]] if len(instants) else ends[-1] if len(ends) else 0])
+    return row[: begins[instants[0]] if len(instants) else ends[-1] if len(ends) else 0]
 
 
 def repeated(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
