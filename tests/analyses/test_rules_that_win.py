@@ -50,6 +50,15 @@ def test_device_events_that_begin_long_before_all_else_are_told_and_in_no_span(s
     assert (launches.linked, launches.unlinked) == (2, 0)
 
 
+@pytest.mark.parametrize(("at", "dur", "left_out"), [(0, 5, 1), (-1, 5, 1), (0, 2 * SECOND + 1, 0), (1, 5, 0)])
+def test_an_operator_at_a_time_that_was_never_set_is_told_and_counts_nowhere(at, dur, left_out):
+    b = late(marked=False)
+    b.op("aten::mm", at, dur)
+    b.op("aten::add", 3 * SECOND, 5)
+    assert told(b).get("impossible_start", {"count": 0})["count"] == left_out
+    assert sum(row.calls for row in b.rows("operators") if row.op == "aten::mm") == 1 - left_out
+
+
 @pytest.mark.parametrize("cat", ["gpu_user_annotation", "cuda_sync"])
 def test_what_else_stands_on_the_device_makes_no_time_possible(cat):
     """A range on the device begins with its first kernel, hence at 0 too."""

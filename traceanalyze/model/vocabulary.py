@@ -32,7 +32,7 @@ class EventKind(IntEnum):
     OVERHEAD = 10
     """The profiler's own, or of Python's garbage collector."""
     IMPOSSIBLE = 11
-    """Of the device, at a time that was never set."""
+    """At a time that was never set."""
     REPEATED = 12
     """Device work that stands in the file before."""
 

@@ -30,11 +30,9 @@ def write(schedule: Schedule, layout: Layout = TODAY) -> bytes:
     if layout.whole_us and schedule.workload.tick % 1000:
         raise ValueError("this layout needs a schedule on whole microseconds")
     base = BASE + schedule.rank * schedule.workload.recording.clock_offset
+    found = header(schedule, layout, base - layout.since)
     events = ",\n".join(_Writer(schedule, layout, base).events())
-    members = [
-        f"  {json.dumps(key)}: {json.dumps(value)}"
-        for key, value in header(schedule, layout, base - layout.since).items()
-    ]
+    members = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in found.items()]
     listed = f'  "traceEvents": [\n{events}\n  ]'
     parts = [*members, listed] if layout.header_first else [members[0], listed, *members[1:]]
     return ("{\n" + ",\n".join(parts) + "\n}\n").encode()

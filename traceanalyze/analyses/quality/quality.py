@@ -44,9 +44,7 @@ _SAY = sentences(
     misshapen="Kept, but perhaps misplaced: {count} event(s) without a name, process or thread that can be read.",
     twice="Counted twice: {count} operator(s) that stand in the file twice.",
     repaired="Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
-    impossible_start=(
-        "Left out: {count} device event(s) that begin {before_ns} before all else: their times were never set."
-    ),
+    impossible_start=("Left out: {count} event(s) that begin {before_ns} before all else: their times were never set."),
     repeated="Left out: {count} device event(s) that stand in the file twice.",
     unlinked=(
         "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
