@@ -181,6 +181,18 @@ def test_a_collective_that_the_timeline_lacks(tmp_path: Path) -> None:
     assert (found["count"], found["time_ns"]) == (1, 7_500_000)
 
 
+def test_a_collective_whose_name_lost_its_group_is_no_silent_loss(tmp_path: Path) -> None:
+    def cut(found: Any) -> Any:
+        (kinds, *_) = (step["collective"] for step in found.values())
+        key = next(key for key in kinds if key.startswith("hcom"))
+        kinds[key.partition("@")[0] + "x"] = kinds.pop(key)
+        return found
+
+    home = written(tmp_path)
+    change(home, "communication.json", cut)
+    assert any(check.message == "collectives_missing" for check in checks(home).values())
+
+
 def test_other_bytes_are_told(tmp_path: Path) -> None:
     home = written(tmp_path)
 

@@ -97,6 +97,8 @@ TIMES, MATRIX = "communication.json", "communication_matrix.json"
 MOST_BYTES = 1 << 25
 """Larger files are not read: they only serve to check numbers, and would take longer than the timeline."""
 _TOTAL = regex(r"(.+)-total$")
+_ALL = "Total Op Info"
+"""Sums over all collectives."""
 _SUMS = frozenset({"SDMA"})
 """Of links: what is the sum of the others."""
 _UNIT = 10**6
@@ -148,7 +150,7 @@ def _objects(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
 def _collectives(found: dict[str, Any]) -> Iterator[Collective]:
     for step, name, group, content in _entries(found):
         times = json_object(content.get("Communication Time Info"))
-        if group:
+        if name != _ALL:
             links = [
                 (link, values.get("Transit Size(MB)"), values.get("Transit Time(ms)"))
                 for link, values in _objects(content.get("Communication Bandwidth Info"))

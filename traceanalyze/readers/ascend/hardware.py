@@ -98,7 +98,7 @@ def timeline_of_sums(numbers: VendorNumbers, notes: list[str]) -> bytes:
     Computing first, communication as far beside it, what a stage of a pipeline receives, then nothing.
     """
     events = [_meta("process_name", _FIRST + pid, 0, name=name) for pid, name in enumerate(_DRAWN)]
-    at, lost = _FIRST, 0
+    at, lost, odd = _FIRST, 0, 0
     events.append(_meta("thread_name", _COMMUNICATION, 0, name="Group  Communication"))
     for place, step in enumerate(numbers.steps):
         parts = step.computing, step.not_overlapped, step.overlapped, step.free
@@ -106,6 +106,10 @@ def timeline_of_sums(numbers: VendorNumbers, notes: list[str]) -> bytes:
             lost += 1
             continue
         computing, bare, hidden, free = (part or 0 for part in parts)
+        whole, span = step.communication, step.stage
+        odd += (whole is not None and abs(bare + hidden - whole) > _ROUNDED_NS) or (
+            span is not None and abs(computing + bare + free - (step.bubble or 0) - span) > max(_STAGE_NS, span >> 20)
+        )
         number, end = place if step.step is None else step.step, at + computing
         passed = end + bare - min(step.bubble or 0, bare)
         sums = (
@@ -120,9 +124,13 @@ def timeline_of_sums(numbers: VendorNumbers, notes: list[str]) -> bytes:
         notes.append(
             Lost("{name}: {count:,} row(s) of another device, or without a sum, left out", numbers.source, lost)
         )
+    if odd:
+        notes.append(Lost("{name}: in {count:,} row(s) the parts do not add up to their sums", numbers.source, odd))
     return json.dumps(events).encode()
 
 
+_ROUNDED_NS, _STAGE_NS = 3, 500
+"""How far sums may be from their parts: each is rounded, and a stage the difference of two large floats."""
 _DRAWN = ("Ascend Hardware", "HCCL", "Step Trace")
 _FIRST = 1 << 50
 """Process ids that no profile has."""
