@@ -89,6 +89,7 @@ def test_a_narrow_page_tells_cost_saving_range_and_certainty():
         "own: Ranks wait.",
         "It costs 98.00 ms a step (55 %); what removing it saves was not measured.",
         "DAT101: The device waits for the data loader 20.00 ms a step (10 % of the time).",
+        "At train.py(12): main.",
         "It costs 20.00 ms a step; removing it saves 10–14 ms.",
         "→ Decode and augment more cheaply, or beforehand.",
         "plain: It is slow.",

@@ -67,7 +67,7 @@ def show(path: Annotated[str, _PATH], *, lang: options.Lang = "en") -> None:
     from traceanalyze.report.view import View
 
     baseline, words = read_baseline(path), texts(lang)
-    printer = Printer(Formatter(words), style_for(sys.stdout), View())
+    printer = Printer(Formatter(words), style_for(sys.stdout), View(), {})
     tables = map(printer.table, baseline_tables(baseline)) if baseline.runs else [words.messages["baseline_empty"]]
     sys.stdout.write("\n\n".join(tables) + "\n")
     sys.stdout.flush()

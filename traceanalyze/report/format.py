@@ -55,8 +55,6 @@ class Formatter(NamedTuple):
     """How many parts of a breakdown are named."""
     whole: bool = False
     """Amounts are of the whole trace, as it has no steps."""
-    full_names: bool = False
-    """Kernels are called by their names, not by their labels."""
     labels: Mapping[str, str] = MappingProxyType({})
     """Of the kernels of one sentence, which are to differ."""
 
@@ -77,7 +75,7 @@ class Formatter(NamedTuple):
 
     def label(self, column: Column, value: Value) -> str | None:
         """What a column shows in place of a name; None where it shows all of it."""
-        if self.full_names or column.kind not in LABELLED or not isinstance(value, str) or isinstance(value, Word):
+        if column.kind not in LABELLED or not isinstance(value, str) or isinstance(value, Word):
             return None
         label = column.labels.get(value)
         return None if label == value else label
@@ -94,7 +92,7 @@ class Formatter(NamedTuple):
                 text = self.texts.messages["yes" if value else "no"]
             case Kind.PLACE if rank := _RANK.fullmatch(cast("str", value)):
                 text = self.texts.messages[_SAY["place_rank"]].format(rank=rank[1])
-            case Kind.KERNEL | Kind.PLACE if not self.full_names:
+            case Kind.KERNEL | Kind.PLACE:
                 name = cast("str", value)
                 text = self.labels.get(name) or labels_of(kind, [name])[name]
             case Kind.LIST:

@@ -23,14 +23,16 @@ class View(NamedTuple):
     """Rows of ranked tables."""
     whole: bool = False
     """All of the console's report, not one screen of it."""
+    rows: int = 0
+    """Of what takes most on a screen; 0: as there is room."""
 
     @classmethod
     def of(cls, top: int, *, quiet: bool, verbose: bool, whole: bool = False, usual: int = 5) -> Self:
-        """As the options of a command say; who asks for more rows than usual wants more than a screen of them."""
+        """As the options of a command say; a screen has as many rows as are asked for, where that is not as usual."""
         if quiet and verbose:
             raise UsageError("--quiet and --verbose: give one of them")
         detail = Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL
-        return cls(detail, top, whole or top != usual)
+        return cls(detail, top, whole, top if top != usual else 0)
 
 
 OVERVIEW = ("overall_metrics", "memory_peak", "link_rates")

@@ -154,15 +154,20 @@ _TYPES = declare(
 
 
 def kernels(context: Context) -> Table:
-    """Device events by (name, group), most time first."""
+    """Device events by name, most time first; of a kind of work is what most time of the name is of."""
     work, device = context.once(device_work), context.device
     row = device.row[work.event]
-    groups = group(device.name[work.event], work.group)
+    groups = group(device.name[work.event])
+    kinds = group(groups.of, work.group)
+    # The last one written is the largest.
+    order = np.argsort(kinds.sum(work.time), kind="stable")
+    kind = np.empty(len(groups), np.uint8)
+    kind[groups.of[kinds.first[order]]] = work.group[kinds.first[order]]
     first, spread = groups.first, groups.spread(work.time)
     ops, first_op = _ops(groups, work.op_name)
     return _KERNELS.fill(
         name=list(context.trace.strings.texts(device.name[work.event[first]])),
-        work=work_terms(work.group[first]),
+        work=work_terms(kind),
         **spread.values,
         share=spread.shares,
         tensor_core=[f"tensor_core_{TensorCore(use).name.lower()}" for use in work.tensor_core[first].tolist()],
@@ -323,14 +328,18 @@ CLASSIFICATION = declare(
 
 
 def classification(context: Context) -> Table:
-    """Every kernel name with the class it counts as and the rule that said so, most time first."""
+    """Every kernel name with the class it counts as and the rules that said so, most time first."""
     device = context.device
-    keys = group(device.name, device.klass, device.rule)
+    keys = group(device.name, device.klass)
+    rules = group(keys.of, device.rule)
+    said: list[list[str]] = [[] for _ in range(len(keys))]
+    for of, code in zip(keys.of[rules.first].tolist(), device.rule[rules.first].tolist(), strict=True):
+        said[of].append(device.rules[code])
     spread = keys.spread(device.end - device.start)
     columns: dict[str, Values] = {
         "name": list(context.trace.strings.texts(device.name[keys.first])),
         "class": [f"class_{DeviceClass(code).name.lower()}" for code in device.klass[keys.first].tolist()],
-        "rule": [device.rules[code] for code in device.rule[keys.first].tolist()],
+        "rule": list(map(", ".join, said)),
         "count": spread.number,
         "device_time_ns": spread.total,
         "share": spread.shares,

@@ -1,5 +1,6 @@
 """FLOP/s and bytes/s that operators achieved, and how far that is from what the device can do."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -80,15 +81,23 @@ def op_rates(context: Context) -> Table:
     full = context.trace.strings.matches(context.device.name[work.event[known]], regex(FULL_FLOAT).search)
     matrix = rows.sum(calls.sum((work.tensor_core[known] == TensorCore.YES) & ~full)) > 0
     peaks = _peaks(context)
-    found = []
+    found: dict[tuple[str, str, str, Cost, str], list[int]] = {}
     for index, (first, count) in enumerate(zip(rows.first.tolist(), rows.count().tolist(), strict=True)):
         name = context.trace.strings.text(int(context.trace.events.name[row[first]]))
         call = _call(context, name, *(int(field[first]) for field in fields))
         cost = None if call is None else cost_of(call)
         if call is not None and cost is not None:
             dtype = _dtype(call, matrix_units=bool(matrix[index]))
-            found.append({"op": name, **_row(call, cost, count, int(time[index]), dtype, peaks)})
-    return _OP_RATES.fill_records(found).sort("-device_time_ns", "op", "shapes")
+            shapes = ", ".join("×".join(map(str, shape)) for shape in call.shapes if shape)
+            # Arguments that change neither what is shown nor what it costs are no other row.
+            sums = found.setdefault((name, shapes, dtype, cost, _why(call)), [0, 0])
+            sums[0] += count
+            sums[1] += int(time[index])
+    records = (
+        {"op": op, **_row(shapes, dtype, cost, why, sums, peaks)}
+        for (op, shapes, dtype, cost, why), sums in found.items()
+    )
+    return _OP_RATES.fill_records(records).sort("-device_time_ns", "op", "shapes")
 
 
 def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, strides: int) -> Call | None:
@@ -105,14 +114,15 @@ def _peaks(context: Context) -> Peaks | None:
     return None if name is None else peaks_of(name, context.options.peaks)
 
 
-def _row(call: Call, cost: Cost, calls: int, time: int, dtype: str, peaks: Peaks | None) -> dict[str, Value]:
-    flop = _total(cost.flop, calls, "moves_only" if cost.moves_only else _why(call))
-    size = _total(cost.bytes, calls, _why(call))
+def _row(shapes: str, dtype: str, cost: Cost, why: str, sums: Sequence[int], peaks: Peaks | None) -> dict[str, Value]:
+    calls, time = sums
+    flop = _total(cost.flop, calls, "moves_only" if cost.moves_only else why)
+    size = _total(cost.bytes, calls, why)
     bound, share = _roofline(flop, size, time, peaks, dtype, moves_only=cost.moves_only)
     if isinstance(share, float) and share > 1 and peaks and (cost.bytes or 0) > peaks.cache_mib * (1 << 20):
         share = NotMeasured("above_peak")
     return {
-        "shapes": ", ".join("×".join(map(str, shape)) for shape in call.shapes if shape),
+        "shapes": shapes,
         "dtype": dtype,
         "work": f"work_{cost.group.name.lower()}",
         "calls": calls,

@@ -39,7 +39,7 @@ def render_all(reports: Sequence[Report], texts: Texts, style: Style, view: View
     if view.detail == Detail.QUIET:
         return "".join(one_line(report, texts, named=len(reports) > 1) for report in reports)
     if view.detail == Detail.NORMAL and not view.whole:
-        return on_screen(reports, texts, style)
+        return on_screen(reports, texts, style, view.rows)
     if len(reports) == 1:
         return render(reports[0], texts, style, view)
     rule = ("═" if style.unicode else "=") * 2
@@ -55,17 +55,20 @@ def one_line(report: Report, texts: Texts, *, named: bool = False) -> str:
     return f"{printable(report.name)}: {text}\n" if named else f"{text}\n"
 
 
-def on_screen(reports: Sequence[Report], texts: Texts, style: Style) -> str:
-    """Reports on one screen; of several runs as much of each as there is room for."""
+def on_screen(reports: Sequence[Report], texts: Texts, style: Style, rows: int = 0) -> str:
+    """Reports on one screen; of several runs as much of each as there is room for.
+
+    Of what takes most it has so many rows, where they are asked for and there is room.
+    """
     where = [style.paint(line, "dim") for line in style.clip(texts.messages[_SAY["screen_where"]], 2)]
     if len(reports) == 1:
-        lines = [*_page(Sections(reports[0], texts, style), HEIGHT - len(where) - 1), "", *where]
+        lines = [*_page(Sections(reports[0], texts, style, rows=rows), HEIGHT - len(where) - 1), "", *where]
         return "\n".join(lines) + "\n"
     folder = common_folder([report.name for report in reports])
     names = [printable(report.name.removeprefix(folder)) for report in reports]
     called = cache(partial(style.apart, names))
     own = [partial(lambda at, room: called(room)[at], at) for at in range(len(reports))]
-    runs = [Sections(report, texts, style, each) for report, each in zip(reports, own, strict=True)]
+    runs = [Sections(report, texts, style, each, rows) for report, each in zip(reports, own, strict=True)]
     longest, shown = max(runs, key=lambda one: one.length), runs[:_RUNS]
     left = [texts.messages[_SAY["screen_runs"]].format(count=len(runs) - _RUNS)] if runs[_RUNS:] else []
     detail = texts.messages[_SAY["screen_detail"]].format(name=longest.called(style.width // 2))

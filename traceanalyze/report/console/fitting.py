@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-_WEIGHT = ("todo", "beside", "parts", "trust", "work")
+_WEIGHT = ("asked", "todo", "beside", "parts", "trust", "work")
 """Sections by how much is lost without them."""
 
 

@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import Message, Table
+from traceanalyze.model.table import Message, Row, Table, Value
 from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.report.console.rows import pick
 from traceanalyze.report.console.style import Style, display_width, padded
@@ -115,6 +115,8 @@ class Printer(NamedTuple):
     formatter: Formatter
     style: Style
     view: View
+    told: dict[str, Value]
+    """Whole names by the labels of tables that were printed."""
 
     def painted(self, text: str, colour: str) -> str:
         """Text broken at the width, each line in the colour."""
@@ -164,7 +166,17 @@ class Printer(NamedTuple):
         if picked.left_out and not picked.worst_first:
             lines.append(self.painted(words["more_rows"].format(count=picked.left_out, all=every), "dim"))
         lines += [self.painted(line, "dim") for line in absent_lines(table, picked, self.formatter, self.style)]
-        return "\n".join(lines + notes)
+        return "\n".join([*lines, *self._whole_names(table, picked.rows), *notes])
+
+    def _whole_names(self, table: Table, rows: Sequence[Row]) -> Iterator[str]:
+        """What labels stand for, where a table above has not said so, for those who ask for everything."""
+        verbose = self.view.detail == Detail.VERBOSE
+        columns = [*enumerate(table.columns)] if verbose else []
+        names = ((self.formatter.label(column, row[at]), row[at]) for at, column in columns for row in rows)
+        for label, name in dict.fromkeys(names):
+            if label is not None and self.told.get(label) != name:
+                self.told[label] = name
+                yield self.painted(f"  {label}: {printable(str(name))}", "dim")
 
 
 class _Page(NamedTuple):
@@ -175,7 +187,7 @@ class _Page(NamedTuple):
 
     def text(self) -> str:
         report = self.report
-        printer = self._printer(formatter_over(report, self.texts, self._parts))
+        printer = Printer(formatter_over(report, self.texts, self._parts), self.style, self.view, {})
         blocks = [printer.verdict(report.verdict_messages, ANSWER_COLOURS.get(report.answer, "bold"))]
         several = len(report.focus) > 1
         intro = (
@@ -193,10 +205,6 @@ class _Page(NamedTuple):
     @property
     def _parts(self) -> int:
         return 2 if self.style.width >= WIDE else 1
-
-    def _printer(self, formatter: Formatter) -> Printer:
-        whole = formatter._replace(full_names=self.view.detail == Detail.VERBOSE)
-        return Printer(whole, self.style, self.view)
 
     def _compared(self, printer: Printer) -> Iterator[str]:
         """Tables over both sides, what was not compared, and the remarks."""
@@ -217,7 +225,7 @@ class _Page(NamedTuple):
             yield from printer.listed(key, found, "yellow" if key == "caveats" else "")
 
     def _rank(self, rank: RankReport, *, with_verdict: bool) -> Iterator[str]:
-        printer = self._printer(formatter_of(rank, self.texts, self._parts))
+        printer = Printer(formatter_of(rank, self.texts, self._parts), self.style, self.view, {})
         formatter = printer.formatter
         if with_verdict:
             yield printer.about(rank)

@@ -65,7 +65,8 @@ _DOUBTS = frozenset({"run_note", "recording_note"})
 """Notes on the input that are doubts; others say what is shown."""
 _LONG_WORD = regex(r"(?=[!-~]*[/\\])[!-~]{40,}")
 """Paths, which are shortened where they take half of a line."""
-_FOLDERS = regex(r"^\S+/(?=[^/\s]+\(\d+\): )")
+_LINE = regex(r"(?P<folder>(?:.*[/\\])?)(?P<file>[^/\\]+\.py)(?:\((?P<at>\d+)\): ?|:(?P<line>\d+) ?)(?P<function>.*)")
+"""A line of the program as traces and as memory snapshots have it."""
 _REMARK, _MISSING = 1, 2
 """Weights of what is not certain: warnings have none, or as much less as they are worse."""
 _CAPTURE = "CAP"
@@ -82,18 +83,25 @@ _NAME = 20
 _ALL = 99
 """More lines than any text has."""
 _PLACE = 12
-"""A place in the program that is cut shorter tells nothing."""
+"""A name that is cut shorter tells nothing."""
 
 
 class Sections:
     """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
 
-    def __init__(self, report: Report, texts: Texts, style: Style, called: Callable[[int], str] | None = None) -> None:
-        """`called` is its name in so many columns, which no other report beside it has."""
-        self.report, self.texts, self.style, self.alone = report, texts, style, called is None
+    def __init__(
+        self,
+        report: Report,
+        texts: Texts,
+        style: Style,
+        called: Callable[[int], str] | None = None,
+        rows: int = 0,
+    ) -> None:
+        """`called` is its name in so many columns, which no other report beside it has; `rows` as `View` says."""
+        self.report, self.texts, self.style, self.alone, self.rows = report, texts, style, called is None, rows
         self.called = called or (lambda room: style.shorten(printable(report.name), room))
         self.formatter = formatter_over(report, texts, 1)
-        self.printer = Printer(self.formatter, style, View())
+        self.printer = Printer(self.formatter, style, View(), {})
         self.ranks = [report.ranks[index] for index in report.focus]
 
     @cached_property
@@ -117,8 +125,12 @@ class Sections:
                 each.key: each for each in (*self.report.summary, *chain(*(rank.tables for rank in self.ranks[:1])))
             }
         shown = compared(self.report, everything=False)
-        halves = (each if isinstance(each, Table) else each.table.take(range(each.weighty)) for each in shown)
-        return {each.key: each for each in halves}
+        return {
+            each.key: each
+            if isinstance(each, Table)
+            else each.table.take(range(max(each.weighty, each.first(self.rows))))
+            for each in shown
+        }
 
     def _say(self, key: str, **values: tuple[Kind, Value]) -> str:
         return self.formatter.message(Message(_SAY[f"screen_{key}"], tuple((n, *each) for n, each in values.items())))
@@ -181,7 +193,7 @@ class Sections:
         others = [key for key, each in self._tables.items() if not (key in known or each.detail or each.plot)]
         works = [key for key in (*_WORK, *others) if len(self._tables.get(key, ()))]
         for key in works[: 2 if works[1:2] == ["faster"] else 1]:
-            yield from self._first((key,), "work", least=5 if len(works) == 1 else 4, fair=6, most=8)
+            yield from self._first((key,), "work", least=5 if len(works) == 1 else 4, fair=6, most=8, asked=self.rows)
         yield from self.trust()
 
     @property
@@ -213,16 +225,23 @@ class Sections:
     def details(self) -> Iterator[Section]:
         """What is told of one run among others."""
         yield from self._first(_PARTS, "parts", most=6)
-        yield from self._first([key for key in _WORK if len(self._tables.get(key, ()))], "work", most=6)
+        yield from self._first(
+            [key for key in _WORK if len(self._tables.get(key, ()))], "work", most=6, asked=self.rows
+        )
 
-    def _first(self, keys: Iterable[str], name: str, *, least: int = 4, fair: int = 0, most: int) -> Iterator[Section]:
-        """The first of some tables that has rows."""
+    def _first(
+        self, keys: Iterable[str], name: str, *, least: int = 4, fair: int = 0, most: int, asked: int = 0
+    ) -> Iterator[Section]:
+        """The first of some tables that has rows; so many of them are told before others get more than they need."""
         table = next((self._tables[key] for key in keys if len(self._tables.get(key, ()))), None)
         if table is None:
             return
         every = telling(table, str(self.ranks[0].rank) if self.ranks else "")
+        if asked:
+            # With its title, its headings, and how many more there are.
+            name, fair, most = "asked", asked + 3, asked + 3
         # The others find no room whatever else is there, and need none for their names.
-        first = every[:most]
+        first = every[: asked or most]
         places = sorted(first)
         rows, title, total = [table.known_rows[at] for at in places], self.formatter.title(table), table.total
         if total is not None and table.bar is not None:
@@ -286,9 +305,9 @@ class Sections:
                 "todo", head, [(each,) for each in advice], lambda omitted: self._counts(more=len(omitted)), fair=7
             )
         elif told:
-            items = [self._forms(one) for one in told]
             weighty = max((at + 1 for at, one in enumerate(told) if one.severity in {"high", "medium"}), default=0)
             sure = max(weighty, min(len(told), _NAMED))
+            items = [self._forms(one, alone=at < sure) for at, one in enumerate(told)]
             rest = self._say("more", count=(Kind.COUNT, len(told) - 1)) if told[1:] else ""
             only = self._short(told[0], rest)
             least = 1 + len(items[0][2]) + sure
@@ -331,57 +350,76 @@ class Sections:
         first = "  → " if self.style.unicode else "  > "
         return tuple(self.style.paint(line, "green") for line in self.style.clip(printable(text), most, "    ", first))
 
-    def _forms(self, one: Finding) -> list[tuple[str, ...]]:
-        """A finding in one line, with its advice in another, with its sentence, and whole."""
-        short, advice = self._short(one), [*one.advice[:1]]
-        return [
-            (short,),
-            (short, *chain(*(self._advice(each, 1) for each in advice))),
-            *(
-                (
-                    *self._marked("●", _COLOURS[one.severity], one.sentence, lines),
-                    self._beside(one),
-                    *chain(*(self._advice(each, most) for each in advice)),
-                )
-                for lines, most in ((3, 2), (_ALL, _ALL))
-            ),
-        ]
+    def _forms(self, one: Finding, *, alone: bool) -> list[tuple[str, ...]]:
+        """A finding in one line, with its advice in another, with its sentence, its source line apart, and whole.
 
-    def _beside(self, one: Finding) -> str:
-        """How sure it is, what it is worth, and where it is."""
+        One that is not told in any case never stands `alone`, without its advice.
+        """
+        short, advice = self._short(one), self._advised(one)
+        brief = (short, *chain(*(self._advice(each, 1) for each in advice)))
+        forms = [(short,) if alone else brief, brief]
+        for lines, most, apart in ((3, 2, False), (3, 2, True), (_ALL, _ALL, True)):
+            said = self._marked("●", _COLOURS[one.severity], one.sentence, lines)
+            told = chain(*(self._advice(each, most) for each in advice))
+            forms.append((*said, *self._beside(one, apart=apart), *told))
+        return forms
+
+    def _advised(self, one: Finding) -> list[str]:
+        """The one thing to do, unless a finding before it says the same."""
+        before = self._told[: self._told.index(one)]
+        return [each for each in one.advice[:1] if not any(each in other.advice[:1] for other in before)]
+
+    def _beside(self, one: Finding, *, apart: bool) -> tuple[str, ...]:
+        """How sure it is, what it is worth, and where it is: `apart` where its function, else its line has no room."""
         unknown = one.saving is None and one.cost_ns is not None and not one.once
         said, room = [one.grade, self._worth(one), self._say("unknown") if unknown else ""], self.style.width - 2
         # That it costs, and does not save, is said in any case.
-        line = next(
-            (each for each in (self._placed(one, said[:n], room) for n in (3, 2)) if display_width(each) <= room), ""
-        )
-        return "  " + (line or self._placed(one, said[1:2], room))
+        fitting = (each for each in (said[:3], said[:2], said[1:2]) if display_width(self._placed(one, each)) <= room)
+        said = next(fitting, said[1:2])
+        line, places = self._placed(one, said, room=room), self._places(one)
+        if len(places) > 1 and places[-2 if apart else -1] not in line:
+            place = next((each for each in places[:-1] if display_width(each) <= room), places[-1])
+            return f"  {self._placed(one, said)}", f"  {self.style.shorten(place, room)}"
+        return (f"  {line}",)
 
     def _short(self, one: Finding, rest: str = "") -> str:
         """Its title, saving and place, and how many more there are; the title is cut where there is no room."""
         title, room = printable(one.title), self.style.width - 2
         for _ in range(2):
             text = self.formatter.said_of([title], self._worth(one)).rstrip(" :：")
-            line = self._placed(one, [text], room, rest)
+            line = self._placed(one, [text], rest, room)
             title = self.style.shorten(title, max(display_width(title) - max(display_width(line) - room, 0), _PLACE))
         return self._marked("●", _COLOURS[one.severity], line, 1)[0]
 
-    def _placed(self, one: Finding, said: list[str], room: int, rest: str = "") -> str:
-        """Pieces of a line, with whose it is, where it is if there is room for that, and its rule."""
-        of_one = len(one.scope.ranks) == 1 and len({rank.rank for rank in self.report.ranks} - {None}) > 1
-        rank = f"rank {one.scope.ranks[0]}" if of_one else ""
-        place = next((each for each in (*one.scope.source_lines, *one.scope.operators) if each != rank), "")
-        whose = self.formatter.value(Kind.PLACE, rank) if rank else ""
+    def _placed(self, one: Finding, said: list[str], rest: str = "", room: int = 0) -> str:
+        """Pieces of a line, with whose it is and where it is if there is room for that, and its rule."""
+        whose = self._whose(one)
         pieces = [*filter(None, said), *filter(None, [whose, one.rule, rest])]
-        if whose and display_width(" · ".join(pieces)) > room:
+        if whose and room and display_width(" · ".join(pieces)) > room:
             pieces.remove(whose)
-        where = printable(self.formatter.value(Kind.PLACE, place)) if place else ""
         left = room - display_width(" · ".join(pieces)) - 3
-        if display_width(where) > left:
-            where = _FOLDERS.sub("", where)  # The file and its line say more than where it lies.
-        if where and left >= min(_PLACE, display_width(where)):
-            pieces.insert(len(pieces) - bool(one.rule) - bool(rest), self.style.shorten(where, left))
+        places = self._places(one)
+        where = next((each for each in places if display_width(each) <= left), "")
+        if len(places) == 1 and left >= 2 * _PLACE:
+            where = self.style.shorten(places[0], left)
+        if where:
+            pieces.insert(len(pieces) - bool(one.rule) - bool(rest), where)
         return " · ".join(pieces)
+
+    def _whose(self, one: Finding) -> str:
+        of_one = len(one.scope.ranks) == 1 and len({rank.rank for rank in self.report.ranks} - {None}) > 1
+        return self.formatter.value(Kind.PLACE, f"rank {one.scope.ranks[0]}") if of_one else ""
+
+    def _places(self, one: Finding) -> list[str]:
+        """Where it is: a line of the program with its folder, without, and without its function; or an operator."""
+        places = (*one.scope.source_lines, *one.scope.operators)
+        place = next((each for each in places if each not in {f"rank {rank}" for rank in one.scope.ranks}), "")
+        where = printable(self.formatter.value(Kind.PLACE, place)) if place else ""
+        if found := _LINE.fullmatch(where):
+            line = f"{found['file']}:{found['at'] or found['line']}"
+            whole = f"{line} {found['function']}".strip()
+            return [found["folder"] + whole, whole, line]
+        return [where] if where else []
 
     def _worth(self, one: Finding) -> str:
         """Saving with its range and share, else the cost, else how much memory."""

@@ -24,6 +24,7 @@ from traceanalyze.rules.registry import every_rule, own_rules
 
 _SAY = sentences(
     finding_other="{rule}: {text}",
+    at_line="At {line}.",
     of_recording="In recording {recording}: {text}",
     price_both="It costs {cost} {per}; removing it saves {saving}.",
     price_more="It costs {cost} {per} itself; removing it saves {saving}, as what comes after it comes sooner.",
@@ -243,10 +244,16 @@ def _at_once(amount: str, saved: told.Saving, step: int) -> Message:
 
 
 def notes(found: Sequence[Said], replayed: Ends | None = None, with_ranks: Ends | None = None) -> Iterator[Message]:
-    """For each finding its sentence, its price, and what to do; advice that was given already is not repeated."""
+    """For each finding its sentence, line and price, and what to do; advice that was given already is not repeated."""
     given: set[str] = set()
     for one in found:
         yield one.sentence
+        said = {value for _, _, value in one.sentence.values}
+        yield from (
+            Message(_SAY["at_line"], (("line", Kind.NAME, each),))
+            for each in lines_of(one.found)[:1]
+            if each not in said
+        )
         yield from price(one.found, one.setting)
         for advice in one.found.advice:
             if advice not in given:
@@ -265,7 +272,6 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
     if setting.recording:
         sentence = texts.messages[_SAY["of_recording"]].format(recording=setting.recording, text=sentence)
     saving = found.saving
-    lines = [each.line for each in found.evidence] + [op for op in found.scope.ops if _LINE.search(op)]
     spans = merged(found.intervals) if found.intervals is not None and len(found.intervals) else intervals.EMPTY
     return told.Finding(
         id=_id(one),
@@ -285,7 +291,7 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
             found.scope.ranks,
             found.scope.steps or tuple(_steps(spans, setting)),
             tuple(op for op in found.scope.ops if not _LINE.search(op)),
-            tuple(dict.fromkeys(line for line in lines if line)),
+            lines_of(found),
         ),
         evidence=tuple(_evidence(found, formatter)),
         link=told.Link(
@@ -296,6 +302,12 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
         count=found.count,
         intervals=np.stack((spans.start, spans.end), axis=1),
     )
+
+
+def lines_of(found: Finding) -> tuple[str, ...]:
+    """Lines of the program that its evidence names, and that it names itself."""
+    lines = [*(each.line for each in found.evidence), *filter(_LINE.search, found.scope.ops)]
+    return tuple(dict.fromkeys(line for line in lines if line))
 
 
 def _id(one: Said) -> str:
