@@ -29,7 +29,7 @@ _EITHER = {
     for column in (
         Column("time_ns", _D, "time per step", heading=""),
         Column("share", Kind.SHARE, "share of the step", heading="of step"),
-        Column("number", _N, "calls per step; of idle time intervals, of other work device events", heading="number"),
+        Column("number", _N, "device events per step; of idle time, intervals", heading="number"),
         Column("each_ns", _D, "mean of one event or interval", heading="each", scale="call"),
         Column("name", _T, "the name on this side", heading="name"),
         Column("op", _T, "what this side calls the operator", heading="operator"),

@@ -232,6 +232,13 @@ NOISE = "change_noise"
 """What changed: nothing that the steps of both sides do not vary by."""
 MOSTLY = 0.8
 """Share of a difference from which one of its two effects is called its reason."""
+
+
+def _calls_in_place_of_events(column: Column) -> Column:
+    counted = "calls per step; of idle time intervals, of other work device events"
+    return replace(column, meaning=f"{column.side}: {counted}") if column.key.endswith("number") else column
+
+
 _CAUSES = declare(
     "causes",
     "What makes the difference (per step)",
@@ -244,9 +251,9 @@ _CAUSES = declare(
     ),
     columns.PART,
     *columns.of_base(time_ns=""),
-    *columns.minor(*columns.of_base(number="", each_ns="")),
+    *map(_calls_in_place_of_events, columns.minor(*columns.of_base(number="", each_ns=""))),
     *columns.of_candidate(time_ns=""),
-    *columns.minor(*columns.of_candidate(number="", each_ns="")),
+    *map(_calls_in_place_of_events, columns.minor(*columns.of_candidate(number="", each_ns=""))),
     columns.DIFF,
     columns.STEP_SHARE,
     Column("change", Kind.TERM, "what changed: whether there is more of it, or each takes longer", heading="how"),
