@@ -70,11 +70,14 @@ def test_words_of_other_versions_of_the_library(text, said):
     from typer.main import get_command
 
     command = get_command(app).commands["analyze"]
-    assert _wrong(text, command, {"--top": "abc"}) == said
+    assert _wrong(text, command, {"--top": "--top abc"}) == said
 
 
 def test_several_outputs(run, sample):
     html, json_ = sample.parent / "a.html", sample.parent / "b.json"
+    for command in ((), ("compare", sample), ("gate", "--baseline", sample)):
+        twice = run(*command, sample, "-o", html, "-o", html)
+        assert twice.err == f"error: -o {html}: given twice; give every file once\n"
     result = run(sample, "-o", html, "-o", json_)
     assert (result.out, result.err) == ("", f"Wrote {html}\nWrote {json_}\n")
     assert json.loads(json_.read_text())["command"] == "analyze"
@@ -105,7 +108,8 @@ def test_variables_stand_for_options_and_the_command_line_wins(run, monkeypatch,
     assert len(run(sample).out.splitlines()) == 1
     assert run(sample, "--lang", "en").out.startswith("Step 100 µs")
     monkeypatch.setenv("TRACEANALYZE_TOP", "abc")
-    assert run(sample, "--lang", "en").err == "error: --top abc: give a whole number, such as 5\n"
+    assert run(sample, "--lang", "en").err == "error: TRACEANALYZE_TOP=abc: give a whole number, such as 5\n"
+    assert run(sample, "--lang", "en", "--top", "x").err == "error: --top x: give a whole number, such as 5\n"
 
 
 @pytest.mark.parametrize("name", ["traceanalyze.toml", "pyproject.toml"])
@@ -123,7 +127,9 @@ def test_options_in_a_file_come_after_variables(run, monkeypatch, sample, name):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[analyse]\ntop = 3", "there is no analyse; did you mean analyze?"),
+        ("[analyse]\ntop = 3", "there is no section [analyse]; did you mean analyze?"),
+        ("[analyze]\ntop = 'abc'", "traceanalyze.toml: [analyze] top = abc: give a whole number, such as 5"),
+        ("[analyze]\ntop = = 3", "traceanalyze.toml: not TOML: look at line 2"),
         ("[analyze]\ntopp = 3", "traceanalyze.toml: [analyze]: there is no topp; did you mean top?"),
         ("analyze = 3", "analyze is not a table"),
     ],

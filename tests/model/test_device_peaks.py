@@ -63,7 +63,7 @@ def test_the_example_of_the_readme_is_read(tmp_path):
     [
         ("", "holds no [[device]] entry"),
         ("device = 3", "holds no [[device]] entry"),
-        ("[[device]", "is not TOML: "),
+        ("[[device]", "not TOML: look at line 1"),
         (f"[[devices]]\n{GOOD}", "unknown: devices; write [[device]] entries"),
         ("device = [3]", "device 1: write pattern, name, bandwidth_gbs, tflops, and nothing else"),
         (f"[[device]]\n{GOOD}\n[[device]]\nname = 'x'", "device 2: write pattern, name, bandwidth_gbs, tflops"),
@@ -90,7 +90,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(traceanalyze.UsageError, match=r"none\.toml: cannot be read: No such file"):
         read_peaks(str(tmp_path / "none.toml"))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(traceanalyze.UsageError, match="binary: is not TOML: not UTF-8"):
+    with pytest.raises(traceanalyze.UsageError, match="binary: not TOML: not UTF-8"):
         read_peaks(str(tmp_path / "binary"))
 
 

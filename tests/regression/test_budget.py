@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from traceanalyze.errors import UsageError
@@ -78,12 +80,12 @@ def test_the_table_of_pyproject():
 
 
 def test_other_tables_of_pyproject_are_not_ours_but_all_below_our_own_are():
-    for mine, told in (("gaet", "there is no gaet; did you mean gate?"), ("rules", "")):
+    for mine, told in (("gaet", "there is no section [gaet]; did you mean gate?"), ("rules", "")):
         text = f"[tool.other.gaet]\n[metric]\nx = 5\n[tool.traceanalyze.{mine}]\n"
         if not told:
             assert of(text, name="pyproject.toml").settings == Budget().settings
             continue
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=re.escape(told)):
             of(text, name="pyproject.toml")
 
 
@@ -120,9 +122,9 @@ def test_quantities(written, unit, value):
         ("[gate", "not TOML"),
         (b"\xff", "not TOML"),
         ("[gate]\nconfidance = 0.9", "did you mean confidence?"),
-        ("[gaet.metrics.'step.time']\nmax = '1 ms'", "there is no gaet; did you mean gate?"),
-        ("x = 5", "traceanalyze.toml: there is no x"),
-        ("[metric.step_time]\nmax = 1", "there is no metric; did you mean gate.metrics?"),
+        ("[gaet.metrics.'step.time']\nmax = '1 ms'", "there is no section [gaet]; did you mean gate?"),
+        ("x = 5", "traceanalyze.toml: there is no section [x]"),
+        ("[metric.step_time]\nmax = 1", "there is no section [metric]; did you mean gate.metrics?"),
         ("[gate]\nconfidence = 'x'", "'x' is not a number; write a number such as 0.95"),
         ("[gate]\nprior_weight = 'x'", "'x' is not a number; write a number"),
         ("[gate]\nnoise_floor_points = 'x'", "write points such as 2 points"),
@@ -156,7 +158,7 @@ def test_quantities(written, unit, value):
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_nearest_name(text, told):
-    with pytest.raises(UsageError, match=told.replace("?", r"\?")):
+    with pytest.raises(UsageError, match=re.escape(told)):
         of(text)
 
 

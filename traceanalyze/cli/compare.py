@@ -15,7 +15,7 @@ from traceanalyze.cli.output import show, write
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import Texts
 from traceanalyze.report.formats import FORMATS, TABLES, endings, names
-from traceanalyze.report.output import Target, refuse_input, rendered
+from traceanalyze.report.output import Target, once_each, refuse_input, rendered
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
@@ -207,6 +207,7 @@ def compare(
         ),
         op_name_map=op_name_map,
     )
+    once_each(output or ())
     targets = [compare_target(each, format_, inputs=(base_path, candidate_path)) for each in output or (None,)]
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)

@@ -14,7 +14,7 @@ from traceanalyze.cli.output import show, tell_written, write
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.locales import Texts
 from traceanalyze.report.formats import FORMATS, TABLES, names
-from traceanalyze.report.output import Target, refuse_input, rendered
+from traceanalyze.report.output import Target, once_each, refuse_input, rendered
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _FORMATS = names("gate")
 
 def wanted(formats: Sequence[str], outputs: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
     """What `--format F[=PATH]` and `--output` ask for."""
+    once_each(outputs)
     found = [Target.of(each, None, inputs=inputs, command="gate") for each in outputs]
     for text in formats or ("console",):
         name, equals, path = text.partition("=")

@@ -45,7 +45,7 @@ _WORDS = (
 
 @contextmanager
 def _in_one_line(language: str, command: Any, given: Mapping[str, str]) -> Iterator[None]:
-    """Wrong usage is told as other errors are; of options by what was given for them."""
+    """Wrong usage is told as other errors are; of options by what was given for them, and where."""
     try:
         yield
     except TraceAnalyzeError as error:
@@ -66,14 +66,14 @@ class _Spoken:
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line; nothing at all shows the page of a group."""
         ctx.meta[_LANGUAGE] = chosen_language(args)
-        given = {each: after for each, after in pairwise(args) if each.startswith("-")}
-        given |= dict(each.split("=", 1) for each in args if each.startswith("--") and "=" in each)
+        given = {each: f"{each} {after}" for each, after in pairwise(args) if each.startswith("-")}
+        given |= {each.partition("=")[0]: each.replace("=", " ", 1) for each in args if re.match("--.*=", each)}
         if not args and self.no_args_is_help:  # type: ignore[attr-defined]
             return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
         with _in_one_line(ctx.meta[_LANGUAGE], self, given):
             if isinstance(self, TyperCommand) and not {"-h", "--help"} & {*args}:
-                ctx.default_map = defaults(self)
-                given |= {f"--{key}": str(each) for key, each in ctx.default_map.items() if f"--{key}" not in given}
+                ctx.default_map, places = defaults(self)
+                given |= {name: place for name, place in places.items() if name not in given}
             return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
 
     def get_help(self, ctx: Any) -> str:
@@ -112,7 +112,7 @@ def _wrong(text: str, command: Any, given: Mapping[str, str]) -> Phrase:
             names = re.findall(r"'(.+?)'", first)
             if "{hint}" in said:
                 return Phrase(said, first, _nearest(first, command))
-            shown = next((f"{name} {given[name]}" for name in names if name in given), names[0] if names else first)
+            shown = next((given[name] for name in names if name in given), names[0] if names else first)
             return Phrase(said, *([shown, *(each.replace("'", "") for each in others)] if "{" in said else ()))
     return Phrase("{text}", text)
 
@@ -127,8 +127,11 @@ def _nearest(name: str, command: Any) -> Phrase:
     return Phrase("; did you mean {path}?", near[0]) if near else Phrase("")
 
 
-def defaults(command: Any) -> dict[str, Any]:
-    """Options of a command by name, as variables `TRACEANALYZE_…` and the command's table in the configuration say."""
+def defaults(command: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """Options of a command by name, as variables `TRACEANALYZE_…` and the command's table in the configuration say.
+
+    And by what they are called on the command line where each stands, with its value.
+    """
     named = {
         name.removeprefix("--").replace("-", "_"): each
         for each in command.params
@@ -136,7 +139,7 @@ def defaults(command: Any) -> dict[str, Any]:
         for name in each.opts
         if name.startswith("--")
     }
-    found = {}
+    found, places = {}, {}
     if may_be_configured(command.name):
         # Imported here: most folders have no configuration.
         from traceanalyze.pipeline.choices import configuration
@@ -148,9 +151,12 @@ def defaults(command: Any) -> dict[str, Any]:
             table = {key: value for key, value in table.items() if key in OPTIONS}
         check_known(table, named, f"{source}: [{command.name}]")
         found = {key: value for key, value in table.items() if value is not False}
+        places = {key: f"{source}: [{command.name}] {key} = {value}" for key, value in found.items()}
     stated = {key: os.environ.get(f"TRACEANALYZE_{key.upper()}") for key in named}
     found |= {key: text for key, text in stated.items() if text}
-    return {named[key].name: _typed(named[key], value) for key, value in found.items()}
+    places |= {key: f"TRACEANALYZE_{key.upper()}={text}" for key, text in stated.items() if text}
+    typed = {named[key].name: _typed(named[key], value) for key, value in found.items()}
+    return typed, {f"--{key.replace('_', '-')}": place for key, place in places.items()}
 
 
 def _typed(param: Any, value: Any) -> Any:

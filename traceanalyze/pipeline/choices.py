@@ -67,10 +67,10 @@ def _entries(path: str) -> list[Any]:
             found = tomllib.load(file)
     except OSError as error:
         raise UsageError("cannot be read: {why}", error.strerror) from error
-    except UnicodeDecodeError as error:
-        raise UsageError("is not TOML: not UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError("is not TOML: {error}", error) from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        from traceanalyze.regression.budget import not_toml
+
+        raise UsageError("{error}", not_toml(error)) from error
     entries = found.pop("device", None)
     if found:
         raise UsageError("unknown: {keys}; write [[device]] entries", ", ".join(found))
@@ -144,8 +144,12 @@ def _read(path: Path) -> dict[str, object]:
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError("{path}: {error}", path, error) from error
+    except OSError as error:
+        raise UsageError("{path}: cannot be read: {why}", path, error.strerror) from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        from traceanalyze.regression.budget import not_toml
+
+        raise UsageError("{path}: {error}", path, not_toml(error)) from error
 
 
 def _tables(document: object, path: Path) -> Mapping[str, Any]:
@@ -290,7 +294,15 @@ def _compiled(place: str, text: str | None) -> re.Pattern[str] | None:
     try:
         return None if text is None else re.compile(text)
     except (re.error, TypeError) as error:
-        raise UsageError("{place} {text}: not a regular expression: {error}", place, text, error) from error
+        raise not_a_pattern(place, text, error) from error
+
+
+def not_a_pattern(place: str, text: object, error: Exception) -> UsageError:
+    """What is said of a text that is no regular expression."""
+    at = getattr(error, "pos", None)
+    if at is None:
+        return UsageError("{place} {text}: not a regular expression", place, text)
+    return UsageError("{place} {text}: not a regular expression: look at letter {at}", place, text, at + 1)
 
 
 def _category(text: str) -> tuple[str, EventKind]:

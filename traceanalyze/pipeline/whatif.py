@@ -8,7 +8,7 @@ from typing import TypeVar, Unpack
 from traceanalyze.errors import UsageError, listed
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_texts, several
+from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, not_a_pattern, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.run_report import with_notes
 from traceanalyze.pipeline.selection import Chosen
@@ -151,7 +151,7 @@ def _faster(text: str, factor: float) -> tuple[str, float]:
     try:
         re.compile(text)
     except re.error as error:
-        raise UsageError("{place} {text}: not a regular expression: {error}", "--faster", text, error) from error
+        raise not_a_pattern("--faster", text, error) from error
     return text, factor
 
 

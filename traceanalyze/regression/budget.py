@@ -1,5 +1,6 @@
 """The budget file, `traceanalyze.toml`: what is understood, and what is refused with the nearest valid name."""
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -113,7 +114,18 @@ def words(key: str) -> str:
 def check_sections(document: Mapping[str, object], source: str) -> None:
     """Refuse what no command reads."""
     # Tables of the gate may have been written without its name.
-    check_known(document, SECTIONS, source, ("gate", "gate.metrics", "gate.override"))
+    for key in document:
+        if key not in SECTIONS:
+            near = _nearest(key, ("gate", "gate.metrics", "gate.override", *SECTIONS))
+            raise UsageError("{place}: there is no section [{key}]{hint}", source, key, near)
+
+
+def not_toml(error: Exception) -> Phrase:
+    """Where a text stops being TOML."""
+    if isinstance(error, UnicodeDecodeError):
+        return Phrase("not TOML: not UTF-8")
+    line = re.search(r"at line (\d+)", str(error))
+    return Phrase("not TOML: look at line {line}", line[1]) if line else Phrase("not TOML: its end is missing")
 
 
 def read_budget(content: bytes, source: str) -> BudgetFile:
@@ -121,7 +133,7 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
     try:
         document: Mapping[str, Any] = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError("{source}: not TOML: {error}", source, error) from error
+        raise UsageError("{path}: {error}", source, not_toml(error)) from error
     if source.endswith("pyproject.toml"):
         document = _table(_table(document.get("tool", {}), source).get("traceanalyze", {}), source)
     check_sections(document, source)

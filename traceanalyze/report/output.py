@@ -140,7 +140,15 @@ def targets(
     outputs: Sequence[str] | None, format_: str | None, *, inputs: Sequence[str], command: str = "analyze"
 ) -> tuple[Target, ...]:
     """Each file or folder that the user asked for; stdout where there is none."""
+    once_each(outputs or ())
     return tuple(Target.of(each, format_, inputs=inputs, command=command) for each in outputs or (None,))
+
+
+def once_each(outputs: Sequence[str]) -> None:
+    """Refuse an output that is given twice: the one would replace the other."""
+    for at, each in enumerate(outputs):
+        if each in outputs[:at]:
+            raise UsageError("-o {path}: given twice; give every file once", each)
 
 
 def _folder_format(output: str, path: Path, format_: str | None) -> str:
