@@ -94,8 +94,9 @@ _NOT_JUDGED = declare(
     "rules_not_judged",
     "Rules that could not be judged",
     RULE_ID,
-    Column("finding", Kind.TERM, "What the rule finds"),
-    Column("saving_ns", Kind.DURATION, "Not measured, with the reason"),
+    Column("finding", Kind.TERM, "What the rule finds", minor=True),
+    Column("why", Kind.TERM, "Why it could not"),
+    Column("saving_ns", Kind.DURATION, "Not measured, with the reason", machine=True),
     detail=True,
 )
 _NOT_JUDGED_OF_RANKS = replace(
@@ -139,7 +140,12 @@ def run_findings_tables(found: Sequence[Said], outcome: Outcome) -> tuple[Table,
 def _not_judged(one: NotApplicable) -> dict[str, Value]:
     """Rule, term of what it looks for, why it could not; rules of other packages have their own name."""
     name = f"rule_{one.rule}" if one.rule in own_rules() else one.slug
-    return {"rule_id": one.rule, "finding": name, "saving_ns": NotMeasured(one.reason)}
+    return {
+        "rule_id": one.rule,
+        "finding": name,
+        "why": f"reason_{one.reason}",
+        "saving_ns": NotMeasured(one.reason),
+    }
 
 
 UNPRICED = NotMeasured("saving_not_replayed")

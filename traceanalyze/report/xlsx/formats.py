@@ -219,6 +219,8 @@ def field_of(table: Table, index: int, values: Sequence[Value], units: dict[str,
         case Kind.DURATION | Kind.CHANGE:
             chosen = units[column.scale]
             unit, scale = chosen.name, chosen.ns
+            if not any(isinstance(value, int) for value in values):
+                unit = ""  # Nothing is shown in it.
             number_format = _signed(column.kind, _decimals(_duration_digits(values, chosen, formatter.resolution_ns)))
         case Kind.SHARE:
             unit, number_format = "%", _SHARE_FORMAT
