@@ -98,7 +98,7 @@ def test_the_workbook_has_what_was_judged_in_its_summary_and_no_formula():
     assert step[1:-2] == pytest.approx([300, 330, 0.1, 0.0134], abs=1e-4)
     assert ["=1+1: @SUM(A1)"] in rows
     assert ["~ no significant change; ± smallest change these runs can tell apart"] in rows
-    assert {"GateMetrics", "GateSamples", "GateRuns", "Parameters", "Columns"} <= set(book.sheetnames)
+    assert {"Metrics", "Samples", "Runs", "Parameters", "Columns"} <= set(book.sheetnames)
     assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
 
 

@@ -12,7 +12,7 @@ from traceanalyze.report.xlsx.page import SUMMARY, Book, Page
 from traceanalyze.report.xlsx.plan import MAX_ROWS, MAX_SHEETS, Plan, Sheet, arranged
 from traceanalyze.report.xlsx.rows import write_fields_down
 from traceanalyze.report.xlsx.summary import parts_chart, write_small
-from traceanalyze.report.xlsx.text import SheetNames
+from traceanalyze.report.xlsx.text import SheetNames, readable
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
@@ -83,8 +83,9 @@ def _sheets(report: Report, texts: Texts, names: SheetNames) -> dict[str, Sheet]
     found, own = dict[str, Sheet](), list[str]()
     for table in sorted(report.summary, key=lambda table: table.key != "causes"):
         rows = table.known_rows
-        # `operator_compare_statistic` as msprof-analyze writes it.
-        name = "".join(word.capitalize() for word in table.key.split("_"))
+        # `operator_compare_statistic` as msprof-analyze writes it, whose users look for these names.
+        known = "".join(word.capitalize() for word in table.key.split("_"))
+        name = readable(table.key.removeprefix("gate_")) if report.command == "gate" else known
         left_out = max(len(rows) - MAX_ROWS, 0)
         found[table.key] = Sheet(table, formatter, None, rows[:MAX_ROWS], left_out, groups, name)
         if _place(table) == 1 or table.key == _WHOLE:
@@ -137,7 +138,7 @@ def _write_summary(book: Book, report: Report, sheets: dict[str, Sheet]) -> None
             first = _section(page, sheets[key])
             for note in sheets[key].table.notes:
                 page.sentence(formatter.message(note))
-            if key == "step_difference":
+            if key in {"step_difference", "gate_parts"}:
                 parts_chart(page, sheets[key], first, book.words["compare_chart"])
     if "causes" in sheets:
         _causes(page, sheets["causes"])
