@@ -113,12 +113,12 @@ def test_numbers_of_a_workbook_are_numbers_in_their_unit():
         "step.time": ['#,##0.0" ms"', '#,##0.0" ms"', "+#,##0.0%;-#,##0.0%;#,##0.0%", "#,##0.0%"],
         "alloc.device_malloc.count": ["#,##0", "#,##0", "+#,##0;-#,##0;#,##0", "@"],
     }
-    samples = [row for row in book["GateSamples"].iter_rows(min_row=5) if row[0].value == "step.time"]
+    samples = [row for row in book["Samples"].iter_rows(min_row=5) if row[0].value == "step.time"]
     assert {row[3].value for row in samples} == {300, 330}
-    assert book["GateSamples"].column_dimensions["D"].width >= len("330.0 ms")
+    assert book["Samples"].column_dimensions["D"].width >= len("330.0 ms")
     long = Field(Column("value", Kind.QUANTITY), 0, "", number_format="@")
     assert width_of(long, [InUnit.of(Quantity(1023 << 20, "B"))]) >= len("1,023 MiB") + 2
-    sheet = book["GateMetrics"]
+    sheet = book["Metrics"]
     headings = [cell.value for cell in sheet[4]]
     step = dict(zip(headings, (cell.value for cell in sheet[5]), strict=True))
     numbers = ("p", "df", "half width", "threshold", "noise floor", "relative change")
