@@ -91,8 +91,7 @@ def test_a_rule_that_fails_only_could_not_be_judged(tmp_path):
         shown = CliRunner().invoke(app, ["analyze", trace(tmp_path), "-v"])
         assert shown.exit_code == 0
         told = " ".join(shown.output.split())
-        assert "ACM101 short-step n/m" in told
-        assert "a plug-in's rule failed" in told
+        assert "ACM101 a plug-in's rule failed" in told
         assert (
             "the plug-in acme (traceanalyze.rules) failed, so what it adds is missing: ACM101: AttributeError:" in told
         )
