@@ -110,6 +110,15 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
+_TABLE = 16
+"""Values are looked up in a table when it has at most this many places a row asked for, else by search."""
+
+
+def ascending(rows: NDArray[np.signedinteger[Any]], size: int) -> NDArray[np.int64]:
+    """Distinct rows of a table of a size, ascending; linear unless they are few."""
+    return np.flatnonzero(_present(rows.astype(np.intp), size)) if _TABLE * len(rows) > size else distinct(rows)
+
+
 _FEW = 8
 """Values to be found that are compared one by one."""
 
@@ -154,10 +163,6 @@ def quantile(values: NDArray[np.int64], part: float) -> float:
     low = int(at)
     first, second = np.partition(values, (low, min(low + 1, last)))[[low, min(low + 1, last)]].tolist()
     return float(first + (second - first) * (at - low))
-
-
-_TABLE = 16
-"""Values are looked up in a table when it has at most this many places a row asked for, else by search."""
 
 
 @by_identity

@@ -22,7 +22,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.steady import cycle_of
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, distinct_codes, occurs
+from traceanalyze.model.columns import ascending, distinct, distinct_codes, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
@@ -71,6 +71,8 @@ class Facts:
         self._made: dict[Callable[[Facts], object], object] = {}
         self._idle: dict[tuple[Cause, ...], NDArray[np.int64]] = {}
         self._inside: dict[int, NDArray[np.bool_]] = {}
+        self._headline: dict[DeviceClass, NDArray[np.bool_]] = {}
+        self._busy: dict[DeviceClass, Intervals] = {}
         self._clipped: dict[int, tuple[Intervals, ref[NDArray[np.int64]]]] = {}
         self._texts: dict[tuple[EventKind, ...], dict[int, str]] = {}
 
@@ -295,7 +297,9 @@ class Facts:
         found = [name for name, text in self._texts[kinds].items() if fits(text)]
         if not found:
             return np.zeros(0, np.int64)
-        rows = np.sort(np.concatenate([names.row[names.bounds[name] : names.bounds[name + 1]] for name in found]))
+        rows = ascending(
+            np.concatenate([names.row[names.bounds[name] : names.bounds[name + 1]] for name in found]), len(names.row)
+        )
         return rows[occurs(self.context.kind[rows], kinds)]
 
     @cached_property
@@ -325,8 +329,14 @@ class Facts:
 
     def headline(self, klass: DeviceClass) -> NDArray[np.bool_]:
         """Which events of `Context.device` are of a class, and of the headline device."""
-        device, chosen = self.context.device, occurs(self.context.device.device, self.context.devices[:1])
-        return np.asarray(chosen & (device.klass == klass))
+        if klass not in self._headline:
+            self._headline[klass] = self.own_device & (self.context.device.klass == klass)
+        return self._headline[klass]
+
+    @cached_property
+    def own_device(self) -> NDArray[np.bool_]:
+        """Which events of `Context.device` are of the headline device."""
+        return occurs(self.context.device.device, self.context.devices[:1])
 
     def alone(self, rows: NDArray[np.int64]) -> Intervals:
         """Time of some copies (places in `Context.device`) in the windows in which their device does nothing else."""
@@ -337,8 +347,10 @@ class Facts:
 
     def busy(self, klass: DeviceClass) -> Intervals:
         """Time in which the headline device does work of a class."""
-        device, rows = self.context.device, self.headline(klass)
-        return intervals.merge(device.start[rows], device.end[rows])
+        if klass not in self._busy:
+            device, rows = self.context.device, self.headline(klass)
+            self._busy[klass] = intervals.merge(device.start[rows], device.end[rows])
+        return self._busy[klass]
 
     def amount_of(self, draws: str) -> int | None:
         """Time of a class that savings draw from, ns a step; None for a class that has none."""

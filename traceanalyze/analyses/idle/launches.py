@@ -185,7 +185,7 @@ def ended_late(context: Context) -> NDArray[np.bool_] | None:
 
 def _of_all(values: NDArray[np.int64], q: int, *, between: bool = True) -> float | None:
     """Percentile of all values, None of none."""
-    found = float(_percentiles(np.sort(values), np.array((0, len(values))), q, between=between)[0])
+    found = float(_percentiles(np.sort(values, kind="stable"), np.array((0, len(values))), q, between=between)[0])
     return None if math.isnan(found) else found
 
 

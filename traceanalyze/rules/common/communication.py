@@ -307,7 +307,7 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64]
     nothing. Passes before it, whose gradients are only added up, hide nothing of it.
     """
     work, device, phase = facts.once(communicating), facts.context.device, facts.context.once(event_phases)
-    rows = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & np.isin(phase, (Phase.FORWARD, Phase.BACKWARD)))
+    rows = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) & occurs(phase, (Phase.FORWARD, Phase.BACKWARD)))
     rows = rows[np.argsort(device.start[rows], kind="stable")]
     back = phase[rows] == Phase.BACKWARD
     begun = device.start[rows[back & ~np.append(False, back[:-1])]]

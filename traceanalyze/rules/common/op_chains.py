@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import ascending, distinct, occurs
 from traceanalyze.model.intervals import contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -164,9 +164,9 @@ def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 def names_under(facts: Facts, op: NDArray[np.int64], pattern: str) -> NDArray[np.bool_]:
     """Whether each operator (place in `Context.op_nest`, -1 for none), or one around it, has a name that fits."""
     nest = facts.context.op_nest
-    place = np.sort(facts.once(_places)[facts.named((EventKind.HOST_OP,), re.compile(pattern))])
+    place = ascending(facts.once(_places)[facts.named((EventKind.HOST_OP,), re.compile(pattern))], len(nest))
     # What lies under an operator follows it in the tree, up to its stop.
-    return contains(merge(place.astype(np.int64), nest.stop[place].astype(np.int64)), op)
+    return contains(merge(place, nest.stop[place].astype(np.int64)), op)
 
 
 def _places(facts: Facts) -> NDArray[np.int32]:

@@ -5,7 +5,7 @@ from traceanalyze.analyses.idle.launches import ended_late
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 from traceanalyze.rules.common.launching import at_least, launching
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, intervals_of, measured, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, measured, rule
 
 
 @rule(
@@ -55,7 +55,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     after = late & occurs(gaps.start, device.end[short])
     host = facts.once(launching)
-    spans = intervals_of(*(each[after[host.gap]] for each in host.spans.T))
+    spans = host.spans[after[host.gap]]
     saving = facts.length(spans)
     if facts.share(saving) < options.number("idle"):
         return

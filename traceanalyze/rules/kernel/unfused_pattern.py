@@ -71,8 +71,11 @@ def find(facts: Facts, options: Options) -> Findings:
     found, work = facts.once(chains), facts.once(computing)
     patterns = PATTERNS | (PATTERNS_NPU if facts.platform == "ascend" else {})
     for name, (letter, pattern) in patterns.items():
-        runs = [match.span() for match in re.finditer(pattern, found.text)] if letter in found.text else []
-        if not runs or len(runs) < options.number("least") * facts.window.count:
+        least = max(1, options.number("least") * facts.window.count)
+        if found.text.count(letter) < least:
+            continue
+        runs = [match.span() for match in re.finditer(pattern, found.text)]
+        if len(runs) < least:
             continue
         first, last = found.at[np.array(runs)].T
         length = last - first
