@@ -32,12 +32,16 @@ from traceanalyze.readers.ascend.shared import (
 )
 
 _TASK = ("startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "globalPid", "taskType", "streamId")
-_COMPUTE = ("name", "globalTaskId", ("blockNum", "blockDim"), "taskType", "opType", "inputDataTypes", "inputShapes")
+_COMPUTE = (
+    *("name", "globalTaskId", ("blockNum", "blockDim"), "taskType", "opType", "inputDataTypes", "inputShapes"),
+    *("inputFormats", "outputDataTypes", "outputShapes"),
+)
 _PMU = {
     "aicore_time": ("aic_total_time", "aicore_time"),
     "aiv_time": ("aiv_total_time", "aiv_time"),
     "mac_time": ("aic_mac_time",),
     "vec_time": ("aiv_vec_time",),
+    "aic_cycles": ("aic_total_cycles",),
 }
 """Column of the model → names in TASK_PMU_INFO."""
 _LOW = (1 << 40) - 1
@@ -123,13 +127,16 @@ def _kernel_fields(
         "core": text("taskType", str),
         "kernel_shapes": text("inputShapes", lambda value: value.strip('"') or None),
         "kernel_dtypes": text("inputDataTypes", lambda value: kernel_dtypes(value.strip('"')) or None),
+        "kernel_formats": text("inputFormats", str),
+        "kernel_outputs": text("outputShapes", lambda value: value.strip('"') or None),
+        "kernel_output_dtypes": text("outputDataTypes", lambda value: kernel_dtypes(value.strip('"')) or None),
         "block_dim": values_at(compute["blockNum"], at, ABSENT),
         **_pmu(reading, task),
     }
 
 
 def _pmu(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """Counter times of kernels, ns."""
+    """Counters of kernels: times in ns, cycles."""
     ids = {field: reading.strings.ids_of(*names) for field, names in _PMU.items()}
     columns, every = ("globalTaskId", "name", "value"), [one for named in ids.values() for one in named]
     table = reading.database.integers("TASK_PMU_INFO", columns, only=("name", every))
