@@ -4,7 +4,6 @@ import pytest
 
 from tests.ascend_builder import KERNEL_HEADER, AscendBuilder, analyze
 from tests.builder import TraceBuilder
-from tests.real import SHARED
 from traceanalyze.model.table import NotMeasured
 
 H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
@@ -146,7 +145,6 @@ def test_a_repeated_tensor_is_told_apart_by_its_strides_only_where_they_are_0():
     assert sorted((row.calls, row.bytes) for row in ops(b)) == [(1, 4 * (32 + 8 + 32)), (2, 2 * 4 * 96)]
 
 
-ASCEND = f"{KERNEL_HEADER},Output Shapes,Output Data Types,aic_total_cycles"
 PRODUCT = {
     "Input Shapes": '"1024,2048;512,2048;512"',
     "Input Data Types": "DT_BF16;DT_BF16;FLOAT",
@@ -175,7 +173,7 @@ def npu(*kernels, level="Level1"):
 
 def test_kernels_of_ascend_have_a_roofline_without_recorded_shapes(tmp_path):
     built = npu(("MatMulV2", "AI_CORE", PRODUCT), ("MatMulV2", "AI_CORE", PRODUCT), ("Equal", "AI_VECTOR_CORE", SUM))
-    product, equal = analyze(built.write(tmp_path / "a_ascend_pt", header=ASCEND)).records("op_rates")
+    product, equal = analyze(built.write(tmp_path / "a_ascend_pt")).records("op_rates")
     flop, size = 2 * 1024 * 512 * 2048, 2 * (1024 * 2048 + 512 * 2048 + 1024 * 512) + 4 * 512
     assert (product.op, product.shapes, product.dtype) == ("MatMulV2", "1024×2048, 512×2048, 512", "bf16")
     assert (product.work, product.calls, product.device_time_ns) == ("work_matmul", 2, 20_000)
@@ -199,7 +197,7 @@ def test_kernels_of_ascend_have_a_roofline_without_recorded_shapes(tmp_path):
 def test_flop_of_a_product_come_from_its_result(tmp_path, row, flop):
     """Which operand is transposed is not told; what does not fit, or is padded, is not measured."""
     built = npu(("BatchMatMulV2", "AI_CORE", PRODUCT | row))
-    (product,) = analyze(built.write(tmp_path / "a_ascend_pt", header=ASCEND)).records("op_rates")
+    (product,) = analyze(built.write(tmp_path / "a_ascend_pt")).records("op_rates")
     assert product.flop == (flop or NotMeasured("no_formula"))
     assert product.bytes > 0
 
@@ -217,7 +215,7 @@ def test_flop_of_a_product_come_from_its_result(tmp_path, row, flop):
 )
 def test_kernels_without_a_formula_or_a_tensor_have_no_rate(tmp_path, op_type, row):
     built = npu((op_type, "AI_VECTOR_CORE", row))
-    assert list(analyze(built.write(tmp_path / "a_ascend_pt", header=ASCEND)).records("op_rates")) == []
+    assert list(analyze(built.write(tmp_path / "a_ascend_pt")).records("op_rates")) == []
 
 
 def test_the_shapes_of_operators_come_first(tmp_path):
@@ -225,7 +223,7 @@ def test_the_shapes_of_operators_come_first(tmp_path):
     built = npu(("MatMulV2", "AI_CORE", PRODUCT))
     built.op("aten::mm", 40, 40, **{"Input Dims": "1024,2048;\r\n2048,512", "Input type": "c10::Half;\r\nc10::Half"})
     built.flow("async_npu", 7, (built.events[0]["pid"], built.events[0]["pid"], 40), (built.npu, 2, 100))
-    (row,) = analyze(built.write(tmp_path / "a_ascend_pt", header=ASCEND)).records("op_rates")
+    (row,) = analyze(built.write(tmp_path / "a_ascend_pt")).records("op_rates")
     assert (row.op, row.dtype, row.flop) == ("aten::mm", "fp16", 2 * 1024 * 512 * 2048)
 
 
@@ -239,21 +237,17 @@ def test_cores_are_told_by_blocks_where_the_use_of_the_cube_is_not(tmp_path, blo
     counted = {"aic_total_cycles": str(cube * 1800 * 9), "aicore_time(us)": "9.0", "Block Dim": str(cube)}
     kernels = [("Equal", "AI_VECTOR_CORE", SUM | {"Block Dim": str(one), "aiv_time(us)": "9.0"}) for one in vector]
     built = npu(("MatMulV2", "AI_CORE", PRODUCT | counted), *kernels)
-    header = ASCEND.replace(",cube_utilization(%)", "")
+    header = KERNEL_HEADER.replace(",cube_utilization(%)", "")
     rates = analyze(built.write(tmp_path / "a_ascend_pt", header=header)).records("op_rates")
     (product,) = (row for row in rates if row.op == "MatMulV2")
     least = 2 * 1024 * 512 * 2048 / (cube * 1.8e9 * 2 * 16**3) / 10e-6
     assert product.roofline_share == (pytest.approx(least) if share else NotMeasured("unknown_device"))
 
 
-PROFILES = SHARED / "ascend" / "msinsight_2rank_torch"
-
-
-@pytest.mark.skipif(not PROFILES.is_dir(), reason="needs the shared profiles")
 @pytest.mark.parametrize("name", ["text/level1/rank0_ascend_pt", "db/level1/rank1_ascend_pt"])
-def test_a_real_profile_reaches_its_memory_and_not_more(name):
+def test_a_real_profile_reaches_its_memory_and_not_more(shared_traces, name):
     """61.1 million parameters are multiplied by a number at 1.6 TB/s; the same device as text and as a database."""
-    rates = list(analyze(PROFILES / name).records("op_rates"))
+    rates = list(analyze(shared_traces / "ascend/msinsight_2rank_torch" / name).records("op_rates"))
     (scaled,) = (row for row in rates if row.op == "ForeachMulScalar")
     assert scaled.bytes == 2 * 4 * 61_100_840
     assert 0.95 < scaled.roofline_share < 1
