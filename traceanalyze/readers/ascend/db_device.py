@@ -28,13 +28,14 @@ from traceanalyze.readers.ascend.shared import (
     copy_direction,
     index_of,
     kernel_dtypes,
+    of_busier_core,
     values_at,
 )
 
 _TASK = ("startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "globalPid", "taskType", "streamId")
 _COMPUTE = (
     *("name", "globalTaskId", ("blockNum", "blockDim"), "taskType", "opType", "inputDataTypes", "inputShapes"),
-    *("inputFormats", "outputDataTypes", "outputShapes"),
+    *("inputFormats", "outputDataTypes", "outputShapes", "opState"),
 )
 _PMU = {
     "aicore_time": ("aic_total_time", "aicore_time"),
@@ -42,6 +43,13 @@ _PMU = {
     "mac_time": ("aic_mac_time",),
     "vec_time": ("aiv_vec_time",),
     "aic_cycles": ("aic_total_cycles",),
+    "scalar_time_aic": ("aic_scalar_time",),
+    "scalar_time_aiv": ("aiv_scalar_time",),
+    "mte1_time": ("aic_mte1_time",),
+    "mte2_time_aic": ("aic_mte2_time",),
+    "mte2_time_aiv": ("aiv_mte2_time",),
+    "mte3_time": ("aiv_mte3_time",),
+    "fixpipe_time": ("aic_fixpipe_time",),
 }
 """Column of the model → names in TASK_PMU_INFO."""
 _LOW = (1 << 40) - 1
@@ -127,6 +135,7 @@ def _kernel_fields(
         "core": text("taskType", str),
         "kernel_shapes": text("inputShapes", lambda value: value.strip('"') or None),
         "kernel_dtypes": text("inputDataTypes", lambda value: kernel_dtypes(value.strip('"')) or None),
+        "op_state": text("opState", str),
         "kernel_formats": text("inputFormats", str),
         "kernel_outputs": text("outputShapes", lambda value: value.strip('"') or None),
         "kernel_output_dtypes": text("outputDataTypes", lambda value: kernel_dtypes(value.strip('"')) or None),
@@ -145,7 +154,7 @@ def _pmu(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray[np.int6
         counter = np.isin(table["name"], named)
         at = index_of(table["globalTaskId"][counter], task)
         found[field] = values_at(table["value"][counter], at, ABSENT)
-    return found
+    return of_busier_core(found)
 
 
 def _copy_fields(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

@@ -162,7 +162,10 @@ def rows_not_drawn(
     return lacking
 
 
-_TIMES = ("aicore_time", "aiv_time", "mac_time", "vec_time")
+_TIMES = (
+    *("aicore_time", "aiv_time", "mac_time", "vec_time", "scalar_time_aic", "scalar_time_aiv", "mte1_time"),
+    *("mte2_time_aic", "mte2_time_aiv", "mte3_time", "fixpipe_time"),
+)
 _TEXTS = (
     "op_type",
     "core",
@@ -171,12 +174,13 @@ _TEXTS = (
     "kernel_formats",
     "kernel_outputs",
     "kernel_output_dtypes",
+    "op_state",
 )
 
 
 def kernel_columns(table: Table, row: NDArray[np.int64], texts: Texts) -> dict[str, NDArray[Any]]:
     """What the kernel table says, by canonical name, in the order of `row`, positions in the table."""
-    out: dict[str, NDArray[Any]] = {name: table.durations(name)[row] for name in _TIMES}
+    out: dict[str, NDArray[Any]] = shared.of_busier_core({name: table.durations(name)[row] for name in _TIMES})
     out |= {name: table.integers(name)[row] for name in ("block_dim", "step")}
     out["aic_cycles"] = table.sizes("aic_cycles", 1)[row]
     out["cube_utilisation"] = table.reals("cube_utilisation")[row]

@@ -163,6 +163,13 @@ def kernel_dtypes(text: str) -> str:
     return ";".join(item.strip().removeprefix("DT_") for item in text.split(";"))
 
 
+def of_busier_core(counters: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Counters with one time of each unit that cube cores and vector cores both have: the longer one."""
+    both = {name.removesuffix("_aic") for name in counters if name.endswith("_aic")}
+    out = {name: column for name, column in counters.items() if not name.endswith(("_aic", "_aiv"))}
+    return out | {name: np.maximum(counters[f"{name}_aic"], counters[f"{name}_aiv"]) for name in both}
+
+
 def copy_direction(text: str) -> str | None:
     """`host to device` and its spellings as the `HtoD` of Kineto; None where it names no direction."""
     words = re.sub(r"[^a-z]", "", text.lower())
