@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.ascend_builder import KERNEL_HEADER, AscendBuilder, analyze
-from tests.ascend_db_builder import Builder
+from tests.ascend_db_builder import START, Builder
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.kernels.sequences import LONGEST
@@ -221,3 +221,33 @@ def test_a_database_tells_the_units_as_the_table_does(tmp_path: Path) -> None:
     (row,) = analyze_trace(build.read(tmp_path)).records("kernel_types")
     assert (row.busiest, row.busiest_share, row.cube_share, row.mte2_share) == ("unit_scalar", 0.7, 0.4, 0.3)
     assert (row.dynamic, row.mte3_share) == (1, NotMeasured("no_core_counters"))
+
+
+def test_a_clock_that_falls_is_told(tmp_path: Path) -> None:
+    """16 blocks of 100 µs: 2,880,000 cycles are 1800 MHz, 1,600,000 are 1000; by time 3 of 4 at the lower one."""
+    cycles = {"fast": "2880000", "slow": "1600000"}
+    kernels = [
+        ("MatMulV2", "AI_CORE", dur, {"aicore_time(us)": "100", "aic_total_cycles": cycles[kind]})
+        for kind, dur in (("fast", 100), ("slow", 150), ("slow", 150))
+    ]
+    table = analyze(written(tmp_path / "throttled", KERNEL_HEADER, *kernels)).tables["kernel_types"]
+    (row,) = table.records()
+    assert row.core_clock == 1200
+    assert [dict((key, value) for key, _, value in note.values) for note in table.notes] == [
+        {"share": 0.75, "clock": 1800}
+    ]
+    steady = analyze(written(tmp_path / "steady", KERNEL_HEADER, *kernels[1:])).tables["kernel_types"]
+    assert not steady.notes
+    assert [row.core_clock for row in steady.records()] == [1000]
+
+
+def test_samples_of_the_clock_hold_until_the_next(tmp_path: Path) -> None:
+    build = Builder()
+    build.columns["AICORE_FREQ"] = "deviceId NUMERIC, timestampNs NUMERIC, freq INTEGER"
+    for number in range(4):
+        build.kernel("Mul1", 1000 * number, 100, 955 + number)
+    for device, at, clock in ((4, 2500, 900), (4, 1000, 1800), (3, 0, 5)):
+        build.row("AICORE_FREQ", deviceId=device, timestampNs=START + at, freq=clock)
+    table = analyze_trace(build.read(tmp_path)).tables["kernel_types"]
+    assert [row.core_clock for row in table.records()] == [1500]
+    assert [note.values[0][2] for note in table.notes] == [pytest.approx(1 / 3)]

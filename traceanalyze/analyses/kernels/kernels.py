@@ -28,6 +28,10 @@ from traceanalyze.model.table import (
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 _SAY = sentences(
+    throttled=(
+        "For {share} of the time of kernels whose clock is known the cores ran below 95 % of the highest clock seen, "
+        "{clock} MHz: throttled by heat or power."
+    ),
     short_kernels="{count} kernel(s), {share} of all, take less than 10 µs, about what launching one costs.",
 )
 
@@ -150,6 +154,9 @@ _TYPES = declare(
             ("mte1", "part of the duration in which data went to the matrix unit (MTE1)", "cube input"),
             ("fixpipe", "part of the duration in which results left the matrix unit (FixPipe)", "cube output"),
         )
+    ),
+    Column(
+        "core_clock", Kind.NUMBER, "clock of the cores, MHz, mean weighted by time", heading="clock (MHz)", minor=True
     ),
     Column("dynamic", Kind.COUNT, "kernels compiled for any shapes, the table's OP State", minor=True),
     ranked=True,
@@ -306,20 +313,41 @@ def kernel_types(context: Context) -> Table:
     limited = ~np.isnan(busy["mte2"]) & (shares.max(0) > 0)
     state = context.trace.events.numbers("op_state", row, -1)
     dynamic = context.trace.strings.matches(np.maximum(state, 0).astype(np.int32), _DYNAMIC.fullmatch) & (state >= 0)
-    return _TYPES.fill(
-        op_type=texts_or_none(context, op_type[first]),
-        core=[text or NotMeasured("no_kernel_types") for text in texts_or_none(context, core[first])],
-        work=work_terms(work.group[chosen[first]]),
-        **spread.values,
-        share=spread.shares,
-        cube_utilisation=known(
-            groups.mean(ratio_argument(context, "cube_utilisation", row) / 100, time), "no_core_counters"
-        ),
-        **{f"{unit}_share": known(share, "no_core_counters") for unit, share in busy.items()},
-        busiest=where(limited, np.array([f"unit_{unit}" for unit in _UNITS])[shares.argmax(0)], untold),
-        busiest_share=where(limited, shares.max(0), untold),
-        dynamic=where(groups.sum(state >= 0) > 0, groups.sum(dynamic), NotMeasured("vendor_does_not_say")),
-    ).sort("-device_time_ns", "op_type")
+    clock = ratio_argument(context, "core_clock", row)
+    return (
+        replace(_TYPES, notes=_throttling(clock, time))
+        .fill(
+            op_type=texts_or_none(context, op_type[first]),
+            core=[text or NotMeasured("no_kernel_types") for text in texts_or_none(context, core[first])],
+            work=work_terms(work.group[chosen[first]]),
+            **spread.values,
+            share=spread.shares,
+            cube_utilisation=known(
+                groups.mean(ratio_argument(context, "cube_utilisation", row) / 100, time), "no_core_counters"
+            ),
+            **{f"{unit}_share": known(share, "no_core_counters") for unit, share in busy.items()},
+            busiest=where(limited, np.array([f"unit_{unit}" for unit in _UNITS])[shares.argmax(0)], untold),
+            busiest_share=where(limited, shares.max(0), untold),
+            core_clock=known(groups.mean(clock, time), "no_core_counters"),
+            dynamic=where(groups.sum(state >= 0) > 0, groups.sum(dynamic), NotMeasured("vendor_does_not_say")),
+        )
+        .sort("-device_time_ns", "op_type")
+    )
+
+
+_THROTTLED = 0.95
+"""Own: of the highest clock of a recording; below it the cores are throttled."""
+_NOTED = 0.01
+"""Own: part of the time of kernels, from which on that is said."""
+
+
+def _throttling(clock: NDArray[np.float64], time: NDArray[np.int64]) -> tuple[Message, ...]:
+    """What part of the time kernels ran at a lower clock than others of the recording."""
+    told = ~np.isnan(clock)
+    most = float(clock[told].max(initial=0))
+    slow = int(time[told][clock[told] < _THROTTLED * most].sum()) / max(int(time[told].sum()), 1)
+    values = (("share", Kind.SHARE, slow), ("clock", Kind.NUMBER, most))
+    return (Message(_SAY["throttled"], values),) if slow >= _NOTED else ()
 
 
 def _share(

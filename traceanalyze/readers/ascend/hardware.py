@@ -183,6 +183,7 @@ def kernel_columns(table: Table, row: NDArray[np.int64], texts: Texts) -> dict[s
     out: dict[str, NDArray[Any]] = shared.of_busier_core({name: table.durations(name)[row] for name in _TIMES})
     out |= {name: table.integers(name)[row] for name in ("block_dim", "step")}
     out["aic_cycles"] = table.sizes("aic_cycles", 1)[row]
+    out["core_clock"] = shared.core_clock(out["aic_cycles"], out["aicore_time"], out["block_dim"])
     out["cube_utilisation"] = table.reals("cube_utilisation")[row]
     for name in _TEXTS:
         column = table.texts(name)
