@@ -24,8 +24,8 @@ PID, QUEUE_THREAD = 3_096_504, 3_099_702
 NONE = (1 << 32) - 1
 KERNEL_HEADER = (
     "Step Id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),"
-    "Block Dim,Mix Block Dim,HF32 Eligible,Input Shapes,Input Data Types,Input Formats,aicore_time(us),"
-    "aic_mac_time(us),aiv_time(us),aiv_vec_time(us),cube_utilization(%)"
+    "Block Dim,Mix Block Dim,HF32 Eligible,Input Shapes,Input Data Types,Input Formats,Output Shapes,Output Data Types,"
+    "aicore_time(us),aic_total_cycles,aic_mac_time(us),aiv_time(us),aiv_vec_time(us),cube_utilization(%)"
 )
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.ascend_builder import KERNEL_HEADER, AscendBuilder, analyze
+from tests.ascend_db_builder import START, Builder
 from tests.builder import TraceBuilder
+from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.kernels.sequences import LONGEST
 from traceanalyze.model.table import NotMeasured
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NONE = NotMeasured("no_occupancy")
 
@@ -149,3 +155,98 @@ def test_sequences_have_two_to_the_longest_number_of_kernels() -> None:
     rows = b.rows("kernel_sequences")
     assert {row.kernels_each for row in rows} == {LONGEST}
     assert [row.fewer_launches for row in rows] == [2 * (LONGEST - 1)] * 2
+
+
+UNITS = ("aic_scalar_time(us)", "aic_mte1_time(us)", "aic_mte2_time(us)", "aic_fixpipe_time(us)")
+UNITS += ("aiv_scalar_time(us)", "aiv_mte2_time(us)", "aiv_mte3_time(us)")
+
+
+def counted(op_type: str, core: str, dur: int, state: str = "dynamic", **units: float) -> tuple[str, str, int, Any]:
+    """A kernel and the times of some units of its cores, µs; the others did not work."""
+    given = {f"{unit}_time(us)": str(time) for unit, time in units.items()}
+    nothing = dict.fromkeys((*UNITS, "aic_mac_time(us)", "aiv_vec_time(us)"), "0.0")
+    return op_type, core, dur, nothing | given | {"OP State": state}
+
+
+def written(folder: Path, header: str, *kernels: tuple[str, str, int, Any]) -> Path:
+    b = AscendBuilder()
+    b.step(1, 0, 2000)
+    for at, (op_type, core, dur, row) in enumerate(kernels):
+        b.kernel(f"{op_type}{at}", 100 + 200 * at, dur, op_type=op_type, core=core, launch=50, **row)
+    return b.write(folder / "a_ascend_pt", header=header)
+
+
+def test_the_unit_that_worked_longest_is_told_of_each_type_of_kernel(tmp_path: Path) -> None:
+    """Two products of 100 and 300 µs read 380 of the 400; a mixed kernel's vector cores work longer than its cubes."""
+    products = (
+        counted("MatMulV2", "AI_CORE", 100, aic_mac=40, aic_scalar=10, aic_mte1=20, aic_mte2=80, aic_fixpipe=4),
+        counted("MatMulV2", "AI_CORE", 300, "static", aic_mac=60, aic_scalar=30, aic_mte2=300),
+    )
+    flash = counted(
+        "FlashAttentionScore", "MIX_AIC", 50, aic_mac=20, aic_mte2=10, aiv_vec=30, aiv_mte2=15, aiv_scalar=35
+    )
+    add = counted("Add", "AI_VECTOR_CORE", 10, aiv_vec=1, aiv_mte2=2, aiv_mte3=8)
+    found = analyze(
+        written(tmp_path, ",".join((KERNEL_HEADER, *UNITS)), *products, flash, add, counted("X", "AI_CPU", 1))
+    )
+    shown = {row.op_type: row for row in found.records("kernel_types")}
+    product = shown["MatMulV2"]
+    assert (product.busiest, product.busiest_share) == ("unit_mte2", 0.95)
+    assert (product.cube_share, product.scalar_share, product.mte1_share, product.mte2_share) == (0.25, 0.1, 0.05, 0.95)
+    assert (product.fixpipe_share, product.mte3_share, product.vector_share) == (0.01, 0, 0)
+    assert (product.dynamic, product.count) == (1, 2)
+    mixed = shown["FlashAttentionScore"]
+    assert (mixed.busiest, mixed.busiest_share, mixed.mte2_share, mixed.vector_share) == ("unit_scalar", 0.7, 0.3, 0.6)
+    assert (shown["Add"].busiest, shown["Add"].busiest_share) == ("unit_mte3", 0.8)
+    assert shown["X"].busiest == shown["X"].busiest_share == NotMeasured("no_core_counters")
+
+
+def test_without_all_units_the_busiest_is_not_known(tmp_path: Path) -> None:
+    """Other choices of counters have the time of the cube only; old versions have no state."""
+    header = KERNEL_HEADER.replace("OP State,", "")
+    (row,) = analyze(written(tmp_path, header, counted("MatMulV2", "AI_CORE", 100, aic_mac=40))).records("kernel_types")
+    assert row.cube_share == 0.4
+    assert row.busiest == row.busiest_share == row.mte2_share == NotMeasured("no_core_counters")
+    assert row.dynamic == NotMeasured("vendor_does_not_say")
+
+
+def test_a_database_tells_the_units_as_the_table_does(tmp_path: Path) -> None:
+    build = Builder()
+    build.columns["COMPUTE_TASK_INFO"] += ", opState INTEGER"
+    mixed = build.kernel("Flash", 0, 50_000, 955, core="MIX_AIC", op_type="FlashAttentionScore")
+    build.rows["COMPUTE_TASK_INFO"][0]["opState"] = build.text("dynamic")
+    times = {"aic_mac": 20_000, "aic_mte2": 10_000, "aiv_mte2": 15_000, "aic_scalar": 5_000, "aiv_scalar": 35_000}
+    for unit, time in times.items():
+        build.counter(mixed, f"{unit}_time", time)
+    (row,) = analyze_trace(build.read(tmp_path)).records("kernel_types")
+    assert (row.busiest, row.busiest_share, row.cube_share, row.mte2_share) == ("unit_scalar", 0.7, 0.4, 0.3)
+    assert (row.dynamic, row.mte3_share) == (1, NotMeasured("no_core_counters"))
+
+
+def test_a_clock_that_falls_is_told(tmp_path: Path) -> None:
+    """16 blocks of 100 µs: 2,880,000 cycles are 1800 MHz, 1,600,000 are 1000; by time 3 of 4 at the lower one."""
+    cycles = {"fast": "2880000", "slow": "1600000"}
+    kernels = [
+        ("MatMulV2", "AI_CORE", dur, {"aicore_time(us)": "100", "aic_total_cycles": cycles[kind]})
+        for kind, dur in (("fast", 100), ("slow", 150), ("slow", 150))
+    ]
+    table = analyze(written(tmp_path / "throttled", KERNEL_HEADER, *kernels)).tables["kernel_types"]
+    (row,) = table.records()
+    assert row.core_clock == 1200
+    (note,) = table.notes
+    assert [value for *_, value in note.values] == [0.75, 1800]
+    steady = analyze(written(tmp_path / "steady", KERNEL_HEADER, *kernels[1:])).tables["kernel_types"]
+    assert not steady.notes
+    assert [row.core_clock for row in steady.records()] == [1000]
+
+
+def test_samples_of_the_clock_hold_until_the_next(tmp_path: Path) -> None:
+    build = Builder()
+    build.columns["AICORE_FREQ"] = "deviceId NUMERIC, timestampNs NUMERIC, freq INTEGER"
+    for number in range(4):
+        build.kernel("Mul1", 1000 * number, 100, 955 + number)
+    for device, at, clock in ((4, 2500, 900), (4, 1000, 1800), (3, 0, 5)):
+        build.row("AICORE_FREQ", deviceId=device, timestampNs=START + at, freq=clock)
+    table = analyze_trace(build.read(tmp_path)).tables["kernel_types"]
+    assert [row.core_clock for row in table.records()] == [1500]
+    assert [note.values[0][2] for note in table.notes] == [pytest.approx(1 / 3)]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.ascend_builder import KERNEL_HEADER, AscendBuilder, analyze
 from tests.builder import TraceBuilder
 from traceanalyze.model.table import NotMeasured
 
@@ -142,3 +143,114 @@ def test_a_repeated_tensor_is_told_apart_by_its_strides_only_where_they_are_0():
         b.op("aten::mul", at, 10, **args)
         b.launch(at + 1, 1, at + 20, 10)
     assert sorted((row.calls, row.bytes) for row in ops(b)) == [(1, 4 * (32 + 8 + 32)), (2, 2 * 4 * 96)]
+
+
+PRODUCT = {
+    "Input Shapes": '"1024,2048;512,2048;512"',
+    "Input Data Types": "DT_BF16;DT_BF16;FLOAT",
+    "Input Formats": "ND;ND;ND",
+    "Output Shapes": '"1024,512"',
+    "Output Data Types": "DT_BF16",
+}
+SUM = {
+    "Input Shapes": '"1000,50;1000,50;"',
+    "Input Data Types": "FLOAT;FLOAT;INT64",
+    "Input Formats": "ND;ND;ND",
+    "Output Shapes": '"1000,50"',
+    "Output Data Types": "BOOL",
+}
+
+
+def npu(*kernels, level="Level1"):
+    """Kernels of a step one after the other, each 10 µs; cores at 1800 MHz do 43,200 · 10⁶ cycles a second together."""
+    built = AscendBuilder(level=level)
+    built.step(1, 0, 1000)
+    for at, (op_type, core, row) in enumerate(kernels):
+        counted = {"aic_total_cycles": "216000"} if core == "AI_CORE" else {}
+        built.kernel(f"{op_type}1", 100 + 50 * at, 10, op_type=op_type, core=core, launch=50, **counted | row)
+    return built
+
+
+def test_kernels_of_ascend_have_a_roofline_without_recorded_shapes(tmp_path):
+    built = npu(("MatMulV2", "AI_CORE", PRODUCT), ("MatMulV2", "AI_CORE", PRODUCT), ("Equal", "AI_VECTOR_CORE", SUM))
+    product, equal = analyze(built.write(tmp_path / "a_ascend_pt")).records("op_rates")
+    flop, size = 2 * 1024 * 512 * 2048, 2 * (1024 * 2048 + 512 * 2048 + 1024 * 512) + 4 * 512
+    assert (product.op, product.shapes, product.dtype) == ("MatMulV2", "1024×2048, 512×2048, 512", "bf16")
+    assert (product.work, product.calls, product.device_time_ns) == ("work_matmul", 2, 20_000)
+    assert (product.flop, product.bytes, product.bound) == (2 * flop, 2 * size, "bound_compute")
+    assert product.roofline_share == pytest.approx(flop / (24 * 1.8e9 * 2 * 16**3) / 10e-6)
+    assert (equal.op, equal.dtype, equal.bytes, equal.bound) == ("Equal", "fp32", 1000 * 50 * 9, "bound_memory")
+    assert equal.flop == NotMeasured("moves_only")
+    assert equal.roofline_share == pytest.approx(1000 * 50 * 9 / 1638e9 / 10e-6)
+
+
+@pytest.mark.parametrize(
+    ("row", "flop"),
+    [
+        ({"Input Shapes": '"8,2048,64;8,2048,128"', "Output Shapes": '"8,64,128"'}, 2 * 8 * 64 * 128 * 2048),
+        ({"Input Shapes": '"8,64,2048;2048,128"', "Output Shapes": '"8,64,128"'}, 2 * 8 * 64 * 128 * 2048),
+        ({"Input Shapes": '"64,2048;8,2048,128"', "Output Shapes": '"8,64,128"'}, None),
+        ({"Input Shapes": '"81920,4096;8192,512"', "Output Shapes": '"4096,512"'}, None),
+        ({"Input Formats": "ND;FRACTAL_NZ;ND"}, None),
+    ],
+)
+def test_flop_of_a_product_come_from_its_result(tmp_path, row, flop):
+    """Which operand is transposed is not told; what does not fit, or is padded, is not measured."""
+    built = npu(("BatchMatMulV2", "AI_CORE", PRODUCT | row))
+    (product,) = analyze(built.write(tmp_path / "a_ascend_pt")).records("op_rates")
+    assert product.flop == (flop or NotMeasured("no_formula"))
+    assert product.bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("op_type", "row"),
+    [
+        ("StridedSlice", SUM),
+        ("GatherV2", SUM),
+        ("Add", SUM | {"Output Shapes": "N/A"}),
+        ("Add", SUM | {"Input Shapes": '"1000,x"'}),
+        ("Add", SUM | {"Input Data Types": "FLOAT;STRANGE;INT64"}),
+        ("MemSet", SUM | {"Input Shapes": "N/A"}),
+    ],
+)
+def test_kernels_without_a_formula_or_a_tensor_have_no_rate(tmp_path, op_type, row):
+    built = npu((op_type, "AI_VECTOR_CORE", row))
+    assert list(analyze(built.write(tmp_path / "a_ascend_pt")).records("op_rates")) == []
+
+
+def test_the_shapes_of_operators_come_first(tmp_path):
+    """Operators that launch kernels themselves, of recordings with `record_shapes`."""
+    built = npu(("MatMulV2", "AI_CORE", PRODUCT))
+    built.op("aten::mm", 40, 40, **{"Input Dims": "1024,2048;\r\n2048,512", "Input type": "c10::Half;\r\nc10::Half"})
+    built.flow("async_npu", 7, (built.events[0]["pid"], built.events[0]["pid"], 40), (built.npu, 2, 100))
+    (row,) = analyze(built.write(tmp_path / "a_ascend_pt")).records("op_rates")
+    assert (row.op, row.dtype, row.flop) == ("aten::mm", "fp16", 2 * 1024 * 512 * 2048)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "share"),
+    [((24, 48), True), ((24, 48, 256), False), ((24, 48, 48, 256), True), ((24, 40), False), ((20, 40), True)],
+)
+def test_cores_are_told_by_blocks_where_the_use_of_the_cube_is_not(tmp_path, blocks, share):
+    """A database has no use of the cube: the clock (cycles by time and block), and as many cores as blocks at most."""
+    cube, *vector = blocks
+    counted = {"aic_total_cycles": str(cube * 1800 * 9), "aicore_time(us)": "9.0", "Block Dim": str(cube)}
+    kernels = [("Equal", "AI_VECTOR_CORE", SUM | {"Block Dim": str(one), "aiv_time(us)": "9.0"}) for one in vector]
+    built = npu(("MatMulV2", "AI_CORE", PRODUCT | counted), *kernels)
+    header = KERNEL_HEADER.replace(",cube_utilization(%)", "")
+    rates = analyze(built.write(tmp_path / "a_ascend_pt", header=header)).records("op_rates")
+    (product,) = (row for row in rates if row.op == "MatMulV2")
+    least = 2 * 1024 * 512 * 2048 / (cube * 1.8e9 * 2 * 16**3) / 10e-6
+    assert product.roofline_share == (pytest.approx(least) if share else NotMeasured("unknown_device"))
+
+
+@pytest.mark.parametrize("name", ["text/level1/rank0_ascend_pt", "db/level1/rank1_ascend_pt"])
+def test_a_real_profile_reaches_its_memory_and_not_more(shared_traces, name):
+    """61.1 million parameters are multiplied by a number at 1.6 TB/s; the same device as text and as a database."""
+    rates = list(analyze(shared_traces / "ascend/msinsight_2rank_torch" / name).records("op_rates"))
+    (scaled,) = (row for row in rates if row.op == "ForeachMulScalar")
+    assert scaled.bytes == 2 * 4 * 61_100_840
+    assert 0.95 < scaled.roofline_share < 1
+    (product,) = (row for row in rates if row.shapes == "32×9216, 4096×9216, 4096")
+    assert (product.op, product.dtype, product.flop) == ("MatMulV2", "tf32", 2 * 32 * 4096 * 9216)
+    assert product.roofline_share == pytest.approx(product.bandwidth / 1638)

@@ -7,7 +7,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from traceanalyze.model.device_peaks import PEAKS, peaks_of
+from traceanalyze.model.device_peaks import PEAKS, peaks_of, peaks_of_cycles
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline.choices import read_peaks
 
@@ -136,6 +136,16 @@ def test_files_that_cannot_be_read(tmp_path):
         ("NVIDIA GeForce RTX 5090", "GeForce RTX 5090", 209.5, 1792),
         ("Intel(R) Data Center GPU Max 1550", "Max 1550 (one stack)", 419.5, 1638),
         ("Intel(R) Data Center GPU Max 1100", "Max 1100", 355.5, 1229),
+        ("Ascend910B1", "Ascend 910B1, 910C (one die)", 363.7248, 1638),
+        ("Ascend910_9392", "Ascend 910B1, 910C (one die)", 363.7248, 1638),
+        ("Ascend910B2", "Ascend 910B2, 910C (one die)", 353.8944, 1638),
+        ("Ascend910_9382", "Ascend 910B2, 910C (one die)", 353.8944, 1638),
+        ("Ascend910B3", "Ascend 910B3, 910C (one die)", 294.912, 1638),
+        ("Ascend910B4", "Ascend 910B4", 245.76, 819),
+        ("Ascend910A", "Ascend 910A", 256, 1200),
+        ("Ascend910ProA", "Ascend 910A", 256, 1200),
+        ("Ascend310P3", "Ascend 310P3", 70, 204.8),
+        ("Ascend310P", "Ascend 310P3", 70, 204.8),
     ],
 )
 def test_a_device_is_known_by_the_name_its_driver_gives_it(name, device, fp16, bandwidth):
@@ -159,7 +169,11 @@ def test_a_device_is_known_by_the_name_its_driver_gives_it(name, device, fp16, b
         "NVIDIA GeForce RTX 4090 D",
         "NVIDIA GeForce RTX 4090 Laptop GPU",
         "AMD Instinct MI300A",
-        "Ascend910B2",
+        "Ascend910B",
+        "Ascend910B2C",
+        "Ascend910B4-1",
+        "Ascend910_9362",
+        "Ascend310P1",
         "AMD Radeon Graphics",
         "",
     ],
@@ -187,6 +201,10 @@ def test_rates_of_a_device_are_in_the_ratios_of_its_architecture(peaks):
     if "int8" in rates:
         of_fp16 = 4 if "GeForce" in name else 1 if name.startswith("MI2") else 2
         assert rates["int8"] == pytest.approx(of_fp16 * rates["fp16"], rel=0.015)
+    assert peaks.source
+    if "fp64" not in rates:
+        assert name.startswith("Ascend")
+        return
     matrix_fp64 = ("A100", "H100", "H200", "GH200", "MI210", "MI250", "MI300X", "MI325X", "Max")
     vector = {
         "V100": 2,
@@ -202,7 +220,16 @@ def test_rates_of_a_device_are_in_the_ratios_of_its_architecture(peaks):
     vector |= {"T4": 32, "H800": 66.9, "H20": 44}  # the last two are cut for export
     ratio = 1 if name.startswith(matrix_fp64) else next(ratio for each, ratio in vector.items() if each in name)
     assert rates["fp32"] / rates["fp64"] == pytest.approx(ratio, rel=0.025)
-    assert peaks.source
+
+
+@pytest.mark.parametrize(
+    ("cycles", "device"),
+    [(43_199.6, "910B2"), (44_400, "910B1"), (36_000, "910B3"), (30_000, None), (40_000, None), (None, None)],
+)
+def test_a_device_without_a_name_is_known_by_its_matrix_units(cycles, device):
+    """20 cores at 1500 MHz are those of devices with different memories."""
+    found = peaks_of_cycles(cycles)
+    assert (found.device.split()[1].strip(",") if found else None) == device
 
 
 @pytest.mark.parametrize(

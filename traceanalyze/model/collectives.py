@@ -30,7 +30,7 @@ def collective_type(name: str) -> str | None:
 
 _ELEMENT_BYTES = {
     **dict.fromkeys(("byte", "char", "bool", "int8", "uint8", "unsigned char", "signed char"), 1),
-    **dict.fromkeys(("half", "bfloat16", "short", "int16", "float16", "short int", "uint16"), 2),
+    **dict.fromkeys(("half", "bf16", "bfloat16", "short", "int16", "float16", "short int", "uint16"), 2),
     **dict.fromkeys(("float", "int", "int32", "float32", "uint32", "complexhalf"), 4),
     **dict.fromkeys(("double", "long", "int64", "float64", "long int", "complexfloat", "uint64"), 8),
     "complexdouble": 16,

@@ -4,7 +4,12 @@ fp64 and fp32 are the rates of matrix units where these have the type (A100, H10
 of the vector units. Figures were entered by hand, and checked against each other (ratios between element types, units
 times clock, half of the figures with sparsity), not against the documents again. Least certain: the bandwidth of B200
 (7.7 to 8 TB/s, by system) and of H100 PCIe, and the GeForce cards, which run at other clocks than the reference.
-Not entered because not known well enough: Ascend 910B and 910C, whose variants differ in cores and clock; MI300A; A800.
+Ascend 910B and 910C do 16³ products a core and cycle, by cores and clock of CANN's platform configuration
+(Ascend910B2.ini and others), half as many of float as HF32 (here tf32) and a quarter as fp32; what is sold as 313, 376
+or 400 TFLOP/s would need a higher clock than profiles show. Their 1.6 TB/s are four stacks of HBM2e at 3.2 Gbit/s. A
+device is one of the two dies of a 910C. Profiles name a family at most (Ascend910B), hence `cycles`.
+Not entered because not known well enough: 910B4-1, 910_9362 (20 cores at 1500 MHz as the 910B4, with another memory);
+MI300A; A800.
 Least certain of the later ones: H20, RTX 5090 and the fp64 of all cards without matrix units for it. A Max 1550 shows
 as its two stacks, each a device, unless the driver was told otherwise. Caches are those of the same documents: L2, of
 MI300 to MI350 the Infinity Cache.
@@ -28,6 +33,8 @@ class Peaks(NamedTuple):
     source: str
     cache_mib: float = 0
     """Size of the last-level cache, 2²⁰ bytes; 0 where unknown."""
+    cycles: int = 0
+    """10⁶ cycles a second of all matrix units together, where that tells the device; 0 elsewhere."""
 
     def rate(self, dtype: str) -> float | None:
         """Operations per nanosecond for an element type."""
@@ -53,6 +60,9 @@ _GA102_CARDS = "NVIDIA A10, A40 and RTX A6000 datasheets (2021), half of the fig
 _BLACKWELL_RTX = "NVIDIA RTX Blackwell architecture white paper (2025)"
 _MI300 = "AMD CDNA 3 white paper and MI300X datasheet (2023)"
 _MAX = "Intel Data Center GPU Max datasheet and architecture guide (2023)"
+_910B = "CANN platform configuration (2025); memory: Huawei Atlas 800T A2 and CloudMatrix384 figures"
+_910A = "Huawei Ascend 910 figures and HPCA 2021 paper"
+_310P = "Huawei Atlas 300I Pro datasheet"
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
 """Element types that have a peak rate."""
 
@@ -70,6 +80,12 @@ def _ampere(fp32: float, fp16: float) -> dict[str, float]:
 def _max(fp64: float, fp16: float) -> dict[str, float]:
     """Rates of Intel's Max series, whose vector units do fp64 as fast as fp32."""
     return {"fp64": fp64, "fp32": fp64, "tf32": fp16 / 2, "fp16": fp16, "bf16": fp16, "int8": 2 * fp16}
+
+
+def _cube(cores: int, mhz: int) -> dict[str, float]:
+    """Rates of cubes of 16 × 16 × 16 products."""
+    fp16 = cores * mhz * 2 * 16**3 / 1e6
+    return {"fp32": fp16 / 4, "tf32": fp16 / 2, "fp16": fp16, "bf16": fp16, "int8": 2 * fp16}
 
 
 _A100_TFLOPS = {"fp64": 19.5, "fp32": 19.5, "tf32": 156.0, "fp16": 312.0, "bf16": 312.0, "int8": 624.0}
@@ -129,6 +145,12 @@ PEAKS = (
     Peaks("MI350X", r"MI350X", _MI350_TFLOPS, 8000, "AMD MI350X datasheet (2025)", 256),
     Peaks("Max 1550 (one stack)", r"GPU Max 1550", _max(26.2, 419.5), 1638, _MAX + ", half a card", 204),
     Peaks("Max 1100", r"GPU Max 1100", _max(22.2, 355.5), 1229, _MAX, 108),
+    Peaks("Ascend 910B1, 910C (one die)", r"910B1|910_939[12]", _cube(24, 1850), 1638, _910B, 192, 24 * 1850),
+    Peaks("Ascend 910B2, 910C (one die)", r"910B2(?!C)|910_938[12]", _cube(24, 1800), 1638, _910B, 192, 24 * 1800),
+    Peaks("Ascend 910B3, 910C (one die)", r"910B3|910_9372", _cube(20, 1800), 1638, _910B, 192, 20 * 1800),
+    Peaks("Ascend 910B4", r"910B4(?!-)", _cube(20, 1500), 819, _910B),
+    Peaks("Ascend 910A", r"Ascend ?910(Pro|Premium)?A", {"fp32": 4.1, "fp16": 256.0, "int8": 512.0}, 1200, _910A, 32),
+    Peaks("Ascend 310P3", r"310P3?\b", {"fp32": 2.0, "fp16": 70.0, "int8": 140.0}, 204.8, _310P),
     Peaks("MI300X", r"MI300X", _MI300_TFLOPS, 5300, _MI300, 256),
     Peaks("MI325X", r"MI325X", _MI300_TFLOPS, 6000, "AMD MI325X datasheet (2024)", 256),
 )
@@ -138,3 +160,12 @@ PEAKS = (
 def peaks_of(name: str, own: Sequence[Peaks] = ()) -> Peaks | None:
     """Peak rates of a device by its name, None if it is in neither table; the user's `own` come first."""
     return next((peaks for peaks in (*own, *PEAKS) if re.search(peaks.pattern, name, re.IGNORECASE)), None)
+
+
+def peaks_of_cycles(cycles: float | None) -> Peaks | None:
+    """The same by 10⁶ cycles a second of all matrix units together."""
+    return next((peaks for peaks in PEAKS if cycles and abs(cycles - peaks.cycles) < _EXACT * cycles), None)
+
+
+_EXACT = 0.002
+"""Counters are exact to less; variants differ by more."""

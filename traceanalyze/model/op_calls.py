@@ -95,6 +95,14 @@ def _shape(entry: object) -> Shape | None:
     return tuple(entry) if prod(entry) <= MOST_ELEMENTS else None
 
 
+def listed_shapes(text: str) -> tuple[Shape, ...]:
+    """Shapes as a table of kernels lists them, `32,4096;4096`; `()` for scalars, nothing where one is damaged."""
+    try:
+        return tuple(tuple(int(size) for size in item.split(",") if size.strip()) for item in text.split(";"))
+    except ValueError:
+        return ()
+
+
 def outer(shape: Shape) -> int:
     """Product of all dimensions but the last two."""
     return prod(shape[:-2])

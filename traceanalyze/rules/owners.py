@@ -7,6 +7,7 @@ import numpy as np
 
 from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.idle import IdleCauses, idle_gaps
+from traceanalyze.analyses.kernels.op_work import device_peaks
 from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
@@ -14,7 +15,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import IDLE_GROUPS, ApiClass, DeviceClass
 from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
-from traceanalyze.rules.common.computing import FUSIBLE, computing, device_peaks
+from traceanalyze.rules.common.computing import FUSIBLE, computing
 from traceanalyze.rules.common.launching import GRAPH, begun_before, excerpt
 from traceanalyze.rules.common.op_chains import fusible_rows
 from traceanalyze.rules.common.replay import saved
@@ -123,7 +124,8 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
         reached = sum(each * min(part, 1.0) for each, part in reaching) / rated
         yield Unexplained("compute", share, "compute_rated", of=min(rated / total, 1.0), reached=reached)
     else:
-        lacking = "shapes" if "shapes" not in trace.events.fields else "formulas" if device_peaks(facts) else "peaks"
+        recorded = {"shapes", "kernel_outputs"} & set(trace.events.fields)
+        lacking = "shapes" if not recorded else "formulas" if facts.context.once(device_peaks) else "peaks"
         yield Unexplained("compute", share, f"compute_{'graphs' if graph >= EXPLAINED * whole else lacking}")
 
 

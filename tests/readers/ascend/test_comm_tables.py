@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import traceanalyze
+from tests.ascend_builder import AscendBuilder
 from tests.simulate.simulate import simulate
 from tests.simulate.truth.tables import transfers
 from tests.simulate.two_npus import TWO_NPUS
@@ -22,6 +23,8 @@ from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.locales import texts
+from traceanalyze.model import intervals
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.readers.ascend import comm_tables
 from traceanalyze.readers.ascend.info import About
@@ -274,6 +277,73 @@ def test_they_stand_in_where_the_timeline_has_no_tasks(tmp_path: Path) -> None:
     assert title not in shown[True]
 
 
+def test_waiting_is_bounded_by_the_tables_alone(tmp_path: Path) -> None:
+    """The true time without a transfer between ranks, of the schedule, lies between; both forms tell the same."""
+    found, rank = {}, RANKS[1]
+    for form in ("text", "db"):
+        report = traceanalyze.analyze(write_ascend(tmp_path / form, rank, AscendLayout("8.3"), form))
+        found[form] = list(report.tables["vendor_collectives"].records())
+    assert found["text"] == found["db"]
+    works = [work for work in rank.works if work.collective is not None]
+    moving = [
+        intervals.total(intervals.merge(*np.array([(one.start, one.end) for one in parts], np.int64).reshape(-1, 2).T))
+        for parts in ([one for one in work.tasks if one.moves and one.peer != rank.rank] for work in works)
+    ]
+    waited = sum(work.end - work.start for work in works) - sum(moving)
+    least, most = (sum(getattr(row, key) for row in found["text"]) for key in ("least_wait_ns", "most_wait_ns"))
+    assert least <= waited <= most < sum(row.elapsed_ns for row in found["text"])
+
+
+def listed(*links: tuple[str, float, float], elapsed: float = 10, transit: float = 2) -> dict[str, Any]:
+    """A collective in the file's words: of each link MB and ms."""
+    times = {"Elapse": elapsed, "Transit": transit, "Wait": 1, "Idle": elapsed - transit - 1}
+    return {
+        "Communication Time Info": {f"{what} Time(ms)": time for what, time in times.items()},
+        "Communication Bandwidth Info": {
+            link: {"Transit Size(MB)": size, "Transit Time(ms)": time} for link, size, time in links
+        },
+    }
+
+
+def only_tables(home: Path, *collectives: dict[str, Any], group: str = "17522688603477080586") -> Path:
+    """A profile whose timeline has no tasks, with these all_reduces of step 1 in the table."""
+    b = AscendBuilder()
+    b.step(1, 0, 9_000_000)
+    b.kernel("Mul1", 100, 50, op_type="Mul", core="AI_VECTOR_CORE", launch=50)
+    for at in range(len(collectives)):
+        b.collective(f"hcom_allReduce__586_{at}_1", 200 + 100 * at, 90)
+    b.write(home)
+    entries = {f"hcom_allReduce__586_{at}_1@{group}": each for at, each in enumerate(collectives)}
+    (home / OUTPUT / "communication.json").write_text(json.dumps({"step1": {"p2p": {}, "collective": entries}}))
+    return home
+
+
+def test_bounds_and_bandwidths_of_each_kind_of_link(tmp_path: Path) -> None:
+    """10 − 4 to 10 − 2 ms; 10 − (3 + 2) to 10 − 2; nothing is known of the third; SDMA is the sum of others."""
+    home = only_tables(
+        tmp_path / "a_ascend_pt",
+        listed(("HCCS", 60, 4), ("SDMA", 60, 4), ("RDMA", 0, 0)),
+        listed(("HCCS", 30, 3), ("RDMA", 10, 2), ("SDMA", 30, 3)),
+        listed(transit=0),
+    )
+    (row,) = traceanalyze.analyze(home).tables["vendor_collectives"].records()
+    assert (row.least_wait_ns, row.most_wait_ns) == (11_000_000, 26_000_000)
+    assert (row.sent_bytes, row.hccs_bandwidth, row.rdma_bandwidth) == (100_000_000, 90 / 7, 5.0)
+    assert row.pcie_bandwidth == row.sio_bandwidth == NotMeasured("nothing_moved")
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "rdma", "found"), [(5000, 4500, 4500), (4200, 9000, 4200), (3999, 9000, None), (5000, 4000, None)]
+)
+def test_network_transfers_sent_again_are_told_by_the_table_alone(
+    tmp_path: Path, elapsed: float, rdma: float, found: float | None
+) -> None:
+    home = only_tables(tmp_path / "a_ascend_pt", listed(("RDMA", 10, rdma), elapsed=elapsed), listed(("HCCS", 9, 9000)))
+    told = [one for one in traceanalyze.analyze(home).findings if one.rule == "COM111"]
+    spent = [each.value for one in told for each in one.evidence if each.unit]
+    assert spent == ([] if found is None else [found * 1e6])
+
+
 @cache
 def raw(path: Path) -> Any:
     return json.loads(path.read_text())
@@ -294,8 +364,12 @@ def test_real_tables_against_a_sum_over_the_raw_text(shared_traces: Path, rank: 
     moved = total["Communication Bandwidth Info"]["HCCS"]
     assert sum(size for one in told.collectives for _, size, _ in one.links) == round(1e6 * moved["Transit Size(MB)"])
     assert not DIFFERENCES & set(checks(home))
-    (row,) = traceanalyze.analyze(home).tables["vendor_collectives"].rows
-    assert row[:3] == ("all_reduce", "group 586", 4)
+    report = traceanalyze.analyze(home)
+    (row,) = report.tables["vendor_collectives"].records()
+    assert (row.collective, row.group, row.count) == ("all_reduce", "group 586", 4)
+    assert row.hccs_bandwidth == pytest.approx(moved["Transit Size(MB)"] / moved["Transit Time(ms)"], rel=1e-6)
+    waited = sum(each.wait_ns for each in report.tables["collectives"].records())
+    assert row.least_wait_ns <= waited <= row.most_wait_ns
 
 
 @pytest.mark.parametrize("rank", [0, 1])

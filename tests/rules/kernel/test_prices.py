@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.ascend_builder import AscendBuilder
 from tests.rules.kernel.cases import (
     BMM,
     CAST,
@@ -26,7 +27,7 @@ from tests.rules.kernel.cases import (
     pointwise,
 )
 from tests.rules.make import finding, judged, kernel, program
-from tests.rules.sequences import POINTWISE, Run, mm, steps
+from tests.rules.sequences import POINTWISE, Run, mm, read_npu, steps
 
 US = 1000
 FLOAT = {"dtype": "float", "tensor": False}
@@ -88,6 +89,24 @@ def test_only_what_others_reach_in_the_same_recording_is_certain():
     share, other = 110.1 / 1000, 27.53 / 100
     assert alone.low == near.low == 0
     assert beside.low == pytest.approx(1000 * US * (1 - share / other), rel=1e-2)
+
+
+def test_kernels_of_ascend_far_from_their_roofline_need_no_recorded_shapes():
+    """A sum moves 3 × 32 MiB, 61.5 µs at 1638 GB/s, and takes 615 µs; the device is known by its matrix units."""
+    b = AscendBuilder()
+    for number in range(3):
+        at = number * 4000
+        b.step(number, at, 3900)
+        cube = {"aic_total_cycles": "2160000", "Input Shapes": "N/A"}
+        b.kernel("aclnnMatMul_1", at + 100, 100, op_type="MatMulV2", launch=at + 10, **cube)
+        sums = {"Input Shapes": '"8192,1024;8192,1024"', "Output Shapes": '"8192,1024"', "Output Data Types": "FLOAT"}
+        tensors = sums | {"Input Data Types": "FLOAT;FLOAT", "Input Formats": "ND;ND"}
+        b.kernel("aclnnAdd_1", at + 200, 615, op_type="Add", core="AI_VECTOR_CORE", launch=at + 40, **tensors)
+        b.call("AscendCL@aclrtSynchronizeDevice", at + 60, 770)
+    (found,) = judged(read_npu(b), "KRN119").findings
+    share = 3 * 4 * 8192 * 1024 / 1638e9 / 615e-6
+    assert found.scope.ops == ("Add 8192×1024, 8192×1024",)
+    assert found.saving == pytest.approx(615 * US * (1 - share / 0.5), rel=1e-3)
 
 
 def test_recomputation_is_half_saved():

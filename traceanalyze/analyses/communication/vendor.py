@@ -14,6 +14,7 @@ _SAY = sentences(
 
 _COLLECTIVE = Column("collective", Kind.TEXT, "type, the same for all libraries")
 _GROUP = Column("group", Kind.TEXT, "ranks of the process group, or its name")
+_LINK_KINDS = ("HCCS", "RDMA", "PCIE", "SIO")
 _STEPS = declare(
     "vendor_steps",
     "Step times as the profile itself gives them",
@@ -35,6 +36,18 @@ _COLLECTIVES = declare(
     COUNT,
     Column("elapsed_ns", Kind.DURATION, "from start to end, the table's Elapse Time"),
     Column(
+        "least_wait_ns",
+        Kind.DURATION,
+        "waiting for other ranks at least: elapsed beyond the sum of transfers between ranks",
+        heading="waits ≥",
+    ),
+    Column(
+        "most_wait_ns",
+        Kind.DURATION,
+        "waiting for other ranks at most: elapsed beyond what one plane of links moved",
+        heading="waits ≤",
+    ),
+    Column(
         "plane_transit_ns",
         Kind.DURATION,
         "moving data on one plane of links, the table's Transit Time",
@@ -48,6 +61,16 @@ _COLLECTIVES = declare(
         heading="rest",
     ),
     Column("sent_bytes", Kind.BYTES, "bytes that went over links between ranks"),
+    *(
+        Column(
+            f"{link.lower()}_bandwidth",
+            Kind.NUMBER,
+            "bytes over this kind of link by the sum of their transfers, 10⁹ bytes a second",
+            heading=f"{link} GB/s",
+            minor=True,
+        )
+        for link in _LINK_KINDS
+    ),
     ranked=True,
 )
 _LINKS = declare(
@@ -129,5 +152,28 @@ def _sums(kind: str, group: str, members: list[VendorCollective]) -> dict[str, V
         key: NotMeasured("vendor_does_not_say") if None in each else sum(time or 0 for time in each)
         for key, each in times.items()
     }
+    rates = {f"{link.lower()}_bandwidth": _bandwidth(members, link) for link in _LINK_KINDS}
     sent = sum(size for one in members for _, size, _ in one.links)
-    return {"collective": kind, "group": group, "count": len(members), **known, "sent_bytes": sent}
+    sums = known | _wait_bounds(members) | {"sent_bytes": sent} | rates
+    return {"collective": kind, "group": group, "count": len(members), **sums}
+
+
+def _wait_bounds(members: list[VendorCollective]) -> dict[str, Value]:
+    """Time in which nothing moves between ranks, by what transfers of planes side by side take at most and at least.
+
+    Of a collective without any transfer the table knows too little to tell waiting.
+    """
+    told = [(one.elapsed, one.transit, sum(time for *_, time in one.links)) for one in members]
+    if any(None in each for each in told):
+        return dict.fromkeys(("least_wait_ns", "most_wait_ns"), NotMeasured("vendor_does_not_say"))
+    least = sum(max(0, (elapsed or 0) - moving) for elapsed, _, moving in told if moving)
+    return {
+        "least_wait_ns": least,
+        "most_wait_ns": sum(max(0, (elapsed or 0) - (transit or 0)) for elapsed, transit, _ in told),
+    }
+
+
+def _bandwidth(members: list[VendorCollective], link: str) -> Value:
+    moved = [(size, time) for one in members for kind, size, time in one.links if kind == link]
+    size, time = (sum(column) for column in zip(*moved, strict=True)) if moved else (0, 0)
+    return size / time if time else NotMeasured("no_duration" if size else "nothing_moved")

@@ -1,12 +1,16 @@
-"""Group and use of the cube unit of kernels on an Ascend device, from its kernel table, else from kernel names."""
+"""Kernels on an Ascend device by its kernel table, else by their names: group, use of the cube unit, what they need."""
 
 import re
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.model.collectives import element_bytes
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.op_calls import listed_shapes
+from traceanalyze.model.op_costs import Cost
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Trace
 
@@ -105,3 +109,84 @@ def classify_kernels(
         time = None if worked[first] == _UNTIMED else int(worked[first] == _BUSY)
         cube[index] = cube_use(text(int(core[first])) if core[first] >= 0 else "", found, time)
     return groups[keys.of], cube[keys.of]
+
+
+_PRODUCT = regex(r"(Batch)?MatMul(V[23])?")
+_BLOCKED = regex(r"FRACTAL|NC1|NDC1")
+"""Formats with dimensions that are padded and in another order."""
+_ONCE = frozenset(
+    {
+        *(KernelGroup.ELEMENTWISE, KernelGroup.NORMALIZATION, KernelGroup.SOFTMAX),
+        *(KernelGroup.REDUCTION, KernelGroup.OPTIMIZER),
+    }
+)
+_ONCE_TYPES = regex(r"(TransData|Transpose|Cast|Concat|Split|Pack|TensorMove)(D|V\d)?")
+"""Layouts changed by reading all of the inputs once; a slice or gather reads a part of them."""
+
+
+def kernel_cost(op_type: str, shapes: str, dtypes: str, formats: str, outputs: str, output_dtypes: str) -> Cost | None:
+    """FLOP and bytes of a kernel by its tensors as the kernel table lists them; None without a formula or a tensor.
+
+    The table does not say which matrix of a product is transposed, but the result is `[…, m, n]` and the first matrix
+    has m·k elements.
+    """
+    group, given, made = group_of_type(op_type), listed_shapes(shapes), listed_shapes(outputs)
+    read, written = _bytes(given, dtypes), _bytes(made, output_dtypes)
+    if group is None or not read or not written:
+        return None
+    if _PRODUCT.fullmatch(op_type):
+        plain = len(given) > 1 and not any(map(_BLOCKED.match, formats.split(";")))
+        return Cost(group, _flop(given[0], given[1], made[0]) if plain else None, read + written)
+    once = group in _ONCE or _ONCE_TYPES.fullmatch(op_type)
+    return Cost(group, None, read + written, moves_only=True) if once else None
+
+
+def _bytes(shapes: tuple[tuple[int, ...], ...], dtypes: str) -> int | None:
+    """Size of all tensors, None if an element type is unknown; what has no shape is a number or absent."""
+    types = dtypes.split(";")
+    each = [element_bytes(types[at]) if at < len(types) else None for at in range(len(shapes))]
+    sizes = [prod(shape) * (size or 0) for shape, size in zip(shapes, each, strict=True) if shape]
+    unknown = any(shape and size is None for shape, size in zip(shapes, each, strict=True))
+    return None if unknown else sum(sizes)
+
+
+def _flop(a: tuple[int, ...], b: tuple[int, ...], out: tuple[int, ...]) -> int | None:
+    if len(out) < 2 or not prod(out):
+        return None
+    *outer, m, n = out
+    batch = prod(outer)
+    k, rest = divmod(prod(a), batch * m)
+    return None if rest or prod(b) not in {k * n, batch * k * n} else 2 * batch * m * n * k
+
+
+_USED = 5
+"""Own: percent of the cube from which three decimals of it are exact enough."""
+
+
+def matrix_cycles(trace: Trace) -> float | None:
+    """10⁶ cycles a second of all matrix units together, as counters of kernels tell; None where they do not.
+
+    The profile's use of the cube is a kernel's cycles over what all cores have in its duration. Without it, the clock
+    times the cores, as many as the largest cube kernel has blocks: where the largest vector kernels have twice as many,
+    as a core has two vector units; some have more blocks than there are cores.
+    """
+    events = trace.events
+    counted = events.fields.get("aic_cycles")
+    if counted is None:
+        return None
+    busy = counted.value > 0
+    row, cycles = counted.row[busy].astype(np.int64), counted.value[busy]
+    use = events.fields.get("cube_utilisation")
+    if use is not None:
+        share = use.take(row, 0)
+        exact = (share >= _USED) & (events.dur[row] > 0)
+        return float(np.median(cycles[exact] / events.dur[row][exact] / share[exact])) * 1e5 if exact.any() else None
+    time, blocks = (events.numbers(field, row, 0) for field in ("aicore_time", "block_dim"))
+    known = (time > 0) & (blocks > 0)
+    vector = events.fields.get("aiv_time")
+    if not known.any() or vector is None:
+        return None
+    clock, cores = float(np.median(cycles[known] / time[known] / blocks[known])) * 1e3, int(blocks[known].max())
+    of_vector = events.numbers("block_dim", vector.row[vector.value > 0].astype(np.int64), 0)
+    twice, more = (int(found.sum()) for found in (of_vector == 2 * cores, of_vector > 2 * cores))
+    return clock * cores if twice > more else None

@@ -1,5 +1,6 @@
 """Where device time went: by kernel name, by what kernels are for, by launch configuration, by duration."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, G
 from traceanalyze.analyses.kernels.work import NO_OP, WORK, device_work, ratio_argument, texts_or_none, work_terms
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import TensorCore
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import (
     Column,
     Kind,
@@ -26,6 +28,10 @@ from traceanalyze.model.table import (
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 _SAY = sentences(
+    throttled=(
+        "For {share} of the time of kernels whose clock is known the cores ran below 95 % of the highest clock seen, "
+        "{clock} MHz: throttled by heat or power."
+    ),
     short_kernels="{count} kernel(s), {share} of all, take less than 10 µs, about what launching one costs.",
 )
 
@@ -132,25 +138,39 @@ _TYPES = declare(
     Column(
         "cube_utilisation",
         Kind.SHARE,
-        "how much of the matrix unit's peak was used, as the profile says, mean weighted by time",
-        heading="cube used",
+        "part of the time of all cube cores that these kernels ran on them, as the profile says, mean weighted by time",
+        heading="cores used",
+    ),
+    Column("busiest", Kind.TERM, "unit of the cores that worked longest, most likely what limits these kernels"),
+    Column("busiest_share", Kind.SHARE, "part of the duration in which that unit worked", heading="of the time"),
+    *(
+        Column(f"{unit}_share", Kind.SHARE, what, heading=heading, minor=True)
+        for unit, what, heading in (
+            ("cube", "part of the duration in which the matrix unit worked", "cube busy"),
+            ("vector", "part of the duration in which the vector unit worked", "vector busy"),
+            ("scalar", "part of the duration in which the scalar unit worked", "scalar busy"),
+            ("mte2", "part of the duration in which data came from memory (MTE2)", "reading"),
+            ("mte3", "part of the duration in which vector cores wrote to memory (MTE3)", "writing"),
+            ("mte1", "part of the duration in which data went to the matrix unit (MTE1)", "cube input"),
+            ("fixpipe", "part of the duration in which results left the matrix unit (FixPipe)", "cube output"),
+        )
     ),
     Column(
-        "cube_share",
-        Kind.SHARE,
-        "part of the duration in which the matrix unit worked",
-        heading="cube busy",
-        minor=True,
+        "core_clock", Kind.NUMBER, "clock of the cores, MHz, mean weighted by time", heading="clock (MHz)", minor=True
     ),
-    Column(
-        "vector_share",
-        Kind.SHARE,
-        "part of the duration in which the vector unit worked",
-        heading="vector busy",
-        minor=True,
-    ),
+    Column("dynamic", Kind.COUNT, "kernels compiled for any shapes, the table's OP State", minor=True),
     ranked=True,
 )
+_UNITS = {
+    "cube": "mac_time",
+    "vector": "vec_time",
+    "scalar": "scalar_time",
+    "mte2": "mte2_time",
+    "mte3": "mte3_time",
+    "mte1": "mte1_time",
+    "fixpipe": "fixpipe_time",
+}
+_DYNAMIC = regex(r"dynamic", re.IGNORECASE)
 
 
 def kernels(context: Context) -> Table:
@@ -287,18 +307,47 @@ def kernel_types(context: Context) -> Table:
     duration = (device.end - device.start)[work.event[chosen]]
     groups = group(op_type, core)
     first, spread = groups.first, groups.spread(time)
-    return _TYPES.fill(
-        op_type=texts_or_none(context, op_type[first]),
-        core=[text or NotMeasured("no_kernel_types") for text in texts_or_none(context, core[first])],
-        work=work_terms(work.group[chosen[first]]),
-        **spread.values,
-        share=spread.shares,
-        cube_utilisation=known(
-            groups.mean(ratio_argument(context, "cube_utilisation", row) / 100, time), "no_core_counters"
-        ),
-        cube_share=known(_share(context, groups, row, duration, "mac_time"), "no_core_counters"),
-        vector_share=known(_share(context, groups, row, duration, "vec_time"), "no_core_counters"),
-    ).sort("-device_time_ns", "op_type")
+    busy = {unit: _share(context, groups, row, duration, field) for unit, field in _UNITS.items()}
+    shares, untold = np.nan_to_num(np.array(list(busy.values()))), NotMeasured("no_core_counters")
+    # Other choices of counters tell of some units only.
+    limited = ~np.isnan(busy["mte2"]) & (shares.max(0) > 0)
+    state = context.trace.events.numbers("op_state", row, -1)
+    dynamic = context.trace.strings.matches(np.maximum(state, 0).astype(np.int32), _DYNAMIC.fullmatch) & (state >= 0)
+    clock = ratio_argument(context, "core_clock", row)
+    return (
+        replace(_TYPES, notes=_throttling(clock, time))
+        .fill(
+            op_type=texts_or_none(context, op_type[first]),
+            core=[text or NotMeasured("no_kernel_types") for text in texts_or_none(context, core[first])],
+            work=work_terms(work.group[chosen[first]]),
+            **spread.values,
+            share=spread.shares,
+            cube_utilisation=known(
+                groups.mean(ratio_argument(context, "cube_utilisation", row) / 100, time), "no_core_counters"
+            ),
+            **{f"{unit}_share": known(share, "no_core_counters") for unit, share in busy.items()},
+            busiest=where(limited, np.array([f"unit_{unit}" for unit in _UNITS])[shares.argmax(0)], untold),
+            busiest_share=where(limited, shares.max(0), untold),
+            core_clock=known(groups.mean(clock, time), "no_core_counters"),
+            dynamic=where(groups.sum(state >= 0) > 0, groups.sum(dynamic), NotMeasured("vendor_does_not_say")),
+        )
+        .sort("-device_time_ns", "op_type")
+    )
+
+
+_THROTTLED = 0.95
+"""Own: of the highest clock of a recording; below it the cores are throttled."""
+_NOTED = 0.01
+"""Own: part of the time of kernels, from which on that is said."""
+
+
+def _throttling(clock: NDArray[np.float64], time: NDArray[np.int64]) -> tuple[Message, ...]:
+    """What part of the time kernels ran at a lower clock than others of the recording."""
+    told = ~np.isnan(clock)
+    most = float(clock[told].max(initial=0))
+    slow = int(time[told][clock[told] < _THROTTLED * most].sum()) / max(int(time[told].sum()), 1)
+    values = (("share", Kind.SHARE, slow), ("clock", Kind.NUMBER, most))
+    return (Message(_SAY["throttled"], values),) if slow >= _NOTED else ()
 
 
 def _share(

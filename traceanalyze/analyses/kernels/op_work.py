@@ -1,17 +1,19 @@
 """FLOP/s and bytes/s that operators achieved, and how far that is from what the device can do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import DEVICE_TIME, group
-from traceanalyze.analyses.kernels.work import WORK, device_work
+from traceanalyze.analyses.kernels.ascend import kernel_cost, matrix_cycles
+from traceanalyze.analyses.kernels.work import WORK, Work, device_work
 from traceanalyze.model.columns import MISSING
-from traceanalyze.model.device_peaks import Peaks, peaks_of
+from traceanalyze.model.device_peaks import Peaks, peaks_of, peaks_of_cycles
 from traceanalyze.model.kernel_classes import FULL_FLOAT, KernelGroup, TensorCore
-from traceanalyze.model.op_calls import Call, parse_call
+from traceanalyze.model.op_calls import Call, Shape, listed_shapes, parse_call
 from traceanalyze.model.op_costs import Cost, cost_of
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
@@ -21,6 +23,9 @@ _DTYPES = {
     "float": "fp32",
     "c10::half": "fp16",
     "half": "fp16",
+    "float16": "fp16",
+    "bf16": "bf16",
+    "int8": "int8",
     "c10::bfloat16": "bf16",
     "bfloat16": "bf16",
     "signed char": "int8",
@@ -30,9 +35,19 @@ _DTYPES = {
 _OP_RATES = declare(
     "op_rates",
     "What operators achieved, and what the device could do (sum over the analysed steps)",
-    Column("op", Kind.NAME, "operator that launched the kernels itself", heading="operator"),
+    Column(
+        "op",
+        Kind.NAME,
+        "operator that launched the kernels itself, or of Ascend profiles their type",
+        heading="operator",
+    ),
     Column("shapes", Kind.NAME, "shapes of its tensors"),
-    Column("dtype", Kind.TEXT, "type of the first tensor; tf32 where float ran on matrix units", heading="type"),
+    Column(
+        "dtype",
+        Kind.TEXT,
+        "type of the first tensor; tf32 where float ran on matrix units (Ascend: HF32)",
+        heading="type",
+    ),
     replace(WORK, minor=True),
     Column("calls", Kind.COUNT, "calls that ran something on the device"),
     DEVICE_TIME,
@@ -53,6 +68,9 @@ _OP_RATES = declare(
     ranked=True,
     detail=True,
 )
+_TENSORS = ("op_type", "kernel_shapes", "kernel_dtypes", "kernel_formats", "kernel_outputs", "kernel_output_dtypes")
+Rows = dict[tuple[str, str, str, Cost, str], list[int]]
+"""By operator, shapes, element type, what one call needs and why that lacks something: calls and device time, ns."""
 Amount = int | NotMeasured
 _ZERO = regex(r"\b0\b")
 Measure = float | NotMeasured
@@ -62,14 +80,29 @@ def op_rates(context: Context) -> Table:
     """Operators with a formula (`model/op_costs.py`) by name, shapes and types, most device time first.
 
     The time of a call is that of the device events launched from it itself, not from operators inside it; copies by
-    the copy engine have a table of their own.
+    the copy engine have a table of their own. Where no operator has a formula and the profile lists the tensors of
+    kernels, as Ascend's do without `record_shapes`, these take its place.
     """
-    work = context.once(device_work)
-    if "shapes" not in context.trace.events.fields:
+    work, fields = context.once(device_work), context.trace.events.fields
+    if not {"shapes", "kernel_outputs"} & set(fields):
         return _OP_RATES.missing("no_shapes")
     known = np.flatnonzero((work.op >= 0) & (work.group != KernelGroup.COPY))
-    if len(known) == 0:
+    found = _of_operators(context, work, known) if "shapes" in fields else {}
+    found = found or _of_kernels(context, work)
+    if not found and len(known) == 0:
         return _OP_RATES.missing("no_linked_launches")
+    peaks = context.once(device_peaks)
+    records = (
+        {"op": op, **_row(shapes, dtype, cost, why, sums, peaks)}
+        for (op, shapes, dtype, cost, why), sums in found.items()
+    )
+    return _OP_RATES.fill_records(records).sort("-device_time_ns", "op", "shapes")
+
+
+def _of_operators(context: Context, work: Work, known: NDArray[np.int64]) -> Rows:
+    """Calls and device time of operators that launched some of `device_work`; those without a formula are left out."""
+    if len(known) == 0:
+        return {}
     calls = group(work.op[known])
     row = work.op[known[calls.first]]
     fields = [context.trace.events.numbers(field, row) for field in ("shapes", "dtypes", "concrete", "strides")]
@@ -80,24 +113,42 @@ def op_rates(context: Context) -> Table:
     time = rows.sum(calls.sum(work.time[known]))
     full = context.trace.strings.matches(context.device.name[work.event[known]], regex(FULL_FLOAT).search)
     matrix = rows.sum(calls.sum((work.tensor_core[known] == TensorCore.YES) & ~full)) > 0
-    peaks = _peaks(context)
-    found: dict[tuple[str, str, str, Cost, str], list[int]] = {}
+    found: Rows = {}
     for index, (first, count) in enumerate(zip(rows.first.tolist(), rows.count().tolist(), strict=True)):
         name = context.trace.strings.text(int(context.trace.events.name[row[first]]))
         call = _call(context, name, *(int(field[first]) for field in fields))
         cost = None if call is None else cost_of(call)
         if call is not None and cost is not None:
-            dtype = _dtype(call, matrix_units=bool(matrix[index]))
-            shapes = ", ".join("×".join(map(str, shape)) for shape in call.shapes if shape)
+            dtype = _dtype(call.shapes, call.dtypes, matrix_units=bool(matrix[index]))
             # Arguments that change neither what is shown nor what it costs are no other row.
-            sums = found.setdefault((name, shapes, dtype, cost, _why(call)), [0, 0])
+            sums = found.setdefault((name, _shown(call.shapes), dtype, cost, _why(call)), [0, 0])
             sums[0] += count
             sums[1] += int(time[index])
-    records = (
-        {"op": op, **_row(shapes, dtype, cost, why, sums, peaks)}
-        for (op, shapes, dtype, cost, why), sums in found.items()
-    )
-    return _OP_RATES.fill_records(records).sort("-device_time_ns", "op", "shapes")
+    return found
+
+
+def _of_kernels(context: Context, work: Work) -> Rows:
+    """The same of types of kernels with the tensors that the profile's own table lists."""
+    row, text = context.device.row[work.event], context.trace.strings.text
+    fields = [context.trace.events.numbers(field, row) for field in _TENSORS]
+    known = np.flatnonzero(np.all([field != MISSING for field in fields], axis=0))
+    rows = group(*(field[known] for field in fields), work.tensor_core[known] == TensorCore.YES)
+    time, found = rows.sum(work.time[known]), Rows()
+    for first, count, spent in zip(known[rows.first].tolist(), rows.count().tolist(), time.tolist(), strict=True):
+        texts = [text(int(field[first])) for field in fields]
+        cost = kernel_cost(*texts)
+        if cost is not None:
+            shapes = listed_shapes(texts[1])
+            matrix = work.tensor_core[first] == TensorCore.YES
+            dtype = _dtype(shapes, texts[2].split(";"), matrix_units=bool(matrix))
+            sums = found.setdefault((texts[0], _shown(shapes), dtype, cost, "no_formula"), [0, 0])
+            sums[0] += count
+            sums[1] += spent
+    return found
+
+
+def _shown(shapes: Iterable[Shape | None]) -> str:
+    return ", ".join("×".join(map(str, shape)) for shape in shapes if shape)
 
 
 def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, strides: int) -> Call | None:
@@ -108,10 +159,13 @@ def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, st
     return parse_call(name, text(shapes), text(dtypes), *more)
 
 
-def _peaks(context: Context) -> Peaks | None:
-    """Peak rates of the headline device."""
-    name = context.trace.device_name(context.devices[0])
-    return None if name is None else peaks_of(name, context.options.peaks)
+def device_peaks(context: Context) -> Peaks | None:
+    """Peak rates of the headline device: by its name, else by what its matrix units can do."""
+    trace = context.trace
+    ascend = trace.origin.format == "ascend"
+    name = trace.device_name(context.devices[0] if context.devices else None) or ("Ascend" if ascend else None)
+    found = None if name is None else peaks_of(name, context.options.peaks)
+    return found or (peaks_of_cycles(matrix_cycles(trace)) if ascend else None)
 
 
 def _row(shapes: str, dtype: str, cost: Cost, why: str, sums: Sequence[int], peaks: Peaks | None) -> dict[str, Value]:
@@ -137,9 +191,9 @@ def _row(shapes: str, dtype: str, cost: Cost, why: str, sums: Sequence[int], pea
     }
 
 
-def _dtype(call: Call, *, matrix_units: bool) -> str:
+def _dtype(shapes: Iterable[Shape | None], dtypes: Iterable[str], *, matrix_units: bool) -> str:
     """Element type of the first tensor, as the table of peaks names it; on matrix units float is multiplied as TF32."""
-    first = next((t for t, shape in zip(call.dtypes, call.shapes, strict=False) if shape), "")
+    first = next((dtype for dtype, shape in zip(dtypes, shapes, strict=False) if shape), "")
     lower = first.lower()
     known = "fp8" if "float8" in lower else _DTYPES.get(lower, first)
     return "tf32" if known == "fp32" and matrix_units else known

@@ -124,6 +124,7 @@ REASONS = {
     "no_launch_configuration": "the profile does not say how kernels were launched",
     "empty_window": "the steps have no time",
     "no_bytes": "sizes were not recorded",
+    "nothing_moved": "nothing moved over it",
     "no_duration": "the clock is too coarse to time it",
     "no_memory_kind": "the profile does not say whether host memory was pinned",
     "vendor_does_not_say": "the profile does not say",

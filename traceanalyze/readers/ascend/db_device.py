@@ -26,18 +26,31 @@ from traceanalyze.readers.ascend.shared import (
     SET,
     Block,
     copy_direction,
+    core_clock,
     index_of,
     kernel_dtypes,
+    of_busier_core,
     values_at,
 )
 
 _TASK = ("startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "globalPid", "taskType", "streamId")
-_COMPUTE = ("name", "globalTaskId", ("blockNum", "blockDim"), "taskType", "opType", "inputDataTypes", "inputShapes")
+_COMPUTE = (
+    *("name", "globalTaskId", ("blockNum", "blockDim"), "taskType", "opType", "inputDataTypes", "inputShapes"),
+    *("inputFormats", "outputDataTypes", "outputShapes", "opState"),
+)
 _PMU = {
     "aicore_time": ("aic_total_time", "aicore_time"),
     "aiv_time": ("aiv_total_time", "aiv_time"),
     "mac_time": ("aic_mac_time",),
     "vec_time": ("aiv_vec_time",),
+    "aic_cycles": ("aic_total_cycles",),
+    "scalar_time_aic": ("aic_scalar_time",),
+    "scalar_time_aiv": ("aiv_scalar_time",),
+    "mte1_time": ("aic_mte1_time",),
+    "mte2_time_aic": ("aic_mte2_time",),
+    "mte2_time_aiv": ("aiv_mte2_time",),
+    "mte3_time": ("aiv_mte3_time",),
+    "fixpipe_time": ("aic_fixpipe_time",),
 }
 """Column of the model → names in TASK_PMU_INFO."""
 _LOW = (1 << 40) - 1
@@ -79,7 +92,7 @@ def device_tasks(reading: Reading) -> tuple[Columns, list[Block]]:
     whole = block("", table, name, _streams(reading, table), numbers)
     task = table["globalTaskId"]
     return table, [
-        selected(whole, KERNEL, kernel, **_kernel_fields(reading, compute, at[kernel], task[kernel])),
+        selected(whole, KERNEL, kernel, **_kernel_fields(reading, compute, at[kernel], select(table, kernel))),
         selected(whole, COPY, copy, **_copy_fields(reading, task[copy])),
         selected(whole, SET, fill),
         selected(whole, CONTROL, ~(kernel | copy | fill)),
@@ -110,7 +123,7 @@ def _device_pid(pid: int, process: int, device: int) -> str:
 
 
 def _kernel_fields(
-    reading: Reading, compute: Columns, at: NDArray[np.int64], task: NDArray[np.int64]
+    reading: Reading, compute: Columns, at: NDArray[np.int64], tasks: Columns
 ) -> dict[str, NDArray[Any]]:
     strings = reading.strings
 
@@ -118,18 +131,39 @@ def _kernel_fields(
         codes = strings.of(values_at(compute[column], at, ABSENT))
         return strings.texts.mapped(codes, lambda value: None if value in _NOTHING else change(value))
 
+    counters, blocks = _pmu(reading, tasks["globalTaskId"]), values_at(compute["blockNum"], at, ABSENT)
+    clock = _sampled_clock(reading, tasks)
+    counted = core_clock(counters["aic_cycles"], counters["aicore_time"], blocks)
     return {
+        "core_clock": np.where(clock == ABSENT, counted, clock),
         "op_type": text("opType", str),
         "core": text("taskType", str),
         "kernel_shapes": text("inputShapes", lambda value: value.strip('"') or None),
         "kernel_dtypes": text("inputDataTypes", lambda value: kernel_dtypes(value.strip('"')) or None),
-        "block_dim": values_at(compute["blockNum"], at, ABSENT),
-        **_pmu(reading, task),
+        "op_state": text("opState", str),
+        "kernel_formats": text("inputFormats", str),
+        "kernel_outputs": text("outputShapes", lambda value: value.strip('"') or None),
+        "kernel_output_dtypes": text("outputDataTypes", lambda value: kernel_dtypes(value.strip('"')) or None),
+        "block_dim": blocks,
+        **counters,
     }
 
 
+def _sampled_clock(reading: Reading, tasks: Columns) -> NDArray[np.int64]:
+    """Clock of the cores in MHz when each task began: AICORE_FREQ has a row where it changes."""
+    table = reading.database.integers("AICORE_FREQ", ["deviceId", "timestampNs", "freq"])
+    found = np.full(len(tasks["startNs"]), ABSENT, np.int64)
+    for device in np.unique(table["deviceId"]).tolist():
+        sampled = np.flatnonzero((table["deviceId"] == device) & (table["timestampNs"] != ABSENT) & (table["freq"] > 0))
+        sampled = sampled[np.argsort(table["timestampNs"][sampled], kind="stable")]
+        own = np.flatnonzero(tasks["deviceId"] == device)
+        last = np.searchsorted(table["timestampNs"][sampled], tasks["startNs"][own], "right") - 1
+        found[own] = values_at(table["freq"][sampled], last, ABSENT)
+    return found
+
+
 def _pmu(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """Counter times of kernels, ns."""
+    """Counters of kernels: times in ns, cycles."""
     ids = {field: reading.strings.ids_of(*names) for field, names in _PMU.items()}
     columns, every = ("globalTaskId", "name", "value"), [one for named in ids.values() for one in named]
     table = reading.database.integers("TASK_PMU_INFO", columns, only=("name", every))
@@ -138,7 +172,7 @@ def _pmu(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray[np.int6
         counter = np.isin(table["name"], named)
         at = index_of(table["globalTaskId"][counter], task)
         found[field] = values_at(table["value"][counter], at, ABSENT)
-    return found
+    return of_busier_core(found)
 
 
 def _copy_fields(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

@@ -162,14 +162,28 @@ def rows_not_drawn(
     return lacking
 
 
-_TIMES = ("aicore_time", "aiv_time", "mac_time", "vec_time")
-_TEXTS = ("op_type", "core", "kernel_shapes", "kernel_dtypes")
+_TIMES = (
+    *("aicore_time", "aiv_time", "mac_time", "vec_time", "scalar_time_aic", "scalar_time_aiv", "mte1_time"),
+    *("mte2_time_aic", "mte2_time_aiv", "mte3_time", "fixpipe_time"),
+)
+_TEXTS = (
+    "op_type",
+    "core",
+    "kernel_shapes",
+    "kernel_dtypes",
+    "kernel_formats",
+    "kernel_outputs",
+    "kernel_output_dtypes",
+    "op_state",
+)
 
 
 def kernel_columns(table: Table, row: NDArray[np.int64], texts: Texts) -> dict[str, NDArray[Any]]:
     """What the kernel table says, by canonical name, in the order of `row`, positions in the table."""
-    out: dict[str, NDArray[Any]] = {name: table.durations(name)[row] for name in _TIMES}
+    out: dict[str, NDArray[Any]] = shared.of_busier_core({name: table.durations(name)[row] for name in _TIMES})
     out |= {name: table.integers(name)[row] for name in ("block_dim", "step")}
+    out["aic_cycles"] = table.sizes("aic_cycles", 1)[row]
+    out["core_clock"] = shared.core_clock(out["aic_cycles"], out["aicore_time"], out["block_dim"])
     out["cube_utilisation"] = table.reals("cube_utilisation")[row]
     for name in _TEXTS:
         column = table.texts(name)
@@ -179,9 +193,9 @@ def kernel_columns(table: Table, row: NDArray[np.int64], texts: Texts) -> dict[s
 
 
 def _plain(name: str, text: str) -> str:
-    if name == "kernel_shapes":
+    if name in {"kernel_shapes", "kernel_outputs"}:
         return text.strip('"')
-    return shared.kernel_dtypes(text) if name == "kernel_dtypes" else text
+    return shared.kernel_dtypes(text) if name in {"kernel_dtypes", "kernel_output_dtypes"} else text
 
 
 def kernel_rows(

@@ -163,6 +163,23 @@ def kernel_dtypes(text: str) -> str:
     return ";".join(item.strip().removeprefix("DT_") for item in text.split(";"))
 
 
+def of_busier_core(counters: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Counters with one time of each unit that cube cores and vector cores both have: the longer one."""
+    both = {name.removesuffix("_aic") for name in counters if name.endswith("_aic")}
+    out = {name: column for name, column in counters.items() if not name.endswith(("_aic", "_aiv"))}
+    return out | {name: np.maximum(counters[f"{name}_aic"], counters[f"{name}_aiv"]) for name in both}
+
+
+def core_clock(cycles: NDArray[np.int64], time: NDArray[np.int64], blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Clock of the cores in MHz that the profiler turned a kernel's cycles into time with; time is that of a block."""
+    known = (cycles > 0) & (time >= _TIMED_NS) & (blocks > 0)
+    return np.where(known, np.rint(cycles * 1e3 / np.where(known, time * blocks, 1)), ABSENT).astype(np.int64)
+
+
+_TIMED_NS = 1000
+"""Shorter times, in whole ns, tell the clock to less than a thousandth."""
+
+
 def copy_direction(text: str) -> str | None:
     """`host to device` and its spellings as the `HtoD` of Kineto; None where it names no direction."""
     words = re.sub(r"[^a-z]", "", text.lower())

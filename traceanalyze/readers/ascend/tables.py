@@ -245,11 +245,23 @@ KERNELS = {
     "block_dim": ("Block Dim", "Block Num"),
     "kernel_shapes": ("Input Shapes",),
     "kernel_dtypes": ("Input Data Types",),
+    "kernel_formats": ("Input Formats",),
+    "kernel_outputs": ("Output Shapes",),
+    "kernel_output_dtypes": ("Output Data Types",),
+    "aic_cycles": ("aic_total_cycles",),
     "aicore_time": ("aicore_time(us)", "aic_time(us)"),
     "aiv_time": ("aiv_time(us)",),
     "mac_time": ("aic_mac_time(us)", "mac_time(us)"),
     "vec_time": ("aiv_vec_time(us)", "vec_time(us)"),
+    "scalar_time_aic": ("aic_scalar_time(us)", "scalar_time(us)"),
+    "scalar_time_aiv": ("aiv_scalar_time(us)",),
+    "mte1_time": ("aic_mte1_time(us)", "mte1_time(us)"),
+    "mte2_time_aic": ("aic_mte2_time(us)", "mte2_time(us)"),
+    "mte2_time_aiv": ("aiv_mte2_time(us)",),
+    "mte3_time": ("aiv_mte3_time(us)", "mte3_time(us)"),
+    "fixpipe_time": ("aic_fixpipe_time(us)",),
     "cube_utilisation": ("cube_utilization(%)",),
+    "op_state": ("OP State",),
 }
 """Columns of kernel_details (and op_summary)."""
 OPTIONAL = KERNELS.keys() - {"op_type", "core", "start"}

@@ -16,6 +16,8 @@ from traceanalyze.rules.rule import (
 )
 
 _MB = 1 << 20
+_NETWORK = "RDMA"
+"""What the table of collectives calls it."""
 
 
 @rule(
@@ -29,6 +31,10 @@ _MB = 1 << 20
         ),
         "repeated": (
             "{count} transfer(s) over the network took more than 4 s, {time} {per}: they were lost and sent again."
+        ),
+        "listed": (
+            "Transfers over the network of {count} collective(s) took more than 4 s in each, {time} {per}, by the "
+            "profile's own table: most likely they were lost and sent again."
         ),
         "invalid": "{variable}={setting} is not a value that the communication library allows.",
     },
@@ -61,8 +67,10 @@ def find(facts: Facts, options: Options) -> Findings:
         Where the traffic class of the cards does not fit the queues of the switches, packets are dropped and sent
         again.
     How it is measured
-        Tasks of the collectives as profiles of level 1 and above record them; variables as the profile states them.
-        The time of the transfers beyond that at half of the port's bandwidth is the most that can be saved.
+        Tasks of the collectives as profiles of level 1 and above record them, without these the profile's own table of
+        collectives (`communication.json`): one that takes more than 4 s, as all of its RDMA transfers together do.
+        Variables as the profile states them. The time of the transfers beyond that at half of the port's bandwidth is
+        the most that can be saved.
     What to do
         Set `HCCL_RDMA_TC` (0 to 255, a multiple of 4, default 132) and `HCCL_RDMA_SL` (0 to 7, default 4) as the
         switches are configured (PFC, DSCP); `HCCL_INTRA_ROCE_ENABLE=1` only where the product supports it and with
@@ -75,7 +83,8 @@ def find(facts: Facts, options: Options) -> Findings:
     yield from _invalid(stated or {})
     tasks = facts.once(transfers)
     if tasks is None:
-        raise UnmeasuredError("no_collective_tasks")
+        yield from _listed(facts, options)
+        return
     repeated = tasks.network & (tasks.time > options.number("repeat_s") * 1e9)
     if repeated.any():
         time = facts.length(tasks.spans(repeated))
@@ -93,6 +102,26 @@ def find(facts: Facts, options: Options) -> Findings:
         )
     else:
         yield from _slow(facts, tasks, options)
+
+
+def _listed(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The same by the profile's own table, in the steps that count."""
+    table, steps = facts.context.trace.vendor_collectives, set(facts.context.counted.name)
+    if table is None or not table.collectives:
+        raise UnmeasuredError("no_collective_tasks")
+    counted = (one for one in table.collectives if one.step is None or f"ProfilerStep#{one.step}" in steps)
+    sent = [(one.elapsed or 0, sum(time for link, _, time in one.links if link == _NETWORK)) for one in counted]
+    slow = [min(each) for each in sent if min(each) > options.number("repeat_s") * 1e9]
+    if slow:
+        yield Finding(
+            bound=facts.mean(sum(slow)),
+            draws="comm_exposed",
+            sentence="listed",
+            evidence=measured(count=len(slow), time=facts.mean(sum(slow))),
+            scope=Scope(ops=(_NETWORK,)),
+            count=len(slow),
+            severity=Severity.MEDIUM,
+        )
 
 
 def _slow(facts: Facts, tasks: Transfers, options: Options) -> Iterator[Finding]:

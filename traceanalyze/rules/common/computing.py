@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import intervals
-from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.op_calls import listed_shapes
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import Change
@@ -132,18 +132,20 @@ def kernels_of(facts: Facts, op: str, shapes: str) -> NDArray[np.int64]:
 
 
 def _by_op(facts: Facts) -> dict[tuple[str, str], NDArray[np.int64]]:
-    work, trace = facts.once(computing), facts.context.trace
-    code = trace.events.numbers("shapes", work.op_row, -1)
-    rows = np.flatnonzero((work.op_row >= 0) & (code >= 0))
-    each = group(work.op_name[rows], code[rows])
-    cuts = np.split(rows[np.argsort(each.of, kind="stable")], np.cumsum(each.count())[:-1])
-    first = rows[each.first]
+    """The same by operator and shapes, and by what the table of kernels of an Ascend profile says of both."""
+    work, events, text = facts.once(computing), facts.context.trace.events, facts.context.trace.strings.text
     found: dict[tuple[str, str], list[NDArray[np.int64]]] = {}
-    for name, text, own in zip(
-        trace.strings.texts(work.op_name[first]), trace.strings.texts(code[first]), cuts, strict=True
+    for name, row, field, shapes in (
+        (work.op_name, work.op_row, "shapes", shapes_of),
+        (events.numbers("op_type", work.row, -1), work.row, "kernel_shapes", listed_shapes),
     ):
-        shapes = ", ".join("×".join(map(str, shape)) for shape in shapes_of(text))
-        found.setdefault((name, shapes), []).append(own)
+        code = events.numbers(field, row, -1)
+        rows = np.flatnonzero((row >= 0) & (name >= 0) & (code >= 0))
+        each = group(name[rows], code[rows])
+        cuts = np.split(rows[np.argsort(each.of, kind="stable")], np.cumsum(each.count())[:-1])
+        for first, own in zip(rows[each.first].tolist(), cuts, strict=bool(len(rows))):
+            shown = ", ".join("×".join(map(str, shape)) for shape in shapes(text(int(code[first]))) if shape)
+            found.setdefault((text(int(name[first])), shown), []).append(own)
     # Several texts may write the same shapes: scalars beside them are left out.
     return {key: np.sort(np.concatenate(some)) for key, some in found.items()}
 
@@ -194,13 +196,6 @@ def listed(text: str) -> list[object]:
     except (ValueError, RecursionError):
         return []
     return parsed if isinstance(parsed, list) else []
-
-
-def device_peaks(facts: Facts) -> Peaks | None:
-    """Peak rates of the headline device, None where its name is not known."""
-    context = facts.context
-    name = context.trace.device_name(context.devices[0] if context.devices else None)
-    return None if name is None else peaks_of(name, context.options.peaks)
 
 
 def names_of(facts: Facts, codes: NDArray[np.int32], time: NDArray[np.int64], most: int = 3) -> tuple[str, ...]:

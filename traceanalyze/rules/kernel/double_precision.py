@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.op_work import device_peaks
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.op_calls import parse_call
 from traceanalyze.model.op_costs import cost_of
@@ -13,7 +14,6 @@ from traceanalyze.rules.common.computing import (
     PRODUCTS,
     compute_finding,
     computing,
-    device_peaks,
     listed,
     names_of,
     part_of_compute,
@@ -84,7 +84,7 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _moving(facts: Facts, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Part of the time of each chosen kernel in which bytes move that float32 would not."""
-    work, peaks, trace = facts.once(computing), device_peaks(facts), facts.context.trace
+    work, peaks, trace = facts.once(computing), facts.context.once(device_peaks), facts.context.trace
     row, time = work.op_row[chosen], work.time[chosen]
     each = group(work.op[chosen])
     whole = each.sum(time)[each.of]

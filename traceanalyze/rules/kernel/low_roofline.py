@@ -52,7 +52,7 @@ _ATTENTION = regex(r"attention", re.IGNORECASE)
         "beyond": "more than with the faster kernel",
     },
     confidence=Confidence.MEDIUM,
-    needs="DOH",
+    needs="D",
     advice=("better_shapes",),
     advice_texts={
         "better_shapes": "Try other layouts and sizes, a newer library, or a fused kernel for this operator.",

@@ -1,6 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.kernels.op_work import device_peaks
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.kernel_classes import FULL_FLOAT, KernelGroup, TensorCore
 from traceanalyze.model.patterns import regex
@@ -11,7 +12,6 @@ from traceanalyze.rules.common.computing import (
     Computing,
     compute_finding,
     computing,
-    device_peaks,
     dtypes_of,
     fits,
     kernels_of,
@@ -153,7 +153,7 @@ def _room(facts: Facts, work: Computing) -> NDArray[np.float64]:
 
     NaN where nothing tells.
     """
-    room, peaks, table = np.full(len(work), np.nan), device_peaks(facts), facts.analysis.tables["op_rates"]
+    room, peaks, table = np.full(len(work), np.nan), facts.context.once(device_peaks), facts.analysis.tables["op_rates"]
     if peaks is None or table.absent is not None:
         return room
     for one in table.records():
@@ -187,7 +187,7 @@ def _units(facts: Facts) -> str:
 
 def _faster(facts: Facts) -> tuple[float, float]:
     """How many times as fast tensor cores are by the data sheet, in TF32 (if they have it) and in 16 bits."""
-    peaks = device_peaks(facts)
+    peaks = facts.context.once(device_peaks)
     rates = {} if peaks is None else peaks.tflops
     slow, half = rates.get("fp32"), rates.get("fp16")
     fast = rates.get("tf32", half)
