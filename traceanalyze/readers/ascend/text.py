@@ -237,7 +237,7 @@ class _Conversion:
         self._hardware = np.flatnonzero(self._process == Process.HARDWARE)
 
     def events(self) -> Events:
-        scanned, columns = self._found.events, Columns(len(self._track))
+        scanned, columns = self._found.events, Columns()
         cat, track = self._categories(), self._place.track_map[self._track]
         device = self._place.device[self._track]
         on_device = np.flatnonzero(device >= 0)
