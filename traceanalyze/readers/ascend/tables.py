@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from traceanalyze.errors import Lost
@@ -23,65 +24,99 @@ _LONGEST_ROW = 1 << 20
 _QUOTED = regex(rb'"[^"]*(?:""[^"]*)*"\s*')
 _CELL = regex(rb'(?:^|,)("[^"]*(?:""[^"]*)*"(?=\r?$|,)|[^,]*)')
 _AROUND_TIMES = b' \t\r"'
-Cell = TypeVar("Cell")
+_TIME = regex(rb'[ \t"]*(\d{1,16})\.(\d{3})\d*[ \t\r"]*')
+_ZERO, _NINE = np.uint8(48), 9
+_TIMES = frozenset({"start", "at", "until"})
+"""Columns of absolute times."""
+
+
+class Column(NamedTuple):
+    """Cells as written: the distinct ones, and which of them each row has."""
+
+    cells: Sequence[bytes]
+    code: NDArray[np.int32]
+
+
+class Times(NamedTuple):
+    """A column of absolute microseconds as exact ns, `ABSENT` where there is none."""
+
+    at: NDArray[np.int64]
+    lost: int
+    """Cells that say something, but no time."""
 
 
 class Table(NamedTuple):
-    """Columns by canonical name, cells as written; only those the file has."""
+    """Columns by canonical name, whatever they hold; only those the file has."""
 
-    columns: Mapping[str, list[bytes]]
+    columns: Mapping[str, Column | Times]
     rows: int
     name: str
     """Of the file."""
     notes: list[str]
     """What cannot be read is told here."""
 
-    def _converted(self, name: str, convert: Callable[[bytes], Cell], absent: Cell) -> list[Cell]:
-        """A column, each distinct cell converted once."""
+    def coded(self, name: str) -> tuple[list[str | None], NDArray[np.int64]]:
+        """A column of texts: the distinct ones, None where there is no value, and which of them each row has."""
         column = self.columns.get(name)
-        if column is None:
-            return [absent] * self.rows
-        known = {cell: convert(cell) for cell in set(column)}
-        return [known[cell] for cell in column]
+        if not isinstance(column, Column):
+            return [None], np.zeros(self.rows, np.int64)
+        texts = [None if (text := cell_text(cell)) in _NOTHING else text for cell in column.cells]
+        place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        return list(place), np.array([place[text] for text in texts], np.int64)[column.code]
 
     def texts(self, name: str) -> list[str | None]:
         """A column of texts, None where there is no value."""
-        return self._converted(name, lambda cell: None if (text := cell_text(cell)) in _NOTHING else text, None)
+        distinct, code = self.coded(name)
+        return [distinct[one] for one in code.tolist()]
 
     def integers(self, name: str) -> NDArray[np.int64]:
         """A column of whole numbers, `ABSENT` where there is none."""
-        return self._told(name, np.array(self._converted(name, _integer, ABSENT), np.int64))
+        return self._numbers(name, lambda cells: np.array(list(map(_integer, cells)), np.int64))
 
     def reals(self, name: str) -> NDArray[np.float64]:
         """A column of numbers, NaN where there is none."""
-        return np.array(self._converted(name, _real, np.nan), np.float64)
+        column = self.columns.get(name)
+        return _reals(column.cells)[column.code] if isinstance(column, Column) else np.full(self.rows, np.nan)
 
     def durations(self, name: str) -> NDArray[np.int64]:
         """A column of microseconds as ns, `ABSENT` where there is none."""
-        return self._told(name, _rounded(self.reals(name), 1000))
+        return self.sizes(name, 1000)
 
     def times(self, name: str) -> NDArray[np.int64]:
         """A column of absolute microseconds as exact ns, `ABSENT` where there is none."""
         column = self.columns.get(name)
-        if column is None:
+        if not isinstance(column, Times):
             return np.full(self.rows, ABSENT, np.int64)
-        return self._told(name, np.array([_time(cell) for cell in column], np.int64))
+        self._tell(name, column.lost)
+        return column.at
 
     def sizes(self, name: str, unit: int) -> NDArray[np.int64]:
-        """A column of sizes as bytes, `ABSENT` where there is none."""
-        return self._told(name, _rounded(self.reals(name), unit))
+        """A column of numbers of some unit as whole bytes or ns, `ABSENT` where there is none."""
+        return self._numbers(name, lambda cells: _rounded(_reals(cells), unit))
 
-    def _told(self, name: str, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The values of a column; cells that say something, but no number that can be meant, are told."""
-        cells = self.columns.get(name, ())
-        lost = sum(cell_text(cells[row]) not in _NOTHING for row in np.flatnonzero(values == ABSENT).tolist() if cells)
+    def _numbers(self, name: str, convert: Callable[[Sequence[bytes]], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """A column, each distinct cell converted once; cells that say something, but no number, are told."""
+        column = self.columns.get(name)
+        if not isinstance(column, Column):
+            return np.full(self.rows, ABSENT, np.int64)
+        values = convert(column.cells)
+        lost = np.zeros(len(values), np.bool_)
+        for one in np.flatnonzero(values == ABSENT).tolist():
+            lost[one] = cell_text(column.cells[one]) not in _NOTHING
+        self._tell(name, int(np.count_nonzero(lost[column.code])))
+        return values[column.code]
+
+    def _tell(self, name: str, lost: int) -> None:
         if lost:
             told = Lost(
                 "{name}: {count:,} number(s) cannot be read (was it saved by a spreadsheet?): {column}",
                 *(self.name, lost, name.replace("_", " ")),
             )
             self.notes.extend({told}.difference(self.notes))
-        return values
+
+
+def _reals(cells: Sequence[bytes]) -> NDArray[np.float64]:
+    return np.array(list(map(_real, cells)), np.float64)
 
 
 def _rounded(values: NDArray[np.float64], unit: int) -> NDArray[np.int64]:
@@ -114,6 +149,28 @@ def _time(cell: bytes) -> int:
     return time if time < 1 << 62 else ABSENT
 
 
+def _times(text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """As `_time`, of many cells of a text: all that are laid out as the first one together."""
+    at = np.full(len(begin), ABSENT, np.int64)
+    size = end - begin
+    first = int(np.argmax(size > 0)) if len(size) else 0
+    layout = _TIME.fullmatch(text, begin[first], end[first]) if size.any() else None
+    if layout is not None:
+        rows = np.flatnonzero(size == size[first])
+        cells = sliding_window_view(np.frombuffer(text, np.uint8), size[first])[begin[rows]]
+        digits = cells - _ZERO
+        other = np.flatnonzero(digits[np.searchsorted(rows, first)] > _NINE)
+        places = np.array([*range(*layout.span(1)), *range(*layout.span(2))]) - begin[first]
+        ns = digits[:, places] @ 10 ** np.arange(len(places))[::-1]
+        alike = (np.count_nonzero(digits <= _NINE, axis=1) == size[first] - len(other)) & (
+            cells[:, other] == np.frombuffer(layout[0], np.uint8)[other]
+        ).all(axis=1)
+        at[rows] = np.where(alike & (ns >= 0) & (ns < 1 << 62), ns, ABSENT)
+    for one in np.flatnonzero((at == ABSENT) & (size > 0)).tolist():
+        at[one] = _time(text[begin[one] : end[one]])
+    return at
+
+
 def read_table(
     path: Path,
     wanted: Mapping[str, Sequence[str]],
@@ -142,11 +199,61 @@ def read_table(
         }
         if lacking := [name.replace("_", " ") for name in wanted if name not in {*places, *optional}]:
             notes.append(Lost("{name}: its header lacks {columns}", path.name, ", ".join(lacking)))
-        columns: dict[str, list[bytes]] = {name: [] for name in places}
+        columns = {name: _Moments() if name in _TIMES else _Cells() for name in places}
         counts = [_add(columns, text, places, len(header)) for text in _whole_rows(file, block, len(header)) if text]
     if short := sum(short for _, short in counts):
         notes.append(Lost("{name}: {count:,} row(s) with too few or too many cells left out", path.name, short))
-    return Table(columns, sum(rows for rows, _ in counts), path.name, notes)
+    made = {name: column.column() for name, column in columns.items()}
+    return Table(made, sum(rows for rows, _ in counts), path.name, notes)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """The rows of several tables, with the columns that all of them have."""
+    names = [name for name in tables[0].columns if all(name in table.columns for table in tables)]
+    columns = {name: _joined([table.columns[name] for table in tables]) for name in names}
+    return tables[0]._replace(columns=columns, rows=sum(table.rows for table in tables))
+
+
+def _joined(columns: Sequence[Any]) -> Column | Times:
+    if isinstance(columns[0], Times):
+        return Times(np.concatenate([one.at for one in columns]), sum(one.lost for one in columns))
+    first = np.cumsum([0, *(len(one.cells) for one in columns)])
+    code = [one.code + np.int32(start) for one, start in zip(columns, first, strict=False)]
+    return Column([cell for one in columns for cell in one.cells], np.concatenate(code))
+
+
+class _Cells(dict[bytes, int]):
+    """Numbers cells as they come: a column takes 4 bytes a row, and each distinct cell is kept once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._codes = [np.empty(0, np.int32)]
+
+    def __missing__(self, cell: bytes) -> int:
+        self[cell] = code = len(self)
+        return code
+
+    def add(self, text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        cells = [text[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+        self._codes.append(np.fromiter(map(self.__getitem__, cells), np.int32, len(cells)))
+
+    def column(self) -> Column:
+        return Column(list(self), np.concatenate(self._codes))
+
+
+class _Moments:
+    """Times as they come."""
+
+    def __init__(self) -> None:
+        self._parts = [Times(np.empty(0, np.int64), 0)]
+
+    def add(self, text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        at = _times(text, begin, end)
+        absent = np.flatnonzero((at == ABSENT) & (end > begin)).tolist()
+        self._parts.append(Times(at, sum(cell_text(text[begin[one] : end[one]]) not in _NOTHING for one in absent)))
+
+    def column(self) -> Column | Times:
+        return _joined(self._parts)
 
 
 def _whole_rows(file: BinaryIO, block: int, width: int) -> Iterator[bytes]:
@@ -201,7 +308,9 @@ def _sound(cell: bytes) -> bool:
     return b'"' not in cell or _QUOTED.fullmatch(cell) is not None
 
 
-def _add(columns: dict[str, list[bytes]], text: bytes, places: Mapping[str, int], width: int) -> tuple[int, int]:
+def _add(
+    columns: Mapping[str, _Cells | _Moments], text: bytes, places: Mapping[str, int], width: int
+) -> tuple[int, int]:
     """Append the wanted cells of some rows; gives the number of complete rows and of the others."""
     raw = np.frombuffer(text, np.uint8)
     separator = (raw == _COMMA) | (raw == _LINE_END)
@@ -222,7 +331,7 @@ def _add(columns: dict[str, list[bytes]], text: bytes, places: Mapping[str, int]
     for name, place in places.items():
         start = begin if place == 0 else at[first + place - 1] + 1
         ends = at[first + place]
-        columns[name] += [text[a:b] for a, b in zip(start.tolist(), ends.tolist(), strict=True)]
+        columns[name].add(text, start, ends)
     return len(first), int((~whole & ~blank).sum())
 
 
@@ -323,23 +432,26 @@ def allocator_records(operators: Path | None, totals: Table | None, notes: list[
     changes = []
     if operators is not None and (table := read_table(operators, _OPERATOR_MEMORY, notes)) is not None:
         size = table.sizes("size", _KB)
-        size[[(text or "").startswith(_GRAPH_ENGINE) for text in table.texts("name")]] = ABSENT
+        names, name = table.coded("name")
+        size[np.array([(text or "").startswith(_GRAPH_ENGINE) for text in names], np.bool_)[name]] = ABSENT
         released = np.where(size == ABSENT, ABSENT, -size)
         changes.append(_records(table, "at", size, "allocated", "reserved"))
         changes.append(_records(table, "until", released, "allocated_after", "reserved_after"))
     if totals is None:
         return joined_records(changes, None)
-    pool = np.array([text == POOL for text in totals.texts("component")], np.bool_)
+    components, component = totals.coded("component")
+    pool = np.array([text == POOL for text in components], np.bool_)[component]
     return joined_records(changes, _records(totals, "at", np.where(pool, 0, ABSENT), "allocated", "reserved"))
 
 
 def _records(table: Table, at: str, size: NDArray[np.int64], allocated: str, reserved: str) -> Records:
-    devices = np.array([device_of(text) for text in table.texts("device")], np.int64).reshape(-1, 2)
+    devices, device = table.coded("device")
+    kind, number = np.array(list(map(device_of, devices)), np.int64).reshape(-1, 2)[device].T
     return {
         "ts": table.times(at),
         "bytes": size,
-        "device_type": devices[:, 0],
-        "device": devices[:, 1],
+        "device_type": kind,
+        "device": number,
         "allocated": table.sizes(allocated, MB),
         "reserved": table.sizes(reserved, MB),
     }

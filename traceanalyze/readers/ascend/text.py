@@ -33,6 +33,7 @@ from traceanalyze.readers.ascend.tables import (
     ROWS,
     Table,
     allocator_records,
+    joined,
     read_table,
     step_times,
 )
@@ -117,11 +118,7 @@ def _summary(profile: Profile, notes: list[str]) -> Table | None:
         notes.append(Lost("{name} cannot be read ({reason}) and was left out", "op_summary", error.strerror or error))
         return None
     tables = [table for table in read if table is not None]
-    if not tables:
-        return None
-    names = set[str].intersection(*(set(table.columns) for table in tables))
-    columns = {name: [cell for table in tables for cell in table.columns[name]] for name in names}
-    return tables[0]._replace(columns=columns, rows=sum(table.rows for table in tables))
+    return joined(tables) if tables else None
 
 
 def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records | None:
