@@ -250,8 +250,9 @@ class _Conversion:
         for name, change in (("shapes", shared.shapes_as_json), ("dtypes", shared.dtypes_as_json)):
             column = scanned.fields[name]
             fields[name] = Sparse(column.row, self._texts.mapped(column.value, change))
-        fields = {name: column for name, column in fields.items() if len(column.row)}
-        return Events(scanned.ts, scanned.dur, names, cat, track, fields | columns.fields())
+        # Copies: a column that looks into the scanner's memory keeps all of it (`completed` makes other times).
+        own = {name: Sparse(one.row.copy(), one.value.copy()) for name, one in fields.items() if len(one.row)}
+        return Events(scanned.ts, scanned.dur.copy(), names, cat, track, own | columns.fields())
 
     def _put_iterations(self, cat: NDArray[np.int32], track: NDArray[np.int32], columns: Columns) -> NDArray[np.int32]:
         """Names of all events: iterations are the program's steps, each with the device's work that begins in it.
