@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.trace import ModuleMemory
 from traceanalyze.readers.ascend.db_rows import Reading
 from traceanalyze.readers.ascend.shared import ABSENT
@@ -83,14 +84,13 @@ def _highest(
     rows = rows[np.argsort(at[rows], kind="stable")]
     place = {name: number for number, name in enumerate(dict.fromkeys(names))}
     key = np.array([place[name] for name in names], np.int64)[code[rows]]
-    whose, of = np.unique(np.stack((key, np.maximum(devices[rows], 0))), axis=1, return_inverse=True)
-    of = of.reshape(-1)
-    peak, last = np.zeros((2, whose.shape[1]), np.int64)
+    numbers, device = np.unique(np.maximum(devices[rows], 0), return_inverse=True)
+    whose, of = distinct_codes(key * len(numbers) + device, len(place) * len(numbers))
+    peak, last = np.zeros((2, len(whose)), np.int64)
     np.maximum.at(peak, of, size[rows])
     last[of] = size[rows]
-    listed, count = list(place), np.bincount(of, minlength=whose.shape[1])
-    found = [
-        ModuleMemory(listed[name], device, *numbers)
-        for name, device, *numbers in zip(*whose.tolist(), peak.tolist(), last.tolist(), count.tolist(), strict=True)
-    ]
+    listed, count = list(place), np.bincount(of, minlength=len(whose))
+    name, number = (each.tolist() for each in np.divmod(whose, max(len(numbers), 1)))
+    columns = [listed[one] for one in name], numbers[number].tolist(), peak.tolist(), last.tolist(), count.tolist()
+    found = [ModuleMemory(*each) for each in zip(*columns, strict=True)]
     return tuple(sorted((one for one in found if one.peak), key=lambda one: (-one.peak, one.component, one.device)))
