@@ -28,6 +28,8 @@ _TIME = regex(rb'[ \t"]*(\d{1,16})\.(\d{3})\d*[ \t\r"]*')
 _ZERO, _NINE = np.uint8(48), 9
 _TIMES = frozenset({"start", "at", "until"})
 """Columns of absolute times."""
+_LOST = ABSENT - 1
+"""In such a column: a cell says something, but no time."""
 
 
 class Column(NamedTuple):
@@ -37,18 +39,10 @@ class Column(NamedTuple):
     code: NDArray[np.int32]
 
 
-class Times(NamedTuple):
-    """A column of absolute microseconds as exact ns, `ABSENT` where there is none."""
-
-    at: NDArray[np.int64]
-    lost: int
-    """Cells that say something, but no time."""
-
-
 class Table(NamedTuple):
-    """Columns by canonical name, whatever they hold; only those the file has."""
+    """Columns by canonical name, only those the file has: cells as written, or times as `_times` reads them."""
 
-    columns: Mapping[str, Column | Times]
+    columns: Mapping[str, Column | NDArray[np.int64]]
     rows: int
     name: str
     """Of the file."""
@@ -85,10 +79,11 @@ class Table(NamedTuple):
     def times(self, name: str) -> NDArray[np.int64]:
         """A column of absolute microseconds as exact ns, `ABSENT` where there is none."""
         column = self.columns.get(name)
-        if not isinstance(column, Times):
+        if not isinstance(column, np.ndarray):
             return np.full(self.rows, ABSENT, np.int64)
-        self._tell(name, column.lost)
-        return column.at
+        lost = column == _LOST
+        self._tell(name, int(np.count_nonzero(lost)))
+        return np.where(lost, ABSENT, column)
 
     def sizes(self, name: str, unit: int) -> NDArray[np.int64]:
         """A column of numbers of some unit as whole bytes or ns, `ABSENT` where there is none."""
@@ -143,32 +138,43 @@ def _real(cell: bytes) -> float:
 def _time(cell: bytes) -> int:
     """Exact ns of decimal microseconds; a number in scientific notation, as a spreadsheet saves it, is no time."""
     whole, point, fraction = cell.strip(_AROUND_TIMES).partition(b".")
-    if not whole.isdigit() or len(whole) > _DIGITS or (point and not fraction.isdigit()):
-        return ABSENT
-    time = int(whole + fraction[:3].ljust(3, b"0"))
-    return time if time < 1 << 62 else ABSENT
+    if whole.isdigit() and len(whole) <= _DIGITS and (not point or fraction.isdigit()):
+        time = int(whole + fraction[:3].ljust(3, b"0"))
+        if time < 1 << 62:
+            return time
+    return ABSENT if cell_text(cell) in _NOTHING else _LOST
 
 
 def _times(text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """As `_time`, of many cells of a text: all that are laid out as the first one together."""
-    at = np.full(len(begin), ABSENT, np.int64)
-    size = end - begin
+    """As `_time`, of many cells of a text: those laid out as the first one together."""
+    at, size = np.full(len(begin), ABSENT, np.int64), end - begin
     first = int(np.argmax(size > 0)) if len(size) else 0
     layout = _TIME.fullmatch(text, begin[first], end[first]) if size.any() else None
     if layout is not None:
         rows = np.flatnonzero(size == size[first])
         cells = sliding_window_view(np.frombuffer(text, np.uint8), size[first])[begin[rows]]
-        digits = cells - _ZERO
-        other = np.flatnonzero(digits[np.searchsorted(rows, first)] > _NINE)
+        like = np.frombuffer(layout[0], np.uint8)
+        # A digit where the first has one, else the same.
+        alike = np.where(like - _ZERO <= _NINE, cells - _ZERO <= _NINE, cells == like).all(axis=1)
         places = np.array([*range(*layout.span(1)), *range(*layout.span(2))]) - begin[first]
-        ns = digits[:, places] @ 10 ** np.arange(len(places))[::-1]
-        alike = (np.count_nonzero(digits <= _NINE, axis=1) == size[first] - len(other)) & (
-            cells[:, other] == np.frombuffer(layout[0], np.uint8)[other]
-        ).all(axis=1)
+        ns = (cells[:, places] - _ZERO) @ 10 ** np.arange(len(places))[::-1]
         at[rows] = np.where(alike & (ns >= 0) & (ns < 1 << 62), ns, ABSENT)
     for one in np.flatnonzero((at == ABSENT) & (size > 0)).tolist():
         at[one] = _time(text[begin[one] : end[one]])
     return at
+
+
+class _Codes(dict[bytes, int]):
+    """Numbers of the distinct cells of a column, as they come."""
+
+    def __missing__(self, cell: bytes) -> int:
+        self[cell] = code = len(self)
+        return code
+
+    def of(self, text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Of cells of a text."""
+        cells = [text[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+        return np.fromiter(map(self.__getitem__, cells), np.int32, len(cells))
 
 
 def read_table(
@@ -199,12 +205,15 @@ def read_table(
         }
         if lacking := [name.replace("_", " ") for name in wanted if name not in {*places, *optional}]:
             notes.append(Lost("{name}: its header lacks {columns}", path.name, ", ".join(lacking)))
-        columns = {name: _Moments() if name in _TIMES else _Cells() for name in places}
-        counts = [_add(columns, text, places, len(header)) for text in _whole_rows(file, block, len(header)) if text]
+        codes = {name: _Codes() for name in places if name not in _TIMES}
+        parts = {name: [np.empty(0, np.int32 if name in codes else np.int64)] for name in places}
+        texts = (text for text in _whole_rows(file, block, len(header)) if text)
+        counts = [_add(parts, codes, text, places, len(header)) for text in texts]
     if short := sum(short for _, short in counts):
         notes.append(Lost("{name}: {count:,} row(s) with too few or too many cells left out", path.name, short))
-    made = {name: column.column() for name, column in columns.items()}
-    return Table(made, sum(rows for rows, _ in counts), path.name, notes)
+    whole = {name: np.concatenate(each) for name, each in parts.items()}
+    columns = {name: Column(list(codes[name]), each) if name in codes else each for name, each in whole.items()}
+    return Table(columns, sum(rows for rows, _ in counts), path.name, notes)
 
 
 def joined(tables: Sequence[Table]) -> Table:
@@ -214,46 +223,12 @@ def joined(tables: Sequence[Table]) -> Table:
     return tables[0]._replace(columns=columns, rows=sum(table.rows for table in tables))
 
 
-def _joined(columns: Sequence[Any]) -> Column | Times:
-    if isinstance(columns[0], Times):
-        return Times(np.concatenate([one.at for one in columns]), sum(one.lost for one in columns))
+def _joined(columns: Sequence[Any]) -> Column | NDArray[np.int64]:
+    if not isinstance(columns[0], Column):
+        return np.concatenate(columns)
     first = np.cumsum([0, *(len(one.cells) for one in columns)])
     code = [one.code + np.int32(start) for one, start in zip(columns, first, strict=False)]
     return Column([cell for one in columns for cell in one.cells], np.concatenate(code))
-
-
-class _Cells(dict[bytes, int]):
-    """Numbers cells as they come: a column takes 4 bytes a row, and each distinct cell is kept once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._codes = [np.empty(0, np.int32)]
-
-    def __missing__(self, cell: bytes) -> int:
-        self[cell] = code = len(self)
-        return code
-
-    def add(self, text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
-        cells = [text[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
-        self._codes.append(np.fromiter(map(self.__getitem__, cells), np.int32, len(cells)))
-
-    def column(self) -> Column:
-        return Column(list(self), np.concatenate(self._codes))
-
-
-class _Moments:
-    """Times as they come."""
-
-    def __init__(self) -> None:
-        self._parts = [Times(np.empty(0, np.int64), 0)]
-
-    def add(self, text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
-        at = _times(text, begin, end)
-        absent = np.flatnonzero((at == ABSENT) & (end > begin)).tolist()
-        self._parts.append(Times(at, sum(cell_text(text[begin[one] : end[one]]) not in _NOTHING for one in absent)))
-
-    def column(self) -> Column | Times:
-        return _joined(self._parts)
 
 
 def _whole_rows(file: BinaryIO, block: int, width: int) -> Iterator[bytes]:
@@ -309,7 +284,11 @@ def _sound(cell: bytes) -> bool:
 
 
 def _add(
-    columns: Mapping[str, _Cells | _Moments], text: bytes, places: Mapping[str, int], width: int
+    columns: Mapping[str, list[NDArray[Any]]],
+    codes: Mapping[str, _Codes],
+    text: bytes,
+    places: Mapping[str, int],
+    width: int,
 ) -> tuple[int, int]:
     """Append the wanted cells of some rows; gives the number of complete rows and of the others."""
     raw = np.frombuffer(text, np.uint8)
@@ -331,7 +310,7 @@ def _add(
     for name, place in places.items():
         start = begin if place == 0 else at[first + place - 1] + 1
         ends = at[first + place]
-        columns[name].add(text, start, ends)
+        columns[name].append((codes[name].of if name in codes else _times)(text, start, ends))
     return len(first), int((~whole & ~blank).sum())
 
 
