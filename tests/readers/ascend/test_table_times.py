@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from traceanalyze.readers.ascend.shared import ABSENT
 from traceanalyze.readers.ascend.tables import read_table
@@ -35,6 +38,35 @@ def test_a_time_is_exact_or_none(tmp_path: Path, cell: str, expected: int) -> No
     table = read_table(path, {"at": ("Time",)}, [])
     assert table is not None
     assert table.times("at").tolist() == [expected]
+
+
+_WHOLE = st.one_of(st.integers(0, 10**16 - 1), st.integers(1736408883704640, 1736408883704649)).map(str)
+_FRACTION = st.sampled_from(["", ".", ".2", ".212", ".250", ".2129"])
+_CELL = st.one_of(
+    st.tuples(st.sampled_from(["", " "]), _WHOLE, _FRACTION, st.sampled_from(["", "\t", "\r"])).map("".join),
+    st.sampled_from(["", "N/A", "1.69512E+15", "1736408883704643:212\t", "17364088837o4643.212\t", "\t"]),
+)
+
+
+def _exact(cell: str) -> int:
+    text = cell.strip()
+    if not text.replace(".", "").isdigit() or text[-1] == ".":
+        return ABSENT
+    time = int(Decimal(text) * 1000)
+    return time if time < 1 << 62 else ABSENT
+
+
+@given(st.lists(_CELL, min_size=1, max_size=12), st.integers(20, 200))
+def test_times_of_any_layouts_in_one_column_are_exact(tmp_path_factory, cells: list[str], block: int) -> None:
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    path.write_text("".join(f"{row}\n" for row in ("Name,Time", *(f"x,{cell}" for cell in cells))), newline="")
+    table = read_table(path, {"at": ("Time",)}, (notes := []), block)
+    assert table is not None
+    expected = [_exact(cell) for cell in cells]
+    assert table.times("at").tolist() == expected
+    lost = sum(time == ABSENT and cell.strip() not in {"", "N/A"} for time, cell in zip(expected, cells, strict=True))
+    said = [f"t.csv: {lost} number(s) cannot be read (was it saved by a spreadsheet?): at"] if lost else []
+    assert [str(note) for note in notes] == said
 
 
 @pytest.mark.parametrize(("cell", "expected"), [("2.5", 5 << 19), ("1e13", ABSENT), ("-1e13", ABSENT), ("x", ABSENT)])

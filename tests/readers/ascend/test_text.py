@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 
+import numpy as np
 import pytest
 
 from tests.ascend_builder import (
@@ -503,3 +504,16 @@ class TestFolders:
         before = sorted(path.name for path in folder.rglob("*"))
         analyze(folder)
         assert sorted(path.name for path in folder.rglob("*")) == before
+
+
+def test_nothing_of_a_converted_timeline_keeps_the_memory_of_the_scanner(tmp_path):
+    trace = load(step().write(tmp_path))
+    events = trace.events
+    whole = [events.ts, events.dur, events.name, events.cat, events.track, trace.tracks, trace.strings.blob]
+    arguments = [array for column in events.fields.values() for array in column]
+    assert arguments
+    for array in (*whole, *trace.flows, *arguments):
+        owners = [array]
+        while isinstance(owners[-1], np.ndarray):
+            owners.append(owners[-1].base)
+        assert owners[-1] is None

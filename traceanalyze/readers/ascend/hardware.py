@@ -12,7 +12,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import VendorNumbers
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.comm_tables import HCOM
-from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, Texts, index_of, values_at
+from traceanalyze.readers.ascend.shared import ABSENT, Texts, index_of, values_at
 from traceanalyze.readers.ascend.tables import COMMUNICATION, Table, step_number
 
 CORES = frozenset({"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "DSA_SQE"})
@@ -154,7 +154,8 @@ def rows_not_drawn(
     table: Table, start: NDArray[np.int64], tasks: NDArray[np.int64], collectives: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Rows of the kernel table, and their starts, that lack among those on the hardware and of collectives."""
-    collective = np.array([core in COMMUNICATION for core in table.texts("core")], np.bool_)
+    cores, core = table.coded("core")
+    collective = np.array([text in COMMUNICATION for text in cores], np.bool_)[core]
     lacking: NDArray[np.bool_] = start != ABSENT
     for rows, known in ((collective, np.sort(collectives)), (~collective, np.sort(tasks))):
         first = np.searchsorted(known, start[rows] - _SLACK_NS)
@@ -186,9 +187,8 @@ def kernel_columns(table: Table, row: NDArray[np.int64], texts: Texts) -> dict[s
     out["core_clock"] = shared.core_clock(out["aic_cycles"], out["aicore_time"], out["block_dim"])
     out["cube_utilisation"] = table.reals("cube_utilisation")[row]
     for name in _TEXTS:
-        column = table.texts(name)
-        known = {text: NO_TEXT if text is None else texts.code(_plain(name, text)) for text in set(column)}
-        out[name] = np.array([known[text] for text in column], np.int32)[row]
+        said, code = table.coded(name)
+        out[name] = texts.codes(None if text is None else _plain(name, text) for text in said)[code[row]]
     return out
 
 

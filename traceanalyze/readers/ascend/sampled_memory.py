@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.trace import ModuleMemory
 from traceanalyze.readers.ascend.db_rows import Reading
 from traceanalyze.readers.ascend.shared import ABSENT
@@ -42,10 +43,11 @@ def module_memory_of(reading: Reading) -> tuple[ModuleMemory, ...]:
     database = reading.database
     table = database.integers("NPU_MODULE_MEM", ["moduleId", "timestampNs", "totalReserved", "deviceId"])
     names = database.vocabulary("ENUM_MODULE")
-    component = [names.get(key, f"module {key}") for key in table["moduleId"].tolist()]
-    kept = np.array([name != _POOL_IN_MODULES for name in component], np.bool_)
+    modules, code = np.unique(table["moduleId"], return_inverse=True)
+    component = [names.get(key, f"module {key}") for key in modules.tolist()]
+    kept = np.array([name != _POOL_IN_MODULES for name in component], np.bool_)[code]
     size = np.where(kept, table["totalReserved"], ABSENT)
-    return _highest(component, table["deviceId"], table["timestampNs"], size)
+    return _highest(component, code, table["deviceId"], table["timestampNs"], size)
 
 
 def process_memory_of(reading: Reading) -> tuple[ModuleMemory, ...]:
@@ -55,33 +57,40 @@ def process_memory_of(reading: Reading) -> tuple[ModuleMemory, ...]:
     table = reading.database.integers("NPU_MEM", columns, only=wanted)
     both = np.stack((table["ddr"], table["hbm"]))
     size = np.where((both == ABSENT).all(axis=0), ABSENT, np.where(both == ABSENT, 0, both).sum(axis=0))
-    return _highest([PROCESS] * len(size), table["deviceId"], table["timestampNs"], size)
+    return _highest([PROCESS], np.zeros(len(size), np.int64), table["deviceId"], table["timestampNs"], size)
 
 
 def _samples(table: Table, wanted: Callable[[str], bool]) -> tuple[ModuleMemory, ...]:
-    names = table.texts("component")
-    size = table.sizes("reserved", MB)
-    size[[name is None or not wanted(name) for name in names]] = ABSENT
-    devices = np.array([device_of(text)[1] for text in table.texts("device")], np.int64)
-    return _highest([name or "" for name in names], devices, table.times("at"), size)
+    names, code = table.coded("component")
+    others = np.array([name is None or not wanted(name) for name in names], np.bool_)
+    size = np.where(others[code], ABSENT, table.sizes("reserved", MB))
+    devices, device = table.coded("device")
+    number = np.array([device_of(text)[1] for text in devices], np.int64)[device]
+    return _highest([name or "" for name in names], code, number, table.times("at"), size)
 
 
 def _highest(
-    names: Sequence[str], devices: NDArray[np.int64], at: NDArray[np.int64], size: NDArray[np.int64]
+    names: Sequence[str],
+    code: NDArray[np.int64],
+    devices: NDArray[np.int64],
+    at: NDArray[np.int64],
+    size: NDArray[np.int64],
 ) -> tuple[ModuleMemory, ...]:
-    """Highest and last sample by component and device; rows whose size or time is `ABSENT` do not count."""
+    """Highest and last sample by component and device; rows whose size or time is `ABSENT` do not count.
+
+    `code` says which of the `names` each row has.
+    """
     rows = np.flatnonzero((size != ABSENT) & (at != ABSENT))
     rows = rows[np.argsort(at[rows], kind="stable")]
-    code = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    key = np.array([code[name] for name in names], np.int64)[rows]
-    whose, of = np.unique(np.stack((key, np.maximum(devices[rows], 0))), axis=1, return_inverse=True)
-    of = of.reshape(-1)
-    peak, last = np.zeros((2, whose.shape[1]), np.int64)
+    place = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    key = np.array([place[name] for name in names], np.int64)[code[rows]]
+    numbers, device = np.unique(np.maximum(devices[rows], 0), return_inverse=True)
+    whose, of = distinct_codes(key * len(numbers) + device, len(place) * len(numbers))
+    peak, last = np.zeros((2, len(whose)), np.int64)
     np.maximum.at(peak, of, size[rows])
     last[of] = size[rows]
-    listed, count = list(code), np.bincount(of, minlength=whose.shape[1])
-    found = [
-        ModuleMemory(listed[name], device, *numbers)
-        for name, device, *numbers in zip(*whose.tolist(), peak.tolist(), last.tolist(), count.tolist(), strict=True)
-    ]
+    listed, count = list(place), np.bincount(of, minlength=len(whose))
+    name, number = (each.tolist() for each in np.divmod(whose, max(len(numbers), 1)))
+    columns = [listed[one] for one in name], numbers[number].tolist(), peak.tolist(), last.tolist(), count.tolist()
+    found = [ModuleMemory(*each) for each in zip(*columns, strict=True)]
     return tuple(sorted((one for one in found if one.peak), key=lambda one: (-one.peak, one.component, one.device)))

@@ -108,22 +108,24 @@ def present(column: NDArray[Any]) -> NDArray[np.bool_]:
 class Columns:
     """Arguments of events, filled in for some rows at a time."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._columns: dict[str, NDArray[Any]] = {}
+    def __init__(self) -> None:
+        self._parts: dict[str, list[tuple[NDArray[np.uint32], NDArray[Any]]]] = {}
 
     def put(self, name: str, rows: NDArray[np.int64], values: NDArray[Any]) -> None:
         """Values of some rows: int64 with `ABSENT`, float64 with NaN, or int32 text codes with `NO_TEXT`."""
-        column = self._columns.get(name)
-        if column is None:
-            fill = NO_TEXT if values.dtype == np.int32 else np.nan if values.dtype == np.float64 else ABSENT
-            column = self._columns[name] = np.full(self._size, fill, values.dtype)
-        column[rows] = values
+        self._parts.setdefault(name, []).append((rows.astype(np.uint32), values))
 
     def fields(self) -> dict[str, Sparse]:
-        """The columns that have a value."""
-        made = {name: sparse(column) for name, column in self._columns.items()}
+        """The columns that have a value; of several values for a row the last one."""
+        made = {name: _in_order(*map(np.concatenate, zip(*parts, strict=True))) for name, parts in self._parts.items()}
         return {name: column for name, column in made.items() if len(column.row)}
+
+
+def _in_order(row: NDArray[np.uint32], value: NDArray[Any]) -> Sparse:
+    order = np.argsort(row, kind="stable")
+    last = order[np.diff(row[order], append=np.uint32(NONE_32)) != 0]
+    kept = last[present(value[last])]
+    return Sparse(row[kept], value[kept])
 
 
 def sparse(column: NDArray[Any]) -> Sparse:

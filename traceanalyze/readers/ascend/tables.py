@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from traceanalyze.errors import Lost
@@ -23,65 +24,94 @@ _LONGEST_ROW = 1 << 20
 _QUOTED = regex(rb'"[^"]*(?:""[^"]*)*"\s*')
 _CELL = regex(rb'(?:^|,)("[^"]*(?:""[^"]*)*"(?=\r?$|,)|[^,]*)')
 _AROUND_TIMES = b' \t\r"'
-Cell = TypeVar("Cell")
+_TIME = regex(rb'[ \t"]*(\d{1,16})\.(\d{3})\d*[ \t\r"]*')
+_ZERO, _NINE = np.uint8(48), 9
+_TIMES = frozenset({"start", "at", "until"})
+"""Columns of absolute times."""
+_LOST = ABSENT - 1
+"""In such a column: a cell says something, but no time."""
+
+
+class Column(NamedTuple):
+    """Cells as written: the distinct ones, and which of them each row has."""
+
+    cells: Sequence[bytes]
+    code: NDArray[np.int32]
 
 
 class Table(NamedTuple):
-    """Columns by canonical name, cells as written; only those the file has."""
+    """Columns by canonical name, only those the file has: cells as written, or times as `_times` reads them."""
 
-    columns: Mapping[str, list[bytes]]
+    columns: Mapping[str, Column | NDArray[np.int64]]
     rows: int
     name: str
     """Of the file."""
     notes: list[str]
     """What cannot be read is told here."""
 
-    def _converted(self, name: str, convert: Callable[[bytes], Cell], absent: Cell) -> list[Cell]:
-        """A column, each distinct cell converted once."""
+    def coded(self, name: str) -> tuple[list[str | None], NDArray[np.int64]]:
+        """A column of texts: the distinct ones, None where there is no value, and which of them each row has."""
         column = self.columns.get(name)
-        if column is None:
-            return [absent] * self.rows
-        known = {cell: convert(cell) for cell in set(column)}
-        return [known[cell] for cell in column]
+        if not isinstance(column, Column):
+            return [None], np.zeros(self.rows, np.int64)
+        texts = [None if (text := cell_text(cell)) in _NOTHING else text for cell in column.cells]
+        place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        return list(place), np.array([place[text] for text in texts], np.int64)[column.code]
 
     def texts(self, name: str) -> list[str | None]:
         """A column of texts, None where there is no value."""
-        return self._converted(name, lambda cell: None if (text := cell_text(cell)) in _NOTHING else text, None)
+        distinct, code = self.coded(name)
+        return [distinct[one] for one in code.tolist()]
 
     def integers(self, name: str) -> NDArray[np.int64]:
         """A column of whole numbers, `ABSENT` where there is none."""
-        return self._told(name, np.array(self._converted(name, _integer, ABSENT), np.int64))
+        return self._numbers(name, lambda cells: np.array(list(map(_integer, cells)), np.int64))
 
     def reals(self, name: str) -> NDArray[np.float64]:
         """A column of numbers, NaN where there is none."""
-        return np.array(self._converted(name, _real, np.nan), np.float64)
+        column = self.columns.get(name)
+        return _reals(column.cells)[column.code] if isinstance(column, Column) else np.full(self.rows, np.nan)
 
     def durations(self, name: str) -> NDArray[np.int64]:
         """A column of microseconds as ns, `ABSENT` where there is none."""
-        return self._told(name, _rounded(self.reals(name), 1000))
+        return self.sizes(name, 1000)
 
     def times(self, name: str) -> NDArray[np.int64]:
         """A column of absolute microseconds as exact ns, `ABSENT` where there is none."""
         column = self.columns.get(name)
-        if column is None:
+        if not isinstance(column, np.ndarray):
             return np.full(self.rows, ABSENT, np.int64)
-        return self._told(name, np.array([_time(cell) for cell in column], np.int64))
+        lost = column == _LOST
+        self._tell(name, int(np.count_nonzero(lost)))
+        return np.where(lost, ABSENT, column)
 
     def sizes(self, name: str, unit: int) -> NDArray[np.int64]:
-        """A column of sizes as bytes, `ABSENT` where there is none."""
-        return self._told(name, _rounded(self.reals(name), unit))
+        """A column of numbers of some unit as whole bytes or ns, `ABSENT` where there is none."""
+        return self._numbers(name, lambda cells: _rounded(_reals(cells), unit))
 
-    def _told(self, name: str, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The values of a column; cells that say something, but no number that can be meant, are told."""
-        cells = self.columns.get(name, ())
-        lost = sum(cell_text(cells[row]) not in _NOTHING for row in np.flatnonzero(values == ABSENT).tolist() if cells)
+    def _numbers(self, name: str, convert: Callable[[Sequence[bytes]], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """A column, each distinct cell converted once; cells that say something, but no number, are told."""
+        column = self.columns.get(name)
+        if not isinstance(column, Column):
+            return np.full(self.rows, ABSENT, np.int64)
+        values = convert(column.cells)
+        lost = np.zeros(len(values), np.bool_)
+        for one in np.flatnonzero(values == ABSENT).tolist():
+            lost[one] = cell_text(column.cells[one]) not in _NOTHING
+        self._tell(name, int(np.count_nonzero(lost[column.code])))
+        return values[column.code]
+
+    def _tell(self, name: str, lost: int) -> None:
         if lost:
             told = Lost(
                 "{name}: {count:,} number(s) cannot be read (was it saved by a spreadsheet?): {column}",
                 *(self.name, lost, name.replace("_", " ")),
             )
             self.notes.extend({told}.difference(self.notes))
-        return values
+
+
+def _reals(cells: Sequence[bytes]) -> NDArray[np.float64]:
+    return np.array(list(map(_real, cells)), np.float64)
 
 
 def _rounded(values: NDArray[np.float64], unit: int) -> NDArray[np.int64]:
@@ -108,10 +138,43 @@ def _real(cell: bytes) -> float:
 def _time(cell: bytes) -> int:
     """Exact ns of decimal microseconds; a number in scientific notation, as a spreadsheet saves it, is no time."""
     whole, point, fraction = cell.strip(_AROUND_TIMES).partition(b".")
-    if not whole.isdigit() or len(whole) > _DIGITS or (point and not fraction.isdigit()):
-        return ABSENT
-    time = int(whole + fraction[:3].ljust(3, b"0"))
-    return time if time < 1 << 62 else ABSENT
+    if whole.isdigit() and len(whole) <= _DIGITS and (not point or fraction.isdigit()):
+        time = int(whole + fraction[:3].ljust(3, b"0"))
+        if time < 1 << 62:
+            return time
+    return ABSENT if cell_text(cell) in _NOTHING else _LOST
+
+
+def _times(text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """As `_time`, of many cells of a text: those laid out as the first one together."""
+    at, size = np.full(len(begin), ABSENT, np.int64), end - begin
+    first = int(np.argmax(size > 0)) if len(size) else 0
+    layout = _TIME.fullmatch(text, begin[first], end[first]) if size.any() else None
+    if layout is not None:
+        rows = np.flatnonzero(size == size[first])
+        cells = sliding_window_view(np.frombuffer(text, np.uint8), size[first])[begin[rows]]
+        like = np.frombuffer(layout[0], np.uint8)
+        # A digit where the first has one, else the same.
+        alike = np.where(like - _ZERO <= _NINE, cells - _ZERO <= _NINE, cells == like).all(axis=1)
+        places = np.array([*range(*layout.span(1)), *range(*layout.span(2))]) - begin[first]
+        ns = (cells[:, places] - _ZERO) @ 10 ** np.arange(len(places))[::-1]
+        at[rows] = np.where(alike & (ns >= 0) & (ns < 1 << 62), ns, ABSENT)
+    for one in np.flatnonzero((at == ABSENT) & (size > 0)).tolist():
+        at[one] = _time(text[begin[one] : end[one]])
+    return at
+
+
+class _Codes(dict[bytes, int]):
+    """Numbers of the distinct cells of a column, as they come."""
+
+    def __missing__(self, cell: bytes) -> int:
+        self[cell] = code = len(self)
+        return code
+
+    def of(self, text: bytes, begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Of cells of a text."""
+        cells = [text[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+        return np.fromiter(map(self.__getitem__, cells), np.int32, len(cells))
 
 
 def read_table(
@@ -142,11 +205,30 @@ def read_table(
         }
         if lacking := [name.replace("_", " ") for name in wanted if name not in {*places, *optional}]:
             notes.append(Lost("{name}: its header lacks {columns}", path.name, ", ".join(lacking)))
-        columns: dict[str, list[bytes]] = {name: [] for name in places}
-        counts = [_add(columns, text, places, len(header)) for text in _whole_rows(file, block, len(header)) if text]
+        codes = {name: _Codes() for name in places if name not in _TIMES}
+        parts = {name: [np.empty(0, np.int32 if name in codes else np.int64)] for name in places}
+        texts = (text for text in _whole_rows(file, block, len(header)) if text)
+        counts = [_add(parts, codes, text, places, len(header)) for text in texts]
     if short := sum(short for _, short in counts):
         notes.append(Lost("{name}: {count:,} row(s) with too few or too many cells left out", path.name, short))
+    whole = {name: np.concatenate(each) for name, each in parts.items()}
+    columns = {name: Column(list(codes[name]), each) if name in codes else each for name, each in whole.items()}
     return Table(columns, sum(rows for rows, _ in counts), path.name, notes)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """The rows of several tables, with the columns that all of them have."""
+    names = [name for name in tables[0].columns if all(name in table.columns for table in tables)]
+    columns = {name: _joined([table.columns[name] for table in tables]) for name in names}
+    return tables[0]._replace(columns=columns, rows=sum(table.rows for table in tables))
+
+
+def _joined(columns: Sequence[Any]) -> Column | NDArray[np.int64]:
+    if not isinstance(columns[0], Column):
+        return np.concatenate(columns)
+    first = np.cumsum([0, *(len(one.cells) for one in columns)])
+    code = [one.code + np.int32(start) for one, start in zip(columns, first, strict=False)]
+    return Column([cell for one in columns for cell in one.cells], np.concatenate(code))
 
 
 def _whole_rows(file: BinaryIO, block: int, width: int) -> Iterator[bytes]:
@@ -201,7 +283,13 @@ def _sound(cell: bytes) -> bool:
     return b'"' not in cell or _QUOTED.fullmatch(cell) is not None
 
 
-def _add(columns: dict[str, list[bytes]], text: bytes, places: Mapping[str, int], width: int) -> tuple[int, int]:
+def _add(
+    columns: Mapping[str, list[NDArray[Any]]],
+    codes: Mapping[str, _Codes],
+    text: bytes,
+    places: Mapping[str, int],
+    width: int,
+) -> tuple[int, int]:
     """Append the wanted cells of some rows; gives the number of complete rows and of the others."""
     raw = np.frombuffer(text, np.uint8)
     separator = (raw == _COMMA) | (raw == _LINE_END)
@@ -222,7 +310,7 @@ def _add(columns: dict[str, list[bytes]], text: bytes, places: Mapping[str, int]
     for name, place in places.items():
         start = begin if place == 0 else at[first + place - 1] + 1
         ends = at[first + place]
-        columns[name] += [text[a:b] for a, b in zip(start.tolist(), ends.tolist(), strict=True)]
+        columns[name].append((codes[name].of if name in codes else _times)(text, start, ends))
     return len(first), int((~whole & ~blank).sum())
 
 
@@ -335,23 +423,26 @@ def allocator_records(operators: Path | None, totals: Table | None, notes: list[
     changes = []
     if operators is not None and (table := read_table(operators, _OPERATOR_MEMORY, notes)) is not None:
         size = table.sizes("size", _KB)
-        size[[(text or "").startswith(_GRAPH_ENGINE) for text in table.texts("name")]] = ABSENT
+        names, name = table.coded("name")
+        size[np.array([(text or "").startswith(_GRAPH_ENGINE) for text in names], np.bool_)[name]] = ABSENT
         released = np.where(size == ABSENT, ABSENT, -size)
         changes.append(_records(table, "at", size, "allocated", "reserved"))
         changes.append(_records(table, "until", released, "allocated_after", "reserved_after"))
     if totals is None:
         return joined_records(changes, None)
-    pool = np.array([text == POOL for text in totals.texts("component")], np.bool_)
+    components, component = totals.coded("component")
+    pool = np.array([text == POOL for text in components], np.bool_)[component]
     return joined_records(changes, _records(totals, "at", np.where(pool, 0, ABSENT), "allocated", "reserved"))
 
 
 def _records(table: Table, at: str, size: NDArray[np.int64], allocated: str, reserved: str) -> Records:
-    devices = np.array([device_of(text) for text in table.texts("device")], np.int64).reshape(-1, 2)
+    devices, device = table.coded("device")
+    kind, number = np.array(list(map(device_of, devices)), np.int64).reshape(-1, 2)[device].T
     return {
         "ts": table.times(at),
         "bytes": size,
-        "device_type": devices[:, 0],
-        "device": devices[:, 1],
+        "device_type": kind,
+        "device": number,
         "allocated": table.sizes(allocated, MB),
         "reserved": table.sizes(reserved, MB),
     }

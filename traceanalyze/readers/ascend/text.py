@@ -33,6 +33,7 @@ from traceanalyze.readers.ascend.tables import (
     ROWS,
     Table,
     allocator_records,
+    joined,
     read_table,
     step_times,
 )
@@ -117,11 +118,7 @@ def _summary(profile: Profile, notes: list[str]) -> Table | None:
         notes.append(Lost("{name} cannot be read ({reason}) and was left out", "op_summary", error.strerror or error))
         return None
     tables = [table for table in read if table is not None]
-    if not tables:
-        return None
-    names = set[str].intersection(*(set(table.columns) for table in tables))
-    columns = {name: [cell for table in tables for cell in table.columns[name]] for name in names}
-    return tables[0]._replace(columns=columns, rows=sum(table.rows for table in tables))
+    return joined(tables) if tables else None
 
 
 def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records | None:
@@ -237,7 +234,7 @@ class _Conversion:
         self._hardware = np.flatnonzero(self._process == Process.HARDWARE)
 
     def events(self) -> Events:
-        scanned, columns = self._found.events, Columns(len(self._track))
+        scanned, columns = self._found.events, Columns()
         cat, track = self._categories(), self._place.track_map[self._track]
         device = self._place.device[self._track]
         on_device = np.flatnonzero(device >= 0)
@@ -253,8 +250,9 @@ class _Conversion:
         for name, change in (("shapes", shared.shapes_as_json), ("dtypes", shared.dtypes_as_json)):
             column = scanned.fields[name]
             fields[name] = Sparse(column.row, self._texts.mapped(column.value, change))
-        fields = {name: column for name, column in fields.items() if len(column.row)}
-        return Events(scanned.ts, scanned.dur, names, cat, track, fields | columns.fields())
+        # Copies: a column that looks into the scanner's memory keeps all of it (`completed` makes other times).
+        own = {name: Sparse(one.row.copy(), one.value.copy()) for name, one in fields.items() if len(one.row)}
+        return Events(scanned.ts, scanned.dur.copy(), names, cat, track, own | columns.fields())
 
     def _put_iterations(self, cat: NDArray[np.int32], track: NDArray[np.int32], columns: Columns) -> NDArray[np.int32]:
         """Names of all events: iterations are the program's steps, each with the device's work that begins in it.
