@@ -103,7 +103,7 @@ def _analysed(windows: trace.Windows) -> list[Span]:
 
 
 def _syncs(built: trace.Trace, state: idle.Host, parts: Parts, windows: trace.Windows) -> dict[str, Any]:
-    """Sums by call name over the calls that touch the analysed time, with their part inside; without steps all (§18)."""
+    """Sums by call name over the calls that touch the analysed time, with their part inside; else all (§18)."""
     found: dict[str, Any] = {}
     analysed = _analysed(windows)
     host = [(-_EVER, _EVER)] if windows.mode == "whole trace" else analysed
@@ -112,9 +112,7 @@ def _syncs(built: trace.Trace, state: idle.Host, parts: Parts, windows: trace.Wi
         for gap, pieces in parts
     ]
     for sync in syncs.costs(built, state, inside):
-        if not any(
-            sync.call.start < end and max(sync.call.end, sync.call.start + 1) > start for start, end in host
-        ):
+        if not any(sync.call.start < end and max(sync.call.end, sync.call.start + 1) > start for start, end in host):
             continue
         row = found.setdefault(sync.call.name, {"count": 0, "blocked": 0, "idle_caused": 0, "terminal": 0})
         if sync.terminal:
