@@ -53,6 +53,8 @@ _OP_RATES = declare(
     ranked=True,
     detail=True,
 )
+_NAMESPACES = ("aten::", "flash_attn::", "torch_attn::")
+"""Of operators whose names say what they compute."""
 Amount = int | NotMeasured
 _ZERO = regex(r"\b0\b")
 Measure = float | NotMeasured
@@ -101,7 +103,7 @@ def op_rates(context: Context) -> Table:
 
 
 def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, strides: int) -> Call | None:
-    if MISSING in {shapes, dtypes} or not name.startswith("aten::"):
+    if MISSING in {shapes, dtypes} or not name.startswith(_NAMESPACES):
         return None
     text = context.trace.strings.text
     more = (None if code == MISSING else text(code) for code in (values, strides))
