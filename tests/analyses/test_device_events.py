@@ -119,16 +119,26 @@ def test_of_several_devices_every_table_says_whose_it_is():
         b.op("aten::mm", at + 10, 40)
         b.launch(at + 20, 5, at + 40, 300, device=0)
         b.launch(at + 80, 5, at + 100, 500, device=1, name="gemm")
+        for device in (1, 0):
+            b.device(at + 700, 10, device=device, name="Memset (Device)", cat="gpu_memset")
     tables = b.analyze().tables
     said = {key: [str(note.key) for note in table.notes] for key, table in tables.items() if table.rows}
-    apart = {key for key, table in tables.items() if "device" in {column.key for column in table.columns}}
+    apart = {key for key, table in tables.items() if {"device", "devices"} & set(table.keys)}
     silent = {key for key, notes in said.items() if not {"of_one_device", "of_devices"} & set(notes)} - apart
     # Of the host, the file, or every device event that there is.
-    assert silent <= {"runtime_calls", "annotations", "files", "classification", "device_annotations"}
+    assert silent <= {"runtime_calls", "annotations", "files"}
     (launches,) = tables["launches"].records()
     assert (launches.linked, launches.late, launches.late_share) == (2, 2, 1.0)
     assert "of_one_device" in said["launches"]
-    assert {row.name: row.count for row in tables["kernels"].records()} == {"kernel": 2, "gemm": 2}
+    rows = {row.name: (row.devices, row.count) for row in tables["kernels"].records()}
+    assert rows == {"kernel": ("0", 2), "gemm": ("1", 2), "Memset (Device)": ("0, 1", 4)}
+    assert {row.name: row.devices for row in tables["classification"].records()} == {
+        name: devices for name, (devices, _) in rows.items()
+    }
+    assert [row.devices for row in tables["copies"].records()] == ["0, 1"]
+    assert set(tables["op_kernels"].column("devices")) == {"0"}
+    assert {row.work: row.devices for row in tables["kernel_groups"].records()}["work_fill"] == "0, 1"
+    assert set(tables["gaps"].column("device")) == {1}
     assert "of_devices" in said["kernels"]
 
 
@@ -136,7 +146,7 @@ def test_one_device_needs_no_word():
     b = TraceBuilder()
     b.step(1, 0, 500)
     b.launch(0, 1, 10, 190)
-    assert not {note.key for table in b.analyze().tables.values() for note in table.notes} & {
-        "of_one_device",
-        "of_devices",
-    }
+    tables = b.analyze().tables
+    assert not {note.key for table in tables.values() for note in table.notes} & {"of_one_device", "of_devices"}
+    assert not [table.key for table in tables.values() if table.absent is None and "devices" in table.keys]
+    assert "device" not in tables["gaps"].keys

@@ -62,6 +62,20 @@ def test_shapes_are_told_apart_and_inner_operators_own_their_kernels():
     ]
 
 
+def test_attention_of_its_own_package_has_a_rate_and_operators_of_others_none():
+    """5 sequences of 100 tokens: 4 · 5 · 4 heads · 100² · 64 FLOP in 10 µs."""
+    b = TraceBuilder()
+    b.step(1, 0, 300)
+    token = {"Input Dims": [[500, 4, 64]] * 3 + [[6], [6], *[[]] * 6], "Input type": ["c10::BFloat16"] * 3 + [""] * 8}
+    plain = ["", "", "", "", "", "100", "100", "0.", "0.125", "False", "-1"]
+    for at, name in ((0, "flash_attn::_flash_attn_varlen_forward"), (50, "somebody::_flash_attn_varlen_forward")):
+        b.op(name, at, 10, **token, **{"Concrete Inputs": plain})
+        b.launch(at + 1, 1, at + 20, 10)
+    (row,) = ops(b)
+    assert (row.op, row.flop) == ("flash_attn::_flash_attn_varlen_forward", 4 * 5 * 4 * 100 * 100 * 64)
+    assert row.tflops == pytest.approx(5.12)
+
+
 def test_without_a_known_device_there_are_rates_but_no_roofline():
     b = TraceBuilder()
     b.step(1, 0, 300)

@@ -36,6 +36,22 @@ def test_a_drained_device_is_charged_the_whole_gap():
     assert (site.blocked_ns, site.idle_caused_ns, site.data_dependent) == (40_000, 50_000, True)
 
 
+def test_without_steps_a_sync_counts_as_every_call_does_whole_and_at_any_time():
+    b = TraceBuilder()  # the device works from 10 to 60, the host from -20 to 70
+    b.api("cudaDeviceSynchronize", -20, 5)
+    b.launch(0, 1, 10, 10)
+    b.launch(40, 1, 50, 10)
+    b.api("cudaDeviceSynchronize", 15, 20)
+    b.op("aten::item", 44, 27)
+    b.api("cudaStreamSynchronize", 45, 25)
+    first = {site.call: (site.count, site.blocked_ns) for site in sites(b)}
+    assert first == {"cudaDeviceSynchronize": (2, 25_000), "cudaStreamSynchronize": (1, 25_000)}
+    costs = {site.call: site.idle_caused_ns for site in sites(b)}
+    assert costs == {"cudaDeviceSynchronize": 30_000, "cudaStreamSynchronize": NotMeasured("terminal_sync")}
+    calls = {row.call: (row.count, row.sum_ns) for row in b.analyze().tables["runtime_calls"].records()}
+    assert first.items() <= calls.items()
+
+
 def test_data_loading_after_the_sync_is_not_the_syncs_fault():
     b = synced()
     b.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 65, 20)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.oracle.raw import Event
     from tests.oracle.spans import Span
 
+_EVER = 1 << 63
 Parts = list[tuple[idle.Gap, list[idle.Piece]]]
 
 
@@ -89,7 +90,7 @@ def _causes(built: trace.Trace, windows: trace.Windows, device: list[Event], row
     return {
         "idle": [dict(counter) for counter in by_step],
         "gaps": len(parts),
-        "syncs": _syncs(built, state, parts, _analysed(windows)),
+        "syncs": _syncs(built, state, parts, windows),
         "launches": _launches(built, parts, [(row.start, row.end) for row in windows.rows if not row.counted]),
     }
 
@@ -101,24 +102,24 @@ def _analysed(windows: trace.Windows) -> list[Span]:
     return union([*rows, *between])
 
 
-def _syncs(built: trace.Trace, state: idle.Host, parts: Parts, analysed: list[Span]) -> dict[str, Any]:
-    """Sums by call name over the calls that touch the analysed time, with their part inside (§18)."""
+def _syncs(built: trace.Trace, state: idle.Host, parts: Parts, windows: trace.Windows) -> dict[str, Any]:
+    """Sums by call name over the calls that touch the analysed time, with their part inside; else all (§18)."""
     found: dict[str, Any] = {}
+    analysed = _analysed(windows)
+    host = [(-_EVER, _EVER)] if windows.mode == "whole trace" else analysed
     inside = [
         (gap, [(*span, cause) for a, b, cause in pieces for span in intersect([(a, b)], analysed)])
         for gap, pieces in parts
     ]
     for sync in syncs.costs(built, state, inside):
-        if not any(
-            sync.call.start < end and max(sync.call.end, sync.call.start + 1) > start for start, end in analysed
-        ):
+        if not any(sync.call.start < end and max(sync.call.end, sync.call.start + 1) > start for start, end in host):
             continue
         row = found.setdefault(sync.call.name, {"count": 0, "blocked": 0, "idle_caused": 0, "terminal": 0})
         if sync.terminal:
             row["terminal"] += 1
             continue
         row["count"] += 1
-        row["blocked"] += length(intersect([(sync.call.start, sync.call.end)], analysed))
+        row["blocked"] += length(intersect([(sync.call.start, sync.call.end)], host))
         row["idle_caused"] += sync.idle_caused
     return found
 

@@ -247,11 +247,12 @@ class Table:
     notes: tuple[Message, ...] = ()
     title_values: tuple[tuple[str, Kind, Value], ...] = ()
 
-    def fill(self, **values: Values) -> Table:
-        """The declared table with the values of all its columns, by their keys."""
+    def fill(self, **values: Values | None) -> Table:
+        """The declared table with the values of its columns, by their keys; without those whose values are None."""
         if set(values) != set(self.keys):
             raise KeyError(f"{self.key}: {sorted(set(values) ^ set(self.keys))}")
-        return replace(self, columns=tuple(column.of(values[column.key]) for column in self.columns))
+        filled = ((column, values[column.key]) for column in self.columns)
+        return replace(self, columns=tuple(column.of(given) for column, given in filled if given is not None))
 
     def fill_records(self, records: Iterable[Mapping[str, Value]]) -> Table:
         """The declared table from rows whose cells go by the keys of the columns; for few rows of mixed cells."""

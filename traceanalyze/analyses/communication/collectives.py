@@ -11,7 +11,7 @@ from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, Groups, group
-from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor
@@ -51,6 +51,7 @@ _COLLECTIVES = declare(
     Column("ranks", Kind.COUNT, "number of ranks in the group", minor=True),
     Column("dtype", Kind.TEXT, "type of the elements", heading="type", minor=True),
     Column("size_bytes", Kind.BYTES, "input of one collective (all_gather: output)", heading="size of one"),
+    DEVICES,
     COUNT,
     Column("device_time_ns", Kind.DURATION, "sum of the durations, waiting for other ranks included"),
     replace(MEAN, minor=True),
@@ -120,7 +121,8 @@ def collectives(context: Context) -> Table:
     amounts = zip(described, spread.number.tolist(), moving.tolist(), waited_for.tolist(), strict=True)
     rows = [_row(context, *amount) for amount in amounts]
     times = spread.values | {"exposed_ns": groups.sum(exposed), "overlapped_ns": groups.sum(overlapped)}
-    table = _COLLECTIVES.fill(**times, **waits, **{key: [row[key] for row in rows] for key in rows[0]})
+    devices = on_devices(context, groups, of_device)
+    table = _COLLECTIVES.fill(devices=devices, **times, **waits, **{key: [row[key] for row in rows] for key in rows[0]})
     table = replace(table.sort("-device_time_ns", "collective"), notes=_notes(table))
     split = any(isinstance(cell, int) for cell in table.column("transfer_ns"))
     return table if split else table.drop(*_PART_KEYS)

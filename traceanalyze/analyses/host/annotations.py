@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, group
 from traceanalyze.analyses.host.device_columns import launched_before
-from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.kernels.events import numbers_of_devices
+from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.classify import is_step_marker
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare, where
@@ -38,6 +39,7 @@ _ON_DEVICE = declare(
     "device_annotations",
     "Annotations on the device",
     _NAME,
+    DEVICES,
     COUNT,
     Column("device_time_ns", Kind.DURATION, "from the first to the last kernel inside, summed; nested ones count each"),
     MEAN,
@@ -121,4 +123,5 @@ def device_annotations(context: Context) -> Table:
         return _ON_DEVICE.missing("no_device_annotations")
     groups = group(events.name[rows])
     names = list(context.trace.strings.texts(events.name[rows[groups.first]]))
-    return _ON_DEVICE.fill(name=names, **groups.spread(time).values).sort("-device_time_ns", "name")
+    devices = on_devices(context, groups, numbers_of_devices(context.trace, rows))
+    return _ON_DEVICE.fill(name=names, devices=devices, **groups.spread(time).values).sort("-device_time_ns", "name")

@@ -12,7 +12,7 @@ from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, group
 from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.frames import stack_frames, user_frames
 from traceanalyze.analyses.idle.launches import step_of
-from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
@@ -277,6 +277,7 @@ _OP_KERNELS = declare(
     "Kernels by operator (sum over the analysed steps)",
     Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
     Column("kernel", Kind.KERNEL, "kernel, copy or fill that the operator launched"),
+    DEVICES,
     COUNT,
     DEVICE_TIME,
     Column(
@@ -316,6 +317,7 @@ def op_kernels(context: Context) -> Table:
     return _OP_KERNELS.fill(
         op=list(texts(op_name[pairs.first])),
         kernel=list(texts(device.name[event][pairs.first])),
+        devices=on_devices(context, pairs, device.device[event]),
         count=count,
         device_time_ns=pairs.sum(work.time[known]),
         op_to_launch_ns=pairs.sum(launched - nested.start[op]) // count,

@@ -24,6 +24,7 @@ GAPS = declare(
     "Longest idle intervals",
     Column("step", Kind.TEXT, "number of the step, or its name"),
     Column("at_ns", Kind.DURATION, "start, counted from the start of the step", scale="at"),
+    Column("device", Kind.COUNT, "number of the device, where the process has several"),
     Column("length_ns", Kind.DURATION, "length of the idle interval"),
     Column("causes", Kind.BREAKDOWN, "causes of the idle interval, largest first"),
     Column("host_op", Kind.NAME, "operator or call that the host was in for most of it", heading="host was in"),
@@ -53,6 +54,7 @@ def gap_table(context: Context) -> Table:
     table = GAPS.fill(
         step=[labels[row] for row in step.tolist()],
         at_ns=parts.start[top] - steps.start[step],
+        device=[context.devices[0]] * len(top) if len(context.devices) > 1 else None,
         length_ns=length[top],
         causes=_causes(context, parts.start[top], parts.end[top]),
         host_op=_host_ops(context, gap),

@@ -18,7 +18,7 @@ from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-from traceanalyze.model.vocabulary import Cause, EventKind, SyncKind
+from traceanalyze.model.vocabulary import Cause, EventKind, Mode, SyncKind
 
 SYNC_POINTS = declare(
     "sync_points",
@@ -112,7 +112,7 @@ class SyncCosts(NamedTuple):
     call: NDArray[np.int64]
     """Positions in `ApiCalls`."""
     blocked: NDArray[np.int64]
-    """Part of each in the analysed time."""
+    """Part of each in the analysed time; without steps all of it, as of every call."""
     idle: NDArray[np.int64]
     """Device idle time each of them caused."""
     drained: NDArray[np.bool_]
@@ -126,8 +126,9 @@ def sync_costs(context: Context) -> SyncCosts:
         nothing = np.empty(0, np.int64)
         return SyncCosts(nothing, nothing, nothing, np.zeros(len(context.once(idle_gaps)), np.bool_))
     time = context.once(analysed_time)
-    blocked = intervals.coverage(time, calls.start, calls.end)
-    sync = np.flatnonzero(context.once(is_sync_call) & ((blocked > 0) | intervals.contains(time, calls.start)))
+    host = context.host_windows if context.mode == Mode.WHOLE_TRACE else time
+    blocked = intervals.coverage(host, calls.start, calls.end)
+    sync = np.flatnonzero(context.once(is_sync_call) & ((blocked > 0) | intervals.contains(host, calls.start)))
     analysed, _ = clipped(context.once(idle_pieces), *time)
     caused, drained = idle_caused(sync, calls, context.once(idle_gaps), analysed)
     return SyncCosts(sync, blocked[sync], caused, drained)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
 from traceanalyze.analyses.idle.host_state import is_sync_call
-from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Values, declare, where
@@ -28,6 +28,7 @@ _COPIES = declare(
     "Copies and fills (sum over the analysed steps)",
     Column("direction", Kind.TERM, "from where to where", heading="copy"),
     Column("memory_kind", Kind.TERM, "kind of host memory: pageable copies hold the host up", heading="host memory"),
+    DEVICES,
     COUNT,
     DEVICE_TIME,
     Column("share", Kind.SHARE, "part of the time of all copies and fills"),
@@ -55,6 +56,7 @@ def copies(context: Context) -> Table:
     return _COPIES.fill(
         direction=[f"copy_{DIRECTIONS[code]}" for code in direction.tolist()],
         memory_kind=[_memory_term(*codes) for codes in zip(direction.tolist(), memory.tolist(), strict=True)],
+        devices=on_devices(context, groups, device.device[event]),
         **spread.values,
         share=spread.shares,
         bytes=sizes,

@@ -8,7 +8,16 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
-from traceanalyze.analyses.kernels.work import NO_OP, WORK, device_work, ratio_argument, texts_or_none, work_terms
+from traceanalyze.analyses.kernels.work import (
+    DEVICES,
+    NO_OP,
+    WORK,
+    device_work,
+    on_devices,
+    ratio_argument,
+    texts_or_none,
+    work_terms,
+)
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.patterns import regex
@@ -44,6 +53,7 @@ _KERNELS = declare(
     "Kernels, copies and fills (sum over the analysed steps)",
     _NAME,
     WORK,
+    DEVICES,
     COUNT,
     DEVICE_TIME,
     Column("share", Kind.SHARE, "part of all device time"),
@@ -80,6 +90,7 @@ _GROUPS = declare(
     "kernel_groups",
     "Device time by kind of work (sum over the analysed steps)",
     WORK,
+    DEVICES,
     Column("count", Kind.COUNT, "device events"),
     DEVICE_TIME,
     Column("share", Kind.SHARE, "part of all device time"),
@@ -103,6 +114,7 @@ _CONFIGURATIONS = declare(
     Column("block", Kind.TEXT, "threads per dimension"),
     Column("registers", Kind.COUNT, "registers per thread", minor=True),
     Column("shared_memory_bytes", Kind.BYTES, "shared memory per block", minor=True),
+    DEVICES,
     COUNT,
     DEVICE_TIME,
     Column("share", Kind.SHARE, "part of the time of all kernels with a known grid"),
@@ -130,6 +142,7 @@ _TYPES = declare(
     Column("op_type", Kind.NAME, "type of the operator, as in the profile's kernel table", heading="type"),
     Column("core", Kind.TEXT, "kind of core the kernels ran on"),
     WORK,
+    DEVICES,
     COUNT,
     DEVICE_TIME,
     Column("share", Kind.SHARE, "part of the time of all kernels with a known type"),
@@ -188,6 +201,7 @@ def kernels(context: Context) -> Table:
     return _KERNELS.fill(
         name=list(context.trace.strings.texts(device.name[work.event[first]])),
         work=work_terms(kind),
+        devices=on_devices(context, groups, device.device[work.event]),
         **spread.values,
         share=spread.shares,
         tensor_core=[f"tensor_core_{TensorCore(use).name.lower()}" for use in work.tensor_core[first].tolist()],
@@ -216,6 +230,7 @@ def kernel_groups(context: Context) -> Table:
     spread = groups.spread(work.time)
     table = _GROUPS.fill(
         work=work_terms(work.group[groups.first]),
+        devices=on_devices(context, groups, context.device.device[work.event]),
         count=spread.number,
         device_time_ns=spread.total,
         share=spread.shares,
@@ -250,6 +265,7 @@ def configurations(context: Context) -> Table:
         block=[_dimensions(text) for text in texts_or_none(context, block[first])],
         registers=where(registers[first] != MISSING, registers[first], missing),
         shared_memory_bytes=where(shared[first] != MISSING, shared[first], missing),
+        devices=on_devices(context, groups, device.device[event]),
         **spread.values,
         share=spread.shares,
     ).sort("-device_time_ns", "name", "launched_by", "grid", "block")
@@ -320,6 +336,7 @@ def kernel_types(context: Context) -> Table:
             op_type=texts_or_none(context, op_type[first]),
             core=[text or NotMeasured("no_kernel_types") for text in texts_or_none(context, core[first])],
             work=work_terms(work.group[chosen[first]]),
+            devices=on_devices(context, groups, device.device[work.event[chosen]]),
             **spread.values,
             share=spread.shares,
             cube_utilisation=known(
@@ -368,6 +385,7 @@ CLASSIFICATION = declare(
     _NAME,
     Column("class", Kind.TERM, "which part of the step it counts as", heading="counts as"),
     Column("rule", Kind.TEXT, "what decided that", heading="by rule"),
+    DEVICES,
     COUNT,
     DEVICE_TIME,
     Column("share", Kind.SHARE, "part of all device time"),
@@ -385,10 +403,11 @@ def classification(context: Context) -> Table:
     for of, code in zip(keys.of[rules.first].tolist(), device.rule[rules.first].tolist(), strict=True):
         said[of].append(device.rules[code])
     spread = keys.spread(device.end - device.start)
-    columns: dict[str, Values] = {
+    columns: dict[str, Values | None] = {
         "name": list(context.trace.strings.texts(device.name[keys.first])),
         "class": [f"class_{DeviceClass(code).name.lower()}" for code in device.klass[keys.first].tolist()],
         "rule": list(map(", ".join, said)),
+        "devices": on_devices(context, keys, device.device),
         "count": spread.number,
         "device_time_ns": spread.total,
         "share": spread.shares,

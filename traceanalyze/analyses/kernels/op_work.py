@@ -71,6 +71,8 @@ _OP_RATES = declare(
 _TENSORS = ("op_type", "kernel_shapes", "kernel_dtypes", "kernel_formats", "kernel_outputs", "kernel_output_dtypes")
 Rows = dict[tuple[str, str, str, Cost, str], list[int]]
 """By operator, shapes, element type, what one call needs and why that lacks something: calls and device time, ns."""
+_NAMESPACES = ("aten::", "flash_attn::", "torch_attn::")
+"""Of operators whose names say what they compute."""
 Amount = int | NotMeasured
 _ZERO = regex(r"\b0\b")
 Measure = float | NotMeasured
@@ -152,7 +154,7 @@ def _shown(shapes: Iterable[Shape | None]) -> str:
 
 
 def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, strides: int) -> Call | None:
-    if MISSING in {shapes, dtypes} or not name.startswith("aten::"):
+    if MISSING in {shapes, dtypes} or not name.startswith(_NAMESPACES):
         return None
     text = context.trace.strings.text
     more = (None if code == MISSING else text(code) for code in (values, strides))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.ascend import classify_kernels
 from traceanalyze.model import intervals
 from traceanalyze.model.classifier import classifier_of_kernel, classifier_of_op, kind_of_op
@@ -27,6 +27,8 @@ NO_OP = Column(
     heading="operator unknown",
     minor=True,
 )
+
+DEVICES = Column("devices", Kind.TEXT, "numbers of the devices it ran on, where the process has several")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,17 @@ def ratio_argument(context: Context, field: str, row: NDArray[np.int64]) -> NDAr
     column = context.trace.events.fields.get(field)
     value = np.full(len(row), -1.0) if column is None else column.take(row, -1).astype(np.float64)
     return np.where((value < 0) | (value > _MOST), np.nan, value)
+
+
+def on_devices(context: Context, groups: Groups, device: NDArray[np.int64]) -> list[str] | None:
+    """Devices of the members of each group, for a column `DEVICES`; None where the process has but one."""
+    if len(context.devices) < 2:
+        return None
+    found: list[list[str]] = [[] for _ in range(len(groups))]
+    first = group(groups.of, device).first
+    for of, number in zip(groups.of[first].tolist(), device[first].tolist(), strict=True):
+        found[of].append(str(number))
+    return [", ".join(numbers) for numbers in found]
 
 
 def work_terms(groups: NDArray[np.uint8]) -> list[str]:

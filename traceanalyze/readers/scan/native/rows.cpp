@@ -82,9 +82,7 @@ void Rows::add(const Event& event) {
     }
     phases.count(phase);
     switch (phase) {
-        case 'X': return add_complete(event);
-        case 'B': return add_border(event, TRACE_SCAN_BEGIN);
-        case 'E': return add_border(event, TRACE_SCAN_END);
+        case 'X': case 'B': case 'E': return add_complete(event, static_cast<Byte>(phase));
         case 'i': case 'I': return add_instant(event);
         case 's': case 't': case 'f': return add_flow(event, static_cast<Byte>(phase));
         case 'M': return add_metadata(event);
@@ -123,19 +121,12 @@ void Rows::add_common(List& list, const Event& event) {
     counts.bad_value += list.fields.add(event, static_cast<std::uint32_t>(row));
 }
 
-void Rows::add_complete(const Event& event) {
-    if (!accept_ts(event) || !accept_dur(event)) return;
+void Rows::add_complete(const Event& event, Byte phase) {
+    const bool whole = phase == 'X';
+    if (!accept_ts(event) || (whole && !accept_dur(event))) return;
     counts.no_pid += !event.has(kPid);
-    counts.fractional |= (event.fractional & (bit(kTs) | bit(kDur))) != 0;
-    completes.dur.push(event.value[kDur]);
-    add_common(completes, event);
-}
-
-void Rows::add_border(const Event& event, std::int64_t which) {
-    if (!accept_ts(event)) return;
-    counts.no_pid += !event.has(kPid);
-    counts.fractional |= (event.fractional & bit(kTs)) != 0;
-    completes.dur.push(which);
+    counts.fractional |= (event.fractional & (whole ? bit(kTs) | bit(kDur) : bit(kTs))) != 0;
+    completes.dur.push(whole ? event.value[kDur] : phase == 'B' ? TRACE_SCAN_BEGIN : TRACE_SCAN_END);
     add_common(completes, event);
 }
 

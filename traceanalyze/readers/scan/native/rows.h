@@ -171,8 +171,7 @@ public:
     Counts counts{};
 
 private:
-    void add_complete(const Event& event);
-    void add_border(const Event& event, std::int64_t which);
+    void add_complete(const Event& event, Byte phase);
     void add_instant(const Event& event);
     void add_flow(const Event& event, Byte phase);
     void add_metadata(const Event& event);
