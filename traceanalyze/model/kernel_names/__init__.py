@@ -3,21 +3,25 @@
 `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, …>` is `add f32`. A name is
 normalised (`words`), recognised by its family (`families`, `cpp`) and read into parts: operation, direction,
 dtype, tile, layout. A label has them in this order, and loses them from the right until it fits. Where names of one
-table would have equal labels, each gets the smallest part that tells it from the others, else `#` and letters of the
-hash of its whole name: labels depend on which names there are, never on their order.
+table would have equal labels, each gets the smallest part that tells it from the others, else words of its name that
+the others lack, and where none of these tells them apart a number. Labels depend on which names there are, never on
+their order.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
+from itertools import chain, count
 
 from traceanalyze.model.kernel_names.families import meaning
-from traceanalyze.model.kernel_names.words import Meaning, normal
+from traceanalyze.model.kernel_names.words import Meaning, normal, pieces
 
 LONGEST = 32
 """Characters of a label."""
-_DIGITS = "abcdefghijklmnopqrstuvwxyz234567"
+_LEAST = 16
+"""Letters that a name keeps of what it does."""
+_SEVERAL = 3
+"""Marks in a row: more say less than a number."""
 
 
 @lru_cache(maxsize=1 << 14)
@@ -42,15 +46,13 @@ def labels(names: Iterable[str], *, mixed: bool = False) -> Mapping[str, str]:
             found[name] = name
         else:
             groups.setdefault(_fitted(name), []).append(name)
-    kept = set(found)
-    for text, alike in groups.items():
-        found |= {alike[0]: text} if len(alike) == 1 else _told_apart(alike)
-    for count in range(2, 17):
-        holders = Counter(found.values())
-        clashing = [name for name, text in found.items() if holders[text] > 1 and name not in kept]
-        if not clashing:
-            break
-        found |= {name: _fitted(name, _hash(name, count)) for name in clashing}
+    taken = {*found}
+    marks = {name: mark for text, alike in groups.items() for name, mark in _told_apart(text, alike).items()}
+    for name, mark in sorted(marks.items()):
+        numbered = (f"{mark} ({number})".lstrip() for number in count(2))
+        ends = chain([mark], (end if len(end) <= _room(name) else end.split()[-1] for end in numbered))
+        found[name] = next(text for end in ends if (text := _fitted(name, end)) not in taken)
+        taken.add(found[name])
     return found
 
 
@@ -70,33 +72,38 @@ def _fitted(name: str, suffix: str = "", *, parts: int = 5) -> str:
     return " ".join([text, *ends])
 
 
-def _told_apart(alike: Sequence[str]) -> dict[str, str]:
-    """Labels of names that would have the same one: with the first mark that tells all apart, else with several.
-
-    The layout makes room for it, other parts do not: a hash is shorter.
-    """
-    marks = {name: meant.marks if (meant := meaning_of(name)) else {} for name in alike}
-    kinds: list[str] = []
-    told: dict[str, str] = dict.fromkeys(alike, "")
-    for kind in dict.fromkeys(kind for found in marks.values() for kind in found):
-        alone = {name: found.get(kind, "") for name, found in marks.items()}
-        if len(set(alone.values())) == len(alike):
-            told = alone
-            break
-        # One more of several only where it tells more.
-        both = {name: " ".join(filter(None, (told[name], alone[name]))) for name in alike}
-        if len(set(both.values())) > len(set(told.values())) and len(kinds) < _SEVERAL:
-            kinds.append(kind)
-            told = both
-    room = LONGEST - max(len(_fitted(name, parts=4)) for name in alike) - 1
-    counts = Counter(told.values())
-    return {name: _fitted(name, mark if counts[mark] == 1 and len(mark) <= room else "") for name, mark in told.items()}
+def _room(name: str) -> int:
+    """Letters for what stands at the end: the layout makes room for it, other parts do not."""
+    short = _fitted(name, parts=4)
+    return LONGEST - 1 - (_LEAST if short.endswith("…") else len(short))
 
 
-_SEVERAL = 3
-"""Marks in a row: more say less than a hash."""
+def _told_apart(text: str, alike: Sequence[str]) -> dict[str, str]:
+    """What follows a label that several names would have: marks that tell most of them apart, then their words."""
+    room = {name: _room(name) for name in alike}
+    told, said = dict.fromkeys(alike, ""), {"", *text.split()}
+    for traits in (_marks, _words) if len(alike) > 1 else ():
+        every = {name: traits(name) for name in alike}
+        of = {name: {kind: word for kind, word in each.items() if word not in said} for name, each in every.items()}
+        kinds = dict.fromkeys(kind for each in every.values() for kind in each)
+        for _ in range(_SEVERAL):
+            counts = Counter(told.values())
+            unclear = [name for name in alike if counts[told[name]] > 1]
+            best, most = {}, len(counts)
+            for kind in kinds if unclear else ():
+                more = {name: f"{told[name]} {of[name][kind]}".strip() for name in unclear if kind in of[name]}
+                more = {name: mark for name, mark in more.items() if len(mark) <= room[name]}
+                if (apart := len({*(told | more).values()})) > most:
+                    best, most = more, apart
+            told |= best
+    return told
 
 
-def _hash(name: str, count: int) -> str:
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    return "#" + "".join(_DIGITS[byte % 32] for byte in digest[:count])
+def _marks(name: str) -> Mapping[str, str]:
+    meant = meaning_of(name)
+    return meant.marks if meant else {}
+
+
+def _words(name: str) -> Mapping[str, str]:
+    meant = meaning_of(name)
+    return pieces(name) if meant is None or meant.literal else {}
