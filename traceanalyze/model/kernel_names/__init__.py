@@ -9,9 +9,10 @@ their order.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count
+from typing import NamedTuple
 
 from traceanalyze.model.kernel_names.families import meaning
 from traceanalyze.model.kernel_names.words import Meaning, normal, pieces
@@ -30,80 +31,88 @@ def meaning_of(name: str) -> Meaning | None:
     return meaning(normal(name))
 
 
-def labels(names: Iterable[str], *, mixed: bool = False) -> Mapping[str, str]:
+class _Named(NamedTuple):
+    name: str
+    meant: Meaning | None
+
+    def fitted(self, suffix: str = "", *, parts: int = 5) -> str:
+        """The label with what must stand at its end, without as many parts as it takes to fit."""
+        said = [part for part in (self.meant or [self.name])[:parts] if isinstance(part, str) and part]
+        ends = [end for end in (self.meant.number if self.meant else "", suffix) if end]
+        room = LONGEST - sum(len(end) + 1 for end in ends)
+        while len(said) > 1 and len(" ".join(said)) > room:
+            said.pop()
+        text = " ".join(said)
+        while len(text) > room and "+" in text:
+            text = text.rpartition("+")[0]
+        if len(text) > room:
+            text = text[: room - 1].rstrip("_ ") + "…"
+        return " ".join([text, *ends])
+
+    @property
+    def room(self) -> int:
+        """Letters for what stands at the end: the layout makes room for it, other parts do not."""
+        short = self.fitted(parts=4)
+        return LONGEST - 1 - (_LEAST if short.endswith("…") else len(short))
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """What tells it from others."""
+        return self.meant.marks if self.meant else {}
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """Words of its name, where these are true."""
+        return pieces(self.name) if self.meant is None or self.meant.literal else {}
+
+
+def labels(names: Iterable[str], *, mixed: bool = False, backward: Collection[str] = ()) -> Mapping[str, str]:
     """A label for each distinct name, all of them different.
 
     Args:
         names: Of one table, in any order.
         mixed: There are operators, calls and source lines among them: names that not only kernels have stay as they
             are, however long.
+        backward: Names of which the backward pass launches all calls.
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[_Named]] = {}
     found: dict[str, str] = {}
     for name in sorted(set(names)):
         meant = meaning_of(name)
         if mixed and (meant is None or not meant.sure):
             found[name] = name
-        else:
-            groups.setdefault(_fitted(name), []).append(name)
+            continue
+        if meant and name in backward and not meant.direction and "bwd" not in meant.operation:
+            meant = meant._replace(direction="bwd")
+        one = _Named(name, meant)
+        groups.setdefault(one.fitted(), []).append(one)
     taken = {*found}
-    marks = {name: mark for text, alike in groups.items() for name, mark in _told_apart(text, alike).items()}
-    for name, mark in sorted(marks.items()):
+    marks = [pair for text, alike in groups.items() for pair in zip(alike, _told_apart(text, alike), strict=True)]
+    for one, mark in sorted(marks):
         numbered = (f"{mark} ({number})".lstrip() for number in count(2))
-        ends = chain([mark], (end if len(end) <= _room(name) else end.split()[-1] for end in numbered))
-        found[name] = next(text for end in ends if (text := _fitted(name, end)) not in taken)
-        taken.add(found[name])
+        ends = chain([mark], (end if len(end) <= one.room else end.split()[-1] for end in numbered))
+        found[one.name] = next(text for end in ends if (text := one.fitted(end)) not in taken)
+        taken.add(found[one.name])
     return found
 
 
-def _fitted(name: str, suffix: str = "", *, parts: int = 5) -> str:
-    """The label with what must stand at its end, without as many parts as it takes to fit."""
-    meant = meaning_of(name)
-    said = [name] if meant is None else [part for part in meant[:parts] if isinstance(part, str) and part]
-    ends = [end for end in (meant.number if meant else "", suffix) if end]
-    room = LONGEST - sum(len(end) + 1 for end in ends)
-    while len(said) > 1 and len(" ".join(said)) > room:
-        said.pop()
-    text = " ".join(said)
-    while len(text) > room and "+" in text:
-        text = text.rpartition("+")[0]
-    if len(text) > room:
-        text = text[: room - 1].rstrip("_ ") + "…"
-    return " ".join([text, *ends])
-
-
-def _room(name: str) -> int:
-    """Letters for what stands at the end: the layout makes room for it, other parts do not."""
-    short = _fitted(name, parts=4)
-    return LONGEST - 1 - (_LEAST if short.endswith("…") else len(short))
-
-
-def _told_apart(text: str, alike: Sequence[str]) -> dict[str, str]:
+def _told_apart(text: str, alike: Sequence[_Named]) -> list[str]:
     """What follows a label that several names would have: marks that tell most of them apart, then their words."""
-    room = {name: _room(name) for name in alike}
-    told, said = dict.fromkeys(alike, ""), {"", *text.split()}
-    for traits in (_marks, _words) if len(alike) > 1 else ():
-        every = {name: traits(name) for name in alike}
-        of = {name: {kind: word for kind, word in each.items() if word not in said} for name, each in every.items()}
-        kinds = dict.fromkeys(kind for each in every.values() for kind in each)
+    told, said = [""] * len(alike), {"", *text.split()}
+    for traits in ("marks", "words") if len(alike) > 1 else ():
+        every: list[Mapping[str, str]] = [getattr(one, traits) for one in alike]
+        kinds = dict.fromkeys(kind for each in every for kind in each)
         for _ in range(_SEVERAL):
-            counts = Counter(told.values())
-            unclear = [name for name in alike if counts[told[name]] > 1]
-            best, most = {}, len(counts)
-            for kind in kinds if unclear else ():
-                more = {name: f"{told[name]} {of[name][kind]}".strip() for name in unclear if kind in of[name]}
-                more = {name: mark for name, mark in more.items() if len(mark) <= room[name]}
-                if (apart := len({*(told | more).values()})) > most:
+            counts = Counter(told)
+            best, most = told, len(counts)
+            for kind in kinds if most < len(alike) else ():
+                more = [
+                    mark
+                    if counts[old] > 1 and word not in said and len(mark := f"{old} {word}".strip()) <= one.room
+                    else old
+                    for one, old, word in zip(alike, told, (each.get(kind, "") for each in every), strict=True)
+                ]
+                if (apart := len({*more})) > most:
                     best, most = more, apart
-            told |= best
+            told = best
     return told
-
-
-def _marks(name: str) -> Mapping[str, str]:
-    meant = meaning_of(name)
-    return meant.marks if meant else {}
-
-
-def _words(name: str) -> Mapping[str, str]:
-    meant = meaning_of(name)
-    return pieces(name) if meant is None or meant.literal else {}

@@ -211,7 +211,7 @@ _PIECE = regex(r"[A-Za-z0-9]+")
 _DIGITS = regex(r"\d+")
 
 
-_DULL = frozenset({"true", "false", "const", "void", "cuda", "native", "detail", "kernel", "Kernel", "namespace", "Type"})
+_DULL = frozenset({"true", "false", "const", "void", "cuda", "native", "detail", "kernel", "Kernel", "Type"})
 """Words that say little, which come last."""
 _TELLING = 3
 """Letters of a word that says something."""
