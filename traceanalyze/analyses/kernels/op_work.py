@@ -31,7 +31,9 @@ _OP_RATES = declare(
     "op_rates",
     "What operators achieved, and what the device could do (sum over the analysed steps)",
     Column("op", Kind.NAME, "operator that launched the kernels itself", heading="operator"),
-    Column("shapes", Kind.NAME, "shapes of its tensors"),
+    Column(
+        "shapes", Kind.NAME, "shapes of its tensors, and the type of one of another type; 1→8: one element stands for 8"
+    ),
     Column("dtype", Kind.TEXT, "type of the first tensor; tf32 where float ran on matrix units", heading="type"),
     replace(WORK, minor=True),
     Column("calls", Kind.COUNT, "calls that ran something on the device"),
@@ -88,7 +90,7 @@ def op_rates(context: Context) -> Table:
         cost = None if call is None else cost_of(call)
         if call is not None and cost is not None:
             dtype = _dtype(call, matrix_units=bool(matrix[index]))
-            shapes = ", ".join("×".join(map(str, shape)) for shape in call.shapes if shape)
+            shapes = _shapes(call)
             # Arguments that change neither what is shown nor what it costs are no other row.
             sums = found.setdefault((name, shapes, dtype, cost, _why(call)), [0, 0])
             sums[0] += count
@@ -98,6 +100,21 @@ def op_rates(context: Context) -> Table:
         for (op, shapes, dtype, cost, why), sums in found.items()
     )
     return _OP_RATES.fill_records(records).sort("-device_time_ns", "op", "shapes")
+
+
+def _shapes(call: Call) -> str:
+    """Of `mul(a, 2, out=b)` `4×1→8, [], 4×8 fp16`: what is no tensor, and another type than that of the first one.
+
+    Along the second dimension all elements of `a` are one and the same, which is read once.
+    """
+    found: list[str] = []
+    places = [place for place, shape in enumerate(call.shapes) if shape]
+    for place in range(max(places, default=-1) + 1):
+        sizes = (f"1→{size}" if repeats and size > 1 else str(size) for size, repeats in call.dimensions(place))
+        dtype, first = (call.dtypes[at] if at < len(call.dtypes) else "" for at in (place, places[0]))
+        other = dtype if place in places and dtype != first else ""
+        found.append(f"{'×'.join(sizes) or '[]'} {_DTYPES.get(other.lower(), other)}".strip())
+    return ", ".join(found)
 
 
 def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, strides: int) -> Call | None:
