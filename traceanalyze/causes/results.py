@@ -84,6 +84,11 @@ class RecordingPart(NamedTuple):
         ranks = whole_ranks(self.ranks)
         return sum(rank.step_time for rank in ranks) // max(len(ranks), 1)
 
+    @property
+    def step(self) -> int:
+        """Mean window of the rank that decides how long it is, ns: what shares are of."""
+        return self.ranks[decider(self.ranks)].step_time if self.ranks else 0
+
 
 def comparable(recordings: Sequence[RecordingPart]) -> tuple[int, ...]:
     """Positions of recordings that can be held against each other: whole ones of the same ranks, the most there are.
