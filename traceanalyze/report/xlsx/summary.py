@@ -195,18 +195,20 @@ def _overview(page: Page, run: RunPlan) -> None:
 
 _SHOWN = 12
 """Findings on the first sheet."""
+_NAMED = 6
+"""Of those that have no room there."""
 _CAPTURE = "CAP"
 """Rules about the recording itself."""
 _SAY = sentences(
     book_todo="What to do, by what it saves",
     book_todo_unpriced="What to do",
     book_minor="Only lesser findings",
-    book_saving="saving a step ({unit}), share",
+    book_saving="saving {per} ({unit}), share",
     book_range="from–to",
     book_what="what",
     book_why="why, and what to do",
     book_where="In: {place}.",
-    book_more="{count} more",
+    book_more="{count} more: {titles}",
 )
 
 
@@ -252,8 +254,11 @@ def _findings(page: Page, run: RunPlan) -> None:
         for text in (f"{one.sentence} {one.price}".strip(), *where, *(f"→ {each}" for each in one.advice)):
             page.sentence(text, wrapped, start=3)
         page.row = max(page.row, below)
-    if len(every) > len(told[:_SHOWN]):
-        page.sentence(say("more", count=(Kind.COUNT, len(every) - len(told[:_SHOWN]))))
+    rest = [one for one in every if one not in told[:_SHOWN]]
+    if rest:
+        titles = list(dict.fromkeys(one.title for one in rest))
+        named = ", ".join(titles[:_NAMED]) + ", …" * (len(titles) > _NAMED)
+        page.sentence(say("more", count=(Kind.COUNT, len(rest)), titles=(Kind.TEXT, named)))
 
 
 def _evidence(run: RunPlan, one: Finding, before: Sequence[Finding]) -> str:
