@@ -156,7 +156,24 @@ def test_a_repeated_tensor_is_told_apart_by_its_strides_only_where_they_are_0():
         args = {"Input Dims": [[4, 8], [4, 8]], "Input Strides": strides, "Input type": ["float", "float"]}
         b.op("aten::mul", at, 10, **args)
         b.launch(at + 1, 1, at + 20, 10)
-    assert sorted((row.calls, row.bytes) for row in ops(b)) == [(1, 4 * (32 + 8 + 32)), (2, 2 * 4 * 96)]
+    assert sorted((row.shapes, row.calls, row.bytes) for row in ops(b)) == [
+        ("4×8, 1→4×8", 1, 4 * (32 + 8 + 32)),
+        ("4×8, 4×8", 2, 2 * 4 * 96),
+    ]
+
+
+def test_rows_that_cost_different_amounts_show_different_shapes():
+    """A number where another call has a tensor, and a type that differs from the first one."""
+    b = TraceBuilder()
+    b.step(1, 0, 400)
+    for at, dims, dtypes in (
+        (0, [[8], [8]], ["float", "float"]),
+        (100, [[8], [], [8]], ["float", "Scalar", "float"]),
+        (200, [[8], [8], []], ["float", "c10::Half", "Scalar"]),
+    ):
+        b.op("aten::mul", at, 10, **{"Input Dims": dims, "Input type": dtypes})
+        b.launch(at + 1, 1, at + 20, 10)
+    assert sorted(row.shapes for row in ops(b)) == ["8, 8", "8, 8 fp16", "8, [], 8"]
 
 
 PRODUCT = {

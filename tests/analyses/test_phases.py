@@ -136,3 +136,23 @@ def test_host_time_is_that_of_all_threads_of_the_process():
     b.op("MulBackward0", 20, 30, tid=3)
     b.launch(11, 2, 60, 5, tid=2)
     assert phases(b)[Phase.BACKWARD][1] == [40_000]
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [("MulBackward0", ["gemm bwd f32 64×32 nn", "conv wgrad f32", "nccl all_reduce f32"]), ("aten::mm", None)],
+)
+def test_labels_say_bwd_of_compute_that_the_backward_pass_alone_launches(second, expected):
+    names = [
+        "volta_sgemm_64x32_nn",
+        "void cudnn::wgrad_alg0_engine<float>(int)",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL()",
+    ]
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    for at, (op, name) in enumerate([("AddmmBackward0", name) for name in names] + [(second, names[0])]):
+        b.op(op, 10 * at, 8)
+        b.launch(10 * at + 1, 2, 40 + 10 * at, 9 - at, name=name)
+    column = b.table("kernels")["name"]
+    labels = [column.labels[name] for name in names]
+    assert labels == (expected or ["gemm f32 64×32 nn", "conv wgrad f32", "nccl all_reduce f32"])

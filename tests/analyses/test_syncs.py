@@ -113,6 +113,18 @@ def test_the_traces_own_ending_has_no_cost():
     assert (site.blocked_ns, site.idle_caused_ns) == (30_000, NotMeasured("terminal_sync"))
 
 
+def test_a_wait_that_ends_the_trace_is_told_from_the_same_one_before():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(0, 1, 0, 50)
+    for at in (60, 150):
+        b.api("cudaDeviceSynchronize", at, 20)
+    b.launch(100, 1, 110, 20)
+    assert sorted((site.at_end, site.blocked_ns) for site in sites(b)) == [(False, 20_000), (True, 20_000)]
+    # Where there is none, nothing is said.
+    assert [site.at_end for site in sites(synced())] == [None]
+
+
 def test_sites_are_told_apart_by_the_users_line():
     b = TraceBuilder()
     b.step(1, 0, 400)

@@ -10,10 +10,10 @@ import pytest
 from tests.ranks.make import ints, rank
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.clocks import clock_offsets
-from traceanalyze.ranks.compare import compare_ranks, imbalance, leading, longest, rank_steps
+from traceanalyze.ranks.compare import compare_ranks, imbalance, longest, rank_steps
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import missing_ranks, presence, role_of
-from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup
+from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup, leading
 from traceanalyze.ranks.stragglers import _delayed_by, _waited_before, absent_sentences, straggler_sentences
 from traceanalyze.ranks.waits import collective_waits, rank_waits
 
@@ -222,6 +222,13 @@ def test_ranks_step_by_step():
 )
 def test_the_rank_leads_whose_own_step_is_longest(times, own, leads):
     assert leading(times, own) == leads
+
+
+def test_findings_are_measured_by_the_step_of_the_rank_that_leads():
+    found = arriving([[0]] * 3, [[300]] * 3)
+    longer = [replace(one, step_time=np.full(3, time)) for one, time in zip(found.ranks, (1200, 1100), strict=True)]
+    # Own time: 900 of 1200, and all of 1100; the mean of both steps is 1150.
+    assert found._replace(ranks=tuple(longer)).step == 1100
 
 
 def test_of_equally_long_steps_the_first_is_the_longest():

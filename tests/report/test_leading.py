@@ -7,7 +7,7 @@ import pytest
 import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.locales import texts
-from traceanalyze.ranks.compare import leading
+from traceanalyze.ranks.results import leading
 from traceanalyze.report.format import Formatter
 
 MS = 1_000

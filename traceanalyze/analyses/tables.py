@@ -35,7 +35,7 @@ from traceanalyze.analyses.memory.recorded import memory_tables
 from traceanalyze.analyses.steps import split
 from traceanalyze.analyses.steps.critical_path import critical_path_tables, path_lacks
 from traceanalyze.analyses.steps.inference import inference
-from traceanalyze.analyses.steps.phases import phases
+from traceanalyze.analyses.steps.phases import backward_only, phases
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.model.table import Kind, Message, Table, sentences
 from traceanalyze.model.vocabulary import Mode
@@ -98,10 +98,11 @@ def _told_apart(context: Context, tables: Iterator[Table]) -> Iterator[Table]:
 
 def tables_of(context: Context, *, full: bool = True) -> list[Table]:
     """Tables of the rank in reading order; of several devices each says whose it is."""
-    if len(context.devices) > 1:
-        return list(_told_apart(context, _with_device(context, full=full)))
     if len(context.device):
-        return list(_with_device(context, full=full))
+        tables = _with_device(context, full=full)
+        backward = context.once(backward_only)
+        several = len(context.devices) > 1
+        return [table.directed(backward) for table in (_told_apart(context, tables) if several else tables)]
     return [*split.host_split_tables(context), *host_tables(context, full=full), *memory_tables(context)]
 
 

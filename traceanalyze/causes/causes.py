@@ -117,7 +117,7 @@ def _cause(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Ca
     savings = [saving for one in here if (saving := one.finding.of_rank) is not None]
     count = max(len(evaluated), len(here)) if shown.rank is not None else 1
     worth = cost if gain is None else gain
-    share = worth / part.step_time if worth is not None and part.step_time else None
+    share = worth / part.step if worth is not None and part.step else None
     return Cause(
         finding=shown.finding,
         severity=_severity(instances, share),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.findings import MemoryFinding
-from traceanalyze.ranks.compare import leading
+from traceanalyze.ranks.results import leading
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, FindingKey, NotApplicable, Severity
 
@@ -83,6 +83,11 @@ class RecordingPart(NamedTuple):
         """Mean window of the ranks that were recorded wholly, of all where none was, ns."""
         ranks = whole_ranks(self.ranks)
         return sum(rank.step_time for rank in ranks) // max(len(ranks), 1)
+
+    @property
+    def step(self) -> int:
+        """Mean window of the rank that decides how long it is, ns: what shares are of."""
+        return self.ranks[decider(self.ranks)].step_time if self.ranks else 0
 
 
 def comparable(recordings: Sequence[RecordingPart]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from traceanalyze.locales import Texts, texts
 from traceanalyze.model.table import sentences
+from traceanalyze.model.units import size
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
 
 _SAY = sentences(analysing="{name}: analysis")
 PATIENCE_S = 0.5
+_LONGEST = 40
+"""Letters of a name, beside which there is room for the rest."""
 
 
 class Progress:
-    """Called with the name of what is being read, the bytes read so far and the bytes there are.
+    """Called with the name of what is being read, the bytes read so far and the bytes there are: shown in percent.
 
     What has been read is analysed until something else is read. A timer shows it, as nothing is called meanwhile.
     """
@@ -26,7 +29,7 @@ class Progress:
         self._wanted = wanted and sys.stderr.isatty()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
-        self._state: dict[str, Any] = {"description": "", "completed": 0, "total": None}
+        self._state: dict[str, Any] = {"description": "", "completed": 0, "total": None, "size": ""}
         self._timer = Timer(PATIENCE_S, self._show)
         self._timer.daemon = True
 
@@ -44,9 +47,17 @@ class Progress:
 
     def __call__(self, name: str, done: int, total: int | None) -> None:
         """Keep it, and show it once it is worth it."""
-        read = total is not None and done >= total
-        self._state = {"description": self._analysing(name) if read else name, "completed": done, "total": total}
+        if len(name) > _LONGEST:
+            name = f"{name[: _LONGEST // 2]}…{name[-_LONGEST // 2 :]}"
+        self._state = {"description": name, "completed": done, "total": total, "size": size(done)}
+        if total is not None:
+            self._state["size"] = f"{size(done)} / {size(total)}"
+        if total is not None and done >= total:
+            # How long it takes is not known: the bar only says that something happens.
+            self._state |= {"description": self._analysing(name), "total": None, "size": ""}
         if self._bar is not None and self._task is not None:
+            # Of an update without a total the bar would keep the one before.
+            self._bar.tasks[0].total = self._state["total"]
             self._bar.update(self._task, **self._state)
 
     def _analysing(self, name: str) -> str:
@@ -60,10 +71,11 @@ class Progress:
 
     def _started(self) -> "Bar":
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
         from rich.progress import Progress as Bar
 
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        texts = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[size]}"))
+        columns = (next(texts), BarColumn(), TaskProgressColumn(), next(texts))
         bar = Bar(*columns, console=Console(stderr=True), transient=True)
         bar.start()
         return bar

@@ -50,11 +50,14 @@ class Call(NamedTuple):
 
     def elements(self, position: int) -> int:
         """Elements of a tensor that are there to be read: along a dimension of stride 0 all are one and the same."""
+        return prod(size for size, repeats in self.dimensions(position) if not repeats)
+
+    def dimensions(self, position: int) -> list[tuple[int, bool]]:
+        """Sizes of a tensor, and whether all elements along each are one and the same."""
         shape = self.shape(position)
         strides = self.strides[position] if position < len(self.strides) else None
-        if strides is None or len(strides) != len(shape):
-            return prod(shape)
-        return prod(size for size, stride in zip(shape, strides, strict=True) if stride or not size)
+        known = strides if strides is not None and len(strides) == len(shape) else (1,) * len(shape)
+        return [(size, not stride and size > 0) for size, stride in zip(shape, known, strict=True)]
 
     def input_bytes(self, arguments: int | None = None) -> int | None:
         """Size of the tensors among the first arguments (all when None), None if an element type is unknown."""

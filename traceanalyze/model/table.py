@@ -13,7 +13,7 @@ other languages are catalogues, found by the keys of tables and columns.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, cached_property
@@ -150,6 +150,8 @@ class Column:
     """A name that is too long loses its beginning: the end tells more."""
     alias: str = ""
     """What msprof-analyze calls it."""
+    backward: frozenset[str] = frozenset()
+    """Names of device work that the backward pass alone launches."""
     values: Values = ()
 
     def of(self, values: Values) -> Column:
@@ -163,8 +165,9 @@ class Column:
     @cached_property
     def labels(self) -> Mapping[str, str]:
         """What people read of names of device work: different for all that are different in the column."""
-        names = () if isinstance(self.values, NotMeasured) else self.values
-        return labels_of(self.kind, (name for name in names if isinstance(name, str) and not isinstance(name, Word)))
+        values = () if isinstance(self.values, NotMeasured) else self.values
+        names = (name for name in values if isinstance(name, str) and not isinstance(name, Word))
+        return labels_of(self.kind, names, self.backward)
 
     def __repr__(self) -> str:
         """Short, whatever the values are."""
@@ -334,6 +337,11 @@ class Table:
         """Rows whose cells are attributes named by the columns' keys (`class_`); none when nothing was measured."""
         yield from map(_record(*self.keys)._make, self.known_rows)
 
+    def directed(self, backward: frozenset[str]) -> Table:
+        """The table with the names that the backward pass alone launches, which labels say."""
+        columns = (replace(each, backward=backward) if each.kind in LABELLED else each for each in self.columns)
+        return replace(self, columns=tuple(columns)) if backward else self
+
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64] | Sequence[int]) -> Table:
         """Some of the rows, by mask or position."""
         import numpy as np
@@ -411,12 +419,12 @@ def _taken(column: Column, at: NDArray[np.int64]) -> Column:
     return column.of(picked)
 
 
-def labels_of(kind: Kind, names: Iterable[str]) -> Mapping[str, str]:
-    """Labels of names of a kind that has them; all must be different."""
+def labels_of(kind: Kind, names: Iterable[str], backward: Collection[str] = ()) -> Mapping[str, str]:
+    """Labels of names of a kind that has them, all different; `backward` are those of the backward pass alone."""
     # Imported here: commands that show no kernels read no grammar.
     from traceanalyze.model.kernel_names import labels
 
-    return labels(names, mixed=kind == Kind.PLACE) if kind in LABELLED else {}
+    return labels(names, mixed=kind == Kind.PLACE, backward=backward) if kind in LABELLED else {}
 
 
 def plain(kind: Kind, value: Value) -> object:

@@ -24,7 +24,7 @@ from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.recordings import AnalysedRank, analysed, analysed_rank, without_bulk
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
-from traceanalyze.ranks.compare import leading
+from traceanalyze.ranks.results import leading
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents.changed import Beside
 from traceanalyze.report.contents.compare import build_compare

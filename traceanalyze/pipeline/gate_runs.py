@@ -13,7 +13,7 @@ from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.errors import Apart, InputError, Phrase, UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress, progress_of, sampled
+from traceanalyze.pipeline.gather import ReadProgress, progress_over, sampled
 from traceanalyze.pipeline.selection import Chosen, parse_numbers
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
@@ -91,8 +91,8 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     samples: dict[str, RankSample] = {}
     small = []
     selection = expand(paths)
-    for source in selection.sources:
-        trace = read_trace(source, progress_of(progress, source))
+    for source, tell in zip(selection.sources, progress_over(progress, selection.sources), strict=True):
+        trace = read_trace(source, tell)
         samples[trace.origin.path] = rank_sample(
             trace,
             options,

@@ -6,6 +6,7 @@ And which steps count on all ranks of a run: the numbers of its ranks are about 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
+from pathlib import PurePath
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -51,9 +52,9 @@ def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: Rea
     selection = expand(paths)
 
     def results() -> Iterator[Trace | InputError]:
-        for source in selection.sources:
+        for source, tell in zip(selection.sources, progress_over(progress, selection.sources), strict=True):
             try:
-                trace = read_trace(source, progress_of(progress, source))
+                trace = read_trace(source, tell)
             except InputError as error:
                 yield error
                 continue
@@ -92,11 +93,19 @@ def collected(
     return ReadRecordings(tuple(traces), tuple(notes), tuple(failed), selection.skipped)
 
 
-def progress_of(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:
+def progress_of(progress: ReadProgress | None, source: Source, number: str = "") -> Callable[[int], None] | None:
     """How far the reading of one source is, for whom it may concern."""
     if progress is None:
         return None
-    return lambda done: progress(source.name, done, source.size)
+    name = f"{number}{PurePath(source.name).name}"
+    return lambda done: progress(name, done, source.size)
+
+
+def progress_over(progress: ReadProgress | None, sources: Sequence[Source]) -> list[Callable[[int], None] | None]:
+    """The same of each of several, which says how many there are: `2/8 rank1.json`."""
+    whole = len(sources)
+    numbers = [f"{at}/{whole} " if whole > 1 else "" for at in range(1, whole + 1)]
+    return [progress_of(progress, source, number) for source, number in zip(sources, numbers, strict=True)]
 
 
 def sampled(trace: Trace) -> Trace:

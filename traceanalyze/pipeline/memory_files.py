@@ -11,7 +11,7 @@ from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.snapshot import Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress, progress_of
+from traceanalyze.pipeline.gather import ReadProgress, progress_over
 from traceanalyze.pipeline.recordings import Allocators, AnalysedRank, allocator_of
 from traceanalyze.pipeline.run_report import run_reports
 from traceanalyze.readers import memory_sources
@@ -36,8 +36,9 @@ def memory_files(
     """
     files: list[MemoryFile] = []
     notes: list[Phrase] = []
-    for source in _distinct(paths):
-        tell, kind = progress_of(progress, source), _kind(source)
+    sources = list(_distinct(paths))
+    for source, tell in zip(sources, progress_over(progress, sources), strict=True):
+        kind = _kind(source)
         try:
             if kind == "memory_timeline":
                 files.append(of_timeline(read_memory_timeline(source, tell)))

@@ -19,7 +19,7 @@ from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
 from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.ranks.clocks import clock_offsets
-from traceanalyze.ranks.compare import leading
+from traceanalyze.ranks.results import leading
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
 from traceanalyze.readers.runs import group_runs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -22,7 +23,7 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_of, sampled
+from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_over, sampled
 from traceanalyze.ranks.run import map_ranks, workers_for
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
@@ -219,16 +220,19 @@ def analysed_files(
 
     def results() -> Iterator[AnalysedRank | InputError]:
         if workers == 1:
-            for source in sources:
-                yield _attempt(source, analyse, progress, allocators, lenient=not required)
+            for source, tell in zip(sources, progress_over(progress, sources), strict=True):
+                yield _attempt(source, analyse, tell, allocators, lenient=not required)
             return
         few = len(sources) <= MOST_TOGETHER
         jobs = [
             _Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required, few) for one in sources
         ]
-        for source, (one, faults) in zip(sources, map_ranks(_elsewhere, jobs, workers), strict=True):
+        # All are read and analysed at the same time: what is done is counted in bytes of all.
+        done, total = 0, sum(source.size or 0 for source in sources)
+        for at, (one, faults) in enumerate(map_ranks(_elsewhere, jobs, workers)):
+            done += sources[at].size or 0
             if progress is not None:
-                progress(source.name, source.size or 0, source.size)
+                progress(f"{at + 1}/{len(sources)} {PurePath(sources[at].name).name}", done, total)
             plugins.failed_elsewhere(faults)
             yield one
 
@@ -288,14 +292,14 @@ def _analysis_of(
 
 
 def _attempt(
-    source: Source, analyse: _Analyse, progress: ReadProgress | None, allocators: Allocators, *, lenient: bool
+    source: Source, analyse: _Analyse, tell: Callable[[int], None] | None, allocators: Allocators, *, lenient: bool
 ) -> AnalysedRank | InputError:
     """What one recording gives, without its bulk, or why it cannot be used.
 
     With `lenient`, one that has not the chosen steps is left out like one that cannot be read: others may have them.
     """
     try:
-        trace = read_trace(source, progress_of(progress, source))
+        trace = read_trace(source, tell)
         one = analyse(trace, allocator_of(trace, allocators))
     except InputError as error:
         return error

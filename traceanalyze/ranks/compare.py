@@ -158,15 +158,3 @@ EVEN = 1.02
 def longest(step_times: Sequence[int]) -> int:
     """Position of the rank with the longest mean step; the first of equals."""
     return max(range(len(step_times)), key=step_times.__getitem__)
-
-
-def leading(step_times: Sequence[int], own: Sequence[int | None], whole: Sequence[bool] = ()) -> int:
-    """Position of the rank that works longest: by its `own` step, without waiting for others, else by its step.
-
-    Of recordings that are not `whole` none, unless all are so.
-    """
-    counted = [at for at, one in enumerate(whole) if one] or list(range(len(step_times)))
-    known = {at: time for at in counted if (time := own[at]) is not None}
-    if len(known) < len(counted):
-        return max(counted, key=step_times.__getitem__)
-    return max(counted, key=lambda at: (known[at], step_times[at], -at))

@@ -5,7 +5,7 @@ Times int64 ns, on the clock of the rank they are about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -233,6 +233,18 @@ class Straggler(NamedTuple):
     """By how much, ns a step."""
 
 
+def leading(step_times: Sequence[int], own: Sequence[int | None], whole: Sequence[bool] = ()) -> int:
+    """Position of the rank that works longest: by its `own` step, without waiting for others, else by its step.
+
+    Of recordings that are not `whole` none, unless all are so.
+    """
+    counted = [at for at, one in enumerate(whole) if one] or list(range(len(step_times)))
+    known = {at: time for at in counted if (time := own[at]) is not None}
+    if len(known) < len(counted):
+        return max(counted, key=step_times.__getitem__)
+    return max(counted, key=lambda at: (known[at], step_times[at], -at))
+
+
 class Cluster(NamedTuple):
     """All ranks of a run side by side."""
 
@@ -282,3 +294,9 @@ class Cluster(NamedTuple):
         if isinstance(waited, NotMeasured):
             return (None,) * len(self.ranks)
         return tuple((self.step_time.sum(axis=1) // len(self.steps) - waited.mean).tolist())
+
+    @property
+    def step(self) -> int:
+        """Mean step of the rank that works longest, ns: what findings are measured by, as all numbers shown with it."""
+        means = (self.step_time.sum(axis=1) // max(len(self.steps), 1)).tolist()
+        return int(means[leading(means, self.own_time)])

@@ -284,22 +284,23 @@ def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
 
 def absent_sentences(cluster: Cluster) -> tuple[tuple[Message, ...], bool]:
     """That ranks wait, or may wait, for some that were not recorded; and whether most but compute is that."""
-    waited, time = cluster.exposed_waits, int(cluster.step_time.sum())
-    if isinstance(waited, NotMeasured) or not cluster.missing_ranks or not time:
+    waited, step = cluster.exposed_waits, cluster.step
+    if isinstance(waited, NotMeasured) or not cluster.missing_ranks or not step:
         return (), False
     peer = absent_rank(cluster) if waited.by_tasks else None
-    total = int((waits_for_absent(cluster)[0] if peer is None else waited.by_step).sum())
-    if total < (WORTH_NAMING if waited.by_tasks else PERHAPS) * time:
+    wait = int((waits_for_absent(cluster)[0] if peer is None else waited.by_step).sum()) // cluster.step_time.size
+    if wait < (WORTH_NAMING if waited.by_tasks else PERHAPS) * step:
         return (), False
     values = (
         ("rank", Kind.COUNT, peer),
         ("ranks", Kind.TEXT, ranges(cluster.missing_ranks)),
-        ("wait", Kind.DURATION, total // cluster.step_time.size),
-        ("share", Kind.SHARE, total / time),
+        ("wait", Kind.DURATION, wait),
+        ("share", Kind.SHARE, wait / step),
     )
     key = "waited_for_absent" if peer is not None else "waits_for_absent" if waited.by_tasks else "may_wait_for_absent"
     compute = cluster.part("compute")
-    return (Message(_SAY[key], values),), compute is not None and 2 * total >= time - int(compute.sum())
+    most = compute is not None and 2 * wait * compute.size >= int((cluster.step_time - compute).sum())
+    return (Message(_SAY[key], values),), most
 
 
 def absent_waits(cluster: Cluster) -> tuple[int, int]:

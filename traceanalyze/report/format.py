@@ -55,6 +55,8 @@ class Formatter(NamedTuple):
     """How many parts of a breakdown are named."""
     whole: bool = False
     """Amounts are of the whole trace, as it has no steps."""
+    backward: frozenset[str] = frozenset()
+    """Kernels that the backward pass alone launches."""
     labels: Mapping[str, str] = MappingProxyType({})
     """Of the kernels of one sentence, which are to differ."""
 
@@ -94,7 +96,7 @@ class Formatter(NamedTuple):
                 text = self.texts.messages[_SAY["place_rank"]].format(rank=rank[1])
             case Kind.KERNEL | Kind.PLACE:
                 name = cast("str", value)
-                text = self.labels.get(name) or labels_of(kind, [name])[name]
+                text = self.labels.get(name) or labels_of(kind, [name], self.backward)[name]
             case Kind.LIST:
                 text = self._listed(cast("tuple[Message, ...]", value))
             case Kind.BREAKDOWN:
@@ -133,7 +135,8 @@ class Formatter(NamedTuple):
         """Any text with the values of a message filled in."""
         told: dict[str, str] = {}
         for kind in LABELLED & {kind for _, kind, _ in message.values}:
-            told |= labels_of(kind, [cast("str", value) for _, has, value in message.values if has == kind and value])
+            names = [cast("str", value) for _, has, value in message.values if has == kind and value]
+            told |= labels_of(kind, names, self.backward)
         own = self._replace(labels=told) if len(told) > 1 else self
         values = {name: own.value(kind, value) for name, kind, value in message.values}
         values["per"] = self.texts.messages["per_trace" if self.whole else "per_step"]

@@ -331,7 +331,9 @@ class GateReport(Report):
 def formatter_of(rank: RankReport, texts: Texts, parts: int = 2) -> Formatter:
     """How the values of a rank's report are written."""
     whole = rank.mode == Mode.WHOLE_TRACE or rank.headline.key == "about_host_trace"
-    return Formatter(texts, rank.resolution_ns, parts, whole=whole)
+    every = (column.backward for table in rank.tables for column in table.columns)
+    backward = next(filter(None, every), frozenset[str]())
+    return Formatter(texts, rank.resolution_ns, parts, whole=whole, backward=backward)
 
 
 def formatter_over(report: Report, texts: Texts, parts: int = 2) -> Formatter:

@@ -39,7 +39,7 @@ WAITING = "comm_exposed"
 
 
 class RunStep(NamedTuple):
-    """The mean step of all ranks, or of one, which findings are measured by."""
+    """The mean step of the rank that works longest, or of another one, which findings are measured by."""
 
     time: int
 
@@ -78,7 +78,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
         wanted: the rules to run.
         run: the ranks in one replay, where that is possible: what the run gains where a rank is never the last.
     """
-    step = RunStep(round(float(cluster.step_time.mean()))) if cluster.steps else RunStep(0)
+    step = RunStep(cluster.step)
     alone = all(rank.host_computes for rank in cluster.ranks)
     found: list[Finding] = []
     not_applicable: list[NotApplicable] = []
@@ -128,7 +128,7 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
     if later.size and later.mean() < PRESENT * saving:
         return None
     saving = min(saving, one.saving or 0) if one.rule == _IMBALANCE else saving
-    low, saving, high = ends_together((), saving, round(float(cluster.step_time.mean())))
+    low, saving, high = ends_together((), saving, cluster.step)
     computes = ("phase", "late_compute") in {(each.label, each.value) for each in one.evidence}
     if computes and one.scope.ops not in slower:
         # Where it has more work, all get a share of that: they come when the mean of all does, not the others.
@@ -148,9 +148,10 @@ def _faster(one: Finding, cluster: Cluster, run: Joint) -> Finding:
         less = [each._replace(shorter=(each.shorter * part).astype(np.int64)) for each in one.between]
         return mean_gain(steps_with(run, dict(enumerate(less))))
 
-    step = round(float(cluster.step_time.mean()))
-    low, saving, high = ends_together((), gain((one.saving or 0) / max(one.bound or 0, 1)), step)
-    return replace(one, saving=saving, low=low, bound=max(high, ends_together((), gain(1.0), step)[2]), between=())
+    low, saving, high = ends_together((), gain((one.saving or 0) / max(one.bound or 0, 1)), cluster.step)
+    return replace(
+        one, saving=saving, low=low, bound=max(high, ends_together((), gain(1.0), cluster.step)[2]), between=()
+    )
 
 
 def never_last(one: Finding, cluster: Cluster) -> list[int]:
@@ -286,7 +287,7 @@ def with_run_gains(
         for one in outcome.findings:
             if one.saving:
                 kinds.setdefault(_kind(one, several), []).append((rank, one))
-    step = RunStep(round(float(cluster.step_time.mean())))
+    step = RunStep(cluster.step)
     known: dict[tuple[frozenset[FindingKey], Sequence[int]], tuple[int, int, int]] = {}
 
     def gain(found: Iterable[Finding], like_others: Sequence[int] = ()) -> tuple[int, int, int]:

@@ -36,6 +36,7 @@ SYNC_POINTS = declare(
         heading="needs value",
         minor=True,
     ),
+    Column("at_end", Kind.FLAG, "after the last launch: no later work could come sooner", heading="at the end"),
     Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True),
     ranked=True,
 )
@@ -252,6 +253,7 @@ def _sites(context: Context) -> Table:
             "blocked_ns": int(costs.blocked[every].sum()),
             "idle_caused_ns": NotMeasured("terminal_sync") if terminal else doubt or int(costs.idle[every].sum()),
             "data_dependent": op is not None and is_data_dependent(op),
+            "at_end": terminal if any(each[3] for each in sites) else None,
             "frame": frame,
         }
         rows.append(site)
@@ -285,5 +287,6 @@ def _suspected(context: Context) -> Table:
         blocked_ns=NotMeasured("no_cann_calls"),
         idle_caused_ns=NotMeasured("no_cann_calls"),
         data_dependent=[True] * len(ordered),
+        at_end=[None] * len(ordered),
         frame=[frame for (_, frame), _ in ordered],
     )

@@ -41,7 +41,9 @@ _OP_RATES = declare(
         "operator that launched the kernels itself, or of Ascend profiles their type",
         heading="operator",
     ),
-    Column("shapes", Kind.NAME, "shapes of its tensors"),
+    Column(
+        "shapes", Kind.NAME, "shapes of its tensors, and the type of one of another type; 1→8: one element stands for 8"
+    ),
     Column(
         "dtype",
         Kind.TEXT,
@@ -123,7 +125,7 @@ def _of_operators(context: Context, work: Work, known: NDArray[np.int64]) -> Row
         if call is not None and cost is not None:
             dtype = _dtype(call.shapes, call.dtypes, matrix_units=bool(matrix[index]))
             # Arguments that change neither what is shown nor what it costs are no other row.
-            sums = found.setdefault((name, _shown(call.shapes), dtype, cost, _why(call)), [0, 0])
+            sums = found.setdefault((name, _shapes(call), dtype, cost, _why(call)), [0, 0])
             sums[0] += count
             sums[1] += int(time[index])
     return found
@@ -151,6 +153,21 @@ def _of_kernels(context: Context, work: Work) -> Rows:
 
 def _shown(shapes: Iterable[Shape | None]) -> str:
     return ", ".join("×".join(map(str, shape)) for shape in shapes if shape)
+
+
+def _shapes(call: Call) -> str:
+    """Of `mul(a, 2, out=b)` `4×1→8, [], 4×8 fp16`: what is no tensor, and another type than that of the first one.
+
+    Along the second dimension all elements of `a` are one and the same, which is read once.
+    """
+    found: list[str] = []
+    places = [place for place, shape in enumerate(call.shapes) if shape]
+    for place in range(max(places, default=-1) + 1):
+        sizes = (f"1→{size}" if repeats and size > 1 else str(size) for size, repeats in call.dimensions(place))
+        dtype, first = (call.dtypes[at] if at < len(call.dtypes) else "" for at in (place, places[0]))
+        other = dtype if place in places and dtype != first else ""
+        found.append(f"{'×'.join(sizes) or '[]'} {_DTYPES.get(other.lower(), other)}".strip())
+    return ", ".join(found)
 
 
 def _call(context: Context, name: str, shapes: int, dtypes: int, values: int, strides: int) -> Call | None:

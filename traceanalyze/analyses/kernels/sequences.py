@@ -10,6 +10,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.use import SHORT_KERNEL_NS
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.steps.phases import backward_only
 from traceanalyze.model.table import Column, Kind, Table, declare, labels_of
 from traceanalyze.model.vocabulary import DeviceClass
 
@@ -85,7 +86,7 @@ def kernel_sequences(context: Context) -> Table:
         [text(code) for code in kernels.name[first : first + size].tolist()]
         for first, size in zip(at.tolist(), length.tolist(), strict=True)
     ]
-    label = labels_of(Kind.KERNEL, chain.from_iterable(names))
+    label = labels_of(Kind.KERNEL, chain.from_iterable(names), context.once(backward_only))
     mean = time // (count * length)
     return _SEQUENCES.fill(
         sequence=[" → ".join(map(label.__getitem__, each)) for each in names],

@@ -108,7 +108,7 @@ _SAY = sentences(
 _FINDINGS = declare(
     "memory_findings",
     "Findings",
-    Column("severity", Kind.TERM, "critical, warning or information"),
+    Column("severity", Kind.TERM, "how much it matters: high, medium or note"),
     Column("memory_finding", Kind.TERM, "what was found", heading="finding"),
     Column("amount_bytes", Kind.MEMORY, "memory it is about"),
     Column("share", Kind.SHARE, "part of what the advice names, such as the peak"),

@@ -15,7 +15,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.phases import Role, annotation_role, frame_role, op_role
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
-from traceanalyze.model.vocabulary import EventKind, Mode, Phase
+from traceanalyze.model.vocabulary import DeviceClass, EventKind, Mode, Phase
 
 _PHASE = Column("phase", Kind.TERM, "part of the training step")
 _DEVICE = Column(
@@ -52,6 +52,14 @@ def event_phases(context: Context) -> NDArray[np.uint8]:
     known = track >= 0
     phase[known] = context.once(PhaseRanges).at(track[known], t[known])
     return phase
+
+
+def backward_only(context: Context) -> frozenset[str]:
+    """Names of compute that the backward pass alone launches."""
+    device = context.device
+    back = (context.once(event_phases) == Phase.BACKWARD) & (device.klass == DeviceClass.COMPUTE)
+    alone = np.setdiff1d(device.name[back], device.name[~back])
+    return frozenset(context.trace.strings.texts(alone))
 
 
 def launch_places(context: Context) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

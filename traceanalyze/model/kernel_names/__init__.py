@@ -3,21 +3,26 @@
 `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, …>` is `add f32`. A name is
 normalised (`words`), recognised by its family (`families`, `cpp`) and read into parts: operation, direction,
 dtype, tile, layout. A label has them in this order, and loses them from the right until it fits. Where names of one
-table would have equal labels, each gets the smallest part that tells it from the others, else `#` and letters of the
-hash of its whole name: labels depend on which names there are, never on their order.
+table would have equal labels, each gets the smallest part that tells it from the others, else words of its name that
+the others lack, and where none of these tells them apart a number. Labels depend on which names there are, never on
+their order.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
+from itertools import chain, count
+from typing import NamedTuple
 
 from traceanalyze.model.kernel_names.families import meaning
-from traceanalyze.model.kernel_names.words import Meaning, normal
+from traceanalyze.model.kernel_names.words import Meaning, normal, pieces
 
 LONGEST = 32
 """Characters of a label."""
-_DIGITS = "abcdefghijklmnopqrstuvwxyz234567"
+_LEAST = 16
+"""Letters that a name keeps of what it does."""
+_SEVERAL = 3
+"""Marks in a row: more say less than a number."""
 
 
 @lru_cache(maxsize=1 << 14)
@@ -26,77 +31,88 @@ def meaning_of(name: str) -> Meaning | None:
     return meaning(normal(name))
 
 
-def labels(names: Iterable[str], *, mixed: bool = False) -> Mapping[str, str]:
+class _Named(NamedTuple):
+    name: str
+    meant: Meaning | None
+
+    def fitted(self, suffix: str = "", *, parts: int = 5) -> str:
+        """The label with what must stand at its end, without as many parts as it takes to fit."""
+        said = [part for part in (self.meant or [self.name])[:parts] if isinstance(part, str) and part]
+        ends = [end for end in (self.meant.number if self.meant else "", suffix) if end]
+        room = LONGEST - sum(len(end) + 1 for end in ends)
+        while len(said) > 1 and len(" ".join(said)) > room:
+            said.pop()
+        text = " ".join(said)
+        while len(text) > room and "+" in text:
+            text = text.rpartition("+")[0]
+        if len(text) > room:
+            text = text[: room - 1].rstrip("_ ") + "…"
+        return " ".join([text, *ends])
+
+    @property
+    def room(self) -> int:
+        """Letters for what stands at the end: the layout makes room for it, other parts do not."""
+        short = self.fitted(parts=4)
+        return LONGEST - 1 - (_LEAST if short.endswith("…") else len(short))
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """What tells it from others."""
+        return self.meant.marks if self.meant else {}
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """Words of its name, where these are true."""
+        return pieces(self.name) if self.meant is None or self.meant.literal else {}
+
+
+def labels(names: Iterable[str], *, mixed: bool = False, backward: Collection[str] = ()) -> Mapping[str, str]:
     """A label for each distinct name, all of them different.
 
     Args:
         names: Of one table, in any order.
         mixed: There are operators, calls and source lines among them: names that not only kernels have stay as they
             are, however long.
+        backward: Names of which the backward pass launches all calls.
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[_Named]] = {}
     found: dict[str, str] = {}
     for name in sorted(set(names)):
         meant = meaning_of(name)
         if mixed and (meant is None or not meant.sure):
             found[name] = name
-        else:
-            groups.setdefault(_fitted(name), []).append(name)
-    kept = set(found)
-    for text, alike in groups.items():
-        found |= {alike[0]: text} if len(alike) == 1 else _told_apart(alike)
-    for count in range(2, 17):
-        holders = Counter(found.values())
-        clashing = [name for name, text in found.items() if holders[text] > 1 and name not in kept]
-        if not clashing:
-            break
-        found |= {name: _fitted(name, _hash(name, count)) for name in clashing}
+            continue
+        if meant and name in backward and not meant.direction and "bwd" not in meant.operation:
+            meant = meant._replace(direction="bwd")
+        one = _Named(name, meant)
+        groups.setdefault(one.fitted(), []).append(one)
+    taken = {*found}
+    marks = [pair for text, alike in groups.items() for pair in zip(alike, _told_apart(text, alike), strict=True)]
+    for one, mark in sorted(marks):
+        numbered = (f"{mark} ({number})".lstrip() for number in count(2))
+        ends = chain([mark], (end if len(end) <= one.room else end.split()[-1] for end in numbered))
+        found[one.name] = next(text for end in ends if (text := one.fitted(end)) not in taken)
+        taken.add(found[one.name])
     return found
 
 
-def _fitted(name: str, suffix: str = "", *, parts: int = 5) -> str:
-    """The label with what must stand at its end, without as many parts as it takes to fit."""
-    meant = meaning_of(name)
-    said = [name] if meant is None else [part for part in meant[:parts] if isinstance(part, str) and part]
-    ends = [end for end in (meant.number if meant else "", suffix) if end]
-    room = LONGEST - sum(len(end) + 1 for end in ends)
-    while len(said) > 1 and len(" ".join(said)) > room:
-        said.pop()
-    text = " ".join(said)
-    while len(text) > room and "+" in text:
-        text = text.rpartition("+")[0]
-    if len(text) > room:
-        text = text[: room - 1].rstrip("_ ") + "…"
-    return " ".join([text, *ends])
-
-
-def _told_apart(alike: Sequence[str]) -> dict[str, str]:
-    """Labels of names that would have the same one: with the first mark that tells all apart, else with several.
-
-    The layout makes room for it, other parts do not: a hash is shorter.
-    """
-    marks = {name: meant.marks if (meant := meaning_of(name)) else {} for name in alike}
-    kinds: list[str] = []
-    told: dict[str, str] = dict.fromkeys(alike, "")
-    for kind in dict.fromkeys(kind for found in marks.values() for kind in found):
-        alone = {name: found.get(kind, "") for name, found in marks.items()}
-        if len(set(alone.values())) == len(alike):
-            told = alone
-            break
-        # One more of several only where it tells more.
-        both = {name: " ".join(filter(None, (told[name], alone[name]))) for name in alike}
-        if len(set(both.values())) > len(set(told.values())) and len(kinds) < _SEVERAL:
-            kinds.append(kind)
-            told = both
-    room = LONGEST - max(len(_fitted(name, parts=4)) for name in alike) - 1
-    counts = Counter(told.values())
-    return {name: _fitted(name, mark if counts[mark] == 1 and len(mark) <= room else "") for name, mark in told.items()}
-
-
-_SEVERAL = 3
-"""Marks in a row: more say less than a hash."""
-
-
-def _hash(name: str, count: int) -> str:
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    return "#" + "".join(_DIGITS[byte % 32] for byte in digest[:count])
+def _told_apart(text: str, alike: Sequence[_Named]) -> list[str]:
+    """What follows a label that several names would have: marks that tell most of them apart, then their words."""
+    told, said = [""] * len(alike), {"", *text.split()}
+    for traits in ("marks", "words") if len(alike) > 1 else ():
+        every: list[Mapping[str, str]] = [getattr(one, traits) for one in alike]
+        kinds = dict.fromkeys(kind for each in every for kind in each)
+        for _ in range(_SEVERAL):
+            counts = Counter(told)
+            best, most = told, len(counts)
+            for kind in kinds if most < len(alike) else ():
+                more = [
+                    mark
+                    if counts[old] > 1 and word not in said and len(mark := f"{old} {word}".strip()) <= one.room
+                    else old
+                    for one, old, word in zip(alike, told, (each.get(kind, "") for each in every), strict=True)
+                ]
+                if (apart := len({*more})) > most:
+                    best, most = more, apart
+            told = best
+    return told

@@ -24,6 +24,13 @@ def _unwrapped(text: str) -> tuple[Call, str, list[str]]:
     return call, dtype, around
 
 
+_SCALAR = {
+    **dict.fromkeys(("CUDAFunctorOnSelf", "BUnaryFunctor"), "scalar"),
+    **dict.fromkeys(("CUDAFunctorOnOther", "AUnaryFunctor"), "scalar first"),
+}
+"""Functors of which one operand is no tensor, by how they begin."""
+
+
 def _element(call: Call) -> Meaning | None:
     """A functor over elements; `vectorized_elementwise_kernel<4, FUNCTOR, …>` and its kin."""
     functor = next((arg for arg in call.args if not arg.isdecimal() and not dtype_of(arg)), "")
@@ -34,10 +41,10 @@ def _element(call: Call) -> Meaning | None:
         operation += " add" if "ReduceAdd" in inner.args[-1] else ""
     sizes = [arg for arg in call.args[:2] if arg.isdecimal()]
     form = f"v{sizes[0]}" if call.name.startswith("vectorized") and sizes else "×".join(sizes) or "unrolled"
-    scalar = inner.name.startswith("CUDAFunctorOn") or {"AUnaryFunctor", "BUnaryFunctor"} & {*around}
+    scalar = [word for each in (inner.name, *around) for start, word in _SCALAR.items() if each.startswith(start)]
     cast = "gpu_kernel_impl" in around or any("WithCast" in arg for arg in call.args)
-    flags = {"scalar": scalar, "cast": cast}
-    marks = {"form": form, **{flag: flag for flag, there in flags.items() if there}, "lambda": inner.lambda_numbers}
+    marks = {"form": form, "scalar": "".join(scalar), "cast": "cast" if cast else "", "lambda": inner.lambda_numbers}
+    marks["inputs"] = f"{len(inner.lambda_types)} inputs" if inner.lambda_types else ""
     marks["unroll"] = "unroll" if "unroll" in call.name else ""
     marks["offsets"] = "strided" if any(arg.startswith("OffsetCalculator") for arg in call.args) else ""
     dtype = dtype or first_dtype(inner.args) or first_dtype(inner.lambda_types)
@@ -87,6 +94,8 @@ _TRAITS = regex(r"Flash_(?:fwd|bwd)_kernel_traits<(\d+), ?(\d+), ?(\d+)")
 _CUTE = regex(r"C<(\d+)>")
 _HDIM = regex(r"hdim(\d+)")
 _ELEMENT = regex(r"(?:cutlass|c10)::\w*(?:bfloat16|half|e4m3|float)\w*")
+_FLAGS = ("dropout", "causal", "local", "alibi", "even_MN", "even_K", "softcap", "softmax")
+"""What the last arguments of `flash_fwd_kernel` switch on; older versions lack some."""
 _STAGE = regex(r"Preprocess|Postprocess|Combine|splitkv|combine")
 
 
@@ -100,7 +109,11 @@ def _flash(call: Call) -> Meaning:
     head, tile = (sizes[2], "×".join(sizes[:2])) if len(sizes) == 3 else (named[1] if named else "", "")
     operation = "flash_bwd" if "bwd" in text[:200].lower() else "flash_fwd"
     operation += f" {stage[0].lower()}" if stage else ""
-    return Meaning(operation, "", dtype_of(element[0]) if element else "", f"hdim{head}" if head else "", tile)
+    switches = [arg for arg in call.args if arg in {"true", "false"}] if call.name == "flash_fwd_kernel" else []
+    flags = [flag for flag in _FLAGS if flag not in ("softcap", "alibi", "local")[: len(_FLAGS) - len(switches)]]
+    marks = {flag: flag if switch == "true" else "" for flag, switch in zip(flags, switches, strict=False)}
+    dtype = dtype_of(element[0]) if element else ""
+    return Meaning(operation, "", dtype, f"hdim{head}" if head else "", tile, marks)
 
 
 _READERS = (
@@ -156,6 +169,9 @@ def read_cpp(name: str) -> Meaning | None:
     return _by_words(call, wrapped, sure=name.startswith("void ") or bool(call.args) or ("::" in name and "(" in name))
 
 
+_VALUE = regex(r"-?\d+|true|false")
+
+
 def _by_words(call: Call, wrapped: str, *, sure: bool) -> Meaning | None:
     """By the words of the identifier itself."""
     operation, direction, layout = plain(call.name)
@@ -172,8 +188,8 @@ def _by_words(call: Call, wrapped: str, *, sure: bool) -> Meaning | None:
         operation, direction, layout = call.name, "", ""
     nested = [inner for arg in call.args[:3] if "<" in arg for inner in read(arg).args]
     dtype = wrapped or first_dtype(call.args, floats=True) or first_dtype(nested, floats=True)
-    numbers = [arg.rstrip("ul") for arg in call.args]
-    flags = "".join(str(int(arg == "true")) for arg in call.args if arg in {"true", "false"})
-    marks = {f"n{place}": number for place, number in enumerate(numbers) if number.lstrip("-").isdecimal()}
-    marks |= {"flags": f"f{flags}" if flags else "", "types": "·".join(filter(None, map(dtype_of, call.args)))}
+    numbers = [arg.rstrip("ul") if arg not in {"true", "false"} else arg for arg in call.args]
+    marks = {f"n{place}": f"<{number}>" for place, number in enumerate(numbers) if _VALUE.fullmatch(number)}
+    if types := "·".join(filter(None, map(dtype_of, call.args))):
+        marks["types"] = types
     return Meaning(operation, direction, dtype, "", layout, marks, sure=sure)

@@ -78,7 +78,8 @@ def read_triton(found: re.Match[str]) -> Meaning:
     for op in dict.fromkeys(map(_short, told)):
         if not named or len(named) + len(op) < room:
             named = f"{named}+{op}" if named else op
-    return Meaning(f"{head} {named}", number=f"#{found['number']}")
+    marks = {op: op.strip("_") for op in ops} | {"types": (found["types"] or "").strip("_")}
+    return Meaning(f"{head} {named}", marks=marks, number=f"#{found['number']}")
 
 
 _PARTS = frozenset({"operation", "direction", "dtype", "m", "n", "k", "layout"})
@@ -98,7 +99,7 @@ def _from_groups(found: re.Match[str], operation: str) -> Meaning:
         DTYPES.get(dtype) or run_dtype(dtype),
         "×".join(groups[key] for key in "mnk" if key in groups),
         groups.get("layout", ""),
-        {key: text.strip("_") for key, text in groups.items() if key not in _PARTS},
+        {key: f"{text}st" if key == "stages" else text.strip("_") for key, text in groups.items() if key not in _PARTS},
     )
 
 
@@ -107,6 +108,7 @@ _ENDS = regex(r"_(nchw|nhwc|[tn]{2})(?=[_>])")
 _EXTRAS = regex(
     r"_(stridedB|strided|splitK|sliced\w+?|align\w+?|small|medium|large|interior|xregs|relu|ldg\d+|unity_stride)(?=[_>])"
 )
+_SIZES = frozenset({"small", "medium", "large", "interior"})
 _SAID = regex(r"<(\w+),")
 
 
@@ -122,7 +124,7 @@ def _product(found: re.Match[str]) -> Meaning | None:
         # Only TF32 takes f32 into a 16×8×8 matrix instruction.
         dtype = "tf32" if found["acc"] == "s" and found["mma"].startswith("1688") else DTYPES[found["acc"][-1]]
     marks = {"stages": f"{depth[2]}st" if depth else ""}
-    marks |= {text.rstrip("0123456789"): text for text in _EXTRAS.findall(rest)}
+    marks |= {"size" if text in _SIZES else text.rstrip("0123456789"): text for text in _EXTRAS.findall(rest)}
     marks |= {word: word for word in ("simt", "wmma") if word in found["head"]}
     marks |= {"mma": found["mma"], "by": found["head"].partition("_")[0]}
     sizes = [*(tile.groups() if tile else ()), *([depth[1]] if depth else ())]
@@ -163,9 +165,8 @@ def _nccl(found: re.Match[str]) -> Meaning:
     """Only collective and type hold: since 2.19 one kernel, called `Sum`, `RING` and `LL`, serves all others too."""
     # A gather is built for bytes only, whatever it moves.
     words = found["words"].split("_") if found["collective"] in _REDUCES else []
-    return Meaning(
-        f"nccl {plain(found['collective'])[0]}", "", next((DTYPES[each] for each in words if each in DTYPES), "")
-    )
+    dtype = next((DTYPES[each] for each in words if each in DTYPES), "")
+    return Meaning(f"nccl {plain(found['collective'])[0]}", "", dtype, literal="Dev" not in found[0])
 
 
 def _fmha_sm100(found: re.Match[str]) -> Meaning:
@@ -179,7 +180,8 @@ _BESIDE = regex(r"(?<=\d)x")
 
 def _batched(found: re.Match[str]) -> Meaning:
     """TensorRT-LLM's generator and triton_kernels: types of the inputs as they are written there."""
-    return Meaning(found["operation"], "", _BESIDE.sub("·", found["dtype"]), _tile(found), marks={"tile": _tile(found)})
+    operation = found["operation"] + (" swiglu" if "swiglu" in found["rest"].lower() else "")
+    return Meaning(operation, "", _BESIDE.sub("·", found["dtype"]), _tile(found), marks={"tile": _tile(found)})
 
 
 def _aclnn(found: re.Match[str]) -> Meaning:
@@ -227,7 +229,7 @@ _FAMILIES: tuple[Family, ...] = (
     _family(r"__amd_rocclr_(?P<operation>(?:copy|fill)Buffer\w*)"),
     _family(r"nccl\w*?Kernel_(?P<collective>[A-Za-z]+)(?P<words>\w*)", _nccl),
     _family(r"hcom_(?P<operation>[A-Za-z]+?)_(?:_(?P<group>\d+))?(?:_(?P<index>\d+))?(?:_(?P<turn>\d+))?_*$", _hccl),
-    _family(r"triton_(?P<kind>[a-z]{3})_fused_(?P<ops>\w+?)_(?P<number>\d+)(?:_0\w*)?$", read_triton),
+    _family(r"triton_(?P<kind>[a-z]{3})_fused_(?P<ops>\w+?)_(?P<number>\d+)(?P<types>_0\w*)?$", read_triton),
     _family(r"Cijk_A(?P<a>ilk|lik)_B(?P<b>ljk|jlk)_(?P<types>[^\W_]+(?:<\S*?>)?)\S*?_MT MNK (?P<rest>\S*)", _tensile),
     _family(
         r"""nvjet_(?:sm\d+_)?(?P<letters>[a-z]+)_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)
@@ -251,8 +253,8 @@ _FAMILIES: tuple[Family, ...] = (
         "conv",
     ),
     _IN_TEMPLATES,
-    _family(r"_?(?P<operation>matmul_ogs)_[NT]{3}_[a-z\d]+?x(?P<dtype>[a-z\dx]+)_ MNK \w*$", _batched),
-    _family(r"(?P<operation>bmm|gemm)_[A-Z]\w+?_(?P<dtype>[A-Z]\w+?)_[A-Z]\w+?_t MNK \w*$", _batched),
+    _family(r"_?(?P<operation>matmul_ogs)_[NT]{3}_[a-z\d]+?x(?P<dtype>[a-z\dx]+)_ MNK (?P<rest>\w*)$", _batched),
+    _family(r"(?P<operation>bmm|gemm)_[A-Z]\w+?_(?P<dtype>[A-Z]\w+?)_[A-Z]\w+?_t MNK (?P<rest>\w*)$", _batched),
     _family(
         r"""fmha_cutlass(?P<direction>[FB])_(?P<dtype>\w+?)_(?P<align>(?:not)?aligned)_(?P<m>\d+)x(?P<n>\d+)
         (?P<rest>\w*)""",

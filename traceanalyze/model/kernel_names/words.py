@@ -25,6 +25,8 @@ class Meaning(NamedTuple):
     """What tells it from others of equal label, by what it is: the most telling first."""
     number: str = ""
     """Always shown: what a compiler counts its kernels by."""
+    literal: bool = True
+    """All words of the name are true."""
     sure: bool = True
     """Only kernels have such names; else it may be an operator's as well."""
 
@@ -114,6 +116,7 @@ _ENUM = regex(r"\([A-Za-z_][\w:]*\)(?=-?\d)")
 _BRACKET = regex(r"[<>(){}\[\],]")
 _LENGTH = regex(r"(?:[NKVrLS]|St)*?(\d{1,4})(?=[A-Za-z_])")
 _LATER = regex(r"(?<=[A-Z_])(\d{1,4})(?=[A-Za-z]{3})")
+_LITERAL = regex(r"L[a-z](\d+)E")
 _INNERMOST = regex(r"\{([^{}#]*)#\d+\}$")
 _NUMBERS = regex(r"#(\d+)\}")
 
@@ -146,7 +149,7 @@ def normal(name: str) -> str:
     """The name in one spelling, in which parentheses are only those of calls.
 
     GNU's `{lambda(float)#1}` and LLVM's `'lambda'(float)` are `{float#1}`; anonymous namespaces and casts to
-    enumerations go. A mangled name becomes the identifiers that its lengths tell.
+    enumerations go. A mangled name becomes the identifiers and numbers that it holds.
     """
     name = name[:_MOST]
     if name.endswith((".kd", "]")):
@@ -162,14 +165,15 @@ def normal(name: str) -> str:
 
 
 def _identifiers(name: str) -> str:
-    """Nested name of a mangled one, and the first identifier among its template arguments, which stay unread."""
+    """Nested name of a mangled one, with numbers and the first identifier of its template; the rest stays unread."""
     path, at = [], 2
     while found := _LENGTH.match(name, at):
         at = found.end() + int(found[1])
         path.append(name[found.end() : at])
     plain = "::".join(part for part in path if not part.startswith("_GLOBAL__"))
     inner = _LATER.search(name, at) if plain else None
-    return f"{plain}<{name[inner.end() : inner.end() + int(inner[1])]}>" if inner else plain or name
+    args = _LITERAL.findall(name, at) + ([name[inner.end() : inner.end() + int(inner[1])]] if inner else [])
+    return f"{plain}<{', '.join(args)}>" if args else plain or name
 
 
 def read(text: str) -> Call:
@@ -201,3 +205,24 @@ def read(text: str) -> Call:
         outer = read(call.space.removesuffix("::"))
         return Call(outer.space, outer.name, outer.args + args, call.rest)
     return call
+
+
+_PIECE = regex(r"[A-Za-z0-9]+")
+_DIGITS = regex(r"\d+")
+
+
+_DULL = frozenset({"true", "false", "const", "void", "cuda", "native", "detail", "kernel", "Kernel", "Type"})
+"""Words that say little, which come last."""
+_TELLING = 3
+"""Letters of a word that says something."""
+
+
+def pieces(name: str) -> dict[str, str]:
+    """Words of a name by what they are about: those that are written apart, types, and what capitals divide."""
+    written = [word for word in _PIECE.findall(name[:_MOST]) if len(word) >= _TELLING and word[0].isalpha()]
+    inner = [part for word in written for part in _SNAKE.split(word) if len(part) >= _TELLING]
+    words, parts = ([word for word in each if not dtype_of(word) and word not in _DULL] for each in (written, inner))
+    found = dict[str, str]()
+    for word in (*words, *filter(None, map(dtype_of, written)), *parts, *_DULL.intersection(written)):
+        found.setdefault(word if word in DTYPES else _DIGITS.sub("", word), word)
+    return found

@@ -66,7 +66,7 @@ _OF_RANKS = _FINDINGS.variant(
     "Findings about the ranks",
     {
         "saving_ns": "Estimate of the time per step without it; findings may overlap",
-        "share": "Saving over the mean step of all ranks; the cost where no saving was measured",
+        "share": "Saving over the mean step of the rank that works longest; the cost where no saving was measured",
     },
 )
 EVIDENCE = declare(

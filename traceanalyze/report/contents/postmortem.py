@@ -142,7 +142,7 @@ def _said(one: Cause, found: Postmortem, job: JobParts) -> Said:
     recording = found.recordings[one.recording]
     ranks = job.recordings[one.recording].ranks
     rank = next((each for each, part in zip(ranks, recording.ranks, strict=True) if part.label == one.rank), None)
-    setting = Setting(recording.step_time, job.platform, whole=not recording.marked)
+    setting = Setting(recording.step, job.platform, whole=not recording.marked)
     if found.decider is not None and one.recording != found.decider[0]:
         setting = setting._replace(recording=one.recording + 1)
     return causes.as_finding(
@@ -284,8 +284,8 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
     yield Message(_SAY[f"limited_{extent}"], (("finding", Kind.TERM, causes.title(one)), *ranks))
     yield from _sure(one)
     for price, amount in _prices(one, extent):
-        share = amount / recording.step_time if recording.step_time else 0.0
-        costs = ("gain", Kind.DURATION, amount), ("step", Kind.DURATION, recording.step_time)
+        share = amount / recording.step if recording.step else 0.0
+        costs = ("gain", Kind.DURATION, amount), ("step", Kind.DURATION, recording.step)
         yield Message(_SAY[price if recording.marked else f"{price}_trace"], (*costs, ("share", Kind.SHARE, share)))
     known = {} if one.finding is None else {each.label: each.value for each in one.finding.evidence}
     if one.because is not None:
@@ -360,7 +360,7 @@ def _healthy(found: Postmortem, deciding: RankReport, doubt: tuple[str, float] |
         return
     if deciding.mode != Mode.HOST_ONLY:
         recording = found.recordings[(found.decider or (0, 0))[0]]
-        time = (("step", Kind.DURATION, recording.step_time),)
+        time = (("step", Kind.DURATION, recording.step),)
         key = "healthy" if recording.marked else "healthy_trace"
         if doubt is None:
             unknown = any(not one.key.startswith("compute") for one in deciding.open_parts)

@@ -61,7 +61,8 @@ def with_tables(
     found = () if outcome is None else outcome.findings
     told = said(found, setting_of(analysis, window, name))
     if outcome is not None:
-        tables = (*tables[:1], *findings_tables(told, outcome), *tables[1:])
+        backward = told[0].setting.backward if told else frozenset[str]()
+        tables = (*tables[:1], *(each.directed(backward) for each in findings_tables(told, outcome)), *tables[1:])
     return replace(
         report,
         tables=tables,

@@ -11,8 +11,8 @@ from traceanalyze.errors import listed
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.ranks.compare import EVEN, cluster_tables, comparable, leading, longest
-from traceanalyze.ranks.results import Cluster
+from traceanalyze.ranks.compare import EVEN, cluster_tables, comparable, longest
+from traceanalyze.ranks.results import Cluster, leading
 from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences
 from traceanalyze.rules.finding import Outcome
 
@@ -177,7 +177,7 @@ COSTLY = 0.05
 def _beside(cluster: Cluster | None, across: Outcome | None, late: Sequence[Message], whole: Sequence[bool]) -> _Beside:
     if cluster is None:
         return _Beside(whole)
-    step = float(cluster.step_time.mean()) if cluster.steps else 0.0
+    step = cluster.step
     costs = (
         [max(one.cost or 0, one.saving or 0) for one in across.findings if one.rule.startswith(RANK_RULES)]
         if across
@@ -198,7 +198,7 @@ _LINKS = {"COM119": "slow_group", "RNK103": "slow_link"}
 
 def _links(cluster: Cluster, across: Outcome) -> tuple[Message, ...]:
     """That messages move slowly, where it costs much; the costliest."""
-    step = float(cluster.step_time.mean()) if cluster.steps else 0.0
+    step = cluster.step
     slow = [one for one in across.findings if one.rule in _LINKS and (one.saving or 0) >= COSTLY * step > 0]
     return tuple(
         Message(
@@ -266,9 +266,7 @@ def across_ranks(
 
 
 def _setting(cluster: Cluster, first: RankAnalysis) -> "Setting":
-    """Of the findings about the ranks: shares are of the mean step of all of them."""
+    """Of the findings about the ranks: shares are of the same step as those of the rank that is shown."""
     from traceanalyze.report.contents.words import Setting, platform_of
 
-    count = len(cluster.steps)
-    step = round(int(cluster.step_time.mean(axis=0).sum()) / count) if count else 0
-    return Setting(step, platform_of(first.trace), first.trace.resolution_ns)
+    return Setting(cluster.step, platform_of(first.trace), first.trace.resolution_ns)

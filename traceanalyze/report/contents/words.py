@@ -73,6 +73,8 @@ class Setting(NamedTuple):
     start: Sequence[int] | NDArray[np.int64] = ()
     end: Sequence[int] | NDArray[np.int64] = ()
     """Of the analysed steps, ns."""
+    backward: frozenset[str] = frozenset()
+    """Kernels that the backward pass alone launches."""
 
 
 def setting_of(analysis: RankAnalysis, window: Window, place: str = "") -> Setting:
@@ -88,6 +90,7 @@ def setting_of(analysis: RankAnalysis, window: Window, place: str = "") -> Setti
         steps=[step_labels(steps.name)[row] for row in rows],
         start=steps.start[rows],
         end=steps.end[rows],
+        backward=analysis.tables["kernels"]["name"].backward if "kernels" in analysis.tables else frozenset(),
     )
 
 
@@ -266,7 +269,7 @@ def notes(found: Sequence[Said], replayed: Ends | None = None, with_ranks: Ends 
 
 def _in_words(one: Said, texts: Texts) -> told.Finding:
     found, setting = one.found, one.setting
-    formatter = Formatter(texts, setting.resolution_ns, whole=setting.whole)
+    formatter = Formatter(texts, setting.resolution_ns, whole=setting.whole, backward=setting.backward)
     named = texts.messages[_SAY["finding_other"]].format(rule=found.rule, text="").strip() if found.rule else ""
     sentence = formatter.message(one.sentence).removeprefix(named).strip()
     if setting.recording:

@@ -139,7 +139,7 @@ def write_summary(book: Book, run: RunPlan) -> None:
     _overview(page, run)
     _findings(page, run)
     for rank in run.ranks:
-        _quality(page, rank)
+        _quality(page, rank, alone=len(run.ranks) == 1)
     for rank in run.ranks:
         _figures(page, rank)
     _contents(page, run)
@@ -195,17 +195,20 @@ def _overview(page: Page, run: RunPlan) -> None:
 
 _SHOWN = 12
 """Findings on the first sheet."""
+_NAMED = 6
+"""Of those that have no room there."""
 _CAPTURE = "CAP"
 """Rules about the recording itself."""
 _SAY = sentences(
     book_todo="What to do, by what it saves",
     book_todo_unpriced="What to do",
-    book_saving="saving a step ({unit}), share",
+    book_minor="Only lesser findings",
+    book_saving="saving {per} ({unit}), share",
     book_range="from–to",
     book_what="what",
     book_why="why, and what to do",
     book_where="In: {place}.",
-    book_more="{count} more",
+    book_more="{count} more: {titles}",
 )
 
 
@@ -220,11 +223,15 @@ def _findings(page: Page, run: RunPlan) -> None:
     shown = {id(one) for rank in run.ranks for one in rank.report.said}
     others = {id(one) for rank in run.report.ranks for one in rank.said} - shown
     told = [one.in_words(book.texts) for one in run.report.said if id(one) not in others]
-    told = [one for one in told if one.severity != "note" and not one.rule.startswith(_CAPTURE)]
-    if not told:
+    every = [one for one in told if not one.rule.startswith(_CAPTURE)]
+    if not every:
         return
+    # Lesser ones are shown where there is nothing else.
+    told = [one for one in every if one.severity != "note"] or every
     savings = [one.saving.ns for one in told if one.saving]
-    page.section(say("todo" if savings else "todo_unpriced"))
+    page.section(
+        say("minor" if told == every and told[0].severity == "note" else "todo" if savings else "todo_unpriced")
+    )
     unit = column_unit(max(savings, default=0), formatter.resolution_ns)
     priced = [say("saving", unit=(Kind.TEXT, unit.name)), say("range")] if savings else [None, None]
     heads = [say("what"), *priced, say("why")]
@@ -247,8 +254,11 @@ def _findings(page: Page, run: RunPlan) -> None:
         for text in (f"{one.sentence} {one.price}".strip(), *where, *(f"→ {each}" for each in one.advice)):
             page.sentence(text, wrapped, start=3)
         page.row = max(page.row, below)
-    if len(told) > _SHOWN:
-        page.sentence(say("more", count=(Kind.COUNT, len(told) - _SHOWN)))
+    rest = [one for one in every if one not in told[:_SHOWN]]
+    if rest:
+        titles = list(dict.fromkeys(one.title for one in rest))
+        named = ", ".join(titles[:_NAMED]) + ", …" * (len(titles) > _NAMED)
+        page.sentence(say("more", count=(Kind.COUNT, len(rest)), titles=(Kind.TEXT, named)))
 
 
 def _evidence(run: RunPlan, one: Finding, before: Sequence[Finding]) -> str:
@@ -309,14 +319,14 @@ def _figures(page: Page, rank: RankPlan) -> None:
                 )
 
 
-def _quality(page: Page, rank: RankPlan) -> None:
-    """Warnings in full, mere notes counted; all are in the capture sheet."""
+def _quality(page: Page, rank: RankPlan, *, alone: bool) -> None:
+    """Warnings in full, and mere notes where there is one rank, else counted; all are in the capture sheet."""
     book, checks = page.book, rank.report.checks
     page.section(book.words["quality"])
-    loud = [check for check in checks if check.level > Level.INFO]
-    for check in loud:
+    shown = checks if alone else [check for check in checks if check.level > Level.INFO]
+    for check in shown:
         write_check(page, rank, check)
-    count = len(checks) - len(loud)
+    count = len(checks) - len(shown)
     text = book.words["capture_notes" if count else "capture_link"].format(count=count)
     page.link(0, book.plan.capture, text)
     page.row += 1

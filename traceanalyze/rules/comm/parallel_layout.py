@@ -65,7 +65,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             unknown = True
             continue
         exposed = int(one.exposed.sum()) // (len(one.members) * max(len(ranks.steps), 1))
-        time = int(ranks.step_time[list(one.members)].mean()) if ranks.steps else 0
+        time = ranks.step if ranks.steps else 0
         if not far or not time or exposed < options.number("share") * time:
             continue
         yield Finding(

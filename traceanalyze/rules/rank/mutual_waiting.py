@@ -74,7 +74,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     named = () if isinstance(ranks.stragglers, NotMeasured) else ranks.stragglers
     if ranks.missing_ranks or any(one.share >= options.number("share") for one in named):
         return
-    count, step = len(ranks.steps), int(ranks.step_time.sum()) // ranks.step_time.size
+    count, step = len(ranks.steps), ranks.step
     mean = int(waited.by_step.sum()) // waited.by_step.size
     saving = mean - int(waited.by_step.min(axis=0).sum()) // count
     limit = options.number("share") * step

@@ -74,7 +74,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     missing = ranks.missing_ranks
     if not missing or not ranks.steps:
         return
-    waits, step = ranks.exposed_waits, int(ranks.step_time.sum()) // ranks.step_time.size
+    waits, step = ranks.exposed_waits, ranks.step
     by_tasks = not isinstance(waits, NotMeasured) and waits.by_tasks
     peer = absent_rank(ranks) if by_tasks else None
     cost, least = absent_waits(ranks)
