@@ -212,12 +212,36 @@ def test_rows_sum_to_their_part_and_swapping_the_sides_swaps_them(one, one_steps
     assert {(r.part, r.what, r.name, r.base, r.candidate) for r in there} == {
         (r.part, r.what, r.name, r.candidate, r.base) for r in back
     }
-    changes = [
-        abs(r.candidate_sum_ns * base.info.count - r.base_sum_ns * candidate.info.count)
+    told_of = [
+        (r.part, r.candidate_sum_ns * base.info.count - r.base_sum_ns * candidate.info.count)
         for r in causes(base, candidate)
     ]
-    assert len(changes) == sum(bool(r.candidate * base.info.count - r.base * candidate.info.count) for r in there)
+    changes = [abs(change) for _, change in told_of]
     assert changes == sorted(changes, reverse=True)
+    for part in {r.part for r in there}:
+        own = [r.candidate * base.info.count - r.base * candidate.info.count for r in there if r.part == part]
+        assert sum(change for of, change in told_of if of == part) == sum(own)
+
+
+def test_work_that_moves_from_one_name_to_another_is_one_row():
+    """5 + 40 µs of two operators become 30 µs of a third: their part changes by -15 µs; one that only takes longer
+    keeps its row."""
+
+    def side_of_work(**lengths):
+        made = Program().step()
+        for op, length in lengths.items():
+            made.op(f"aten::{op}", length)
+        return side_from(made.builder)
+
+    base, candidate = side_of_work(a=5, b=40, c=10), side_of_work(c=14, d=30)
+    found = [row for row in causes(base, candidate) if row.part == "compute"]
+    assert [(row.contribution, row.diff_ns, row.base_number, row.candidate_number) for row in found] == [
+        ("aten::b → aten::d", -15_000, 2, 1),
+        ("aten::c", 4_000, 1, 1),
+    ]
+    # What takes less than half of it back is a cause of its own.
+    few = [row for row in causes(side_of_work(a=5, b=40, c=10), side_of_work(c=14, d=20)) if row.part == "compute"]
+    assert [row.contribution for row in few] == ["aten::b", "aten::d", "aten::a", "aten::c"]
 
 
 def test_what_varies_from_step_to_step_comes_after_what_has_changed():

@@ -22,6 +22,9 @@ CHANGE_SHARE = Column(
     "share of the sum of all absolute changes in this table; negative for what got less",
     heading="of changes",
 )
+CHANCE = Column(
+    "noise_ns", Kind.DURATION, "by how much it may differ by chance, as the steps vary", heading="by chance", minor=True
+)
 MATCH = Column("match", Kind.TERM, "which sides have it", heading="on", minor=True)
 _D, _N, _T = Kind.DURATION, Kind.NUMBER, Kind.NAME
 _EITHER = {

@@ -6,7 +6,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison.apis import APIS, api_pairs
-from traceanalyze.comparison.attribution import headline, parts
+from traceanalyze.comparison.attribution import headline, headline_keys, parts
 from traceanalyze.comparison.caveats import caveats
 from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
@@ -16,7 +16,7 @@ from traceanalyze.comparison.operators import CALLS, operator_pairs, operator_to
 from traceanalyze.comparison.overall import overall_table, parts_table, time_rows
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.peaks import peak_rows, peak_table, rate_rows, rate_table
-from traceanalyze.comparison.reasons import causes_table, reasons
+from traceanalyze.comparison.reasons import causes_table, chance_of_parts, reasons
 from traceanalyze.comparison.results import Comparison, Pair, Pairs, Part
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
@@ -39,13 +39,14 @@ def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: Compa
     ) -> Pairs | None:
         return how(base.context, candidate.context, options) if wanted and name in options.sections else None
 
-    yield parts_table(whole, steps, per)
+    cycles = base.info.cycle, candidate.info.cycle
+    found = reasons(base, candidate, options)
+    yield parts_table(whole, steps, per, chance_of_parts(found, headline_keys(whole), per, cycles))
     if "profiling" in options.sections:
         yield overall_table(time_rows(base, candidate, whole), steps, per)
         yield from peak_table(peak_rows(base, candidate))
         yield from rate_table(rate_rows(base, candidate))
-    cycles = base.info.cycle, candidate.info.cycle
-    yield causes_table(reasons(base, candidate, options), per, cycles)
+    yield causes_table(found, per, cycles)
     collectives = compared("communication", collective_pairs)
     if collectives is not None:
         yield COLLECTIVES.fill(collectives, per)

@@ -14,6 +14,7 @@ from hashlib import blake2b
 
 from traceanalyze.model.kernel_names.families import meaning
 from traceanalyze.model.kernel_names.words import Meaning, normal
+from traceanalyze.model.vocabulary import ARROW
 
 LONGEST = 32
 """Characters of a label."""
@@ -32,11 +33,16 @@ def labels(names: Iterable[str], *, mixed: bool = False) -> Mapping[str, str]:
     Args:
         names: Of one table, in any order.
         mixed: There are operators, calls and source lines among them: names that not only kernels have stay as they
-            are, however long.
+            are, however long, and one that became another has an arrow.
     """
+    names = set(names)
+    ends = {name: name.split(ARROW) for name in names if mixed and ARROW in name}
+    if ends:
+        known = labels(names.union(*ends.values()) - ends.keys(), mixed=True)
+        return {**known, **{name: ARROW.join(known[end] for end in pair) for name, pair in ends.items()}}
     groups: dict[str, list[str]] = {}
     found: dict[str, str] = {}
-    for name in sorted(set(names)):
+    for name in sorted(names):
         meant = meaning_of(name)
         if mixed and (meant is None or not meant.sure):
             found[name] = name
