@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.steps.window import rounded
-from traceanalyze.comparison.apis import APIS, api_pairs
+from traceanalyze.comparison.apis import APIS, api_pairs, sync_table
 from traceanalyze.comparison.attribution import headline, headline_keys, parts
 from traceanalyze.comparison.caveats import caveats
 from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
@@ -47,6 +47,8 @@ def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: Compa
         yield from peak_table(peak_rows(base, candidate))
         yield from rate_table(rate_rows(base, candidate))
     yield causes_table(found, per, cycles)
+    if base.partition is not None and candidate.partition is not None:
+        yield sync_table(base.context, candidate.context, options, per)
     collectives = compared("communication", collective_pairs)
     if collectives is not None:
         yield COLLECTIVES.fill(collectives, per)

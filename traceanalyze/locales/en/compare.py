@@ -59,6 +59,8 @@ TERMS = {
     "finding_shrunk": "shrunk",
     "finding_same": "on both",
     "copy": "copy or fill",
+    "moved": "moved",
+    "compare_wait": "the host waits for the device",
     "next_op": "idle before",
     "rank_only": "the only one",
     "rank_asked": "asked for",

@@ -277,7 +277,8 @@ def _verdict(
     if per.even and whole <= EVEN * max(base, candidate):
         return (Message(_SAY["compare_even"], (*values, change)),)
     whole_idle = sum(diff for key, diff in every if key not in BUSY_PARTS)
-    behind = in_verdict(found, {**dict(every), "idle": whole_idle}, per.mean(per.change), max(base, candidate))
+    syncs = comparison.tables.get("sync_compare")
+    behind = in_verdict(found, syncs, {**dict(every), "idle": whole_idle}, per.mean(per.change), max(base, candidate))
     chance = () if noise is None else (("noise", Kind.DURATION, noise),)
     if chance and _alike(comparison, per):
         return (Message(_SAY["compare_noise"], (*values, change, *chance)), *behind)
