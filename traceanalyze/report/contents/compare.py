@@ -324,7 +324,7 @@ def _largest(causes: Table, most: int, per: PerStep) -> Iterator[Message]:
         if row.what == "rest" or row.change == NOISE or (not per.even and row.diff_ns * per.change < 0):
             continue
         # The part tells as much of waiting for data.
-        if row.what != "data_loading" and abs(row.diff_ns) >= CROWNED * most:
+        if row.part != "data_loading" and abs(row.diff_ns) >= CROWNED * most:
             name, diff = ("name", Kind.PLACE, row.contribution), ("diff", Kind.CHANGE, row.diff_ns)
             yield Message(_SAY["compare_largest"], (name, ("part", Kind.TERM, row.part), diff))
         return
