@@ -65,6 +65,13 @@ def test_another_batch_size_is_other_work_before_any_percentage(tmp_path, what):
     found = traceanalyze.compare(sides["base"], sides["larger"])
     assert found.verdict.startswith(f"Not the same work: the {what}")
     assert any("copies 2.00 times as much to the device" in each for each in found.caveats)
+    # Causes are ranked only where that is asked for.
+    assert "what makes the difference is not ranked" in found.verdict
+    assert (len(found.tables["causes"]), found.advice) == (0, ())
+    anyway = traceanalyze.compare(sides["base"], sides["larger"], rank_anyway=True)
+    assert anyway.verdict.startswith(found.verdict.split(" A step takes")[0] + " The candidate is ")
+    assert next(anyway.tables["causes"].records()).contribution == "aten::mm (backward)"
+    assert "--rank-anyway" in anyway.tables["compare_options"].column("option")
     # A cause that one side has is no other work.
     assert "same work" not in traceanalyze.compare(sides["base"], sides["slow"]).verdict
 

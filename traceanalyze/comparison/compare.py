@@ -1,13 +1,14 @@
 """Two analysed sides to everything this version says about their difference."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison.apis import APIS, api_pairs, sync_table
 from traceanalyze.comparison.attribution import headline, headline_keys, parts
-from traceanalyze.comparison.caveats import caveats
+from traceanalyze.comparison.caveats import OTHER_WORK, caveats, unmatched_work
 from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS, memory_call_pairs, memory_pairs
@@ -23,10 +24,16 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, de
 
 
 def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = None) -> Comparison:
-    """Compare two sides; sections that the options leave out have no tables and cost nothing."""
-    whole = parts(base, candidate)
-    tables = {table.key: table for table in _tables(base, candidate, whole, options or CompareOptions())}
-    return Comparison(base.info, candidate.info, whole, tables, caveats(base, candidate))
+    """Compare two sides; sections that the options leave out have no tables and cost nothing.
+
+    What makes the difference is not ranked where the sides do not do the same work, unless the options say so.
+    """
+    whole, chosen = parts(base, candidate), options or CompareOptions()
+    tables = {table.key: table for table in _tables(base, candidate, whole, chosen)}
+    said = (*unmatched_work(base, candidate, tables.get("unmatched"), chosen), *caveats(base, candidate))
+    if not chosen.rank_anyway and any(each.key in OTHER_WORK for each in said):
+        tables["causes"] = replace(tables["causes"], totals=None).missing("other_work")
+    return Comparison(base.info, candidate.info, whole, tables, said)
 
 
 def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: CompareOptions) -> Iterator[Table]:

@@ -156,5 +156,6 @@ MESSAGES = {
 
 REASONS = {
     "no_frees": "frees were not recorded",
+    "other_work": "the sides do not do the same work (--rank-anyway compares it all the same)",
     "needs_all_ranks": "needs the recordings of all ranks",
 }

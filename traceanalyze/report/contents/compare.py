@@ -24,6 +24,9 @@ _SAY = sentences(
         "No difference beyond noise: {candidate} instead of {base} per step ({diff}; as the steps vary, ±{noise} may "
         "be chance)."
     ),
+    compare_other_work=(
+        "A step takes {candidate} instead of {base}; what makes the difference is not ranked (--rank-anyway does so)."
+    ),
     compare_noise_of_step="Of the step's difference ±{noise} may be chance, as the steps vary; its parts vary less.",
     compare_unexplained="What it is made of cannot be told from these profiles.",
     compare_explained_all="All of the difference is explained.",
@@ -130,7 +133,11 @@ def build_compare(
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
         verdict_messages=(
             *(_caveat(each) for each in comparison.caveats if each.key in OTHER_WORK),
-            *_verdict(comparison, per, found, (beside[0].named, beside[1].named)),
+            *(
+                _verdict(comparison, per, found, (beside[0].named, beside[1].named))
+                if comparison.tables["causes"].absent is None
+                else [_of_both("compare_other_work", Kind.DURATION, *map(mean_step, both.values()))]
+            ),
         ),
         sides=tuple(
             Side(key, key, side.path, name, tuple(_about_side(side)))
@@ -344,7 +351,7 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
     changes = _exact(headline(comparison.parts), per)
     whole = sum(map(abs, changes.values()))
     longest = max(comparison.base.step_time * per.candidate_steps, comparison.candidate.step_time * per.base_steps)
-    if whole <= EVEN * longest or _alike(comparison, per):
+    if comparison.tables["causes"].absent is not None or whole <= EVEN * longest or _alike(comparison, per):
         return
     keys, causes = headline_keys(comparison.parts), list(comparison.tables["causes"].records())
     _, within = _chance(comparison, per)
