@@ -98,8 +98,8 @@ def _sums(
 _SYNCS = declare(
     "sync_compare",
     "Where the host waits for the device on both sides (per step)",
-    Column("op", Kind.NAME, "innermost operator around the call, else the call", heading="operator"),
-    Column("change", Kind.TERM, "whether both sides have it, and where it costs more idle time", heading="how"),
+    columns.OP,
+    Column("change", Kind.TERM, "whether both sides have it, and where it costs more", heading="how"),
     *columns.of_base(calls="", idle_ns=""),
     *columns.of_candidate(calls="", idle_ns=""),
     columns.DIFF,

@@ -289,7 +289,7 @@ def _verdict(
     chance = () if noise is None else (("noise", Kind.DURATION, noise),)
     if chance and _alike(comparison, per):
         return (Message(_SAY["compare_noise"], (*values, change, *chance)), *behind)
-    named = [item for item in changes[:NAMED] if abs(item[1]) >= WORTH_NAMING * whole]
+    named = [item for item in changes if abs(item[1]) >= WORTH_NAMING * whole][:NAMED]
     for number, (key, diff) in enumerate(named, start=1):
         values += [(f"part{number}", Kind.TERM, key), (f"diff{number}", Kind.CHANGE, diff)]
     largest = _largest(comparison.tables["causes"], max((abs(diff) for _, diff in named), default=0), per)
