@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceanalyze.comparison import columns
 from traceanalyze.comparison.pairs import how_changed, partners
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.report.contents.findings import RULE_ID
 from traceanalyze.report.contents.words import name_of
@@ -40,6 +41,10 @@ _PARTS = {
     "mem_exposed": "memory_ops",
 }
 """The part of the step that each class of savings is of."""
+
+
+_TELLING = regex(r"rank \S+$|.*\.py\b")
+"""Places that say where to look; of operators and kernels the finding says enough."""
 
 
 class Beside(NamedTuple):
@@ -168,7 +173,7 @@ def in_verdict(
 def _said(how: str, name: str, costs: tuple[int, int], where: str | None) -> Message:
     key = how if how in {"finding_new", "finding_gone"} else "finding_changed"
     base, candidate = ((side, Kind.DURATION, cost) for side, cost in zip(("base", "candidate"), costs, strict=True))
-    at = (("where", Kind.PLACE, where),) if where else ()
+    at = (("where", Kind.PLACE, where),) if where and _TELLING.match(where) else ()
     return Message(_SAY[f"compare_{key}{'_at' if at else ''}"], (("finding", Kind.TERM, name), base, candidate, *at))
 
 

@@ -6,7 +6,7 @@ from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
 from traceanalyze.comparison.caveats import CAVEATS, OTHER_WORK
 from traceanalyze.comparison.noise import half_width
-from traceanalyze.comparison.pairs import EVEN, PerStep
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import NOISE, WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.errors import Lost, Unmatched
@@ -27,7 +27,7 @@ _SAY = sentences(
     compare_other_work=(
         "A step takes {candidate} instead of {base}; what makes the difference is not ranked (--rank-anyway does so)."
     ),
-    compare_noise_of_step="Of the step's difference ±{noise} may be chance, as the steps vary; its parts vary less.",
+    compare_noise_of_step="As whole steps vary, ±{noise} may be chance; the parts named first vary less.",
     compare_unexplained="What it is made of cannot be told from these profiles.",
     compare_explained_all="All of the difference is explained.",
     compare_explained="{share} of the difference is explained; {rest} is time of unknown cause.",
@@ -281,7 +281,7 @@ def _verdict(
     change = ("diff", Kind.CHANGE, per.mean(per.change))
     if per.change == 0 and not changes:
         return (Message(_SAY["compare_same"], (("time", Kind.DURATION, base),)),)
-    if per.even and whole <= EVEN * max(base, candidate):
+    if per.even and whole <= NOISY * max(base, candidate):
         return (Message(_SAY["compare_even"], (*values, change)),)
     whole_idle = sum(diff for key, diff in every if key not in BUSY_PARTS)
     syncs = comparison.tables.get("sync_compare")
@@ -351,7 +351,11 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
     changes = _exact(headline(comparison.parts), per)
     whole = sum(map(abs, changes.values()))
     longest = max(comparison.base.step_time * per.candidate_steps, comparison.candidate.step_time * per.base_steps)
-    if comparison.tables["causes"].absent is not None or whole <= EVEN * longest or _alike(comparison, per):
+    if (
+        comparison.tables["causes"].absent is not None
+        or (per.even and whole <= NOISY * longest)
+        or _alike(comparison, per)
+    ):
         return
     keys, causes = headline_keys(comparison.parts), list(comparison.tables["causes"].records())
     _, within = _chance(comparison, per)
