@@ -9,9 +9,12 @@ from tests.builder import TraceBuilder
 from tests.comparison.calls import Program
 from tests.comparison.make import reason_rows, side_from, training
 from traceanalyze.comparison.attribution import parts
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.comparison.reasons import causes_table, reasons
+from traceanalyze.comparison.reasons import Reason, causes_table, chance_of_parts, reasons
 from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model.table import Word
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
@@ -257,3 +260,43 @@ def test_what_varies_from_step_to_step_comes_after_what_has_changed():
     # Two steps a side tell no noise.
     few = causes(program((20, 80), 30), program((80, 40), 34))
     assert [row.contribution for row in few if row.part == "compute"] == ["aten::a", "aten::b"]
+
+
+def test_a_part_varies_as_the_sum_of_its_causes_does():
+    """One operator takes 20 µs more in the steps in which the other takes 20 less: 50 + 14 a step, never more."""
+
+    def program(third):
+        made = Program()
+        for first in (20, 40, 20, 40):
+            made.step().op("aten::a", first).op("aten::b", 60 - first).op("aten::c", third)
+        return side_from(made.builder)
+
+    found = compare_sides(program(4), program(6))
+    rows = {row.contribution: (row.change, row.noise_ns) for row in found.tables["causes"].records()}
+    assert rows["aten::c"] == ("change_longer", 0)
+    (compute,) = (row for row in found.tables["step_difference"].records() if row.part == "compute")
+    assert (compute.diff_ns, compute.noise_ns) == (2_000, 0)
+
+
+@given(works, works)
+def test_what_may_be_chance_in_a_part_is_that_of_its_time_in_each_step(one, two):
+    base, candidate = random_side(one, 4), random_side(two, 3)
+    found = reasons(base, candidate, CompareOptions())
+    chance = chance_of_parts(found, {}, PerStep.of(base.info, candidate.info), (1, 1))
+    for part, noise in chance.items():
+        sums = []
+        for side, rows_of in zip((base, candidate), found, strict=True):
+            sums.append(
+                [sum(row.steps[at] for key, row in rows_of.items() if key[0] == part) for at in range(side.info.count)]
+            )
+        assert noise == half_width(*sums)
+
+
+def test_waiting_that_moves_to_before_other_work_is_named_in_words():
+    """2 µs of waiting before one operator, and as much at the end of the step instead."""
+    before = {("untraced", "next_op", "aten::a"): Reason(2_000, 1, None, None)}
+    after = {("untraced", "rest", "rest"): Reason(3_000, 1, None, None)}
+    table = causes_table((before, after), PerStep(1, 1, 1_000))
+    (only,) = table.records()
+    assert (only.contribution, only.what, only.diff_ns) == (Word("aten::a → rest"), "moved", 1_000)
+    assert isinstance(only.contribution, Word)
