@@ -130,11 +130,13 @@ def _sync_cells(pair: tuple[Any, Any], steps: tuple[int, int]) -> dict[str, Any]
     for name, row, count in zip(("base", "candidate"), pair, steps, strict=True):
         for key, sums in (("blocked_ns", "blocked_ns"), ("idle_ns", "idle_caused_ns")):
             amount = None if row is None else getattr(row, sums)
+            # After the last wait of a recording nothing comes that it could hold up.
+            amount = None if amount == NotMeasured("terminal_sync") else amount
             cells[f"{name}_{key}"] = rounded(amount, count) if isinstance(amount, int) else amount
         cells |= {f"{name}_calls": row and row.count / count, f"{name}_frame": row and row.frame}
     either = pair[1] or pair[0]
     idle = [cells["base_idle_ns"], cells["candidate_idle_ns"]]
     unknown = next((each for each in idle if isinstance(each, NotMeasured)), None)
-    old, new = (None if row is None else 0 if unknown else each for row, each in zip(pair, idle, strict=True))
+    old, new = (None if row is None else 0 if unknown else each or 0 for row, each in zip(pair, idle, strict=True))
     op, change = either.op or either.call, how_changed(old, new)
     return {**cells, "op": op, "change": change, "diff_ns": unknown or (new or 0) - (old or 0)}
