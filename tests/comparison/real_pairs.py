@@ -26,6 +26,16 @@ PAIRS = {
         "2025-10-31_AdamSyncGradientHook/962d8f_modded-nanogpt-current-gpu-rank-00-chrome-trace.json.gz",
         "2025-10-31_AdamSyncGradientHook/3f01a7_modded-nanogpt-hook-gpu-rank-00-chrome-trace.json.gz",
     ),
+    **{
+        f"unit {name[4:6]}": (f"{name}/trace1.json", f"{name}/trace2.json")
+        for name in (
+            "test01_moe_fused_vs_unfused",
+            "test02_attention_both_unfused",
+            "test03_attention_fused_vs_unfused",
+            "test04_gemm_mm_vs_linear",
+            "test06_conv_gap_exceeds_roofline",
+        )
+    },
     "torchrec": (
         f"{LADDER}6.1698107929560561434.pt.trace.json.gz",
         f"{LADDER}7.1698107929568240321.pt.trace.json.gz",

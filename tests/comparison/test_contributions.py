@@ -9,9 +9,12 @@ from tests.builder import TraceBuilder
 from tests.comparison.calls import Program
 from tests.comparison.make import reason_rows, side_from, training
 from traceanalyze.comparison.attribution import parts
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.comparison.reasons import causes_table, reasons
+from traceanalyze.comparison.reasons import Reason, causes_table, chance_of_parts, reasons
 from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model.table import Word
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
@@ -212,12 +215,36 @@ def test_rows_sum_to_their_part_and_swapping_the_sides_swaps_them(one, one_steps
     assert {(r.part, r.what, r.name, r.base, r.candidate) for r in there} == {
         (r.part, r.what, r.name, r.candidate, r.base) for r in back
     }
-    changes = [
-        abs(r.candidate_sum_ns * base.info.count - r.base_sum_ns * candidate.info.count)
+    told_of = [
+        (r.part, r.candidate_sum_ns * base.info.count - r.base_sum_ns * candidate.info.count)
         for r in causes(base, candidate)
     ]
-    assert len(changes) == sum(bool(r.candidate * base.info.count - r.base * candidate.info.count) for r in there)
+    changes = [abs(change) for _, change in told_of]
     assert changes == sorted(changes, reverse=True)
+    for part in {r.part for r in there}:
+        own = [r.candidate * base.info.count - r.base * candidate.info.count for r in there if r.part == part]
+        assert sum(change for of, change in told_of if of == part) == sum(own)
+
+
+def test_work_that_moves_from_one_name_to_another_is_one_row():
+    """5 + 40 µs of two operators become 30 µs of a third: their part changes by -15 µs; one that only takes longer
+    keeps its row."""
+
+    def side_of_work(**lengths):
+        made = Program().step()
+        for op, length in lengths.items():
+            made.op(f"aten::{op}", length)
+        return side_from(made.builder)
+
+    base, candidate = side_of_work(a=5, b=40, c=10), side_of_work(c=14, d=30)
+    found = [row for row in causes(base, candidate) if row.part == "compute"]
+    assert [(row.contribution, row.diff_ns, row.base_number, row.candidate_number) for row in found] == [
+        ("aten::b → aten::d", -15_000, 2, 1),
+        ("aten::c", 4_000, 1, 1),
+    ]
+    # What takes less than half of it back is a cause of its own.
+    few = [row for row in causes(side_of_work(a=5, b=40, c=10), side_of_work(c=14, d=20)) if row.part == "compute"]
+    assert [row.contribution for row in few] == ["aten::b", "aten::d", "aten::a", "aten::c"]
 
 
 def test_what_varies_from_step_to_step_comes_after_what_has_changed():
@@ -233,3 +260,43 @@ def test_what_varies_from_step_to_step_comes_after_what_has_changed():
     # Two steps a side tell no noise.
     few = causes(program((20, 80), 30), program((80, 40), 34))
     assert [row.contribution for row in few if row.part == "compute"] == ["aten::a", "aten::b"]
+
+
+def test_a_part_varies_as_the_sum_of_its_causes_does():
+    """One operator takes 20 µs more in the steps in which the other takes 20 less: 50 + 14 a step, never more."""
+
+    def program(third):
+        made = Program()
+        for first in (20, 40, 20, 40):
+            made.step().op("aten::a", first).op("aten::b", 60 - first).op("aten::c", third)
+        return side_from(made.builder)
+
+    found = compare_sides(program(4), program(6))
+    rows = {row.contribution: (row.change, row.noise_ns) for row in found.tables["causes"].records()}
+    assert rows["aten::c"] == ("change_longer", 0)
+    (compute,) = (row for row in found.tables["step_difference"].records() if row.part == "compute")
+    assert (compute.diff_ns, compute.noise_ns) == (2_000, 0)
+
+
+@given(works, works)
+def test_what_may_be_chance_in_a_part_is_that_of_its_time_in_each_step(one, two):
+    base, candidate = random_side(one, 4), random_side(two, 3)
+    found = reasons(base, candidate, CompareOptions())
+    chance = chance_of_parts(found, {}, PerStep.of(base.info, candidate.info), (1, 1))
+    for part, noise in chance.items():
+        sums = []
+        for side, rows_of in zip((base, candidate), found, strict=True):
+            sums.append(
+                [sum(row.steps[at] for key, row in rows_of.items() if key[0] == part) for at in range(side.info.count)]
+            )
+        assert noise == half_width(*sums)
+
+
+def test_waiting_that_moves_to_before_other_work_is_named_in_words():
+    """2 µs of waiting before one operator, and as much at the end of the step instead."""
+    before = {("untraced", "next_op", "aten::a"): Reason(2_000, 1, None, None)}
+    after = {("untraced", "rest", "rest"): Reason(3_000, 1, None, None)}
+    table = causes_table((before, after), PerStep(1, 1, 1_000))
+    (only,) = table.records()
+    assert (only.contribution, only.what, only.diff_ns) == (Word("aten::a → rest"), "moved", 1_000)
+    assert isinstance(only.contribution, Word)

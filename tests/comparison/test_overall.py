@@ -101,6 +101,9 @@ def test_attention_and_convolution_have_a_direction():
     # What the phase tells counts more than the name: a forward kernel can compute a gradient.
     assert one(CONV, ops=[backward])["compute/convolution_backward/cube"] == (10.0, 1)
     assert one(PAGED)["compute/paged_attention"] == (10.0, 1)
+    # Of a name with both directions nothing is known.
+    found = one("miopenConvolutionForwardAlgo_BwdDataB<BF16, BF16>", ops=["aten::convolution"])
+    assert found["compute/convolution_forward"] == (10.0, 1)
 
 
 def test_without_a_launch_record_the_name_tells_the_direction_or_nothing_does():

@@ -9,7 +9,16 @@ import pytest
 from traceanalyze.comparison.columns import diff
 from traceanalyze.comparison.compare import unmatched_table
 from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
-from traceanalyze.comparison.pairs import NAMED, PARTS_CANCEL, PerStep, kernel_details, ranked, section
+from traceanalyze.comparison.pairs import (
+    NAMED,
+    PARTS_CANCEL,
+    PerStep,
+    how_changed,
+    kernel_details,
+    partners,
+    ranked,
+    section,
+)
 from traceanalyze.comparison.reasons import Reason, causes_table, effects
 from traceanalyze.comparison.results import Pair
 from traceanalyze.model.table import Column, Kind, NotMeasured
@@ -238,3 +247,24 @@ def test_modules_without_a_partner_count_once_without_their_operators_and_what_i
         ("section_modules", "side_base", 0.5, 15, 20, 0.75),
         ("section_modules", "side_candidate", 0.0, 0, 20, 0.0),
     )
+
+
+def test_partners_meet_at_the_first_place_that_both_have():
+    base, candidate = ["a1", "b2", "b3", "c4"], ["b3", "a5", "d6"]
+    found = list(partners(base, candidate, lambda one: one, lambda one: one[0]))
+    assert found == [("b3", "b3"), ("a1", "a5"), ("b2", None), ("c4", None), (None, "d6")]
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "how"),
+    [
+        (None, 5, "new"),
+        (5, None, "gone"),
+        (100, 110, "same"),
+        (100, 112, "grown"),
+        (112, 100, "shrunk"),
+        (0, 0, "same"),
+    ],
+)
+def test_a_cost_changes_by_more_than_a_tenth_of_the_larger(base, candidate, how):
+    assert how_changed(base, candidate) == f"finding_{how}"

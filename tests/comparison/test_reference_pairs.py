@@ -177,3 +177,29 @@ def test_of_steps_that_alternate_whole_cycles_are_compared_and_their_difference_
     assert "compare_noise" not in {
         message.key for message in build_compare(comparison("resnet50"), version="").verdict_messages
     }
+
+
+@pytest.mark.parametrize(
+    ("pair", "cause", "diff"),
+    [
+        # One kernel of 800 µs instead of 120, 480, 480 and 80.
+        ("unit 01", "aiter::ck_moe_stage1 → triton::fused_moe_kernel", -360_000),
+        # 10 and 170 µs, of which 15 are beside the softmax, became 10 and 70.
+        ("unit 02", "aten::bmm", -85_000),
+        # 10, 260 and 510 µs instead of one kernel of 350.
+        ("unit 03", "aten::scaled_dot_product_attention", 430_000),
+        # 480 µs instead of 80 for a transposition and 650.
+        ("unit 04", "aten::mm → aten::addmm", -250_000),
+        ("unit 06", "aten::convolution", -1_960_000),
+    ],
+)
+def test_what_the_unit_pairs_were_made_for_is_named(pair, cause, diff):
+    """The rest of their steps is empty: of unknown cause, and never named before what is known."""
+    report = build_compare(comparison(pair), version="")
+    (largest,) = (
+        {name: value for name, _, value in one.values}
+        for one in report.verdict_messages
+        if one.key == "compare_largest"
+    )
+    assert (largest["name"], largest["part"], largest["diff"]) == (cause, "compute", diff)
+    assert {name: value for name, _, value in report.verdict_messages[0].values}["part1"] == "compute"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.builder import TraceBuilder
 from tests.comparison.calls import Program
 from tests.comparison.make import side_from, unmatched_rows
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model.table import NotMeasured
 
 
 def told(base, candidate, **options):
@@ -53,3 +56,28 @@ def test_a_side_may_have_called_no_operator_in_its_steps():
     lacking = {(row.section, row.side): row.count for row in unmatched_rows(found)}
     assert lacking["operators", "base"] == 3
     assert lacking["operators", "candidate"] == 0
+
+
+@pytest.mark.parametrize("details", [True, False])
+def test_work_of_which_less_than_half_has_a_partner_is_other_work(details):
+    """10 + 20 of 57 µs are of an operator that both sides have; 10 + 12 of 49 are less than half."""
+
+    def compared(length, around=("x::one", "x::other"), **more):
+        base = Program().step().op("aten::mm", 10).op(around[0], inside=[("x::a", 15)])
+        candidate = Program().step().op("aten::mm", length).op(around[1], inside=[("x::b", 12)])
+        options = CompareOptions(details=details, **more)
+        found = compare_sides(side_from(base.builder), side_from(candidate.builder), options)
+        shares = [dict(one.values)["share"] for one in found.caveats if one.key == "work_unmatched"]
+        return shares, found.tables["causes"]
+
+    shares, causes = compared(20)
+    assert shares == []
+    assert len(causes)
+    shares, causes = compared(12)
+    assert shares == [pytest.approx(22 / 49)]
+    assert (len(causes), causes.absent) == (0, NotMeasured("other_work"))
+    shares, causes = compared(12, rank_anyway=True)
+    assert len(shares) == 1
+    assert len(causes)
+    # Two ways to do what one operator is called for are the same work.
+    assert compared(12, around=("x::whole", "x::whole"))[0] == []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from traceanalyze.model.kernel_names import LONGEST, labels, meaning_of
+from traceanalyze.model.vocabulary import ARROW
 
 ELEMENTS = "void at::native::vectorized_elementwise_kernel<4, {}, std::array<char*, 3ul> >(int, {}, char*)"
 COPY = (
@@ -345,3 +346,11 @@ def test_real_names(shared_traces):
     said = [text for name, text in found.items() if name.startswith("ncclDevKernel")]
     assert said
     assert not any(word in text.lower() for text in said for word in (" sum", "ring", "tree", " ll"))
+
+
+def test_two_names_of_which_one_became_the_other_have_their_labels_and_an_arrow():
+    known = labels(["ampere_sgemm_128x64_tn", "aten::mm"], mixed=True)
+    joined = f"ampere_sgemm_128x64_tn{ARROW}aten::mm"
+    found = labels([joined, "ampere_sgemm_128x64_tn"], mixed=True)
+    assert found[joined] == f"{known['ampere_sgemm_128x64_tn']} → aten::mm"
+    assert found["ampere_sgemm_128x64_tn"] == known["ampere_sgemm_128x64_tn"] != "ampere_sgemm_128x64_tn"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import openpyxl
 import pytest
 
 import traceanalyze
@@ -11,6 +12,10 @@ from tests.pipeline.test_whatif import LIGHT, files, mean_step
 from tests.ranks.simulated import workload
 from tests.simulate.workload import MS, Fault, Loader, Script
 from traceanalyze.errors import UsageError
+from traceanalyze.locales import texts
+from traceanalyze.report.console import render as console
+from traceanalyze.report.console.style import Style
+from traceanalyze.report.view import View
 
 CAUSES = {
     "DAT101": replace(LIGHT, loader=Loader(cost=40 * MS, workers=0)),
@@ -60,8 +65,136 @@ def test_another_batch_size_is_other_work_before_any_percentage(tmp_path, what):
     found = traceanalyze.compare(sides["base"], sides["larger"])
     assert found.verdict.startswith(f"Not the same work: the {what}")
     assert any("copies 2.00 times as much to the device" in each for each in found.caveats)
+    # Causes are ranked only where that is asked for.
+    assert "what makes the difference is not ranked" in found.verdict
+    assert (len(found.tables["causes"]), found.advice) == (0, ())
+    anyway = traceanalyze.compare(sides["base"], sides["larger"], rank_anyway=True)
+    assert anyway.verdict.startswith(found.verdict.split(" A step takes")[0] + " The candidate is ")
+    assert next(anyway.tables["causes"].records()).contribution == "aten::mm (backward)"
+    assert "--rank-anyway" in anyway.tables["compare_options"].column("option")
     # A cause that one side has is no other work.
     assert "same work" not in traceanalyze.compare(sides["base"], sides["slow"]).verdict
+
+
+LONGER = replace(LIGHT, steps=6)
+UNEVEN = replace(LONGER, steps=7, script=Script(compile_again=60 * MS))
+GEMM, OTHER = (
+    b"sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x32_stage4_tensor16x8x16_kernel",
+    b"cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_32x3_nn_align8",
+)
+
+
+def both(folder, base, candidate):
+    """Files of two programs compared."""
+    return traceanalyze.compare(files(folder / "base", base), files(folder / "candidate", candidate))
+
+
+def changes(found):
+    """Rows that differ by more than chance, by part and name: ns per step."""
+    rows = found.tables["causes"].records()
+    return {(row.part, str(row.contribution)): row.diff_ns for row in rows if row.change != "change_noise"}
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "said"),
+    [
+        (LONGER, replace(LONGER, seed=99), ()),
+        (LONGER, replace(LONGER, script=Script(compile_once=400 * MS)), ("Of the start of the candidate",)),
+        (UNEVEN, replace(UNEVEN, steps=8, seed=3), ("so that long and short ones are whole cycles",)),
+    ],
+    ids=["noise", "warm-up", "alternating steps"],
+)
+def test_runs_of_one_program_do_not_differ(tmp_path, base, candidate, said):
+    found = both(tmp_path, base, candidate)
+    assert found.verdict.startswith("No difference ")
+    assert found.advice == ()
+    assert all(any(text in each for each in found.caveats) for text in said)
+    # Single operators may by accident; none by 1 µs in 1 ms of its step.
+    assert all(abs(diff) < mean_step(base) / 1000 for diff in changes(found).values())
+
+
+def test_a_pause_is_found_among_steps_that_alternate(tmp_path):
+    found = both(tmp_path, UNEVEN, replace(UNEVEN, steps=8, seed=3, script=replace(UNEVEN.script, pause=10 * MS)))
+    first, diff = next(iter(changes(found).items()))
+    assert first == ("untraced", "aten::nll_loss (backward)")
+    assert diff == pytest.approx(10 * MS, rel=0.1)
+    assert "per step, 4" in found.verdict
+    assert "untraced +9." in found.verdict
+
+
+def test_renamed_kernels_are_the_same_work(tmp_path):
+    sides = files(tmp_path / "base", LONGER), files(tmp_path / "candidate", LONGER)
+    (path,) = sides[1].glob("*.json")
+    text = path.read_bytes()
+    assert GEMM in text
+    path.write_bytes(text.replace(GEMM, OTHER))
+    found = traceanalyze.compare(*sides)
+    assert found.verdict.startswith("No difference: both sides take")
+    (row,) = (row for row in found.tables["kernel_compare"].records() if row.match == "renamed")
+    assert row.base_total_ns == row.candidate_total_ns > 0
+
+
+def test_a_sync_that_was_added_is_named_with_its_line_and_costs_what_it_makes_the_step_longer(tmp_path):
+    added = replace(LONGER, script=Script(items=1))
+    found = both(tmp_path, LONGER, added)
+    first = next(found.tables["sync_compare"].records())
+    assert (first.op, first.change, first.base_calls, first.candidate_calls) == (
+        "aten::_local_scalar_dense",
+        "finding_new",
+        None,
+        1,
+    )
+    assert first.candidate_frame == "train.py(22): log_loss"
+    assert first.diff_ns == pytest.approx(mean_step(added) - mean_step(LONGER), rel=0.05)
+    assert "New in the candidate: the host waits for the device (train.py(22): log_loss, " in found.verdict
+    # Waits that both sides have are no change.
+    assert {row.change for row in both(tmp_path, added, added).tables["sync_compare"].records()} == {"finding_same"}
+
+
+def test_layout_kernels_that_were_added_are_the_first_cause(tmp_path):
+    added = replace(LONGER, model=replace(LONGER.model, relayouts=1))
+    found = both(tmp_path, LONGER, added)
+    first, diff = next(iter(changes(found).items()))
+    assert first == ("compute", "aten::copy")
+    (more,) = (row.diff_ns for row in found.tables["step_difference"].records() if row.part == "compute")
+    assert diff == pytest.approx(more, rel=0.01)
+    assert "Largest single cause: aten::copy (compute), +" in found.verdict
+    (row,) = (row for row in found.tables["causes"].records() if row.contribution == "aten::copy" and row.place == 1)
+    assert (row.change, row.base_number) == ("change_new", 0)
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["new", "gone"])
+def test_of_four_ranks_the_one_that_comes_late_is_named(tmp_path, gone):
+    equal = workload(ranks=4)
+    late = replace(equal, ranks=replace(equal.ranks, slow_rank=2, slow_pause=10 * MS))
+    found = both(tmp_path, *((late, equal) if gone else (equal, late)))
+    word = "Gone" if gone else "New"
+    assert f"{word} in the candidate: one rank makes the others wait (rank 2, 10." in found.verdict
+    (part, _), diff = next(iter(changes(found).items()))
+    assert part == "untraced"
+    assert abs(diff) == pytest.approx(10 * MS, rel=0.01)
+    rows = {row.rank: row for row in found.tables["rank_compare"].records()}
+    assert list(rows) == ["0", "1", "2", "3"]
+    side = "base" if gone else "candidate"
+    assert min(rows, key=lambda rank: getattr(rows[rank], f"{side}_wait_ns")) == "2"
+
+
+def test_rows_within_noise_are_grey_and_come_last(tmp_path):
+    found = both(tmp_path, LONGER, replace(LONGER, seed=99))
+    told = list(found.tables["causes"].column("change"))
+    assert 0 < told.count("change_noise") < len(told)
+    assert set(told[told.index("change_noise") :]) == {"change_noise"}
+    screen = console(found, texts(), Style(width=160, colour=True), View(top=99))
+    grey = [line for line in screen.splitlines() if "within noise" in line]
+    assert grey
+    assert not any("\033[31m" in line or "\033[32m" in line for line in grey)
+    found.write(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count('<tr class="faint">') >= told.count("change_noise")
+    found.write(tmp_path / "book.xlsx")
+    rules = openpyxl.load_workbook(tmp_path / "book.xlsx")["Causes"].conditional_formatting
+    first = min((rule for area in rules for rule in area.rules), key=lambda rule: rule.priority)
+    assert (first.stopIfTrue, first.formula[0].endswith('="within noise"')) == (True, True)
 
 
 def test_one_of_several_runs_in_a_folder_is_named_after_a_hash(tmp_path):

@@ -72,7 +72,7 @@ class Made(NamedTuple):
         """All tables in reading order."""
         per = PerStep.of(self.base, self.candidate)
         steps = self.base.step_time, self.candidate.step_time
-        yield parts_table(self.parts, steps, per)
+        yield parts_table(self.parts, steps, per, {})
         if self.overall is not None:
             times = [row for row in self.overall if row.kind == "duration"]
             counts = [None if row.base_count is None else (row.base_count, row.candidate_count) for row in times]

@@ -82,11 +82,16 @@ def test_a_difference_of_which_only_the_length_is_known():
     )
 
 
-def test_the_largest_single_cause_is_named_when_it_is_not_the_part():
+def test_the_largest_single_cause_is_the_one_that_makes_the_step_shorter_and_much_of_a_part():
     found = comparison()
-    more = Contribution("compute", "operator", "aten::bmm", 0, 400 * MS, 0, 4)
-    report = built(found._replace(contributions=(*found.contributions, more)))
-    assert said(report).endswith("Largest single cause: aten::bmm (compute), +100.0 ms.")
+
+    def with_one(base, candidate):
+        more = Contribution("compute", "operator", "aten::bmm", base * MS, candidate * MS, 2, 4)
+        return said(built(found._replace(contributions=(*found.contributions, more))))
+
+    assert with_one(200, 0).endswith("Largest single cause: aten::bmm (compute), -100.0 ms.")
+    # What makes it longer is none, nor is the loader, of which the part tells as much, nor a fifth of a part.
+    assert "Largest" not in with_one(0, 400) + with_one(12, 0) + said(built())
 
 
 def test_parts_are_per_step_and_sum_to_the_step():

@@ -145,6 +145,9 @@ def compare(
         ),
     ] = None,
     use_input_shape: Annotated[bool, options.both("--use-input-shape", "Match operators by shapes, too.")] = False,
+    rank_anyway: Annotated[
+        bool, options.both("--rank-anyway", "Rank causes although the sides do not do the same work.")
+    ] = False,
     use_kernel_type: Annotated[
         bool, options.both("--use-kernel-type", "Accepted: kernels by type are always compared, too.")
     ] = False,
@@ -204,6 +207,7 @@ def compare(
             modules=not disable_module,
             max_kernel_num=max_kernel_num,
             use_input_shape=use_input_shape,
+            rank_anyway=rank_anyway,
         ),
         op_name_map=op_name_map,
     )

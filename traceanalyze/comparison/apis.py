@@ -1,4 +1,4 @@
-"""Host calls of both sides by name: operators, annotations and calls of the runtime."""
+"""Host calls of both sides by name: operators, annotations and calls of the runtime, and where they wait."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,15 +11,17 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.nesting import Nest, nest_rows
 from traceanalyze.analyses.host.operators import added
+from traceanalyze.analyses.idle.syncs import sync_points
+from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison import columns
 from traceanalyze.comparison.collectives import common_labels, plain_api
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, canonical, names_backward
-from traceanalyze.comparison.pairs import section
+from traceanalyze.comparison.pairs import PerStep, how_changed, partners, section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
 from traceanalyze.model.classify import is_data_loading, is_step_marker
-from traceanalyze.model.table import Column, Kind, NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import EventKind
 
 DATA_LOADER = "enumerate(DataLoader)"
@@ -91,3 +93,50 @@ def _sums(
         for name, calls, total, own in zip(names, *sums, strict=True)
         if calls
     }
+
+
+_SYNCS = declare(
+    "sync_compare",
+    "Where the host waits for the device on both sides (per step)",
+    columns.OP,
+    Column("change", Kind.TERM, "whether both sides have it, and where it costs more", heading="how"),
+    *columns.of_base(calls="", idle_ns=""),
+    *columns.of_candidate(calls="", idle_ns=""),
+    columns.DIFF,
+    *columns.minor(*columns.of_base(blocked_ns="", frame=""), *columns.of_candidate(blocked_ns="", frame="")),
+)
+
+
+def sync_table(base: Context, candidate: Context, options: CompareOptions, per: PerStep) -> Table:
+    """Sync points of both sides by operator and line, else by call, else by operator; largest change first."""
+    tables = [sync_points(context) for context in (base, candidate)]
+    absent = next((table.absent for table in tables if table.absent is not None), None)
+    if absent is not None:
+        return _SYNCS.missing(absent.reason)
+    sides = [[*table.records()][::-1] for table in tables]
+
+    def place(row: Any) -> str:
+        return canonical(row.op, options) if row.op else row.call or ""
+
+    places = (lambda row: (place(row), row.frame), lambda row: (row.op, row.call), place)
+    cells = [_sync_cells(pair, (per.base_steps, per.candidate_steps)) for pair in partners(sides[0], sides[1], *places)]
+
+    cells.sort(key=lambda row: -abs(row["diff_ns"]) if isinstance(row["diff_ns"], int) else 0)
+    return _SYNCS.fill_records(cells)
+
+
+def _sync_cells(pair: tuple[Any, Any], steps: tuple[int, int]) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    for name, row, count in zip(("base", "candidate"), pair, steps, strict=True):
+        for key, sums in (("blocked_ns", "blocked_ns"), ("idle_ns", "idle_caused_ns")):
+            amount = None if row is None else getattr(row, sums)
+            # After the last wait of a recording nothing comes that it could hold up.
+            amount = None if amount == NotMeasured("terminal_sync") else amount
+            cells[f"{name}_{key}"] = rounded(amount, count) if isinstance(amount, int) else amount
+        cells |= {f"{name}_calls": row and row.count / count, f"{name}_frame": row and row.frame}
+    either = pair[1] or pair[0]
+    idle = [cells["base_idle_ns"], cells["candidate_idle_ns"]]
+    unknown = next((each for each in idle if isinstance(each, NotMeasured)), None)
+    old, new = (None if row is None else 0 if unknown else each or 0 for row, each in zip(pair, idle, strict=True))
+    op, change = either.op or either.call, how_changed(old, new)
+    return {**cells, "op": op, "change": change, "diff_ns": unknown or (new or 0) - (old or 0)}

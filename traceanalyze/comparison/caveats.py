@@ -14,10 +14,11 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.steady import settled
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
+from traceanalyze.comparison.names import canonical
 from traceanalyze.comparison.results import Caveat
-from traceanalyze.comparison.side import Side
+from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import sentences
+from traceanalyze.model.table import Table, sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 CAVEATS = sentences(
@@ -28,6 +29,9 @@ CAVEATS = sentences(
     work_grids=(
         "Not the same work: the launches of {share} of the kernels' time are of another size in the candidate, {ratio} "
         "times as large in all."
+    ),
+    work_unmatched=(
+        "Not the same work: only {share} of the device time is of operators or kernels that both sides have."
     ),
     work_inputs="The candidate copies {ratio} times as much to the device: {candidate_bytes} a step, not {base_bytes}.",
     work_collectives=(
@@ -121,8 +125,10 @@ def coverage_differs(base: Side, candidate: Side) -> bool:
     return 100 * abs(known * other_time - other_known * time) > COVERAGE_POINTS * time * other_time
 
 
-OTHER_WORK = ("work_shapes", "work_grids")
+OTHER_WORK = ("work_unmatched", "work_shapes", "work_grids")
 """Caveats that make percentages of the two sides meaningless."""
+MATCHED = 0.5
+"""Share of the device time of both sides that must have a partner for them to do the same work."""
 _ALIKE = 1.25
 """Up to how much larger work of one name may be on one side and still be called the same."""
 _DIMENSIONS = regex(r"\[(\d+(?:,\s*\d+)*)\]")
@@ -142,6 +148,36 @@ def _work(base: Side, candidate: Side) -> Iterator[Caveat]:
         if old_bytes and new_bytes and not 1 / _OTHER < new_bytes / old_bytes < _OTHER:
             values = (("base_bytes", old_bytes), ("candidate_bytes", new_bytes))
             yield Caveat(key, (("ratio", new_bytes / old_bytes), *values))
+
+
+def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options: CompareOptions) -> Iterator[Caveat]:
+    """Whether most of the time has no partner (table `unmatched`), not even within operators that both sides have."""
+    times: dict[str, list[int]] = {}
+    for row in unmatched.records() if unmatched is not None else ():
+        alone, every = times.setdefault(row.section, [0, 0])
+        times[row.section] = [alone + row.unmatched_ns, every + row.of_ns]
+    comparable = "section_operators" in times or base.info.vendor == candidate.info.vendor
+    shares = [1 - alone / every for alone, every in times.values() if every]
+    if comparable and shares and max(shares) < MATCHED:
+        share = max(*shares, _within_common_operators((base.context, candidate.context), options))
+        if share < MATCHED:
+            yield Caveat("work_unmatched", (("share", share),))
+
+
+def _within_common_operators(contexts: tuple[Context, Context], options: CompareOptions) -> float:
+    """Share of the device time that operators of names which both sides have launch, by themselves or further in."""
+    base, candidate = (context.trace.strings.texts(np.unique(context.op_names)) for context in contexts)
+    common = {canonical(name, options) for name in base} & {canonical(name, options) for name in candidate}
+    inside = whole = 0
+    for context in contexts:
+        work, nest = context.once(device_work), context.op_nest
+        shared = context.trace.strings.matches(context.op_names, lambda name: canonical(name, options) in common)
+        for _ in range(int(nest.depth.max(initial=0))):
+            shared |= (nest.parent >= 0) & shared[nest.parent]
+        place = context.event_op[work.event]
+        inside += int(work.time[place >= 0][shared[place[place >= 0]]].sum())
+        whole += int(work.time.sum())
+    return inside / whole if whole else 0.0
 
 
 class _Sizes(NamedTuple):

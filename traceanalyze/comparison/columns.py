@@ -22,6 +22,9 @@ CHANGE_SHARE = Column(
     "share of the sum of all absolute changes in this table; negative for what got less",
     heading="of changes",
 )
+CHANCE = Column(
+    "noise_ns", Kind.DURATION, "by how much it may differ by chance, as the steps vary", heading="by chance", minor=True
+)
 MATCH = Column("match", Kind.TERM, "which sides have it", heading="on", minor=True)
 _D, _N, _T = Kind.DURATION, Kind.NUMBER, Kind.NAME
 _EITHER = {
@@ -39,6 +42,8 @@ _EITHER = {
         Column("kernel", Kind.KERNEL, "what this side calls the kernel", heading="kernel"),
         Column("frame", _T, "source line, when stacks were recorded", heading="frame"),
         Column("calls", _N, "calls per step", heading="calls"),
+        Column("blocked_ns", _D, "time per step that the host waits in these calls", heading="waits"),
+        Column("idle_ns", _D, "time per step that the device is idle because of them", heading="idle"),
         Column("total_ns", _D, "sum of durations per step", heading="total"),
         Column("self_ns", _D, "time per step without what is inside", heading="self"),
         Column("avg_ns", _D, "mean of one call", heading="mean", scale="call"),

@@ -1,13 +1,14 @@
 """Two analysed sides to everything this version says about their difference."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.steps.window import rounded
-from traceanalyze.comparison.apis import APIS, api_pairs
-from traceanalyze.comparison.attribution import headline, parts
-from traceanalyze.comparison.caveats import caveats
+from traceanalyze.comparison.apis import APIS, api_pairs, sync_table
+from traceanalyze.comparison.attribution import headline, headline_keys, parts
+from traceanalyze.comparison.caveats import OTHER_WORK, caveats, unmatched_work
 from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS, memory_call_pairs, memory_pairs
@@ -16,17 +17,23 @@ from traceanalyze.comparison.operators import CALLS, operator_pairs, operator_to
 from traceanalyze.comparison.overall import overall_table, parts_table, time_rows
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.peaks import peak_rows, peak_table, rate_rows, rate_table
-from traceanalyze.comparison.reasons import causes_table, reasons
+from traceanalyze.comparison.reasons import causes_table, chance_of_parts, reasons
 from traceanalyze.comparison.results import Comparison, Pair, Pairs, Part
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 
 
 def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = None) -> Comparison:
-    """Compare two sides; sections that the options leave out have no tables and cost nothing."""
-    whole = parts(base, candidate)
-    tables = {table.key: table for table in _tables(base, candidate, whole, options or CompareOptions())}
-    return Comparison(base.info, candidate.info, whole, tables, caveats(base, candidate))
+    """Compare two sides; sections that the options leave out have no tables and cost nothing.
+
+    What makes the difference is not ranked where the sides do not do the same work, unless the options say so.
+    """
+    whole, chosen = parts(base, candidate), options or CompareOptions()
+    tables = {table.key: table for table in _tables(base, candidate, whole, chosen)}
+    said = (*unmatched_work(base, candidate, tables.get("unmatched"), chosen), *caveats(base, candidate))
+    if not chosen.rank_anyway and any(each.key in OTHER_WORK for each in said):
+        tables["causes"] = replace(tables["causes"], totals=None).missing("other_work")
+    return Comparison(base.info, candidate.info, whole, tables, said)
 
 
 def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: CompareOptions) -> Iterator[Table]:
@@ -39,13 +46,16 @@ def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: Compa
     ) -> Pairs | None:
         return how(base.context, candidate.context, options) if wanted and name in options.sections else None
 
-    yield parts_table(whole, steps, per)
+    cycles = base.info.cycle, candidate.info.cycle
+    found = reasons(base, candidate, options)
+    yield parts_table(whole, steps, per, chance_of_parts(found, headline_keys(whole), per, cycles))
     if "profiling" in options.sections:
         yield overall_table(time_rows(base, candidate, whole), steps, per)
         yield from peak_table(peak_rows(base, candidate))
         yield from rate_table(rate_rows(base, candidate))
-    cycles = base.info.cycle, candidate.info.cycle
-    yield causes_table(reasons(base, candidate, options), per, cycles)
+    yield causes_table(found, per, cycles)
+    if base.partition is not None and candidate.partition is not None:
+        yield sync_table(base.context, candidate.context, options, per)
     collectives = compared("communication", collective_pairs)
     if collectives is not None:
         yield COLLECTIVES.fill(collectives, per)

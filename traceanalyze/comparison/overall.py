@@ -1,6 +1,6 @@
 """The step of both sides from the top down: parts, their classes, and what stands beside them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -82,6 +82,7 @@ _PARTS = declare(
     columns.DIFF,
     columns.ratio(),
     columns.STEP_SHARE,
+    columns.CHANCE,
     *columns.SUMS,
     detail=True,
 )
@@ -103,10 +104,15 @@ _OVERALL = declare(
 SPAN = "device_span"
 
 
-def parts_table(found: Sequence[Part], steps: tuple[int, int], per: PerStep) -> Table:
-    """The exclusive parts of the step on both sides; they sum to the step. What neither side has is left out."""
+def parts_table(found: Sequence[Part], steps: tuple[int, int], per: PerStep, chance: Mapping[str, int | None]) -> Table:
+    """The exclusive parts of the step on both sides; they sum to the step. What neither side has is left out.
+
+    `chance` is by how much each may differ by chance.
+    """
     shown = [part for part in headline(found) if part.key in BUSY_PARTS or part.base != 0 or part.candidate != 0]
-    table = _PARTS.fill_records({"part": part.key, **per.amounts(part.base, part.candidate)} for part in shown)
+    table = _PARTS.fill_records(
+        {"part": part.key, **per.amounts(part.base, part.candidate), "noise_ns": chance.get(part.key)} for part in shown
+    )
     # Where the step is the only part, it needs no sum.
     whole = None if [part.key for part in shown] == [STEP] else {"part": STEP, **per.amounts(*steps)}
     return replace(table, totals=whole)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison.results import Pair, Pairs, SideInfo
@@ -129,6 +129,40 @@ def _allocation_details(each: Sequence[tuple[int, int | None]]) -> str:
 
 def _listed(texts: Sequence[str]) -> str:
     return "; ".join(texts[:NAMED]) + (f"; … {len(texts) - NAMED} more" if len(texts) > NAMED else "")
+
+
+T = TypeVar("T")
+
+
+def partners(
+    base: Sequence[T], candidate: Sequence[T], *places: Callable[[T], object]
+) -> Iterator[tuple[T | None, T | None]]:
+    """What both sides have at the same place, then what only one has.
+
+    Places come one after the other; of several things of one side at the same place the last counts.
+    """
+    sides = [list(base), list(candidate)]
+    for place in places:
+        met = [{place(one): one for one in side} for side in sides]
+        both = [key for key in met[0] if key in met[1]]
+        yield from ((met[0][key], met[1][key]) for key in both)
+        taken = {id(each[key]) for each in met for key in both}
+        sides = [[one for one in side if id(one) not in taken] for side in sides]
+    yield from ((one, None) for one in sides[0])
+    yield from ((None, one) for one in sides[1])
+
+
+CLOSE = 0.1
+"""Part of the larger one by which two costs may differ and still be called the same."""
+
+
+def how_changed(base: int | None, candidate: int | None) -> str:
+    """In which way a cost differs; None where a side has it not."""
+    if base is None or candidate is None:
+        return "finding_gone" if candidate is None else "finding_new"
+    if abs(candidate - base) <= CLOSE * max(base, candidate):
+        return "finding_same"
+    return "finding_grown" if candidate > base else "finding_shrunk"
 
 
 class Ranked(NamedTuple):

@@ -30,7 +30,7 @@ from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import Column, Kind, Table, Value, Word, declare
-from traceanalyze.model.vocabulary import BUSY_PARTS, Cause
+from traceanalyze.model.vocabulary import ARROW, BUSY_PARTS, Cause
 
 
 @dataclass(frozen=True)
@@ -228,6 +228,8 @@ def _key(part: str, name: str | None) -> Key:
 
 WORDS = ("copy", "kernels", "rest", "data_loading")
 """Kinds of reasons that the tool names."""
+MOVED = 0.5
+"""How much of what fewer of some names take off a part more of others must add to it, to say that work has moved."""
 NOISE = "change_noise"
 """What changed: nothing that the steps of both sides do not vary by."""
 MOSTLY = 0.8
@@ -246,7 +248,8 @@ _CAUSES = declare(
     Column(
         "contribution",
         Kind.PLACE,
-        "operator, collective, copy; of idle time the operator whose work ended it",
+        "operator, collective, copy; of idle time the operator whose work ended it; with an arrow work that moved "
+        "from some to others, by the largest of each",
         heading="cause",
     ),
     columns.PART,
@@ -269,24 +272,24 @@ _CAUSES = declare(
             heading="by each",
             meaning="part of the difference due to the duration of each, at the mean number of both sides",
         ),
-        Column(
-            "noise_ns", Kind.DURATION, "by how much it may differ by chance, as the steps vary", heading="by chance"
-        ),
+        columns.CHANCE,
         Column("what", Kind.TERM, "what the row stands for", heading="kind"),
         columns.MODULE,
         Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame"),
     ),
     *columns.SUMS,
     ranked=True,
+    faint=("change", NOISE),
 )
 
 
 def causes_table(found: tuple[Reasons, Reasons], per: PerStep, cycles: tuple[int, int] = (1, 1)) -> Table:
     """Every reason that changes anything, largest change per step first; together they are the whole difference.
 
-    What does not change by more than the steps of both sides vary comes last. `cycles` are as of `noise.half_width`.
+    What does not change by more than the steps of both sides vary comes last, and what moves within a part is one row.
+    `cycles` are as of `noise.half_width`.
     """
-    rows = [(key, found[0].get(key, _NONE), found[1].get(key, _NONE)) for key in found[0] | found[1]]
+    rows = [(key, *pair) for key, pair in _netted(found, per).items()]
     changes = {key: per.exact(base.time, candidate.time) for key, base, candidate in rows}
     noise = {key: _noise(base, candidate, per, cycles) for key, base, candidate in rows if changes[key]}
     within = {key: chance is not None and abs(per.mean(changes[key])) <= chance for key, chance in noise.items()}
@@ -301,6 +304,54 @@ def causes_table(found: tuple[Reasons, Reasons], per: PerStep, cycles: tuple[int
     )
     whole = per.amounts(sum(base.time for _, base, _ in changed), sum(new.time for _, _, new in changed))
     return replace(table, totals={"part": "all_causes", **whole}) if changed else table
+
+
+def _netted(found: tuple[Reasons, Reasons], per: PerStep) -> dict[Key, tuple[Reason, Reason]]:
+    """Both sides of every reason; those of a part between which work has moved are one, called by the largest two.
+
+    Of what one name has fewer and takes less time for, another has more: the change of either alone is no cause.
+    """
+    rows = {key: (found[0].get(key, _NONE), found[1].get(key, _NONE)) for key in found[0] | found[1]}
+    changes = {key: per.exact(old.time, new.time) for key, (old, new) in rows.items()}
+    more = {key: per.exact(old.count, new.count) for key, (old, new) in rows.items()}
+    for part in dict.fromkeys(key[0] for key in rows):
+        own = sorted((key for key in more if key[0] == part), key=lambda key: (-abs(changes[key]), key))
+        lost, gained = ([key for key in own if min(sign * changes[key], sign * more[key]) > 0] for sign in (-1, 1))
+        sums = [sum(abs(changes[key]) for key in keys) for keys in (lost, gained)]
+        if not all(sums) or min(sums) < MOVED * max(sums):
+            continue
+        ends = [(what, name) for _, what, name in (lost[0], gained[0])]
+        name = ARROW.join(name for _, name in ends)
+        named = Word(name) if any(what in WORDS for what, _ in ends) else name
+        pairs = [rows.pop(key) for key in (*lost, *gained)]
+        rows[part, "moved", named] = _together([old for old, _ in pairs]), _together([new for _, new in pairs])
+    return rows
+
+
+def _together(found: Sequence[Reason]) -> Reason:
+    """Several reasons of one side as one; the line is that of the largest."""
+    there = [each for each in found if each is not _NONE]
+    if not there:
+        return _NONE
+    modules = {each.module for each in there}
+    return Reason(
+        sum(each.time for each in there),
+        sum(each.count for each in there),
+        modules.pop() if len(modules) == 1 else None,
+        max(there, key=lambda each: each.time).frame,
+        tuple(map(sum, zip(*(each.steps for each in there), strict=True))),
+    )
+
+
+def chance_of_parts(
+    found: tuple[Reasons, Reasons], keys: Mapping[str, str], per: PerStep, cycles: tuple[int, int]
+) -> dict[str, int | None]:
+    """By how much each part may differ by chance, ns a step; `keys` are as of `headline_keys`."""
+    parts: dict[str, tuple[list[Reason], list[Reason]]] = {}
+    for at, side in enumerate(found):
+        for (part, _, _), reason in side.items():
+            parts.setdefault(keys.get(part, part), ([], []))[at].append(reason)
+    return {key: _noise(_together(old), _together(new), per, cycles) for key, (old, new) in parts.items()}
 
 
 def _cells(key: Key, base: Reason, candidate: Reason, place: int, per: PerStep) -> dict[str, Value]:

@@ -212,6 +212,8 @@ class CompareOptions:
     """Names of one side → names they are to be matched under; several may map to one."""
     use_input_shape: bool = False
     """Match operators by name and shapes, not by name alone."""
+    rank_anyway: bool = False
+    """Rank causes although the sides do not do the same work."""
 
     def __hash__(self) -> int:
         return hash((self.sections, self.max_kernel_num, self.use_input_shape, *sorted(self.op_name_map.items())))

@@ -244,6 +244,8 @@ class Table:
     """Columns that are drawn as curves over the first one."""
     stack: tuple[str, ...] = ()
     """Columns that are drawn over the first one as bands, one on top of the other."""
+    faint: tuple[str, str] = ("", "")
+    """A column, and its value in rows that tell of nothing but chance: these are grey."""
     layout: Layout = Layout.ROWS
     in_words: bool = False
     """Its notes say all that its rows hold: pages of text show them only."""
@@ -274,6 +276,11 @@ class Table:
     def drop(self, *keys: str) -> Table:
         """The table without these columns."""
         return replace(self, columns=tuple(column for column in self.columns if column.key not in keys))
+
+    def is_faint(self, row: Row) -> bool:
+        """Whether a row tells of nothing but chance."""
+        key, value = self.faint
+        return key in self.keys and row[self.keys.index(key)] == value
 
     def __len__(self) -> int:
         """Number of rows."""

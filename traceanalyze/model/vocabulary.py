@@ -2,6 +2,9 @@
 
 from enum import IntEnum
 
+ARROW = " → "
+"""Between two names of which one became the other."""
+
 
 class Detail(IntEnum):
     """How much a reader wants to see."""

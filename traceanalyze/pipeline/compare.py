@@ -86,6 +86,7 @@ class CompareChoices:
             "--max-kernel-num": options.max_kernel_num,
             "--op-name-map": self.op_name_map,
             "--use-input-shape": options.use_input_shape,
+            "--rank-anyway": options.rank_anyway,
             "--step-marker": self.common.step_marker,
             "--data-regex": self.common.data_regex,
             "--comm-regex": self.common.comm_regex,
@@ -142,6 +143,7 @@ def compare(
     max_kernel_num: int | None = None,
     op_name_map: Mapping[str, str] | str | None = None,
     use_input_shape: bool = False,
+    rank_anyway: bool = False,
     language: str = "en",
     **filters: Unpack[Filters],
 ) -> CompareReport:
@@ -160,6 +162,7 @@ def compare(
         max_kernel_num: A matched pair of calls with more kernels than this is shown as the calls inside it.
         op_name_map: Names of operators → names to match them under, or a file (JSON) of them.
         use_input_shape: Match operators by shapes, too.
+        rank_anyway: Rank causes although the sides do not do the same work.
         language: Of verdict, remarks and tables: en or zh.
         filters: What is what on both sides, and what of them counts, as of `analyze`: `step_marker`, `data_regex`,
             `comm_regex`, `not_comm_regex`, `categories`, `streams`, `name_regex`, `time`.
@@ -186,6 +189,7 @@ def compare(
                 modules=modules,
                 max_kernel_num=max_kernel_num,
                 use_input_shape=use_input_shape,
+                rank_anyway=rank_anyway,
             ),
             op_name_map=op_name_map if isinstance(op_name_map, str | None) else json.dumps(op_name_map, default=str),
         )

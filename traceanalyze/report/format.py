@@ -26,6 +26,7 @@ from traceanalyze.model.table import (
     labels_of,
     sentences,
 )
+from traceanalyze.model.vocabulary import ARROW
 
 _PLAIN: Mapping[Kind, Callable[..., str]] = {
     Kind.SHARE: units.percent,
@@ -72,7 +73,7 @@ class Formatter(NamedTuple):
             case Quantity():
                 return units.quantity(value.number, value.unit, change=value.change)
             case Word():
-                return self.texts.terms.get(value, value)
+                return ARROW.join(self.texts.terms.get(each, each) for each in value.split(ARROW))
         return self._of_kind(kind, value)
 
     def label(self, column: Column, value: Value) -> str | None:

@@ -59,6 +59,8 @@ TERMS = {
     "finding_shrunk": "shrunk",
     "finding_same": "on both",
     "copy": "copy or fill",
+    "moved": "moved",
+    "compare_wait": "the host waits for the device",
     "next_op": "idle before",
     "rank_only": "the only one",
     "rank_asked": "asked for",
@@ -154,5 +156,6 @@ MESSAGES = {
 
 REASONS = {
     "no_frees": "frees were not recorded",
+    "other_work": "the sides do not do the same work (--rank-anyway compares it all the same)",
     "needs_all_ranks": "needs the recordings of all ranks",
 }

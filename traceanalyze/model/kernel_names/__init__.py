@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from traceanalyze.model.kernel_names.families import meaning
 from traceanalyze.model.kernel_names.words import Meaning, normal, pieces
+from traceanalyze.model.vocabulary import ARROW
 
 LONGEST = 32
 """Characters of a label."""
@@ -72,12 +73,17 @@ def labels(names: Iterable[str], *, mixed: bool = False, backward: Collection[st
     Args:
         names: Of one table, in any order.
         mixed: There are operators, calls and source lines among them: names that not only kernels have stay as they
-            are, however long.
+            are, however long, and one that became another has an arrow.
         backward: Names of which the backward pass launches all calls.
     """
+    names = set(names)
+    became = {name: name.split(ARROW) for name in names if mixed and ARROW in name}
+    if became:
+        known = labels(names.union(*became.values()) - became.keys(), mixed=True, backward=backward)
+        return {**known, **{name: ARROW.join(known[end] for end in pair) for name, pair in became.items()}}
     groups: dict[str, list[_Named]] = {}
     found: dict[str, str] = {}
-    for name in sorted(set(names)):
+    for name in sorted(names):
         meant = meaning_of(name)
         if mixed and (meant is None or not meant.sure):
             found[name] = name

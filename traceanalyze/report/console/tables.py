@@ -257,7 +257,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 flexible=column.kind in {Kind.NAME, *LABELLED},
                 idle=all(value == 0 or value is None for value in values),
                 minor=column.minor,
-                colours=tuple(_colour(column, value) for value in values),
+                colours=tuple("dim" if table.is_faint(row) else _colour(column, row[index]) for row in rows),
                 cut_start=column.cut_start,
                 least=_told_apart(cells, natural, style) if column.kind in LABELLED else 0,
                 kept=column.kind == Kind.CHANGE or column.key == _VERDICT,

@@ -1,9 +1,11 @@
 """What the rules find on both sides of a comparison (new, gone, or of another size), and their ranks side by side."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceanalyze.comparison import columns
+from traceanalyze.comparison.pairs import how_changed, partners
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.report.contents.findings import RULE_ID
 from traceanalyze.report.contents.words import name_of
@@ -16,6 +18,9 @@ _SAY = sentences(
     compare_finding_new="New in the candidate: {finding} ({candidate} per step).",
     compare_finding_gone="Gone in the candidate: {finding} ({base} per step).",
     compare_finding_changed="Behind it: {finding}, {candidate} instead of {base} per step.",
+    compare_finding_new_at="New in the candidate: {finding} ({where}, {candidate} per step).",
+    compare_finding_gone_at="Gone in the candidate: {finding} ({where}, {base} per step).",
+    compare_finding_changed_at="Behind it: {finding} ({where}), {candidate} instead of {base} per step.",
 )
 _CHANGED = declare(
     "finding_compare",
@@ -38,6 +43,10 @@ _PARTS = {
 """The part of the step that each class of savings is of."""
 
 
+_TELLING = regex(r"rank \S+$|.*\.py\b")
+"""Places that say where to look; of operators and kernels the finding says enough."""
+
+
 class Beside(NamedTuple):
     """What else is known of a side."""
 
@@ -51,8 +60,6 @@ class Beside(NamedTuple):
 
 WORTH, LEAST, MOST = 0.01, 0.25, 3
 """Share of the longer step from which the change of a finding is told, and what it may be of the change of the step."""
-CLOSE = 0.1
-"""Part of the larger one by which two costs may differ and still be called the same."""
 
 
 class Changed(NamedTuple):
@@ -74,11 +81,8 @@ class Changed(NamedTuple):
     @property
     def how(self) -> str:
         """In which way it has changed."""
-        if self.base is None or self.candidate is None:
-            return "gone" if self.candidate is None else "new"
-        if abs(self.diff) <= CLOSE * max(self.costs):
-            return "same"
-        return "grown" if self.diff > 0 else "shrunk"
+        base, candidate = (None if one is None else _cost(one) for one in self)
+        return how_changed(base, candidate)
 
     @property
     def either(self) -> Finding:
@@ -101,27 +105,23 @@ def changed(base: Outcome, candidate: Outcome, *, idle: bool = True) -> tuple[Ch
     """
     classes = ("",) if idle else ("compute", "comm", "mem")
     sides = [
-        [one for one in each.findings if _told(one) and one.draws.startswith(classes)] for each in (base, candidate)
+        sorted((one for one in each.findings if _told(one) and one.draws.startswith(classes)), key=_cost)
+        for each in (base, candidate)
     ]
     unknown = [{one.rule for one in each.not_applicable} for each in (base, candidate)]
-    found: list[Changed] = []
-    for place in (lambda one: one.key, lambda one: (one.rule, one.sentence), lambda one: one.rule):
-        met = [_first(side, place) for side in sides]
-        both = [key for key in met[0] if key in met[1]]
-        found += [Changed(met[0][key], met[1][key]) for key in both]
-        sides = [[one for one in side if not any(one is met[at][key] for key in both)] for at, side in enumerate(sides)]
-    found += [Changed(one, None) for one in sides[0] if one.rule not in unknown[1]]
-    found += [Changed(None, one) for one in sides[1] if one.rule not in unknown[0]]
+    places = (lambda one: one.key, lambda one: (one.rule, one.sentence), lambda one: one.rule)
+    found = (Changed(*pair) for pair in partners(sides[0], sides[1], *places))
+    found = (
+        one
+        for one in found
+        if (one.base is not None or one.either.rule not in unknown[0])
+        and (one.candidate is not None or one.either.rule not in unknown[1])
+    )
     return tuple(sorted(found, key=lambda each: (-abs(each.diff), each.either.rule)))
 
 
 def _told(one: Finding) -> bool:
     return bool(_cost(one)) and not one.once and one.severity != Severity.INFO
-
-
-def _first(found: Iterable[Finding], place: Callable[[Finding], object]) -> dict[object, Finding]:
-    """The costliest finding of each place."""
-    return {place(one): one for one in sorted(found, key=_cost)}
 
 
 def changed_table(found: Sequence[Changed]) -> Table:
@@ -132,7 +132,7 @@ def changed_table(found: Sequence[Changed]) -> Table:
 def _row(one: Changed) -> Mapping[str, Value]:
     base, candidate = (None if side is None else _cost(side) for side in one)
     return {
-        "change": f"finding_{one.how}",
+        "change": one.how,
         "rule_id": one.either.rule,
         "finding": name_of(one.either),
         "base_time_ns": base,
@@ -142,24 +142,39 @@ def _row(one: Changed) -> Mapping[str, Value]:
     }
 
 
-def in_verdict(found: Sequence[Changed], parts: Mapping[str, int], change: int, step: int) -> Iterator[Message]:
-    """The finding that explains most of a difference of two mean steps, ns, if it explains much of it.
+def in_verdict(
+    found: Sequence[Changed], syncs: Table | None, parts: Mapping[str, int], change: int, step: int
+) -> Iterator[Message]:
+    """The finding that explains most of a difference of two mean steps, ns, if it explains much of it, else the wait.
 
     One that both sides have only if its class of time changed as it did (`parts`, ns a step): what can be saved of a
     part also changes with what hides it.
     """
+    least = max(WORTH * step, LEAST * abs(change))
     for one in found:
-        if one.how == "same" or one.diff * change <= 0 or abs(one.diff) < max(WORTH * step, LEAST * abs(change)):
+        if one.how == "finding_same" or one.diff * change <= 0 or abs(one.diff) < least:
             continue
-        both = one.how in {"grown", "shrunk"}
+        both = one.how in {"finding_grown", "finding_shrunk"}
         part = parts.get(_PARTS.get(one.either.draws.partition(".")[0], ""), 0) if both else change
         if one.diff * part > 0 and abs(one.diff) <= (2 if both else MOST) * abs(part):
-            base, candidate = (
-                (side, Kind.DURATION, cost) for side, cost in zip(("base", "candidate"), one.costs, strict=True)
-            )
-            finding = ("finding", Kind.TERM, name_of(one.either))
-            yield Message(_SAY[f"compare_finding_{'changed' if both else one.how}"], (finding, base, candidate))
+            yield _said(one.how, name_of(one.either), one.costs, next(iter(one.either.scope.ops), None))
             return
+    for row in syncs.records() if syncs is not None else ():
+        if (
+            isinstance(row.diff_ns, int)
+            and row.diff_ns * change > 0
+            and least <= abs(row.diff_ns) <= MOST * abs(change)
+        ):
+            costs = row.base_idle_ns or 0, row.candidate_idle_ns or 0
+            yield _said(row.change, "compare_wait", costs, row.candidate_frame or row.base_frame or row.op)
+            return
+
+
+def _said(how: str, name: str, costs: tuple[int, int], where: str | None) -> Message:
+    key = how if how in {"finding_new", "finding_gone"} else "finding_changed"
+    base, candidate = ((side, Kind.DURATION, cost) for side, cost in zip(("base", "candidate"), costs, strict=True))
+    at = (("where", Kind.PLACE, where),) if where and _TELLING.match(where) else ()
+    return Message(_SAY[f"compare_{key}{'_at' if at else ''}"], (("finding", Kind.TERM, name), base, candidate, *at))
 
 
 _RANKS = declare(

@@ -6,7 +6,7 @@ from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
 from traceanalyze.comparison.caveats import CAVEATS, OTHER_WORK
 from traceanalyze.comparison.noise import half_width
-from traceanalyze.comparison.pairs import EVEN, PerStep
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import NOISE, WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.errors import Lost, Unmatched
@@ -24,6 +24,10 @@ _SAY = sentences(
         "No difference beyond noise: {candidate} instead of {base} per step ({diff}; as the steps vary, ±{noise} may "
         "be chance)."
     ),
+    compare_other_work=(
+        "A step takes {candidate} instead of {base}; what makes the difference is not ranked (--rank-anyway does so)."
+    ),
+    compare_noise_of_step="As whole steps vary, ±{noise} may be chance; the parts named first vary less.",
     compare_unexplained="What it is made of cannot be told from these profiles.",
     compare_explained_all="All of the difference is explained.",
     compare_explained="{share} of the difference is explained; {rest} is time of unknown cause.",
@@ -129,7 +133,11 @@ def build_compare(
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
         verdict_messages=(
             *(_caveat(each) for each in comparison.caveats if each.key in OTHER_WORK),
-            *_verdict(comparison, per, found, (beside[0].named, beside[1].named)),
+            *(
+                _verdict(comparison, per, found, (beside[0].named, beside[1].named))
+                if comparison.tables["causes"].absent is None
+                else [_of_both("compare_other_work", Kind.DURATION, *map(mean_step, both.values()))]
+            ),
         ),
         sides=tuple(
             Side(key, key, side.path, name, tuple(_about_side(side)))
@@ -237,15 +245,22 @@ NOISY = 0.01
 """Part of the step that single parts of equal programs may differ by: the gate's prior for two runs of one program."""
 
 
-def _by_chance(comparison: Comparison, per: PerStep) -> int | None:
-    """Half the width of that interval where neither the step nor a part of it differs by more than noise."""
+def _chance(comparison: Comparison, per: PerStep) -> tuple[int | None, frozenset[str]]:
+    """By how much the step may differ by chance, if it differs by no more; and the parts that do not, either."""
     base, candidate = comparison.base, comparison.candidate
     noise = half_width(base.times, candidate.times, (base.cycle, candidate.cycle))
-    parts = [per.mean(each) for key, each in _exact(headline(comparison.parts), per).items() if key != STEP]
-    alike = max(noise or 0, NOISY * max(mean_step(comparison.base), mean_step(comparison.candidate)))
-    if noise is None or abs(per.mean(per.change)) > noise or max(map(abs, parts), default=0) > alike:
-        return None
-    return noise
+    rows = comparison.tables["step_difference"].records()
+    changes, parts = _exact(headline(comparison.parts), per), {row.part: row.noise_ns for row in rows}
+    within = (key for key, each in parts.items() if each is not None and abs(per.mean(changes.get(key, 0))) <= each)
+    return None if noise is None or abs(per.mean(per.change)) > noise else noise, frozenset(within)
+
+
+def _alike(comparison: Comparison, per: PerStep) -> bool:
+    """Whether neither the step nor a part of it differs by more than chance, or than two runs of one program do."""
+    noise, within = _chance(comparison, per)
+    least = NOISY * max(mean_step(comparison.base), mean_step(comparison.candidate))
+    changes = _exact(headline(comparison.parts), per).items()
+    return noise is not None and all(key in {STEP, *within} or abs(per.mean(each)) <= least for key, each in changes)
 
 
 def _verdict(
@@ -253,33 +268,41 @@ def _verdict(
 ) -> tuple[Message, ...]:
     """What there is to say, most important first."""
     every = [(key, per.mean(exact)) for key, exact in _exact(headline(comparison.parts), per).items() if key != STEP]
-    changes = sorted([item for item in every if item[1]], key=lambda item: -abs(item[1]))
+    noise, within = _chance(comparison, per)
+
+    def order(item: tuple[str, int]) -> tuple[bool, int]:
+        # Of steps that are equally long what is unknown is the balance of what is known.
+        return item[0] in within or (per.even and item[0] in UNEXPLAINED), -abs(item[1])
+
+    changes = sorted([item for item in every if item[1]], key=order)
     whole = sum(abs(diff) for _, diff in changes)
     base, candidate = mean_step(comparison.base), mean_step(comparison.candidate)
     values: list[tuple[str, Kind, Value]] = [("base", Kind.DURATION, base), ("candidate", Kind.DURATION, candidate)]
     change = ("diff", Kind.CHANGE, per.mean(per.change))
     if per.change == 0 and not changes:
         return (Message(_SAY["compare_same"], (("time", Kind.DURATION, base),)),)
-    if per.even and whole <= EVEN * max(base, candidate):
+    if per.even and whole <= NOISY * max(base, candidate):
         return (Message(_SAY["compare_even"], (*values, change)),)
-    noise = _by_chance(comparison, per)
     whole_idle = sum(diff for key, diff in every if key not in BUSY_PARTS)
-    behind = in_verdict(found, {**dict(every), "idle": whole_idle}, per.mean(per.change), max(base, candidate))
-    if noise is not None:
-        return (Message(_SAY["compare_noise"], (*values, change, ("noise", Kind.DURATION, noise))), *behind)
-    named = [item for item in changes[:NAMED] if abs(item[1]) >= WORTH_NAMING * whole]
+    syncs = comparison.tables.get("sync_compare")
+    behind = in_verdict(found, syncs, {**dict(every), "idle": whole_idle}, per.mean(per.change), max(base, candidate))
+    chance = () if noise is None else (("noise", Kind.DURATION, noise),)
+    if chance and _alike(comparison, per):
+        return (Message(_SAY["compare_noise"], (*values, change, *chance)), *behind)
+    named = [item for item in changes if abs(item[1]) >= WORTH_NAMING * whole][:NAMED]
     for number, (key, diff) in enumerate(named, start=1):
         values += [(f"part{number}", Kind.TERM, key), (f"diff{number}", Kind.CHANGE, diff)]
+    largest = _largest(comparison.tables["causes"], max((abs(diff) for _, diff in named), default=0), per)
     if per.even:
-        return (Message(f"compare_equal_{len(named)}", (*values, change)),)
+        return (Message(f"compare_equal_{len(named)}", (*values, change)), *largest)
     word, step = "slower" if per.change > 0 else "faster", comparison.base.step_time
     share = abs(per.change) / (step * per.candidate_steps) if step else NotMeasured("empty_window")
     values += [("diff", Kind.DURATION, abs(per.mean(per.change))), ("share", Kind.SHARE, share)]
     first = Message(f"compare_{word}_{len(named)}", tuple(values))
     if not named:
         return (first, Message(_SAY["compare_unexplained"]))
-    largest = _largest(comparison.tables["causes"], named)
-    return (first, _explained(comparison, per, named_idle), *largest, *behind)
+    varies = [Message(_SAY["compare_noise_of_step"], chance)] if chance else []
+    return (first, *varies, _explained(comparison, per, named_idle), *largest, *behind)
 
 
 def _explained(comparison: Comparison, per: PerStep, named_idle: tuple[int, int]) -> Message:
@@ -298,12 +321,20 @@ def _explained(comparison: Comparison, per: PerStep, named_idle: tuple[int, int]
     )
 
 
-def _largest(causes: Table, named: Sequence[tuple[str, int]]) -> Iterator[Message]:
-    """The largest single reason, if it says more than its part does."""
-    top = next((row for row in causes.records() if row.what != "rest" and row.change != NOISE), None)
-    if top is not None and top.diff_ns and (top.part, top.diff_ns) not in named:
-        name, diff = ("name", Kind.PLACE, top.contribution), ("diff", Kind.CHANGE, top.diff_ns)
-        yield Message(_SAY["compare_largest"], (name, ("part", Kind.TERM, top.part), diff))
+CROWNED = 0.25
+"""Share of the largest change of a part from which a single cause is told."""
+
+
+def _largest(causes: Table, most: int, per: PerStep) -> Iterator[Message]:
+    """The largest single reason for the step to be longer or shorter, where there is one that makes much of a part."""
+    for row in causes.records():
+        if row.what == "rest" or row.change == NOISE or (not per.even and row.diff_ns * per.change < 0):
+            continue
+        # The part tells as much of waiting for data.
+        if row.part != "data_loading" and abs(row.diff_ns) >= CROWNED * most:
+            name, diff = ("name", Kind.PLACE, row.contribution), ("diff", Kind.CHANGE, row.diff_ns)
+            yield Message(_SAY["compare_largest"], (name, ("part", Kind.TERM, row.part), diff))
+        return
 
 
 MOST_ADVICE = 3
@@ -320,10 +351,15 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
     changes = _exact(headline(comparison.parts), per)
     whole = sum(map(abs, changes.values()))
     longest = max(comparison.base.step_time * per.candidate_steps, comparison.candidate.step_time * per.base_steps)
-    if whole <= EVEN * longest or _by_chance(comparison, per) is not None:
+    if (
+        comparison.tables["causes"].absent is not None
+        or (per.even and whole <= NOISY * longest)
+        or _alike(comparison, per)
+    ):
         return
     keys, causes = headline_keys(comparison.parts), list(comparison.tables["causes"].records())
-    worth = [key for key, change in changes.items() if change > 0 and change >= WORTH_ADVICE * whole]
+    _, within = _chance(comparison, per)
+    worth = [key for key, each in changes.items() if key not in within and each > 0 and each >= WORTH_ADVICE * whole]
     for key in sorted(worth, key=lambda key: -changes[key])[:MOST_ADVICE]:
         check = _check(key, changes[key], comparison, per)
         values: list[tuple[str, Kind, Value]] = [

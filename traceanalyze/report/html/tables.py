@@ -74,7 +74,8 @@ def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float
             cells[0] = cells[0].replace("<td", f'<td style="--level:{depth}"', 1)
         if any(meanings):
             cells.append(element("td", safe(meaning), class_="aside"))
-        body.append(f"<tr>{''.join(cells)}</tr>")
+        opened = '<tr class="faint">' if table.is_faint(row) else "<tr>"
+        body.append(f"{opened}{''.join(cells)}</tr>")
     foot = ""
     if table.total is not None:
         cells = [_cell(column, table.total[index], unit, formatter) for index, column, unit, _ in columns]

@@ -25,7 +25,7 @@ SHARE_BAR = "#C5B7DE"
 SIDE_FILLS = {"base": "#E2EFDA", "candidate": "#FFF2CC"}
 """Of both sides of a comparison."""
 SIDE_COLOURS = {"base": "#70AD47", "candidate": "#FFC000"}
-WORSE, BETTER = "#C00000", "#2E7D32"
+WORSE, BETTER, FAINT = "#C00000", "#2E7D32", "#808080"
 SCALE = ("#DDEBF7", "#FFFFFF", "#FCE4D6")
 """Low, middle and high of a ratio; neither is good or bad."""
 PARTS = {

@@ -12,6 +12,7 @@ from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.report.format import absent_reasons, column_units
 from traceanalyze.report.xlsx.formats import (
     BETTER,
+    FAINT,
     HEADER_FILL,
     SCALE,
     SHARE_BAR,
@@ -46,8 +47,13 @@ def write_groups(book: Book, page: Worksheet, sheet: Sheet, fields: Sequence[Fie
         page.write_string(row, cols[0], clean(text), form)
 
 
-def mark_worse(book: Book, page: Worksheet, fields: Sequence[Field], first: int, last: int) -> None:
-    """Worse is red and better green, whatever the sign."""
+def mark_worse(book: Book, page: Worksheet, sheet: Sheet, fields: Sequence[Field], first: int, last: int) -> None:
+    """Worse is red and better green, whatever the sign; what tells of nothing but chance is grey."""
+    key, value = sheet.table.faint
+    for col in (col for col, field in enumerate(fields) if field.column.key == key):
+        cell, text = xl_rowcol_to_cell(first, col, col_abs=True), sheet.formatter.value(Kind.TERM, value)
+        grey = {"criteria": f'={cell}="{text}"', "format": book.formats.colour(FAINT), "stop_if_true": True}
+        page.conditional_format(first, 0, last, len(fields) - 1, {"type": "formula", **grey})
     with_par = [(col, field.column) for col, field in enumerate(fields) if field.column.par is not None]
     for col, column in with_par:
         cell = xl_rowcol_to_cell(first, col, col_abs=True)
@@ -131,7 +137,7 @@ def write_rows(book: Book, page: Worksheet, sheet: Sheet) -> Extent:
     if sheet.table.level is not None:
         indent(book, page, sheet, fields[0], head + 1)
     _pictures(page, sheet.table, fields, head + 1, last)
-    mark_worse(book, page, fields, head + 1, last + 2)
+    mark_worse(book, page, sheet, fields, head + 1, last + 2)
     row = last + 1
     if sheet.table.total is not None:
         row += 1

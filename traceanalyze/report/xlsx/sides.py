@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
 from traceanalyze.report.model import Report, formatter_over
+from traceanalyze.report.view import halves
 from traceanalyze.report.xlsx.book import properties, write_columns, write_tables
 from traceanalyze.report.xlsx.formats import SIDE_FILLS, Formats, fields_of
 from traceanalyze.report.xlsx.page import SUMMARY, Book, Page
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _SUMMARY = "Summary"
 _FIRST = ("gate_metrics", "step_difference", "gate_parts")
 _WHOLE = "gate_metrics"
-_AFTER_CAUSES = ("finding_compare", "rank_compare", "memory_peak", "link_rates", "unmatched")
+_AFTER_CAUSES = ("finding_compare", "sync_compare", "rank_compare", "memory_peak", "link_rates", "unmatched")
 _IN_SUMMARY = (*_FIRST, *_AFTER_CAUSES)
 _IN_PARAMETERS = ("compare_sides", "compare_options", "gate_result")
 _PARAMETER_WIDTHS = (36, 56, 56)
@@ -165,21 +166,20 @@ def _section(page: Page, sheet: Sheet) -> int:
 
 
 def _causes(page: Page, causes: Sheet) -> None:
-    """The largest causes in each direction, in the units of all of them."""
+    """The largest causes of weight in each direction, in the units of all of them."""
     if causes.name is None:
         return
     every = fields_of(causes.table, causes.rows, causes.formatter)
     by_key = {field.column.key: field for field in every if not field.whole}
     fields = tuple(by_key[key] for key in _SHOWN_OF_CAUSES)
-    diffs = causes.table.array("diff_ns")[:MAX_ROWS]
-    for key, places in (("slower", (diffs > 0).nonzero()[0]), ("faster", (diffs < 0).nonzero()[0])):
-        page.section(page.book.texts.tables[key])
-        if len(places) == 0:
-            page.sentence(page.book.words[f"no_{key}"])
-            continue
-        rows = tuple(causes.rows[place] for place in places[:_CAUSES].tolist())
-        write_small(page, replace(causes, table=replace(causes.table, totals=None), rows=rows), fields)
-        if len(places) > _CAUSES:
+    for half in halves(causes.table):
+        page.section(page.book.texts.tables[half.key])
+        rows = half.table.known_rows[: min(_CAUSES, half.weighty)]
+        if rows:
+            write_small(page, replace(causes, table=half.table, rows=rows), fields)
+        else:
+            page.sentence(page.book.words[f"no_{half.key}"])
+        if len(half.table) > len(rows):
             page.link(0, causes.link(), f"→ {causes.name}")
             page.row += 1
 

@@ -295,7 +295,7 @@ def write_small(page: Page, sheet: Sheet, fields: Sequence[Field], meanings: Seq
     if sheet.table.total is not None:
         total = [field.cell(sheet.table.total[field.index], sheet.formatter) for field in fields]
         page.line(total, formats.row(fields, total=True))
-    mark_worse(page.book, page.sheet, fields, first, page.row - 1)
+    mark_worse(page.book, page.sheet, sheet, fields, first, page.row - 1)
     return first
 
 
