@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar, TypeVarTuple, cast
@@ -55,6 +56,12 @@ class Context:
         if key not in self._kept:
             self._kept[key] = compute(self, *arguments)
         return cast("T", self._kept[key])
+
+    def apart(self) -> Context:
+        """The same context with what is known of it; what is computed from now on is dropped with it."""
+        found = copy(self)
+        found._kept = self._kept.copy()
+        return found
 
     @cached_property
     def kind(self) -> NDArray[np.uint8]:

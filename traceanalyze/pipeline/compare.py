@@ -21,7 +21,7 @@ from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Cause, Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
-from traceanalyze.pipeline.recordings import AnalysedRank, analysed, analysed_rank, without_bulk
+from traceanalyze.pipeline.recordings import MOST_TOGETHER, AnalysedRank, analysed, analysed_rank, without_bulk
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
 from traceanalyze.ranks.compare import leading
@@ -236,8 +236,11 @@ class _Ranks:
 
     def _analyse(self, trace: Trace) -> int:
         """Its mean step, ns."""
-        one = analysed_rank(trace, self._options, self._rules, detail=Detail.NORMAL)
+        few = len(self.analysed) < MOST_TOGETHER
+        one = analysed_rank(trace, self._options, self._rules, detail=Detail.NORMAL, together=few)
         self.analysed[trace.origin.path] = without_bulk(one)
+        if not few:
+            self.analysed = {path: each._replace(program=None) for path, each in self.analysed.items()}
         return _mean(one)
 
 
@@ -315,7 +318,9 @@ def _named(context: Context, outcome: Outcome) -> int:
 
 def _outcome(context: Context, rules: Plan) -> Outcome:
     """What the rules say of a rank that is alone."""
-    return side_by_side([analysed(context, rules, detail=Detail.NORMAL, alone=True)], rules).outcomes[0]
+    # What only the rules need is dropped with them.
+    one = analysed(context.apart(), rules, detail=Detail.NORMAL, alone=True)
+    return side_by_side([one], rules).outcomes[0]
 
 
 def _wanted(chosen: SideChoices, run: Run, beside: SideBySide) -> int:
