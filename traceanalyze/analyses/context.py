@@ -79,7 +79,11 @@ class Context:
     def _placed(self) -> Placed:
         recorded = self._recorded
         device = device_events(recorded, self.kind, self.options.classify)
-        return on_host_clock(recorded, self.kind, device, self.calls, launch_links(recorded, device, self.calls))
+        link = launch_links(recorded, device, self.calls)
+        placed = on_host_clock(recorded, self.kind, device, self.calls, link)
+        # Nobody asks for times on the other clock any more.
+        self._recorded = placed.trace
+        return placed
 
     @property
     def trace(self) -> Trace:
