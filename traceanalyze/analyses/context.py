@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.clocks import APART_SHARE, Placed, on_host_clock
 from traceanalyze.analyses.host.events import ApiCalls, api_calls
-from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, launching_ops, only_queue
+from traceanalyze.analyses.host.links import FLOWS_TO_DEVICE, enqueuing_calls, launch_links, launching_ops, only_queue
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.analyses.kernels.events import DeviceEvents, begin_impossibly, device_events, repeated
 from traceanalyze.analyses.options import Options
@@ -23,12 +23,13 @@ from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, 
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime, is_step_marker
-from traceanalyze.model.columns import distinct
-from traceanalyze.model.trace import Trace
+from traceanalyze.model.columns import Sparse, Strings, distinct
+from traceanalyze.model.trace import Events, Flows, Instants, Trace
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+Columns = TypeVar("Columns", Events, Instants)
 
 
 _TOLD = (("compute", DeviceClass.COMPUTE, "computing"), ("communication", DeviceClass.COMM, "communication"))
@@ -61,6 +62,29 @@ class Context:
         """The same context with what is known of it; what is computed from now on is dropped with it."""
         found = copy(self)
         found._kept = self._kept.copy()
+        return found
+
+    def connected(self, computed: Container[object], fields: Container[str]) -> Context:
+        """The same context for who asks no more what belongs to what than is known of it: large things are let go.
+
+        Gone are arrows to device events, arguments `fields` of events, and what the functions `computed` made; that
+        is computed again if it is asked for. Devices, calls, operators and what launched what are as they were.
+        """
+        found, trace, _ = copy(self), self.trace, (self.event_op, self.issued_by, self.ownership)
+        strings, flows = trace.strings, trace.flows
+        others = ~strings.matches(flows.cat, lambda text: text in FLOWS_TO_DEVICE)
+        # Copies: what a reader made may be one piece of memory, which is let go as a whole.
+        trace = replace(
+            trace,
+            strings=Strings(strings.blob.copy(), strings.offsets.copy()),
+            events=_copied(trace.events, fields),
+            instants=_copied(trace.instants, ()),
+            flows=Flows._make(column[others] for column in flows),
+        )
+        found._recorded, found._placed = trace, self._placed._replace(trace=trace)
+        found._kept = {key: value for key, value in self._kept.items() if key[0] not in computed}
+        for name in ("host_rows", "op_names"):
+            vars(found).pop(name, None)
         return found
 
     @cached_property
@@ -354,6 +378,13 @@ class Context:
         if len(rows) == 0:
             return -1
         return int(np.bincount(self.trace.events.track[rows]).argmax())
+
+
+def _copied(columns: Columns, without: Container[str]) -> Columns:
+    """Columns in memory of their own, but for some arguments."""
+    every = {name: getattr(columns, name) for name in type(columns).__annotations__}
+    kept = {name: Sparse(*map(np.copy, column)) for name, column in columns.fields.items() if name not in without}
+    return type(columns)(**{name: kept if name == "fields" else column.copy() for name, column in every.items()})
 
 
 def _class_sets(context: Context, device: int) -> ClassSets:

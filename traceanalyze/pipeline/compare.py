@@ -10,13 +10,16 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import clipped, idle_pieces
 from traceanalyze.analyses.options import Options
+from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, median_step, side
 from traceanalyze.errors import Lost, Phrase, Unmatched, UsageError
 from traceanalyze.model.intervals import coverage, merge
+from traceanalyze.model.native import give_back
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Cause, Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
@@ -254,6 +257,12 @@ _WORK_LOST = Lost(
 )
 
 
+_BY_NOW = (host_states, PhaseRanges)
+"""What a side is computed from, and is large."""
+_OF_LAUNCHES = ("correlation", "external_id", "registers", "shared_memory", "blocks_per_sm", "occupancy")
+"""Arguments that only tell what was launched by what, or are not compared."""
+
+
 class _Loaded(NamedTuple):
     side: Side
     notes: tuple[str, ...]
@@ -268,13 +277,14 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     found = [ranks.analysed[one.origin.path].with_trace(one) for one in run.traces if ranks.analysed]
     beside = side_by_side(found, rules)
     wanted = _wanted(chosen, run, beside)
-    trace, file = ranks.kept, run.traces[wanted].origin.path
+    (trace, ranks.kept), file = (ranks.kept, None), run.traces[wanted].origin.path
     if trace is None or trace.origin.path != file:
         # Which rank is compared only all of them tell, and one is in memory at a time.
         (trace,) = gather([file], lambda one: one, progress=None).traces
     choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
     trace = replace(trace, origin=run.traces[wanted].origin)
     one = side(trace, options, ranks=len(run.traces), rank_choice=choice)
+    del trace
     own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
     lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
     outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted], beside.across or Outcome()
@@ -282,6 +292,8 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
     known = Beside(outcome, beside.cluster, _named(one.context, outcome))
+    one = one._replace(context=one.context.connected(_BY_NOW, _OF_LAUNCHES))
+    give_back()
     return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
 
 
