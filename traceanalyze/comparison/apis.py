@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import distinct, group
-from traceanalyze.analyses.host.nesting import Nest, nest_rows
+from traceanalyze.analyses.grouping import distinct
+from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.comparison import columns
 from traceanalyze.comparison.collectives import common_labels, plain_api
@@ -19,6 +19,7 @@ from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
 from traceanalyze.model.classify import is_data_loading, is_step_marker
+from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.table import Column, Kind, NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 
@@ -64,24 +65,24 @@ def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pai
     return [Pair({"api": name}, old.get(name), new.get(name)) for name in sorted(old | new)]
 
 
-def _host(context: Context) -> tuple[Nest, list[str], NDArray[np.int64]]:
-    """All calls of all threads, without step markers, which are no calls; names, and the position of each one's."""
+def _host(context: Context) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64]]:
+    """Rows of all calls of all threads, without step markers, which are no calls; their names, and codes of these."""
     classify, strings = context.options.classify, context.trace.strings
     rows = np.flatnonzero(np.isin(context.kind, (EventKind.HOST_OP, EventKind.ANNOTATION, EventKind.API)))
     marker = strings.lookup(context.trace.events.name[rows], lambda text: is_step_marker(text, classify))
-    nested = nest_rows(context.trace, rows[marker == 0], context.kind)
-    code = context.trace.events.name[nested.row]
-    found = group(code)
-    names = [strings.text(int(code[first])) for first in found.first.tolist()]
-    return nested, [DATA_LOADER if is_data_loading(name, classify) else name for name in names], found.of
+    rows = rows[marker == 0]
+    code = distinct_codes(context.trace.events.name[rows], len(strings))[0]
+    return rows, [DATA_LOADER if is_data_loading(name, classify) else name for name in strings.texts(code)], code
 
 
 def _sums(
-    context: Context, nested: Nest, own_names: list[str], own_of: NDArray[np.int64], label: Mapping[str, str]
+    context: Context, rows: NDArray[np.int64], own_names: list[str], code: NDArray[np.int64], label: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    names, of = distinct((label[name] for name in own_names), own_of)
-    if not names:
+    if not own_names:
         return {}
+    nested, place = nest_rows(context.trace, rows, context.kind), np.zeros(len(context.trace.strings), np.int64)
+    place[code] = np.arange(len(code))
+    names, of = distinct((label[name] for name in own_names), place[context.trace.events.name[nested.row]])
     counted = nested.begun_in(context.host_windows)
     outer = calltree.outermost(nested.stop, of.astype(np.int32), len(names))
     amounts = counted, context.trace.events.dur[nested.row] * (counted & outer), nested.own * counted

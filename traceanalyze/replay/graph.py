@@ -113,32 +113,39 @@ def graph(context: Context) -> Graph:
 
     chains, launches, follows = threads.chains, order.launches, order.follows
     length = device.end - device.start
-    source = (
-        rank[chains.source],
-        rank[points.began[launches.call]],
-        event[follows.source],
-        event[waits.event],
-        event[quiet.event],
+    source = np.concatenate(
+        (
+            rank[chains.source],
+            rank[points.began[launches.call]],
+            event[follows.source],
+            event[waits.event],
+            event[quiet.event],
+        )
     )
-    target = (
-        rank[chains.target],
-        event[launches.event],
-        event[follows.event],
-        rank[points.returned[waits.call]],
-        rank[points.silences[1]],
+    target = np.concatenate(
+        (
+            rank[chains.target],
+            event[launches.event],
+            event[follows.event],
+            rank[points.returned[waits.call]],
+            rank[points.silences[1]],
+        )
     )
-    weight = (
-        chains.weight,
-        launches.lag,
-        length[follows.source] + follows.lag,
-        length[waits.event] + waits.lag,
-        quiet.end - device.start[quiet.event],
-    )
-    edges, number = _sorted(np.concatenate(source), np.concatenate(target), len(time))
-    cuts = np.cumsum([len(each) for each in source])
-    on_host, by_launch, after, until_done, until_dry = np.split(number, cuts[:-1])
+    edges, number = _sorted(source, target, len(time))
+    # Large, and nobody asks for them in this order again.
+    del source, target
+    cuts = np.cumsum([len(each) for each in (chains.source, launches.event, follows.event, waits.event)])
+    on_host, by_launch, after, until_done, until_dry = np.split(number, cuts)
     weights = np.empty(len(number), np.int64)
-    weights[number] = np.concatenate(weight)
+    weights[number] = np.concatenate(
+        (
+            chains.weight,
+            launches.lag,
+            length[follows.source] + follows.lag,
+            length[waits.event] + waits.lag,
+            quiet.end - device.start[quiet.event],
+        )
+    )
 
     host = _host_time(points, threads, order, on_host, by_launch)
     return Graph(
