@@ -23,13 +23,12 @@ from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, 
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime, is_step_marker
-from traceanalyze.model.columns import Sparse, Strings, distinct
-from traceanalyze.model.trace import Events, Flows, Instants, Trace
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-Columns = TypeVar("Columns", Events, Instants)
 
 
 _TOLD = (("compute", DeviceClass.COMPUTE, "computing"), ("communication", DeviceClass.COMM, "communication"))
@@ -71,16 +70,10 @@ class Context:
         is computed again if it is asked for. Devices, calls, operators and what launched what are as they were.
         """
         found, trace, _ = copy(self), self.trace, (self.event_op, self.issued_by, self.ownership)
-        strings, flows = trace.strings, trace.flows
-        others = ~strings.matches(flows.cat, lambda text: text in FLOWS_TO_DEVICE)
-        # Copies: what a reader made may be one piece of memory, which is let go as a whole.
-        trace = replace(
-            trace,
-            strings=Strings(strings.blob.copy(), strings.offsets.copy()),
-            events=_copied(trace.events, fields),
-            instants=_copied(trace.instants, ()),
-            flows=Flows._make(column[others] for column in flows),
-        )
+        arguments = {name: column for name, column in trace.events.fields.items() if name not in fields}
+        others = ~trace.strings.matches(trace.flows.cat, lambda text: text in FLOWS_TO_DEVICE)
+        flows = Flows._make(column[others] for column in trace.flows)
+        trace = replace(trace, events=replace(trace.events, fields=arguments), flows=flows)
         found._recorded, found._placed = trace, self._placed._replace(trace=trace)
         found._kept = {key: value for key, value in self._kept.items() if key[0] not in computed}
         for name in ("host_rows", "op_names"):
@@ -378,13 +371,6 @@ class Context:
         if len(rows) == 0:
             return -1
         return int(np.bincount(self.trace.events.track[rows]).argmax())
-
-
-def _copied(columns: Columns, without: Container[str]) -> Columns:
-    """Columns in memory of their own, but for some arguments."""
-    every = {name: getattr(columns, name) for name in type(columns).__annotations__}
-    kept = {name: Sparse(*map(np.copy, column)) for name, column in columns.fields.items() if name not in without}
-    return type(columns)(**{name: kept if name == "fields" else column.copy() for name, column in every.items()})
 
 
 def _class_sets(context: Context, device: int) -> ClassSets:

@@ -13,6 +13,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import clipped, idle_pieces
 from traceanalyze.analyses.options import Options
+from traceanalyze.analyses.quality.quality import quality
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.comparison.compare import compare_sides
@@ -24,7 +25,7 @@ from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Cause, Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
-from traceanalyze.pipeline.recordings import MOST_TOGETHER, AnalysedRank, analysed, analysed_rank, without_bulk
+from traceanalyze.pipeline.recordings import MOST_TOGETHER, AnalysedRank, analysed, analysed_rank, foreign, without_bulk
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
 from traceanalyze.ranks.compare import leading
@@ -259,8 +260,10 @@ _WORK_LOST = Lost(
 
 _BY_NOW = (host_states, PhaseRanges)
 """What a side is computed from, and is large."""
-_OF_LAUNCHES = ("correlation", "external_id", "registers", "shared_memory", "blocks_per_sm", "occupancy")
-"""Arguments that only tell what was launched by what, or are not compared."""
+_IDS = ("external_id",)
+"""Arguments that only tell which operator launched what."""
+_OF_LAUNCHES = ("correlation", "registers", "shared_memory", "blocks_per_sm", "occupancy")
+"""Arguments that only rules look at."""
 
 
 class _Loaded(NamedTuple):
@@ -287,12 +290,16 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     del trace
     own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
     lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
+    if not foreign(rules):
+        # The rules take most memory; of these arguments only the checks of the recording's quality want any more.
+        one.context.once(quality)
+        one = one._replace(context=one.context.connected((), _IDS))
     outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted], beside.across or Outcome()
     outcome = outcome._replace(
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
     known = Beside(outcome, beside.cluster, _named(one.context, outcome))
-    one = one._replace(context=one.context.connected(_BY_NOW, _OF_LAUNCHES))
+    one = one._replace(context=one.context.connected(_BY_NOW, (*_IDS, *_OF_LAUNCHES)))
     give_back()
     return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
 
