@@ -52,43 +52,53 @@ def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pai
     one counts in the total. Names are matched as recorded; else as canonical operators, and as runtime calls without
     the vendor's prefix. All data loaders are one row. NotMeasured if neither side has host calls.
     """
-    sides = [_host(context) for context in (base, candidate)]
-    if not any(names for _, names, _ in sides):
+    sides = [_names(context) for context in (base, candidate)]
+    if not any(names for names, _ in sides):
         return NotMeasured("no_host_ops")
 
     def operator(name: str) -> str:
         return canonical(name, options) + (BACKWARD_SUFFIX if names_backward(name) else "")
 
-    label = common_labels(sides[0][1], sides[1][1], (plain_api, True), (operator, True))
+    label = common_labels(sides[0][0], sides[1][0], (plain_api, True), (operator, True))
     mapped = {name: options.op_name_map.get(own, own) for name, own in label.items()}
     old, new = (_sums(context, *side, mapped) for context, side in zip((base, candidate), sides, strict=True))
     return [Pair({"api": name}, old.get(name), new.get(name)) for name in sorted(old | new)]
 
 
-def _host(context: Context) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64]]:
-    """Rows of all calls of all threads, without step markers, which are no calls; their names, and codes of these."""
+def _rows(context: Context) -> NDArray[np.int64]:
+    """All calls of all threads, without step markers, which are no calls."""
     classify, strings = context.options.classify, context.trace.strings
     rows = np.flatnonzero(np.isin(context.kind, (EventKind.HOST_OP, EventKind.ANNOTATION, EventKind.API)))
     marker = strings.lookup(context.trace.events.name[rows], lambda text: is_step_marker(text, classify))
-    rows = rows[marker == 0]
-    code = distinct_codes(context.trace.events.name[rows], len(strings))[0]
-    return rows, [DATA_LOADER if is_data_loading(name, classify) else name for name in strings.texts(code)], code
+    calls: NDArray[np.int64] = rows[marker == 0]
+    return calls
+
+
+def _names(context: Context) -> tuple[list[str], NDArray[np.int64]]:
+    """Names of the calls, and their codes."""
+    classify, strings = context.options.classify, context.trace.strings
+    code, _ = distinct_codes(context.trace.events.name[_rows(context)], len(strings))
+    return [DATA_LOADER if is_data_loading(name, classify) else name for name in strings.texts(code)], code
 
 
 def _sums(
-    context: Context, rows: NDArray[np.int64], own_names: list[str], code: NDArray[np.int64], label: Mapping[str, str]
+    context: Context, own_names: list[str], code: NDArray[np.int64], label: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
     if not own_names:
         return {}
-    nested, place = nest_rows(context.trace, rows, context.kind), np.zeros(len(context.trace.strings), np.int64)
+    nested = nest_rows(context.trace, _rows(context), context.kind)
+    place = np.zeros(len(context.trace.strings), np.int64)
     place[code] = np.arange(len(code))
     names, of = distinct((label[name] for name in own_names), place[context.trace.events.name[nested.row]])
     counted = nested.begun_in(context.host_windows)
     outer = calltree.outermost(nested.stop, of.astype(np.int32), len(names))
-    amounts = counted, context.trace.events.dur[nested.row] * (counted & outer), nested.own * counted
-    sums = (added(of, amount, len(names)).tolist() for amount in amounts)
+    sums = (
+        added(of, counted, len(names)),
+        added(of, context.trace.events.dur[nested.row] * (counted & outer), len(names)),
+        added(of, nested.own * counted, len(names)),
+    )
     return {
         name: {"calls": calls, "total_ns": total, "self_ns": own}
-        for name, calls, total, own in zip(names, *sums, strict=True)
+        for name, calls, total, own in zip(names, *(each.tolist() for each in sums), strict=True)
         if calls
     }

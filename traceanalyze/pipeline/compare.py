@@ -293,7 +293,8 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     if not foreign(rules):
         # The rules take most memory; of these arguments only the checks of the recording's quality want any more.
         one.context.once(quality)
-        one = one._replace(context=one.context.connected((), _IDS))
+        one = one._replace(context=one.context.connected((PhaseRanges,), _IDS))
+        give_back()
     outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted], beside.across or Outcome()
     outcome = outcome._replace(
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
