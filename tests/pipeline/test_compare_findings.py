@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import openpyxl
 import pytest
 
 import traceanalyze
+from tests.comparison.make import side_of
 from tests.pipeline.test_whatif import LIGHT, files, mean_step
 from tests.ranks.simulated import workload
 from tests.simulate.workload import MS, Fault, Loader, Script
+from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.report.console import render as console
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import View
+from traceanalyze.pipeline import compare as pipeline
 
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 CAUSES = {
     "DAT101": replace(LIGHT, loader=Loader(cost=40 * MS, workers=0)),
     "HST113": replace(LIGHT, script=Script(pause=15 * MS)),
@@ -209,3 +214,33 @@ def test_one_of_several_runs_in_a_folder_is_named_after_a_hash(tmp_path):
         traceanalyze.compare(f"{tmp_path}/both#nosuch", tmp_path / "both" / "second")
     found = traceanalyze.compare(f"{tmp_path}/both#{first}", tmp_path / "both" / "second")
     assert found.comparison.base.path.startswith(str(tmp_path / "both"))
+
+
+PAIRS = ("gpu_npu_pair/gpu", "gpu_npu_pair/npu"), ("gpu_healthy", "gpu_sync"), ("cpu_training", "gpu_2021_layout")
+
+
+@pytest.mark.parametrize("names", PAIRS)
+def test_a_side_keeps_all_that_is_compared(names):
+    """Whatever a side lets go, as ids and arrows, changes no table."""
+    paths = [SAMPLES / each for each in names]
+    kept = traceanalyze.compare(*paths).comparison.tables
+    whole = compare_sides(*(side_of(traceanalyze.load(path).traces) for path in paths)).tables
+    assert len(whole) > 10
+    assert {key: list(table.records()) for key, table in kept.items()} == {
+        key: list(table.records()) for key, table in whole.items()
+    }
+
+
+def test_ranks_of_large_runs_do_not_run_again_together(tmp_path, monkeypatch):
+    runs = [files(tmp_path / name, workload(ranks=4)) for name in ("base", "other")]
+    programs, judge = [], pipeline.side_by_side
+
+    def seen(ranks, rules):
+        programs.append([one.program is not None for one in ranks])
+        return judge(ranks, rules)
+
+    monkeypatch.setattr(pipeline, "side_by_side", seen)
+    traceanalyze.compare(*runs)
+    monkeypatch.setattr(pipeline, "MOST_TOGETHER", 3)
+    assert traceanalyze.compare(*runs).tables["rank_compare"]
+    assert programs == 2 * [4 * [True]] + 2 * [4 * [False]]

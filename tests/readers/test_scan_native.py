@@ -224,6 +224,8 @@ def test_arrays_outlive_the_scan():
     assert stream.sum() == sum(range(5000))
     assert part.dtype == np.int64
     assert part.flags.writeable
+    # Each can be let go by itself.
+    assert stream.flags.owndata
 
 
 def test_errors_of_the_source_pass_through():

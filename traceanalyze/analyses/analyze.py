@@ -33,7 +33,7 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE) -> RankAn
     if not (device and detail == Detail.QUIET):
         from traceanalyze.analyses.quality.quality import quality
 
-        checks = quality(context)
+        checks = context.once(quality)
     if detail == Detail.QUIET:
         tables = [sync_points(context)] if device else host_split_tables(context)
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar, TypeVarTuple, cast
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.clocks import APART_SHARE, Placed, on_host_clock
 from traceanalyze.analyses.host.events import ApiCalls, api_calls
-from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, launching_ops, only_queue
+from traceanalyze.analyses.host.links import FLOWS_TO_DEVICE, enqueuing_calls, launch_links, launching_ops, only_queue
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.analyses.kernels.events import DeviceEvents, begin_impossibly, device_events, repeated
 from traceanalyze.analyses.options import Options
@@ -23,7 +24,7 @@ from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime, is_step_marker
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.trace import Trace
+from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
 
 T = TypeVar("T")
@@ -56,6 +57,29 @@ class Context:
             self._kept[key] = compute(self, *arguments)
         return cast("T", self._kept[key])
 
+    def apart(self) -> Context:
+        """The same context with what is known of it; what is computed from now on is dropped with it."""
+        found = copy(self)
+        found._kept = self._kept.copy()
+        return found
+
+    def connected(self, computed: Container[object], fields: Container[str]) -> Context:
+        """The same context for who asks no more what belongs to what than is known of it: large things are let go.
+
+        Gone are arrows to device events, arguments `fields` of events, and what the functions `computed` made; that
+        is computed again if it is asked for. Devices, calls, operators and what launched what are as they were.
+        """
+        found, trace, _ = copy(self), self.trace, (self.event_op, self.issued_by, self.ownership)
+        arguments = {name: column for name, column in trace.events.fields.items() if name not in fields}
+        others = ~trace.strings.matches(trace.flows.cat, lambda text: text in FLOWS_TO_DEVICE)
+        flows = Flows._make(column[others] for column in trace.flows)
+        trace = replace(trace, events=replace(trace.events, fields=arguments), flows=flows)
+        found._recorded, found._placed = trace, self._placed._replace(trace=trace)
+        found._kept = {key: value for key, value in self._kept.items() if key[0] not in computed}
+        for name in ("host_rows", "op_names"):
+            vars(found).pop(name, None)
+        return found
+
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
         """`EventKind` of every event."""
@@ -72,7 +96,11 @@ class Context:
     def _placed(self) -> Placed:
         recorded = self._recorded
         device = device_events(recorded, self.kind, self.options.classify)
-        return on_host_clock(recorded, self.kind, device, self.calls, launch_links(recorded, device, self.calls))
+        link = launch_links(recorded, device, self.calls)
+        placed = on_host_clock(recorded, self.kind, device, self.calls, link)
+        # Nobody asks for times on the other clock any more.
+        self._recorded = placed.trace
+        return placed
 
     @property
     def trace(self) -> Trace:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import distinct, group
-from traceanalyze.analyses.host.nesting import Nest, nest_rows
+from traceanalyze.analyses.grouping import distinct
+from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.idle.syncs import sync_points
 from traceanalyze.analyses.steps.window import rounded
@@ -21,6 +21,7 @@ from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
 from traceanalyze.model.classify import is_data_loading, is_step_marker
+from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import EventKind
 
@@ -53,44 +54,54 @@ def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pai
     one counts in the total. Names are matched as recorded; else as canonical operators, and as runtime calls without
     the vendor's prefix. All data loaders are one row. NotMeasured if neither side has host calls.
     """
-    sides = [_host(context) for context in (base, candidate)]
-    if not any(names for _, names, _ in sides):
+    sides = [_names(context) for context in (base, candidate)]
+    if not any(names for names, _ in sides):
         return NotMeasured("no_host_ops")
 
     def operator(name: str) -> str:
         return canonical(name, options) + (BACKWARD_SUFFIX if names_backward(name) else "")
 
-    label = common_labels(sides[0][1], sides[1][1], (plain_api, True), (operator, True))
+    label = common_labels(sides[0][0], sides[1][0], (plain_api, True), (operator, True))
     mapped = {name: options.op_name_map.get(own, own) for name, own in label.items()}
     old, new = (_sums(context, *side, mapped) for context, side in zip((base, candidate), sides, strict=True))
     return [Pair({"api": name}, old.get(name), new.get(name)) for name in sorted(old | new)]
 
 
-def _host(context: Context) -> tuple[Nest, list[str], NDArray[np.int64]]:
-    """All calls of all threads, without step markers, which are no calls; names, and the position of each one's."""
+def _rows(context: Context) -> NDArray[np.int64]:
+    """All calls of all threads, without step markers, which are no calls."""
     classify, strings = context.options.classify, context.trace.strings
     rows = np.flatnonzero(np.isin(context.kind, (EventKind.HOST_OP, EventKind.ANNOTATION, EventKind.API)))
     marker = strings.lookup(context.trace.events.name[rows], lambda text: is_step_marker(text, classify))
-    nested = nest_rows(context.trace, rows[marker == 0], context.kind)
-    code = context.trace.events.name[nested.row]
-    found = group(code)
-    names = [strings.text(int(code[first])) for first in found.first.tolist()]
-    return nested, [DATA_LOADER if is_data_loading(name, classify) else name for name in names], found.of
+    calls: NDArray[np.int64] = rows[marker == 0]
+    return calls
+
+
+def _names(context: Context) -> tuple[list[str], NDArray[np.int64]]:
+    """Names of the calls, and their codes."""
+    classify, strings = context.options.classify, context.trace.strings
+    code, _ = distinct_codes(context.trace.events.name[_rows(context)], len(strings))
+    return [DATA_LOADER if is_data_loading(name, classify) else name for name in strings.texts(code)], code
 
 
 def _sums(
-    context: Context, nested: Nest, own_names: list[str], own_of: NDArray[np.int64], label: Mapping[str, str]
+    context: Context, own_names: list[str], code: NDArray[np.int64], label: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    names, of = distinct((label[name] for name in own_names), own_of)
-    if not names:
+    if not own_names:
         return {}
+    nested = nest_rows(context.trace, _rows(context), context.kind)
+    place = np.zeros(len(context.trace.strings), np.int64)
+    place[code] = np.arange(len(code))
+    names, of = distinct((label[name] for name in own_names), place[context.trace.events.name[nested.row]])
     counted = nested.begun_in(context.host_windows)
     outer = calltree.outermost(nested.stop, of.astype(np.int32), len(names))
-    amounts = counted, context.trace.events.dur[nested.row] * (counted & outer), nested.own * counted
-    sums = (added(of, amount, len(names)).tolist() for amount in amounts)
+    sums = (
+        added(of, counted, len(names)),
+        added(of, context.trace.events.dur[nested.row] * (counted & outer), len(names)),
+        added(of, nested.own * counted, len(names)),
+    )
     return {
         name: {"calls": calls, "total_ns": total, "self_ns": own}
-        for name, calls, total, own in zip(names, *sums, strict=True)
+        for name, calls, total, own in zip(names, *(each.tolist() for each in sums), strict=True)
         if calls
     }
 

@@ -37,7 +37,7 @@ class Calls:
     @cached_property
     def event_unit(self) -> NDArray[np.int64]:
         """The operator that launched each of `events`, or the first call of the fused operator it is part of."""
-        return self.ops.unit[self.context.event_op[self.events[0]]]
+        return self.ops.unit[self.context.event_op[self.events[0]]].astype(np.int64)
 
     @cached_property
     def track(self) -> NDArray[np.int32]:

@@ -194,14 +194,14 @@ class CanonicalOps:
 
     names: tuple[str, ...]
     """Canonical names, without direction."""
-    own: NDArray[np.int64]
+    own: NDArray[np.int32]
     """Position in `names` of a call's own name."""
-    whole: NDArray[np.int64]
+    whole: NDArray[np.int32]
     """Place of the call for which its work counts: itself, or one around it (see `accountable`)."""
-    code: NDArray[np.int64]
+    code: NDArray[np.int32]
     """Position in `names` of the name for which its work counts."""
     backward: NDArray[np.bool_]
-    unit: NDArray[np.int64]
+    unit: NDArray[np.int32]
     """Place of the call this one is part of: itself, or the first of the calls that make up a fused operator."""
 
     def label(self, place: int) -> str:
@@ -248,9 +248,9 @@ def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> C
     known, code = distinct((canonical(text, options) for text in texts), rows.of)
     by_name = np.array([names_backward(text) for text in texts], np.bool_)[rows.of]
     backward = by_name | np.isin(_phases(context), (Phase.BACKWARD, Phase.RECOMPUTE))
-    names, unit = tuple(dict.fromkeys((*known, *fused))), np.arange(len(nested))
-    whole = accountable(context, np.isin(code, [names.index(name) for name in fused]))
-    found = CanonicalOps(names, code, whole, code[whole], backward, unit)
+    names, own = tuple(dict.fromkeys((*known, *fused))), code.astype(np.int32)
+    whole = accountable(context, np.isin(code, [names.index(name) for name in fused])).astype(np.int32)
+    found = CanonicalOps(names, own, whole, own[whole], backward, np.arange(len(nested), dtype=np.int32))
     return _with_fused(context, found, fused) if fused and len(nested) else found
 
 

@@ -142,7 +142,7 @@ def _calls(side: Side, event: NDArray[np.int64], labels: Labels) -> NDArray[np.i
     """The call that each event counts for; whatever for those without."""
     ops = canonical_ops(side.context, labels.options, labels.fused)
     place = np.maximum(side.context.event_op[event], 0)
-    return ops.unit[ops.whole[place]] if len(ops.unit) else place
+    return ops.unit[ops.whole[place]].astype(np.int64) if len(ops.unit) else place
 
 
 def _operators(side: Side, chosen: NDArray[np.int64], labels: Labels) -> _Keyed:

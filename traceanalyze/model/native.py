@@ -6,6 +6,7 @@ Python for where it was not built.
 
 import ctypes
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,12 @@ LIBRARY = (
     / "scan"
     / ("libtrace_scan.dylib" if sys.platform == "darwin" else "libtrace_scan.so")
 )
+
+
+def give_back() -> None:
+    """Give freed memory back to the system where the C library can (glibc): by itself it keeps most of it."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @cache

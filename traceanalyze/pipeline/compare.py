@@ -10,18 +10,22 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import clipped, idle_pieces
 from traceanalyze.analyses.options import Options
+from traceanalyze.analyses.quality.quality import quality
+from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, median_step, side
 from traceanalyze.errors import Lost, Phrase, Unmatched, UsageError
 from traceanalyze.model.intervals import coverage, merge
+from traceanalyze.model.native import give_back
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Cause, Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
-from traceanalyze.pipeline.recordings import AnalysedRank, analysed, analysed_rank, without_bulk
+from traceanalyze.pipeline.recordings import MOST_TOGETHER, AnalysedRank, analysed, analysed_rank, foreign, without_bulk
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
 from traceanalyze.ranks.results import leading
@@ -240,8 +244,11 @@ class _Ranks:
 
     def _analyse(self, trace: Trace) -> int:
         """Its mean step, ns."""
-        one = analysed_rank(trace, self._options, self._rules, detail=Detail.NORMAL)
+        few = len(self.analysed) < MOST_TOGETHER
+        one = analysed_rank(trace, self._options, self._rules, detail=Detail.NORMAL, together=few)
         self.analysed[trace.origin.path] = without_bulk(one)
+        if not few:
+            self.analysed = {path: each._replace(program=None) for path, each in self.analysed.items()}
         return _mean(one)
 
 
@@ -253,6 +260,14 @@ def _mean(one: AnalysedRank) -> int:
 _WORK_LOST = Lost(
     "the recording lacks work that the profile's own numbers tell of: what seems to be gone or new may be what is lost"
 )
+
+
+_BY_NOW = (host_states, PhaseRanges)
+"""What a side is computed from, and is large."""
+_IDS = ("external_id",)
+"""Arguments that only tell which operator launched what."""
+_OF_LAUNCHES = ("correlation", "registers", "shared_memory", "blocks_per_sm", "occupancy")
+"""Arguments that only rules look at."""
 
 
 class _Loaded(NamedTuple):
@@ -269,20 +284,28 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     found = [ranks.analysed[one.origin.path].with_trace(one) for one in run.traces if ranks.analysed]
     beside = side_by_side(found, rules)
     wanted = _wanted(chosen, run, beside)
-    trace, file = ranks.kept, run.traces[wanted].origin.path
+    (trace, ranks.kept), file = (ranks.kept, None), run.traces[wanted].origin.path
     if trace is None or trace.origin.path != file:
         # Which rank is compared only all of them tell, and one is in memory at a time.
         (trace,) = gather([file], lambda one: one, progress=None).traces
     choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
     trace = replace(trace, origin=run.traces[wanted].origin)
     one = side(trace, options, ranks=len(run.traces), rank_choice=choice)
+    del trace
     own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
     lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
+    if not foreign(rules):
+        # The rules take most memory; of these arguments only the checks of the recording's quality want any more.
+        one.context.once(quality)
+        one = one._replace(context=one.context.connected((PhaseRanges,), _IDS))
+        give_back()
     outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted], beside.across or Outcome()
     outcome = outcome._replace(
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
     known = Beside(outcome, beside.cluster, _named(one.context, outcome))
+    one = one._replace(context=one.context.connected(_BY_NOW, (*_IDS, *_OF_LAUNCHES)))
+    give_back()
     return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
 
 
@@ -319,7 +342,9 @@ def _named(context: Context, outcome: Outcome) -> int:
 
 def _outcome(context: Context, rules: Plan) -> Outcome:
     """What the rules say of a rank that is alone."""
-    return side_by_side([analysed(context, rules, detail=Detail.NORMAL, alone=True)], rules).outcomes[0]
+    # What only the rules need is dropped with them.
+    one = analysed(context.apart(), rules, detail=Detail.NORMAL, alone=True)
+    return side_by_side([one], rules).outcomes[0]
 
 
 def _wanted(chosen: SideChoices, run: Run, beside: SideBySide) -> int:

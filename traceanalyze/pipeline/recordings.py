@@ -133,12 +133,9 @@ def analysed(
     # Imported here: a verdict needs none of these.
     from traceanalyze.rules.evaluate import evaluate, faint
     from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.registry import own_rules
 
     short = detail < Detail.VERBOSE
-    # Nobody knows which tables the rules of plug-ins read.
-    foreign = any(rule.id not in own_rules() for rule, _ in rules.rules)
-    analysis = analyze_context(context, Detail.VERBOSE if foreign else detail)
+    analysis = analyze_context(context, Detail.VERBOSE if foreign(rules) else detail)
     placed = None
     if allocator is not None:
         # Imported here: most recordings come without a snapshot.
@@ -168,6 +165,13 @@ def analysed(
         costs=costs_of(outcome.findings, facts),
         program=again,
     )
+
+
+def foreign(rules: Plan) -> bool:
+    """Whether any are of plug-ins: nobody knows what these read."""
+    from traceanalyze.rules.registry import own_rules
+
+    return any(rule.id not in own_rules() for rule, _ in rules.rules)
 
 
 def _program(context: Context, analysis: RankAnalysis) -> Program | None:

@@ -88,20 +88,8 @@ def graph(context: Context) -> Graph:
     count = len(points.time)
     rank = _ranks(points, device.start)
     event = rank[count:]
-    most = np.full(count, np.iinfo(np.int64).max)
     own, longest_call = own_cost(context, waits)
-    back = points.returned >= 0
-    most[points.returned[back]] = longest_call[back]
-    late = context.once(fetches).ready == points.time[points.batches[1]]
-    most[points.batches[1][late]] = READY_NS
-    quiet = context.once(silences)
-    # Marks inside a wait are passed when it is over: the thread does nothing until then.
-    for track in distinct(quiet.track).tolist():
-        here, of = quiet.track == track, np.flatnonzero(points.track == track)
-        silent = Intervals(quiet.begin[here] + 1, quiet.end[here] + 1)
-        most[of[intervals.contains(silent, points.time[of])]] = 0
-    most[points.silences[0]] = np.iinfo(np.int64).max
-    threads = lines(context, points, rank[:count], most)
+    threads, quiet = lines(context, points, rank[:count], _most(context, points, longest_call)), context.once(silences)
 
     time = np.concatenate((points.time, device.start))
     earliest = np.full(len(time), NEVER)
@@ -113,32 +101,41 @@ def graph(context: Context) -> Graph:
 
     chains, launches, follows = threads.chains, order.launches, order.follows
     length = device.end - device.start
-    source = (
-        rank[chains.source],
-        rank[points.began[launches.call]],
-        event[follows.source],
-        event[waits.event],
-        event[quiet.event],
+    source = np.concatenate(
+        (
+            rank[chains.source],
+            rank[points.began[launches.call]],
+            event[follows.source],
+            event[waits.event],
+            event[quiet.event],
+        ),
+        dtype=np.int32,
     )
-    target = (
-        rank[chains.target],
-        event[launches.event],
-        event[follows.event],
-        rank[points.returned[waits.call]],
-        rank[points.silences[1]],
+    target = np.concatenate(
+        (
+            rank[chains.target],
+            event[launches.event],
+            event[follows.event],
+            rank[points.returned[waits.call]],
+            rank[points.silences[1]],
+        ),
+        dtype=np.int32,
     )
-    weight = (
-        chains.weight,
-        launches.lag,
-        length[follows.source] + follows.lag,
-        length[waits.event] + waits.lag,
-        quiet.end - device.start[quiet.event],
-    )
-    edges, number = _sorted(np.concatenate(source), np.concatenate(target), len(time))
-    cuts = np.cumsum([len(each) for each in source])
-    on_host, by_launch, after, until_done, until_dry = np.split(number, cuts[:-1])
+    edges, number = _sorted(source, target, len(recorded))
+    # Large, and nobody asks for them in this order again.
+    del source, target, time
+    cuts = np.cumsum([len(each) for each in (chains.source, launches.event, follows.event, waits.event)])
+    on_host, by_launch, after, until_done, until_dry = np.split(number, cuts)
     weights = np.empty(len(number), np.int64)
-    weights[number] = np.concatenate(weight)
+    weights[number] = np.concatenate(
+        (
+            chains.weight,
+            launches.lag,
+            length[follows.source] + follows.lag,
+            length[waits.event] + waits.lag,
+            quiet.end - device.start[quiet.event],
+        )
+    )
 
     host = _host_time(points, threads, order, on_host, by_launch)
     return Graph(
@@ -160,6 +157,23 @@ def graph(context: Context) -> Graph:
     )
 
 
+def _most(context: Context, points: Moments, longest_call: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What each point takes at most after the one before it when nothing holds it."""
+    most = np.full(len(points.time), np.iinfo(np.int64).max)
+    back = points.returned >= 0
+    most[points.returned[back]] = longest_call[back]
+    late = context.once(fetches).ready == points.time[points.batches[1]]
+    most[points.batches[1][late]] = READY_NS
+    quiet = context.once(silences)
+    # Marks inside a wait are passed when it is over: the thread does nothing until then.
+    for track in distinct(quiet.track).tolist():
+        here, of = quiet.track == track, np.flatnonzero(points.track == track)
+        silent = Intervals(quiet.begin[here] + 1, quiet.end[here] + 1)
+        most[of[intervals.contains(silent, points.time[of])]] = 0
+    most[points.silences[0]] = np.iinfo(np.int64).max
+    return most
+
+
 def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Place of each point in time, those of the host first; at one instant, too."""
     time = np.concatenate((points.time, starts))
@@ -170,13 +184,13 @@ def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     return rank
 
 
-def _sorted(source: NDArray[np.int64], target: NDArray[np.int64], points: int) -> tuple[Edges, NDArray[np.int64]]:
+def _sorted(source: NDArray[np.int32], target: NDArray[np.int32], points: int) -> tuple[Edges, NDArray[np.int64]]:
     """Edges by target, and the number that each has there."""
     order = np.argsort(target, kind="stable")
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
     bounds = np.concatenate(([0], np.cumsum(np.bincount(target, minlength=points)))).astype(np.int64)
-    return Edges(bounds, source[order].astype(np.int32)), number
+    return Edges(bounds, source[order]), number
 
 
 def _host_time(

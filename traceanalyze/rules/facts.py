@@ -48,7 +48,7 @@ class _Named(NamedTuple):
 
     code: NDArray[np.int64]
     """Of each name, in `Trace.strings`."""
-    row: NDArray[np.int64]
+    row: NDArray[np.int32]
     """Of all events, one name after another, each in file order."""
     bounds: NDArray[np.int64]
     """Where those of each name begin; one more than there are names."""
@@ -297,9 +297,8 @@ class Facts:
         found = [name for name, text in self._texts[kinds].items() if fits(text)]
         if not found:
             return np.zeros(0, np.int64)
-        rows = ascending(
-            np.concatenate([names.row[names.bounds[name] : names.bounds[name + 1]] for name in found]), len(names.row)
-        )
+        parts = [names.row[names.bounds[name] : names.bounds[name + 1]] for name in found]
+        rows = ascending(np.concatenate(parts), len(names.row))
         return rows[occurs(self.context.kind[rows], kinds)]
 
     @cached_property
@@ -312,7 +311,7 @@ class Facts:
         of *= kinds
         of += self.context.kind
         pairs = np.bincount(of, minlength=len(code) * kinds).reshape(-1, kinds)
-        return _Named(code, row, np.concatenate(([0], np.cumsum(pairs.sum(axis=1)))), pairs > 0)
+        return _Named(code, row.astype(np.int32), np.concatenate(([0], np.cumsum(pairs.sum(axis=1)))), pairs > 0)
 
     def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, 2) start and end of event rows."""

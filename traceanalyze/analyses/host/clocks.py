@@ -206,7 +206,9 @@ def _moved(
         for times, some in ((ts, mine), (end, mine), (ends_at, arrow), (start, event), (until, event)):
             times[some] = clock.on_host(times[some], trace.resolution_ns)
     order = np.lexsort((device.row, start))
-    events = replace(trace.events, ts=ts, dur=end - ts)
+    # Only a clock that drifts changes how long things take.
+    drifts = any(clock.first != clock.last for clock in clocks.values())
+    events = replace(trace.events, ts=ts, dur=end - ts if drifts else trace.events.dur)
     others = ("row", "device", "stream", "name", "klass", "kind", "rule")
     by_row = {name: getattr(device, name)[order] for name in others}
     return Placed(

@@ -85,7 +85,8 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
         (API_CAUSE[each], ran(~sync & (klass == each)))
         for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
     )
-    layers.append((Cause.HOST_OP, active(context.once(_operators).of(track))))
+    operators = np.flatnonzero((context.kind == EventKind.HOST_OP) & (context.trace.events.track == track))
+    layers.append((Cause.HOST_OP, active(operators)))
     if track == context.step_track:
         # Blocked: what the thread waits for runs on another one.
         layers.append((Cause.PEER_WAIT, context.once(collectives_of_workers)))
@@ -140,10 +141,6 @@ def peers_unknown(context: Context) -> NotMeasured | None:
     blocked = context.once(host_states, context.step_track, True).of((Cause.PEER_WAIT,))
     never = len(blocked.start) == 0 and len(context.once(collectives_of_workers).start) > 0
     return NotMeasured("step_never_blocked") if never else None
-
-
-def _operators(context: Context) -> ByTrack:
-    return by_track(context.trace, np.flatnonzero(context.kind == EventKind.HOST_OP))
 
 
 def blocking_copies(context: Context) -> NDArray[np.bool_]:

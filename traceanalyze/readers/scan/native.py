@@ -96,18 +96,8 @@ def _check(status: int) -> None:
         raise kind(text)
 
 
-class _Memory:
-    """A piece of a scanner's memory as the array interface describes it; keeps the scanner alive."""
-
-    __slots__ = ("__array_interface__", "_scanner")
-
-    def __init__(self, scanner: "_Scanner", address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self._scanner = scanner
-        self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": dtype.str}
-
-
 class _Scanner:
-    """A scan in the library; freed with the last array that looks into it."""
+    """A scan in the library."""
 
     def __init__(
         self, event_fields: Sequence[Field], instant_fields: Sequence[Field], max_value_bytes: int, *, learn: bool
@@ -126,8 +116,7 @@ class _Scanner:
         options = _Options((_Key * len(keys))(*keys), *counts, min(max(max_value_bytes, 0), 2**63), learn)
         self._handle = ctypes.c_void_p()
         _check(library.trace_scan_open(ctypes.byref(options), ctypes.byref(self._handle)))
-        # Not at exit: arrays may still be looked at then.
-        weakref.finalize(self, library.trace_scan_close, self._handle).atexit = False
+        weakref.finalize(self, library.trace_scan_close, self._handle)
 
     def read(self, readinto: Callable[[memoryview], int], block_bytes: int) -> None:
         """Scan all that `readinto` gives, block by block, in the scanner's own buffer."""
@@ -150,13 +139,15 @@ class _Scanner:
         return summary
 
     def array(self, array_id: int, dtype: DTypeLike, *, field: int = 0, width: int = 0) -> NDArray[Any]:
-        """An array of the result: one-dimensional, or `width` columns wide."""
+        """An array of the result: one-dimensional, or `width` columns wide.
+
+        A copy, so that of a trace single columns can be kept and let go: the scanner's memory is freed as a whole.
+        """
         found = _Array()
         _check(self._library.trace_scan_get(self._handle, array_id, field, ctypes.byref(found)))
-        shape = (found.items, width) if width else (found.items,)
-        if not found.items:
-            return np.empty(shape, dtype)
-        return np.asarray(_Memory(self, found.data, shape, np.dtype(dtype)))
+        copy = np.empty((found.items, width) if width else found.items, dtype)
+        ctypes.memmove(copy.ctypes.data, found.data, copy.nbytes)
+        return copy
 
     def texts(self, first_id: int) -> list[bytes]:
         """Copies of texts that lie one after another, and behind them where each ends."""
@@ -203,8 +194,7 @@ def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Se
     header = scanner.texts(_HEADER_TEXTS)
     return Scan(
         strings=strings,
-        # A copy: whoever keeps the few tracks of a trace must not keep all of its memory.
-        tracks=scanner.array(_TRACKS, code, width=2).copy(),
+        tracks=scanner.array(_TRACKS, code, width=2),
         events=Events(*scanner.table(_EVENTS, (time, time, code, code, code), event_fields)),
         instants=Instants(*scanner.table(_INSTANTS, (time, code, code, code), instant_fields)),
         flows=Flows(*scanner.columns(_FLOWS, (time, code, code, np.int64, np.uint8))),

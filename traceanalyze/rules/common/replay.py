@@ -95,12 +95,12 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     return intervals.union(intervals.EMPTY, *found)
 
 
-def _launched_inside(context: Context) -> NDArray[np.int64]:
+def _launched_inside(context: Context) -> NDArray[np.int32]:
     """How many device events each operator launched, with all inside it."""
     return _inside(context.op_nest, context.event_op)
 
 
-def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int64]) -> NDArray[np.int64]:
+def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int32]) -> NDArray[np.int64]:
     """Operators that launch some events, by the operators of these, and no other ones."""
     if _MANY * len(op) > len(nest):
         inside = _inside(nest, op)
@@ -115,10 +115,11 @@ def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int64]) -> NDArra
     return np.concatenate(found)
 
 
-def _inside(nest: Nest, op: NDArray[np.int64]) -> NDArray[np.int64]:
+def _inside(nest: Nest, op: NDArray[np.int64]) -> NDArray[np.int32]:
     """Of each operator, how many of some others (places, -1 for none) it is or contains."""
-    before = np.concatenate(([0], np.cumsum(np.bincount(op[op >= 0], minlength=len(nest)))))
-    found: NDArray[np.int64] = before[nest.stop] - before[:-1]
+    before = np.zeros(len(nest) + 1, np.int32)
+    np.cumsum(np.bincount(op[op >= 0], minlength=len(nest)), out=before[1:])
+    found: NDArray[np.int32] = before[nest.stop] - before[:-1]
     return found
 
 
@@ -132,5 +133,6 @@ def _called(context: Context) -> NDArray[np.int64]:
     first = first[nest.parent[nest.stop[first]] == nest.parent[first]]
     before = nest.start.copy()
     before[nest.stop[first]] = nest.end[first]
-    near = nest.start - before < MOST_PYTHON_NS
-    return np.where(near, np.minimum(before, nest.start), nest.start)
+    far = (nest.start - before >= MOST_PYTHON_NS) | (before > nest.start)
+    before[far] = nest.start[far]
+    return before
