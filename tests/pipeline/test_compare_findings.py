@@ -16,10 +16,10 @@ from tests.simulate.workload import MS, Fault, Loader, Script
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
+from traceanalyze.pipeline import compare as pipeline
 from traceanalyze.report.console import render as console
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import View
-from traceanalyze.pipeline import compare as pipeline
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 CAUSES = {
