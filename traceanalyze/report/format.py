@@ -68,7 +68,8 @@ class Formatter(NamedTuple):
             case Phrase():
                 return value.said(self.texts.phrases)
             case Quantity():
-                return units.quantity(value.number, value.unit, change=value.change)
+                said = self.texts.terms.get(value.remark)
+                return said or units.quantity(value.number, value.unit, change=value.change)
             case Word():
                 return self.texts.terms.get(value, value)
         return self._of_kind(kind, value)
