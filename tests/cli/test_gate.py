@@ -103,7 +103,7 @@ def test_inconclusive_exits_0_or_3(run, pair):
     assert result.out.startswith("INCONCLUSIVE: the data cannot tell whether step.time")
     assert "3 runs a side would tell a change of half the budget" in result.out
     strict = gate(run, old, new, "--strict")
-    assert (strict.code, strict.err) == (3, "traceanalyze gate: inconclusive: step.time (inconclusive)\n")
+    assert (strict.code, strict.err) == (3, "traceanalyze gate: inconclusive: step.time (inconclusive, ± assumed)\n")
 
 
 def test_inconclusive_as_the_budget_says(run, pair, tmp_path):
@@ -202,6 +202,24 @@ def test_interrupted_exits_130(run, same, monkeypatch):
 def test_a_damaged_trace_among_good_ones_is_not_passed_over(run, same):
     (same[1] / "run1" / "trace.json").write_bytes(b"")
     assert run("gate", same[1] / "run0/trace.json", same[1] / "run1/trace.json", "--baseline", same[0]).code == 2
+
+
+@pytest.mark.parametrize("keep", [0.5, 0.99])
+def test_a_cut_trace_is_named_as_the_reason(run, same, keep):
+    """Whatever else would be amiss: no usable step, ranks that nobody knows, fewer kernels."""
+    path = same[1] / "run1/trace.json"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(keep * len(content))])
+    result = gate(run, *same)
+    assert result.code == 2
+    assert re.search(r"head/run1/trace\.json: .*the file is cut short.*; copy or record it again", result.err)
+    assert gate(run, *reversed(same)).err.startswith("error: --baseline ")
+
+
+def test_why_is_not_told_of_a_difference_within_noise(run, pair):
+    """3 % of one run a side; 30 % are explained."""
+    for factor, told in ((1.03, False), (1.3, True)):
+        assert ("Why the step takes" in gate(run, *pair(factor)).out) == told
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="pipes as on POSIX")

@@ -171,5 +171,6 @@ def test_concurrent_updates_lose_no_run(tmp_path):
     for worker in workers:
         worker.join(60)
     assert [worker.exitcode for worker in workers] == [0] * 4
+    assert [each.name for each in tmp_path.iterdir()] == ["base.json"], "no lock is left"
     found = {each.id for each in read_baseline(path).runs}
     assert found == {f"id{10 * number + more}" for number in range(4) for more in range(5)}

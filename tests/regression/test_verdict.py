@@ -18,6 +18,7 @@ from traceanalyze.regression.explain import WhyRow
 from traceanalyze.regression.results import Overall, SideSummary, Verdict
 from traceanalyze.regression.samples import Sample
 from traceanalyze.regression.verdict import gate
+from traceanalyze.report import ci
 from traceanalyze.report.console import Style
 from traceanalyze.report.console import render as on_console
 from traceanalyze.report.contents.gate import build_gate
@@ -242,6 +243,15 @@ def test_counts_that_vary_apart_are_a_regression_and_overlapping_ones_a_matter_o
     assert wide[0] == Verdict.INCONCLUSIVE
     same = counted([[2, 9, 3, 8, 4]], [[4, 2, 8, 9, 3]], '[gate.metrics."sync.count"]\nmax_increase = "2%"\n')
     assert verdict(same, "sync.count")[0] == Verdict.PASS
+
+
+def test_a_count_that_varies_is_told_in_words():
+    """Medians are equal, means are not: a change of 0 would say nothing."""
+    result = counted([0, 0, 0], [0, 0, 3])
+    assert verdict(result, "sync.count") == (Verdict.INCONCLUSIVE, "varies")
+    line = "varies from step to step (0 in the baseline, 0-3 in the candidate), so whether it changed cannot be told"
+    assert line in " ".join(on_console(build_gate(result), texts(), Style(width=100)).split())
+    assert ci.github([build_gate(result)], texts()).endswith(f"::sync.count: {line}\n")
 
 
 def test_the_largest_step_counts_against_an_absolute_limit():

@@ -189,7 +189,8 @@ def update(
     """
     written = _find_budget(budget, warmup)
     found = read_runs(runs, _reading(written, choices), progress=progress)
-    found = tuple(replace(run, label=label or run.label, commit=run.commit or commit()) for run in found)
+    checked_out = commit()
+    found = tuple(replace(run, label=label or run.label, commit=run.commit or checked_out) for run in found)
     rules = written.for_environment(found[0].environment)
     known: list[str] = []
 
@@ -232,7 +233,9 @@ def write_refreshed(path: str, baseline: Sequence[str], result: GateResult) -> N
     before = next((read_baseline(old) for old in baseline if is_baseline(old)), None)
     present = before or Baseline(result.baseline.runs, created=_now())
     mark = result.candidate.runs[0].id if _worse(result) else ""
-    after, _ = added(present, [replace(run, accepted=mark) for run in result.candidate.runs])
+    checked_out = commit()
+    new = [replace(run, accepted=mark, commit=run.commit or checked_out) for run in result.candidate.runs]
+    after, _ = added(present, new)
     write_baseline(path, replace(after, tool_version=__version__))
 
 

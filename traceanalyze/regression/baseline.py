@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -247,15 +247,21 @@ def changed(path: str, change: Callable[[Baseline | None], Baseline]) -> Baselin
 
 @contextmanager
 def _locked(path: str) -> Iterator[None]:
-    """Wait for the lock file beside it. It stays: removing it would let two programs hold different ones."""
-    place = Path(path)
+    """Wait for the lock file beside it; whoever holds it removes it, so one that is gone by then is no lock."""
+    lock = Path(path).with_name(f".{Path(path).name}.lock")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(place.parent / f".{place.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), lock.stat()):
+                    break
+            os.close(handle)
     except OSError as error:
         raise UsageError("{path}: cannot be locked: {why}", path, error.strerror) from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        lock.unlink(missing_ok=True)
         os.close(handle)

@@ -238,6 +238,8 @@ def _with_verdict(tested: _Tested, p_holm: float) -> MetricResult:
             verdict, reason = Verdict.PASS, "below_min_effect"
         elif significant and e >= threshold and not counts:
             reason = "near_min_effect"
+        elif rule.metric.kind == Kind.EXACT:
+            reason = "varies"
     limit = _limit_verdict(tested)
     order = (Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.IMPROVEMENT, Verdict.PASS)
     if limit is not None and order.index(limit[0]) < order.index(verdict):

@@ -83,6 +83,11 @@ class MetricResult:
         return self.rule.metric.name
 
     @property
+    def assumed(self) -> bool:
+        """Whether the interval that decided is assumed."""
+        return self.statistics is not None and self.statistics.assumed
+
+    @property
     def difference(self) -> float | None:
         """Candidate minus baseline."""
         return None if self.baseline is None or self.candidate is None else self.candidate - self.baseline

@@ -151,9 +151,9 @@ def _named(found: Sequence[MetricResult]) -> str:
     worst = sorted(found, key=_worst_first)
     names = []
     for each in worst:
-        assumed = each.statistics is not None and each.statistics.assumed
-        template = "{name} ({verdict}, ± assumed)" if assumed else "{name} ({verdict})"
-        names.append(Phrase(template, each.name, SAID.get(each.verdict, each.verdict)))
+        verdict = SAID.get(each.verdict, each.verdict)
+        said = Phrase("{name} ({verdict}, ± assumed)", each.name, verdict) if each.assumed else None
+        names.append(said or Phrase("{name} ({verdict})", each.name, verdict))
     return Phrase("{names} and {count} more", listed(names[:3]), len(names) - 3) if len(names) > 3 else listed(names)
 
 

@@ -35,7 +35,9 @@ def github(reports: Sequence[GateReport], texts: Texts) -> str:
         error = each.rule.level == Level.ERROR and each.verdict == Verdict.REGRESSION
         changed = formatter.cell(CHANGE, change(each), None)
         why = formatter.message(reason(each))
-        text = say["gate_annotation"].format(metric=each.name, change=changed, budget=budget(each), reason=why)
+        plain = each.verdict == Verdict.MISSING or each.reason == "varies"
+        key = "gate_annotation_plain" if plain else "gate_annotation"
+        text = say[key].format(metric=each.name, change=changed, budget=budget(each), reason=why)
         title = _message(f"traceanalyze gate: {_verdict(each, texts)}").replace(":", "%3A").replace(",", "%2C")
         lines.append(f"::{'error' if error else 'warning'} title={title}::{_message(text)}")
     if len(worst) > SHOWN:

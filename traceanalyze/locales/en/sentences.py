@@ -61,6 +61,7 @@ MESSAGES = {
     "gate_cut": "The rest was cut: the limit of a step summary is 1 MiB.",
     "gate_annotations_more": "{count} more metrics are worse; see the job summary",
     "gate_annotation": "{metric}: {change}, budget {budget}: {reason}",
+    "gate_annotation_plain": "{metric}: {reason}",
     "baseline_empty": "The baseline holds no run.",
     "rule_facts": "Facts",
     "rule_facts_line": "confidence {confidence}; since {since}; on {platforms}",

@@ -134,8 +134,7 @@ def _named(each: MetricResult) -> Message:
             return _names([each.name])[0]
         case Verdict.MISSING:
             return Message(_SAY["gate_name_verdict"], (name, ("verdict", Kind.TERM, f"gate_{each.verdict}")))
-    assumed = each.statistics is not None and each.statistics.assumed
-    key = "gate_name_change_assumed" if assumed else "gate_name_change"
+    key = "gate_name_change_assumed" if each.assumed else "gate_name_change"
     return Message(_SAY[key], (name, ("change", Kind.QUANTITY, change(each))))
 
 
@@ -168,7 +167,7 @@ def _tables(result: GateResult) -> Iterator[Table]:
     assumed = tuple(
         Message(_SAY["gate_name_change"], (("name", Kind.NAME, each.name), ("change", Kind.QUANTITY, half)))
         for each in told
-        if isinstance(half := resolution(each, words=False), Quantity) and each.statistics and each.statistics.assumed
+        if each.assumed and isinstance(half := resolution(each, words=False), Quantity)
     )
     if assumed:
         notes.append(Message(_SAY["gate_legend_assumed"], (("names", Kind.LIST, assumed[:_NAMED]),)))
@@ -227,7 +226,7 @@ def _notes(result: GateResult) -> Iterator[Message]:
                 yield Message(_SAY["gate_runs_needed"], (metric, ("runs", Kind.COUNT, statistics.runs_needed)))
             elif statistics.threshold > 0:
                 yield Message(_SAY["gate_runs_many"], (metric, ("most", Kind.COUNT, MOST_RUNS)))
-        if each.verdict == Verdict.MISSING:
+        if each.verdict == Verdict.MISSING or each.reason == "varies":
             yield Message("said_of", (("title", Kind.NAME, each.name), ("text", Kind.LIST, (reason(each),))))
         for key, text in each.notes:
             if key != "not_measured":

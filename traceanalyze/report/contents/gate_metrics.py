@@ -34,6 +34,9 @@ _SAY = sentences(
     gate_reason_near_min_effect="worse by more than the budget, but not for certain by {floor}, the least that counts",
     gate_reason_improved="better by more than the budget",
     gate_reason_interval_straddles="the data cannot tell a change within the budget from one beyond it",
+    gate_reason_varies="varies from step to step ({before} in the baseline, {after} in the candidate), so whether "
+    "it changed cannot be told",
+    gate_reason_assumed="{reason} (± assumed)",
     gate_reason_missing_baseline="not measured in the baseline: {why}",
     gate_reason_missing_candidate="not measured in the candidate: {why}",
     gate_reason_missing_both="not measured on either side: {why}",
@@ -206,8 +209,14 @@ def reason(each: MetricResult) -> Message:
         limit = each.rule.lowest
     value: Value = None if limit is None else Quantity(limit, _unit(each))
     why = ("why", Kind.TERM, f"reason_{_missing(each)}")
+    before, after = (
+        ("-".join(f"{end:,.6g}" for end in found) if found else "" if middle is None else f"{middle:,.6g}")
+        for found, middle in ((each.baseline_range, each.baseline), (each.candidate_range, each.candidate))
+    )
+    ranges = ("before", Kind.TEXT, before), ("after", Kind.TEXT, after)
     floor = ("floor", Kind.QUANTITY, Quantity(each.floor, _unit(each)))
-    return Message(_SAY[f"gate_reason_{each.reason}"], (("limit", Kind.QUANTITY, value), floor, why))
+    told = Message(_SAY[f"gate_reason_{each.reason}"], (("limit", Kind.QUANTITY, value), floor, why, *ranges))
+    return Message(_SAY["gate_reason_assumed"], (("reason", Kind.LIST, (told,)),)) if each.assumed else told
 
 
 def _samples(result: GateResult) -> Iterator[Mapping[str, Value]]:
