@@ -384,6 +384,25 @@ def test_a_selector_that_fits_nothing_is_a_mistake_and_on_one_side_missing():
     assert verdict(judge([some], [nothing], budget), name)[0] == Verdict.MISSING
 
 
+def test_a_budget_that_names_a_metric_later_fails_no_comparison():
+    """The stored runs were never asked; one that was is compared with, and a limit holds for the candidate alone."""
+    name = 'kernel["gemm*"].count'
+    budget = f"[gate.metrics.'{name}']\nmax_increase = 0\n"
+    new = [run(9, time=300, counts={name: 3})]
+    later = judge(runs(300, 301), new, budget, stored=True)
+    assert verdict(later, name) == (Verdict.NOT_MEASURED, "asked_later")
+    assert later.exit_code == 0
+    page = " ".join(on_console(build_gate(later), texts(), Style(width=100)).split())
+    assert "`traceanalyze baseline update` adds runs that have it" in page
+    assert "so not judged: kernel" not in page
+    one = [*runs(300, 301), run(5, time=300, counts={name: 2})]
+    assert verdict(judge(one, new, budget, stored=True), name)[0] == Verdict.REGRESSION
+    limit = judge(runs(300, 301), new, f"[gate.metrics.'{name}']\nmax = 2\n", stored=True)
+    assert verdict(limit, name) == (Verdict.REGRESSION, "above_limit")
+    lacking = [run(time=300, missing={name: "no_device_events"})]
+    assert verdict(judge(lacking, new, budget, stored=True), name)[0] == Verdict.MISSING
+
+
 def test_the_noise_floor_is_learned_from_five_runs_of_a_stored_baseline():
     """Differences of neighbours: √(Σ d² / 8) of the logarithms."""
     noisy = runs(290, 300, 310, 295, 305)

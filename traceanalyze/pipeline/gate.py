@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Unpack
 
 from traceanalyze import plugins
@@ -17,7 +17,7 @@ from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, is_
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
 from traceanalyze.regression.metrics import METRICS
 from traceanalyze.regression.results import GateResult, SideSummary, Verdict
-from traceanalyze.regression.samples import RunSample
+from traceanalyze.regression.samples import Place, RunSample
 from traceanalyze.regression.verdict import PROFILER_OPTIONS
 from traceanalyze.regression.verdict import gate as judge
 from traceanalyze.report.contents.gate import build_gate
@@ -111,10 +111,20 @@ def gate_report(
         old = _matching(old, new, rules, waived)
     if baseline and not old:
         raise InputError("{path}: the baseline holds no run; traceanalyze baseline update adds some", baseline[0])
+    new = tuple(replace(run, places=tuple(map(_in_checkout, run.places))) for run in new)
     sides = SideSummary(old_label, old, stored=stored), SideSummary(new_label, new)
     found = judge(*sides, rules, strict=strict, exit_zero=exit_zero, waived=waived)
     failed = (("plugin", {"text": note}) for note in plugins.notes())
     return build_gate(replace(found, tool_version=__version__, notes=(*failed, *found.notes)))
+
+
+def _in_checkout(place: Place) -> Place:
+    """The place by the path that its file has in this folder, where it was recorded elsewhere: by its longest end."""
+    parts = PurePosixPath(place.file.replace("\\", "/")).parts
+    if "site-packages" in parts:
+        return place
+    ends = (PurePosixPath(*parts[at:]) for at in range(len(parts)) if parts[at] != "/")
+    return next((place._replace(file=str(end)) for end in ends if os.path.isfile(end)), place)  # noqa: PTH113 - never raises
 
 
 def _find_budget(path: str | None, warmup: int | None) -> BudgetFile:

@@ -53,15 +53,21 @@ def is_baseline(path: str) -> bool:
 
 
 def added(baseline: Baseline, runs: Iterable[RunSample], *, keep: int = KEEP) -> tuple[Baseline, tuple[RunSample, ...]]:
-    """The baseline with more runs, the newest `keep` of all; and the runs that were in it already, left out."""
-    known = {run.id for run in baseline.runs}
-    new: list[RunSample] = []
+    """The baseline with more runs, the newest `keep` of all; and the runs that were in it already, left out.
+
+    One that now has metrics that a budget named only later is in its place with them.
+    """
+    every = {run.id: run for run in baseline.runs}
     twice: list[RunSample] = []
     for run in runs:
-        (twice if run.id in known else new).append(run)
-        known.add(run.id)
-    every = (*baseline.runs, *new)
-    return replace(baseline, runs=every[max(len(every) - keep, 0) :]), tuple(twice)
+        before = every.get(run.id)
+        if before is not None and all(map(before.asked, run.metrics)):
+            twice.append(run)
+            continue
+        metrics, missing = ({}, {}) if before is None else (before.metrics, before.missing)
+        every[run.id] = replace(before or run, metrics={**run.metrics, **metrics}, missing={**run.missing, **missing})
+    kept = tuple(every.values())
+    return replace(baseline, runs=kept[max(len(kept) - keep, 0) :]), tuple(twice)
 
 
 def dump(baseline: Baseline) -> bytes:

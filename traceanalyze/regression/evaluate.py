@@ -53,11 +53,15 @@ def evaluate(
         limited = rule.highest is not None or rule.lowest is not None
         if rule.level == Level.OFF or (not baseline and not limited):
             continue
-        old, new = _samples(baseline, name), _samples(candidate, name)
-        missing = _missing(rule, name, baseline, candidate)
+        asked = [run for run in baseline if run.asked(name)] if stored else baseline
+        old, new = _samples(asked, name), _samples(candidate, name)
+        missing = _missing(rule, name, asked, candidate)
         if missing is not None:
             done[name] = missing
-        elif not baseline:
+        elif baseline and not asked and not limited:
+            later = replace(_plain(rule, [], new), verdict=Verdict.NOT_MEASURED, reason="asked_later")
+            done[name] = replace(later, notes=(("not_measured", "asked_later"),))
+        elif not asked:
             done[name] = _limits_alone(rule, new, settings, part_floor(candidate, settings))
         elif rule.metric.kind == Kind.EXACT:
             done[name] = _exact(rule, old, new, settings)

@@ -83,7 +83,7 @@ def gate(
     """
     old, new, settings = baseline.runs, candidate.runs, budget.settings
     for name in budget.selectors:
-        if {run.missing.get(name) for run in (*old, *new)} == {"selector_matches_nothing"}:
+        if {run.missing.get(name) for run in (*old, *new) if run.asked(name)} == {"selector_matches_nothing"}:
             raise UsageError("{name}: no name fits this pattern in any of the runs", name)
     differ, likeness = comparable(old, new, settings, waived) if old else ((), None)
     stored = baseline.stored

@@ -171,8 +171,8 @@ def _tables(result: GateResult) -> Iterator[Table]:
     )
     if assumed:
         notes.append(Message(_SAY["gate_legend_assumed"], (("names", Kind.LIST, assumed[:_NAMED]),)))
-    if others:
-        names = ("names", Kind.LIST, _names(each.name for each in others))
+    if any(each.reason != "asked_later" for each in others):
+        names = ("names", Kind.LIST, _names(each.name for each in others if each.reason != "asked_later"))
         notes.append(Message(_SAY["gate_not_measured"], (names,)))
     judged, unmeasured, samples = metric_tables(result)
     yield replace(judged, notes=tuple(notes))
@@ -226,7 +226,7 @@ def _notes(result: GateResult) -> Iterator[Message]:
                 yield Message(_SAY["gate_runs_needed"], (metric, ("runs", Kind.COUNT, statistics.runs_needed)))
             elif statistics.threshold > 0:
                 yield Message(_SAY["gate_runs_many"], (metric, ("most", Kind.COUNT, MOST_RUNS)))
-        if each.verdict == Verdict.MISSING or each.reason == "varies":
+        if each.verdict == Verdict.MISSING or each.reason in {"varies", "asked_later"}:
             yield Message("said_of", (("title", Kind.NAME, each.name), ("text", Kind.LIST, (reason(each),))))
         for key, text in each.notes:
             if key != "not_measured":

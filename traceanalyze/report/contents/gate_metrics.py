@@ -37,6 +37,8 @@ _SAY = sentences(
     gate_reason_varies="varies from step to step ({before} in the baseline, {after} in the candidate), so whether "
     "it changed cannot be told",
     gate_reason_assumed="{reason} (± assumed)",
+    gate_reason_asked_later="the budget named it after the runs of the baseline were recorded; "
+    "`traceanalyze baseline update` adds runs that have it",
     gate_reason_missing_baseline="not measured in the baseline: {why}",
     gate_reason_missing_candidate="not measured in the candidate: {why}",
     gate_reason_missing_both="not measured on either side: {why}",
