@@ -115,6 +115,26 @@ def test_the_gitlab_job(shell, tmp_path):
     assert (tmp_path / "gate.xml").is_file()
 
 
+@pytest.mark.parametrize(("language", "command"), [("yaml", r"^    - (.*)"), ("groovy", r"^    sh '(.*)'")])
+def test_the_recipes_for_other_systems(shell, tmp_path, language, command):
+    text = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    block = re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[-1]
+    write_recorder(tmp_path, count=3)
+    assert shell(baseline(tmp_path)).returncode == 0
+    for each in re.findall(command, block, re.MULTILINE):
+        done = shell(each)
+        assert done.returncode == 0, (each, done.stderr)
+    assert "PASS" in done.stdout
+    assert {"gate.xml", "gate.html"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_action_has_the_inputs_that_are_described():
+    text = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    table = text.partition("| input | meaning |")[2].partition("\n\n")[0]
+    described = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(described) == sorted(["candidate", *defaults()])
+
+
 @pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (1.5, 1)])
 def test_base_and_head_interleaved_on_one_node(shell, tmp_path, factor, code):
     for side in ("base", "head"):
