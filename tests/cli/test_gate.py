@@ -14,6 +14,9 @@ import pytest
 
 from tests.regression.test_measure import training
 from traceanalyze.pipeline import gate_runs
+from traceanalyze.pipeline.gate import _in_checkout
+from traceanalyze.regression.samples import Place
+from traceanalyze.rules.finding import Finding
 
 ROOT = gate_runs.Path(__file__).parents[2]
 
@@ -202,6 +205,29 @@ def test_interrupted_exits_130(run, same, monkeypatch):
 def test_a_damaged_trace_among_good_ones_is_not_passed_over(run, same):
     (same[1] / "run1" / "trace.json").write_bytes(b"")
     assert run("gate", same[1] / "run0/trace.json", same[1] / "run1/trace.json", "--baseline", same[0]).code == 2
+
+
+@pytest.mark.parametrize(
+    ("recorded", "here"),
+    [
+        ("/root/project/src/train.py", "src/train.py"),
+        ("C:\\work\\src\\train.py", "src/train.py"),
+        ("train.py", "train.py"),
+        ("/opt/lib/site-packages/src/train.py", "/opt/lib/site-packages/src/train.py"),
+        ("/elsewhere/" + "x" * 300, "/elsewhere/" + "x" * 300),
+    ],
+)
+def test_lines_are_those_of_files_in_this_folder(tmp_path, recorded, here):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/train.py").touch()
+    place = Place(Finding("DAT101", "loader-wait", "It waits."), recorded, 3, 1, "cuda")
+    assert _in_checkout(place).file == here
+
+
+def test_the_commit_of_the_ci_system_is_that_of_the_candidate(run, same, monkeypatch):
+    monkeypatch.setenv("GITHUB_SHA", "abc")
+    told = json.loads(gate(run, *same, "--format", "json").out)
+    assert [{each["commit"] for each in told[side]["runs"]} for side in ("baseline", "candidate")] == [{None}, {"abc"}]
 
 
 @pytest.mark.parametrize("keep", [0.5, 0.99])
