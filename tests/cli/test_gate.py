@@ -429,6 +429,9 @@ def test_regressions_enter_a_baseline_only_when_accepted(run, slower):
     refused = run("baseline", "update", "perf.json", head)
     assert refused.code == 2
     assert "the runs are a regression against the baseline (step.time)" in refused.err
+    run("baseline", "update", "one.json", f"{base}/run0")
+    one = run("baseline", "update", "one.json", f"{head}/run0")
+    assert "the runs are a regression against the baseline (step.time (± assumed))" in one.err
     accepted = run("baseline", "update", "perf.json", head, "--accept")
     assert (accepted.code, accepted.err) == (0, "Wrote perf.json: 3 runs added, 6 in it\n")
     # The accepted runs are the level now: the same again passes, and the old is an improvement.

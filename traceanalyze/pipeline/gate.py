@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Unpack
 
 from traceanalyze import plugins
-from traceanalyze.errors import InputError, UsageError
+from traceanalyze.errors import InputError, Phrase, UsageError, listed
 from traceanalyze.pipeline.choices import Choices, PathLike, Patterns, checked, path_texts, several
 from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
@@ -16,7 +16,7 @@ from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, is_baseline, read_baseline, write_baseline
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
 from traceanalyze.regression.metrics import METRICS
-from traceanalyze.regression.results import GateResult, SideSummary, Verdict
+from traceanalyze.regression.results import GateResult, MetricResult, SideSummary, Verdict
 from traceanalyze.regression.samples import Place, RunSample
 from traceanalyze.regression.verdict import PROFILER_OPTIONS
 from traceanalyze.regression.verdict import gate as judge
@@ -231,14 +231,14 @@ def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *
     if worse and not accept:
         raise UsageError(
             "the runs are a regression against the baseline ({names}); --accept takes them in as the new level",
-            ", ".join(worse),
+            listed(Phrase("{name} (± assumed)", each.name) if each.assumed else each.name for each in worse),
         )
     return fresh[0].id if worse else ""
 
 
-def _worse(result: GateResult) -> list[str]:
+def _worse(result: GateResult) -> list[MetricResult]:
     """Metrics whose regression is an error."""
-    return [each.name for each in result.metrics if each.verdict == Verdict.REGRESSION and each.rule.level == "error"]
+    return [each for each in result.metrics if each.verdict == Verdict.REGRESSION and each.rule.level == "error"]
 
 
 def write_refreshed(path: str, baseline: Sequence[str], result: GateResult) -> None:
