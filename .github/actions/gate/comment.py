@@ -5,7 +5,6 @@ import os
 import re
 import sys
 from pathlib import Path
-from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 API = f"{os.environ.get('GITHUB_API_URL', 'https://api.github.com')}/repos/{os.environ['GITHUB_REPOSITORY']}/issues"
@@ -43,7 +42,7 @@ def main() -> None:
             asked("POST", f"{API}/{number}/comments", text)
         else:
             asked("PATCH", f"{API}/comments/{known}", text)
-    except URLError as error:
+    except OSError as error:
         needs = "a job needs `permissions: pull-requests: write`, which pull requests from forks do not get"
         sys.stdout.write(f"::warning title=traceanalyze gate::No comment was written ({error}): {needs}\n")
 
