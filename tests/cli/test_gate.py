@@ -14,6 +14,9 @@ import pytest
 
 from tests.regression.test_measure import training
 from traceanalyze.pipeline import gate_runs
+from traceanalyze.pipeline.gate import _in_checkout
+from traceanalyze.regression.samples import Place
+from traceanalyze.rules.finding import Finding
 
 ROOT = gate_runs.Path(__file__).parents[2]
 
@@ -103,7 +106,7 @@ def test_inconclusive_exits_0_or_3(run, pair):
     assert result.out.startswith("INCONCLUSIVE: the data cannot tell whether step.time")
     assert "3 runs a side would tell a change of half the budget" in result.out
     strict = gate(run, old, new, "--strict")
-    assert (strict.code, strict.err) == (3, "traceanalyze gate: inconclusive: step.time (inconclusive)\n")
+    assert (strict.code, strict.err) == (3, "traceanalyze gate: inconclusive: step.time (inconclusive, ± assumed)\n")
 
 
 def test_inconclusive_as_the_budget_says(run, pair, tmp_path):
@@ -202,6 +205,47 @@ def test_interrupted_exits_130(run, same, monkeypatch):
 def test_a_damaged_trace_among_good_ones_is_not_passed_over(run, same):
     (same[1] / "run1" / "trace.json").write_bytes(b"")
     assert run("gate", same[1] / "run0/trace.json", same[1] / "run1/trace.json", "--baseline", same[0]).code == 2
+
+
+@pytest.mark.parametrize(
+    ("recorded", "here"),
+    [
+        ("/root/project/src/train.py", "src/train.py"),
+        ("C:\\work\\src\\train.py", "src/train.py"),
+        ("train.py", "train.py"),
+        ("/opt/lib/site-packages/src/train.py", "/opt/lib/site-packages/src/train.py"),
+        ("/elsewhere/" + "x" * 300, "/elsewhere/" + "x" * 300),
+    ],
+)
+def test_lines_are_those_of_files_in_this_folder(tmp_path, recorded, here):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/train.py").touch()
+    place = Place(Finding("DAT101", "loader-wait", "It waits."), recorded, 3, 1, "cuda")
+    assert _in_checkout(place).file == here
+
+
+def test_the_commit_of_the_ci_system_is_that_of_the_candidate(run, same, monkeypatch):
+    monkeypatch.setenv("GITHUB_SHA", "abc")
+    told = json.loads(gate(run, *same, "--format", "json").out)
+    assert [{each["commit"] for each in told[side]["runs"]} for side in ("baseline", "candidate")] == [{None}, {"abc"}]
+
+
+@pytest.mark.parametrize("keep", [0.5, 0.99])
+def test_a_cut_trace_is_named_as_the_reason(run, same, keep):
+    """Whatever else would be amiss: no usable step, ranks that nobody knows, fewer kernels."""
+    path = same[1] / "run1/trace.json"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(keep * len(content))])
+    result = gate(run, *same)
+    assert result.code == 2
+    assert re.search(r"head/run1/trace\.json: .*the file is cut short.*; copy or record it again", result.err)
+    assert gate(run, *reversed(same)).err.startswith("error: --baseline ")
+
+
+def test_why_is_not_told_of_a_difference_within_noise(run, pair):
+    """3 % of one run a side; 30 % are explained."""
+    for factor, told in ((1.03, False), (1.3, True)):
+        assert ("Why the step takes" in gate(run, *pair(factor)).out) == told
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="pipes as on POSIX")
@@ -385,6 +429,9 @@ def test_regressions_enter_a_baseline_only_when_accepted(run, slower):
     refused = run("baseline", "update", "perf.json", head)
     assert refused.code == 2
     assert "the runs are a regression against the baseline (step.time)" in refused.err
+    run("baseline", "update", "one.json", f"{base}/run0")
+    one = run("baseline", "update", "one.json", f"{head}/run0")
+    assert "the runs are a regression against the baseline (step.time (± assumed))" in one.err
     accepted = run("baseline", "update", "perf.json", head, "--accept")
     assert (accepted.code, accepted.err) == (0, "Wrote perf.json: 3 runs added, 6 in it\n")
     # The accepted runs are the level now: the same again passes, and the old is an improvement.

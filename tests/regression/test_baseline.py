@@ -97,6 +97,15 @@ def test_adding_refuses_what_is_in_it_and_keeps_the_newest():
     assert [each.id for each in after.runs] == ["id1", "id2", "id7"]
 
 
+def test_a_run_that_is_in_it_gets_what_a_budget_named_later():
+    before = replace(Baseline(), runs=(run(1, time=300), run(2, time=301)))
+    again = run(1, time=300, counts={"idle.time": 5}, label="new")
+    after, twice = added(before, [again])
+    assert ([each.id for each in after.runs], twice) == (["id1", "id2"], ())
+    assert (after.runs[0].metrics, after.runs[0].label) == (again.metrics, "")
+    assert added(after, [again])[1] == (again,)
+
+
 def test_an_accepted_change_begins_a_new_level():
     old, new = runs(300, 301), [run(n, time=350, accepted="id5") for n in (5, 6)]
     assert [each.id for each in Baseline((*old, *new, run(7, time=351))).level()] == ["id5", "id6", "id7"]
@@ -171,5 +180,6 @@ def test_concurrent_updates_lose_no_run(tmp_path):
     for worker in workers:
         worker.join(60)
     assert [worker.exitcode for worker in workers] == [0] * 4
+    assert [each.name for each in tmp_path.iterdir()] == ["base.json"], "no lock is left"
     found = {each.id for each in read_baseline(path).runs}
     assert found == {f"id{10 * number + more}" for number in range(4) for more in range(5)}

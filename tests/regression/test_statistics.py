@@ -122,7 +122,7 @@ def test_holm_never_lowers_a_p_and_keeps_the_order(p):
 
 def test_a_floor_is_learned_from_five_runs():
     assert learned_floor([1.0, 1.1, 0.9, 1.0], 0.01) == 0.01
-    assert learned_floor([0.0, 0.02, 0.01, 0.03, 0.04], 0.01) == pytest.approx(math.sqrt(0.00025))
+    assert learned_floor([0.0, 0.02, 0.01, 0.03, 0.04], 0.01) == pytest.approx(math.sqrt(0.00025 * 0.5))
     assert learned_floor([1.0] * 5, 0.01) == 0.003
 
 

@@ -176,11 +176,14 @@ def test_markdown_leads_with_the_verdict_and_stays_within_its_limit():
     assert text.count("<details>") == text.count("</details>") > 0
     many = tuple(("input", {"run": "r", "text": "x" * 1000}) for _ in range(2000))
     huge = replace(result(), notes=many)
-    for limit in (markdown.SUMMARY_BYTES, markdown.COMMENT_BYTES):
-        cut = markdown.render([build_gate(huge)], texts(), limit=limit)
-        assert len(cut.encode()) <= limit
-        assert cut.count("<details>") == cut.count("</details>")
-        assert "was cut" in cut
+    cut = markdown.render([build_gate(huge)], texts())
+    assert len(cut.encode()) <= markdown.COMMENT_BYTES
+    assert cut.count("<details>") == cut.count("</details>")
+    assert "was cut" in cut
+    # Whoever updates a comment finds it by a line that nobody sees, one a side.
+    assert cut.splitlines()[2] == "<!-- traceanalyze gate: candidate -->"
+    named = replace(result(), candidate=result().candidate._replace(label="H100 -->"))
+    assert "\n<!-- traceanalyze gate: H100 - -->\n" in markdown.render([build_gate(named)], texts())
 
 
 def test_markdown_keeps_foreign_text_text():
@@ -206,7 +209,25 @@ def test_annotations_are_ten_at_most():
     assert len(lines) == 10
     assert lines[0].startswith("::error title=traceanalyze gate%3A regression::step.time: +10.0 %25, budget 5 %25: ")
     assert all(line.startswith("::warning title=") for line in lines[1:9])
-    assert lines[9] == "::warning::4 more metrics are worse; see the job summary"
+    assert lines[9] == "::warning::4 more; see the job summary"
+
+
+def test_annotations_of_findings_that_appeared_have_file_and_line():
+    """Not of those that the baseline has, too; the worst metrics keep most of the room."""
+    ones = [Finding(rule=rule, slug="x", text="It waits.") for rule in ("DAT101", "SYN101")]
+    places = tuple(Place(one, "src/a b,c.py", line, MS, "cuda") for one in ones for line in (3, 4, 5, 6))
+    found = result()
+    runs = (replace(found.candidate.runs[0], places=places), *found.candidate.runs[1:])
+    found = replace(found, candidate=found.candidate._replace(runs=runs), findings={"DAT101": (0, 4), "SYN101": (4, 4)})
+    lines = ci.github([build_gate(found)], texts()).splitlines()
+    told = [line for line in lines if "file=" in line]
+    assert len(lines) == 10
+    assert [re.search(r"^::warning file=src/a b%2Cc.py,line=(\d),title=DAT101 ", line)[1] for line in told] == [
+        "3",
+        "4",
+        "5",
+    ]
+    assert lines[9] == "::warning::1 more; see the job summary"
 
 
 def schema_of_junit(root):

@@ -63,6 +63,8 @@ class Quantity(NamedTuple):
     """ns, B, count, % (of a fraction), percent, points (of percent), or one to be shown as it is."""
     change: bool = False
     """A difference, shown with its sign."""
+    remark: str = ""
+    """Key of a term that people read in its place; programs have the number."""
 
 
 class Kind(StrEnum):

@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Unpack
 
 from traceanalyze import plugins
-from traceanalyze.errors import InputError, UsageError
+from traceanalyze.errors import InputError, Phrase, UsageError, listed
 from traceanalyze.pipeline.choices import Choices, PathLike, Patterns, checked, path_texts, several
 from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
@@ -16,8 +16,8 @@ from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, is_baseline, read_baseline, write_baseline
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
 from traceanalyze.regression.metrics import METRICS
-from traceanalyze.regression.results import GateResult, SideSummary, Verdict
-from traceanalyze.regression.samples import RunSample
+from traceanalyze.regression.results import GateResult, MetricResult, SideSummary, Verdict
+from traceanalyze.regression.samples import Place, RunSample
 from traceanalyze.regression.verdict import PROFILER_OPTIONS
 from traceanalyze.regression.verdict import gate as judge
 from traceanalyze.report.contents.gate import build_gate
@@ -105,16 +105,29 @@ def gate_report(
     except InputError as error:
         raise InputError("--baseline {error}", error) from error
     stored = any(map(is_baseline, baseline))
+    if not stored:
+        # What the CI system tests is the candidate.
+        old = tuple(replace(run, commit="") for run in old)
     if stored and choices.ranks is not None:
         raise UsageError("--ranks: a baseline file keeps the ranks of a run together; give the traces instead")
     if stored:
         old = _matching(old, new, rules, waived)
     if baseline and not old:
         raise InputError("{path}: the baseline holds no run; traceanalyze baseline update adds some", baseline[0])
+    new = tuple(replace(run, places=tuple(map(_in_checkout, run.places))) for run in new)
     sides = SideSummary(old_label, old, stored=stored), SideSummary(new_label, new)
     found = judge(*sides, rules, strict=strict, exit_zero=exit_zero, waived=waived)
     failed = (("plugin", {"text": note}) for note in plugins.notes())
     return build_gate(replace(found, tool_version=__version__, notes=(*failed, *found.notes)))
+
+
+def _in_checkout(place: Place) -> Place:
+    """The place by the path that its file has in this folder, where it was recorded elsewhere: by its longest end."""
+    parts = PurePosixPath(place.file.replace("\\", "/")).parts
+    if "site-packages" in parts:
+        return place
+    ends = (PurePosixPath(*parts[at:]) for at in range(len(parts)) if parts[at] != "/")
+    return next((place._replace(file=str(end)) for end in ends if os.path.isfile(end)), place)  # noqa: PTH113 - never raises
 
 
 def _find_budget(path: str | None, warmup: int | None) -> BudgetFile:
@@ -189,7 +202,8 @@ def update(
     """
     written = _find_budget(budget, warmup)
     found = read_runs(runs, _reading(written, choices), progress=progress)
-    found = tuple(replace(run, label=label or run.label, commit=run.commit or commit()) for run in found)
+    checked_out = commit()
+    found = tuple(replace(run, label=label or run.label, commit=run.commit or checked_out) for run in found)
     rules = written.for_environment(found[0].environment)
     known: list[str] = []
 
@@ -217,14 +231,14 @@ def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *
     if worse and not accept:
         raise UsageError(
             "the runs are a regression against the baseline ({names}); --accept takes them in as the new level",
-            ", ".join(worse),
+            listed(Phrase("{name} (± assumed)", each.name) if each.assumed else each.name for each in worse),
         )
     return fresh[0].id if worse else ""
 
 
-def _worse(result: GateResult) -> list[str]:
+def _worse(result: GateResult) -> list[MetricResult]:
     """Metrics whose regression is an error."""
-    return [each.name for each in result.metrics if each.verdict == Verdict.REGRESSION and each.rule.level == "error"]
+    return [each for each in result.metrics if each.verdict == Verdict.REGRESSION and each.rule.level == "error"]
 
 
 def write_refreshed(path: str, baseline: Sequence[str], result: GateResult) -> None:
@@ -232,7 +246,9 @@ def write_refreshed(path: str, baseline: Sequence[str], result: GateResult) -> N
     before = next((read_baseline(old) for old in baseline if is_baseline(old)), None)
     present = before or Baseline(result.baseline.runs, created=_now())
     mark = result.candidate.runs[0].id if _worse(result) else ""
-    after, _ = added(present, [replace(run, accepted=mark) for run in result.candidate.runs])
+    checked_out = commit()
+    new = [replace(run, accepted=mark, commit=run.commit or checked_out) for run in result.candidate.runs]
+    after, _ = added(present, new)
     write_baseline(path, replace(after, tool_version=__version__))
 
 

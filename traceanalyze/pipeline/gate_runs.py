@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -153,8 +154,10 @@ def _run_sample(
         mask = parse_numbers(wanted, "--ranks", Phrase("rank")).chosen(numbers)
         traces = [trace for trace, chosen in zip(traces, mask, strict=True) if chosen]
     damaged = [trace.origin.path for trace in traces if not trace.read.whole]
-    if damaged and len(traces) > 1:
-        # Nobody knows what is missing, so nothing could be said about the run.
+    # Nobody knows what is missing, so nothing could be said about the run.
+    if damaged and len(traces) == 1:
+        raise InputError("{path}: the file is cut short, so it cannot be judged; copy or record it again", damaged[0])
+    if damaged:
         raise InputError(
             "{run}: damaged or cut short: {files}; copy or record again, or leave these out with --ranks",
             run.name,
@@ -187,7 +190,7 @@ def _run_sample(
         missing={name: reason for name, reason in missing.items() if name not in remembered},
         explain=slowest.explain,
         usable_steps=steps,
-        commit=commit(),
+        commit=commit_of_ci(),
         findings=_findings(counted, about_ranks) if len(counted) == len(kept) else None,
         # Several runs in a folder are what the gate is for.
         notes=tuple(note for note in run.notes if not isinstance(note, Apart)),
@@ -207,9 +210,18 @@ def _digest(parts: Iterable[str]) -> str:
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
-def commit() -> str:
+def commit_of_ci() -> str:
     """What the CI system says is tested; empty elsewhere."""
     return next((os.environ[name] for name in _COMMIT_VARIABLES if os.environ.get(name)), "")
+
+
+def commit() -> str:
+    """What is tested: what the CI system says, else what git has checked out here; empty where neither tells."""
+    try:
+        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True)  # noqa: S607
+    except (OSError, subprocess.SubprocessError):
+        return commit_of_ci()
+    return commit_of_ci() or found.stdout.strip()
 
 
 def _snapshots_by_folder(paths: Sequence[str]) -> dict[str, tuple[Source, ...]]:
@@ -240,5 +252,5 @@ def _snapshot_run(name: str, sources: Sequence[Source]) -> RunSample:
         missing={},
         explain=Explain(0, {}),
         usable_steps=0,
-        commit=commit(),
+        commit=commit_of_ci(),
     )

@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,15 +53,21 @@ def is_baseline(path: str) -> bool:
 
 
 def added(baseline: Baseline, runs: Iterable[RunSample], *, keep: int = KEEP) -> tuple[Baseline, tuple[RunSample, ...]]:
-    """The baseline with more runs, the newest `keep` of all; and the runs that were in it already, left out."""
-    known = {run.id for run in baseline.runs}
-    new: list[RunSample] = []
+    """The baseline with more runs, the newest `keep` of all; and the runs that were in it already, left out.
+
+    One that now has metrics that a budget named only later is in its place with them.
+    """
+    every = {run.id: run for run in baseline.runs}
     twice: list[RunSample] = []
     for run in runs:
-        (twice if run.id in known else new).append(run)
-        known.add(run.id)
-    every = (*baseline.runs, *new)
-    return replace(baseline, runs=every[max(len(every) - keep, 0) :]), tuple(twice)
+        before = every.get(run.id)
+        if before is not None and all(map(before.asked, run.metrics)):
+            twice.append(run)
+            continue
+        metrics, missing = ({}, {}) if before is None else (before.metrics, before.missing)
+        every[run.id] = replace(before or run, metrics={**run.metrics, **metrics}, missing={**run.missing, **missing})
+    kept = tuple(every.values())
+    return replace(baseline, runs=kept[max(len(kept) - keep, 0) :]), tuple(twice)
 
 
 def dump(baseline: Baseline) -> bytes:
@@ -247,15 +253,21 @@ def changed(path: str, change: Callable[[Baseline | None], Baseline]) -> Baselin
 
 @contextmanager
 def _locked(path: str) -> Iterator[None]:
-    """Wait for the lock file beside it. It stays: removing it would let two programs hold different ones."""
-    place = Path(path)
+    """Wait for the lock file beside it; whoever holds it removes it, so one that is gone by then is no lock."""
+    lock = Path(path).with_name(f".{Path(path).name}.lock")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(place.parent / f".{place.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), lock.stat()):
+                    break
+            os.close(handle)
     except OSError as error:
         raise UsageError("{path}: cannot be locked: {why}", path, error.strerror) from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        lock.unlink(missing_ok=True)
         os.close(handle)

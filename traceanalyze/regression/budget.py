@@ -22,8 +22,8 @@ class Rule:
     level: Level
     budget: Amount
     """Largest change for the worse."""
-    min_effect: float
-    """In the metric's unit."""
+    min_effect: Amount | None = None
+    """Smallest change that counts; None: as small as the noise leaves, of a part of the step as the step's noise."""
     highest: float | None = None
     """Absolute limit, in the metric's unit."""
     lowest: float | None = None
@@ -68,7 +68,7 @@ class Budget:
 
 def default(metric: Metric) -> Rule:
     """How a metric is evaluated when nobody says anything."""
-    return Rule(metric, metric.level, metric.budget, metric.min_effect)
+    return Rule(metric, metric.level, metric.budget)
 
 
 _CHOICES = {
@@ -213,7 +213,10 @@ def _rule(before: Rule, table: Mapping[str, Any], place: str) -> Rule:
     found: dict[str, Any] = {"named": True}
     for key in changes:
         found["budget"] = amount(table[key], metric.unit, f"{place} {key}", relative=metric.kind != Kind.RATIO)
-    for key, field_ in (("min_effect", "min_effect"), ("max", "highest"), ("min", "lowest")):
+    if "min_effect" in table:
+        relative = metric.kind != Kind.RATIO
+        found["min_effect"] = amount(table["min_effect"], metric.unit, f"{place} min_effect", relative=relative)
+    for key, field_ in (("max", "highest"), ("min", "lowest")):
         if key in table:
             found[field_] = amount(table[key], metric.unit, f"{place} {key}", relative=False).value
     level = table.get("level", before.level if before.named else Level.ERROR)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceanalyze.regression.budget import Rule, Settings
-from traceanalyze.regression.metrics import Kind, Level
+from traceanalyze.regression.budget import Rule, Settings, default
+from traceanalyze.regression.metrics import METRICS, Kind, Level
 from traceanalyze.regression.results import MetricResult, Statistics, Verdict
 from traceanalyze.regression.samples import RunSample, Sample
 from traceanalyze.regression.statistics import (
@@ -33,6 +33,7 @@ class _Tested(NamedTuple):
     estimate: Estimate
     threshold: float
     prior: Prior
+    assumed: bool = False
 
 
 def evaluate(
@@ -52,16 +53,20 @@ def evaluate(
         limited = rule.highest is not None or rule.lowest is not None
         if rule.level == Level.OFF or (not baseline and not limited):
             continue
-        old, new = _samples(baseline, name), _samples(candidate, name)
-        missing = _missing(rule, name, baseline, candidate)
+        asked = [run for run in baseline if run.asked(name)] if stored else baseline
+        old, new = _samples(asked, name), _samples(candidate, name)
+        missing = _missing(rule, name, asked, candidate)
         if missing is not None:
             done[name] = missing
-        elif not baseline:
-            done[name] = _limits_alone(rule, new, settings)
+        elif baseline and not asked and not limited:
+            later = replace(_plain(rule, [], new), verdict=Verdict.NOT_MEASURED, reason="asked_later")
+            done[name] = replace(later, notes=(("not_measured", "asked_later"),))
+        elif not asked:
+            done[name] = _limits_alone(rule, new, settings, part_floor(candidate, settings))
         elif rule.metric.kind == Kind.EXACT:
             done[name] = _exact(rule, old, new, settings)
         else:
-            done[name] = _interval(rule, old, new, settings, stored=stored)
+            done[name] = _interval(rule, old, new, settings, part_floor(baseline, settings, stored=stored), stored)
     tests = {name: each for name, each in done.items() if isinstance(each, _Tested)}
     p_values = {name: each.estimate.p for name, each in tests.items()}
     counted = [name for name in tests if rules[name].metric.kind != Kind.EXACT]
@@ -133,6 +138,7 @@ def _exact(rule: Rule, old: Sequence[Sample], new: Sequence[Sample], settings: S
     limit = _beyond(rule, *new_range)
     if limit is not None:
         return replace(found, verdict=Verdict.REGRESSION, reason=limit)
+    found = replace(found, floor=_given(rule, base) or 0.0)
     worse = rule.metric.sign * (value - base)
     allowed = rule.budget.value * base if rule.budget.relative else rule.budget.value
     varies = found.baseline_range is not None or found.candidate_range is not None
@@ -145,11 +151,29 @@ def _exact(rule: Rule, old: Sequence[Sample], new: Sequence[Sample], settings: S
         prior = Prior(noise, settings.prior_weight, settings.confidence)
         before, after = ([rule.metric.sign * sample.value for sample in side] for side in (old, new))
         return _Tested(found, estimate(before, after, prior), allowed, prior)
-    if worse > allowed and worse >= rule.min_effect:
-        return replace(found, verdict=Verdict.REGRESSION, reason="varies_apart" if varies else "over_budget")
-    if worse < 0 and -worse > allowed and -worse >= rule.min_effect:
+    return found if abs(worse) <= allowed else _counted(found, worse, "varies_apart" if varies else "over_budget")
+
+
+def _counted(found: MetricResult, worse: float, reason: str) -> MetricResult:
+    """A count that changed by more than its budget."""
+    if abs(worse) < found.floor:
+        return replace(found, reason="below_min_effect")
+    if worse < 0:
         return replace(found, verdict=Verdict.IMPROVEMENT, reason="improved")
-    return found
+    return replace(found, verdict=Verdict.REGRESSION, reason=reason)
+
+
+def _given(rule: Rule, base: float) -> float | None:
+    """Smallest change that counts, in the metric's unit, where the budget says it."""
+    given = rule.min_effect
+    return None if given is None else given.value * abs(base) if given.relative else given.value
+
+
+def part_floor(runs: Sequence[RunSample], settings: Settings, *, stored: bool = False) -> float:
+    """What counts of a part of the step, ns: as much as the step itself may change by chance from run to run."""
+    rule = default(METRICS["step.time"])
+    steps = _samples(runs, rule.metric.name)
+    return noise_prior(rule, steps if stored else [], settings).floor * (_centre(rule, steps) or 0)
 
 
 def _beyond(rule: Rule, low: float, high: float) -> str | None:
@@ -159,47 +183,54 @@ def _beyond(rule: Rule, low: float, high: float) -> str | None:
     return "below_limit" if rule.lowest is not None and low < rule.lowest else None
 
 
-def _transformed(rule: Rule, samples: Sequence[Sample]) -> list[float]:
-    """On the scale of the test, more is worse."""
+def _transformed(rule: Rule, samples: Sequence[Sample], least: float) -> list[float]:
+    """On the scale of the test, more is worse; a smaller time is taken for `least`."""
     metric = rule.metric
     if metric.kind == Kind.RATIO:
         return [metric.sign * sample.value for sample in samples]
-    least = _SMALLEST if metric.name == "step.time" else max(rule.min_effect, _SMALLEST)
-    return [metric.sign * math.log(max(sample.value, least)) for sample in samples]
+    return [metric.sign * math.log(max(sample.value, least, _SMALLEST)) for sample in samples]
 
 
-def noise_prior(rule: Rule, history: Sequence[Sample], settings: Settings) -> Prior:
-    """What is known of the noise: learned from earlier runs once there are enough."""
+def noise_prior(rule: Rule, history: Sequence[Sample], settings: Settings, least: float = 0) -> Prior:
+    """What is known of the noise: learned from earlier runs once there are enough; `least` as of parts of the step."""
     ratio = rule.metric.kind == Kind.RATIO
     given = settings.noise_floor_points if ratio else settings.noise_floor
-    known = _transformed(rule, history)
+    known = _transformed(rule, history, least)
     floor = learned_floor(known, given, least=_LEAST_POINTS) if ratio else learned_floor(known, given)
     return Prior(floor, settings.prior_weight, settings.confidence)
 
 
 def _interval(
-    rule: Rule, old: Sequence[Sample], new: Sequence[Sample], settings: Settings, *, stored: bool
+    rule: Rule, old: Sequence[Sample], new: Sequence[Sample], settings: Settings, of_part: float, stored: bool
 ) -> MetricResult | _Tested:
+    """`of_part` is what counts of a part of the step where the budget does not say it."""
     found = _plain(rule, old, new)
-    limited = rule.highest is not None or rule.lowest is not None
-    component = rule.metric.kind == Kind.TIME and rule.metric.name != "step.time" and not limited
-    if component and max(sample.value for sample in (*old, *new)) < rule.min_effect:
-        return replace(found, reason="below_floor")
-    prior, sign = noise_prior(rule, old if stored else [], settings), rule.metric.sign
-    ratio = rule.metric.kind == Kind.RATIO
+    ratio, part, base = rule.metric.kind == Kind.RATIO, rule.metric.part_of_step, found.baseline or 0.0
+    floor = _given(rule, base)
+    if part:
+        floor = of_part if floor is None else floor
+        limited = rule.highest is not None or rule.lowest is not None
+        if not limited and max(sample.value for sample in (*old, *new)) < floor:
+            return replace(found, reason="below_floor", floor=floor)
+    least = floor or 0.0 if part else 0.0
+    prior, sign = noise_prior(rule, old if stored else [], settings, least), rule.metric.sign
+    if floor is None:
+        floor = prior.floor * (1 if ratio else base)
     threshold = rule.budget.value if ratio else sign * math.log1p(sign * rule.budget.value)
-    return _Tested(found, estimate(_transformed(rule, old), _transformed(rule, new), prior), threshold, prior)
+    got = estimate(_transformed(rule, old, least), _transformed(rule, new, least), prior, history=stored)
+    assumed = len(old) == len(new) == 1
+    return _Tested(replace(found, floor=floor), got, threshold, prior, assumed)
 
 
 def _with_verdict(tested: _Tested, p_holm: float) -> MetricResult:
     rule, got, threshold, prior = tested.result.rule, tested.estimate, tested.threshold, tested.prior
     found, e, h = tested.result, got.effect, got.half_width
     significant = p_holm <= prior.alpha
-    effect = abs(found.difference or 0.0)
+    counts = abs(found.difference or 0.0) >= found.floor
     verdict, reason = Verdict.INCONCLUSIVE, "interval_straddles"
-    if significant and e >= threshold and e > 0 and effect >= rule.min_effect:
+    if significant and e >= threshold and e > 0 and counts:
         verdict, reason = Verdict.REGRESSION, "over_budget"
-    elif e + h < 0 and e <= -threshold and effect >= rule.min_effect:
+    elif e + h < 0 and e <= -threshold and counts:
         verdict, reason = Verdict.IMPROVEMENT, "improved"
     elif e + h < threshold or (threshold == 0 and e <= 0):
         verdict, reason = Verdict.PASS, "within_budget"
@@ -207,14 +238,18 @@ def _with_verdict(tested: _Tested, p_holm: float) -> MetricResult:
         # The largest absolute change that the interval allows, in the metric's unit.
         edges, base = (e - h, e + h), found.baseline or 0.0
         time = rule.metric.kind == Kind.TIME
-        if max(abs(base * math.expm1(edge)) if time else abs(edge) for edge in edges) < rule.min_effect:
+        if max(abs(base * math.expm1(edge)) if time else abs(edge) for edge in edges) < found.floor:
             verdict, reason = Verdict.PASS, "below_min_effect"
+        elif significant and e >= threshold and not counts:
+            reason = "near_min_effect"
+        elif rule.metric.kind == Kind.EXACT:
+            reason = "varies"
     limit = _limit_verdict(tested)
     order = (Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.IMPROVEMENT, Verdict.PASS)
     if limit is not None and order.index(limit[0]) < order.index(verdict):
         verdict, reason = limit
     needed = runs_needed(got, threshold, prior) if verdict == Verdict.INCONCLUSIVE and threshold > 0 else None
-    statistics = Statistics(e, h, got.p, p_holm, threshold, prior.floor, got.df, significant, needed)
+    statistics = Statistics(e, h, got.p, p_holm, threshold, prior.floor, got.df, significant, needed, tested.assumed)
     return replace(found, verdict=verdict, reason=reason, statistics=statistics)
 
 
@@ -234,13 +269,13 @@ def _limit_verdict(tested: _Tested) -> tuple[Verdict, str] | None:
     return None if _beyond(rule, low, high) is None else (Verdict.INCONCLUSIVE, "near_limit")
 
 
-def _limits_alone(rule: Rule, new: Sequence[Sample], settings: Settings) -> MetricResult:
-    """Absolute limits without a baseline."""
+def _limits_alone(rule: Rule, new: Sequence[Sample], settings: Settings, of_part: float) -> MetricResult:
+    """Absolute limits without a baseline; `of_part` as of an interval."""
     found = replace(_plain(rule, [], new), reason="within_limit")
     if rule.metric.kind == Kind.EXACT:
         beyond = _beyond(rule, *(found.candidate_range or (found.candidate or 0.0,) * 2))
         return found if beyond is None else replace(found, verdict=Verdict.REGRESSION, reason=beyond)
-    values = _transformed(rule, new)
+    values = _transformed(rule, new, of_part if rule.metric.part_of_step else 0)
     prior = noise_prior(rule, [], settings)
     # The same moderated variance with one side: the prior's weight and the spread of the candidate.
     df = prior.weight + len(values) - 1

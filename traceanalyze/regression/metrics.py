@@ -112,8 +112,6 @@ class Metric(NamedTuple):
     level: Level = Level.OFF
     budget: Amount = NOTHING
     """Largest change for the worse."""
-    min_effect: float = 0
-    """Changes smaller than this, in `unit`, do not count."""
     per_run: bool = False
     """One number for the run, no steps."""
 
@@ -122,16 +120,19 @@ class Metric(NamedTuple):
         """Factor by which more is worse."""
         return 1 if self.lower_is_better else -1
 
+    @property
+    def part_of_step(self) -> bool:
+        """Whether it is a time within the step, which the noise of the step may hide."""
+        return self.kind == Kind.TIME and self.unit == "ns" and self.name != "step.time"
 
-COMPONENT_FLOOR_NS = 100_000
-"""Components of the step shorter than this are not compared: ratios of nearly nothing mean nothing."""
+
 TIME_BUDGET = Amount(0.05, relative=True)
 RATIO_BUDGET = Amount(2)
 _TWO_PERCENT = Amount(0.02, relative=True)
 
 
 def _component(name: str) -> Metric:
-    return Metric(name, Kind.TIME, "ns", "median", budget=TIME_BUDGET, min_effect=COMPONENT_FLOOR_NS)
+    return Metric(name, Kind.TIME, "ns", "median", budget=TIME_BUDGET)
 
 
 def _exact(
@@ -141,7 +142,7 @@ def _exact(
 
 
 _ALL = (
-    Metric("step.time", Kind.TIME, "ns", "max", level=Level.ERROR, budget=TIME_BUDGET, min_effect=500_000),
+    Metric("step.time", Kind.TIME, "ns", "max", level=Level.ERROR, budget=TIME_BUDGET),
     Metric("step.tokens_per_s", Kind.TIME, "1/s", "sum", lower_is_better=False, budget=TIME_BUDGET),
     Metric("step.samples_per_s", Kind.TIME, "1/s", "sum", lower_is_better=False, budget=TIME_BUDGET),
     *map(

@@ -163,7 +163,9 @@ def rank_sample(
     if rank.count == 0:
         every = len(rank.side.context.all_steps)
         why = (
-            Phrase(
+            Phrase("the file is cut short; copy or record it again")
+            if not trace.read.whole
+            else Phrase(
                 "{every} recorded, {warmup} left out as warm-up (--warmup 0 keeps them), incomplete ones left out, too",
                 every,
                 settings.warmup_steps,

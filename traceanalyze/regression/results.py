@@ -47,6 +47,13 @@ class Statistics(NamedTuple):
     df: float
     significant: bool
     runs_needed: int | None = None
+    assumed: bool = False
+    """No side tells a spread, nor does a history: the interval is that of the budget's noise floor."""
+
+    @property
+    def told(self) -> bool:
+        """Whether the change is told from none, for better or worse."""
+        return self.significant or self.effect + self.half_width < 0
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,8 @@ class MetricResult:
     """Smallest and largest step, where they differ."""
     candidate_range: tuple[float, float] | None = None
     statistics: Statistics | None = None
+    floor: float = 0
+    """Smallest change that counts, in the metric's unit."""
     notes: tuple[tuple[str, str], ...] = ()
     """Remarks that decide nothing: key and value."""
 
@@ -72,6 +81,11 @@ class MetricResult:
     def name(self) -> str:
         """Name of the metric."""
         return self.rule.metric.name
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the interval that decided is assumed."""
+        return self.statistics is not None and self.statistics.assumed
 
     @property
     def difference(self) -> float | None:

@@ -212,6 +212,10 @@ class RunSample:
     places: tuple[Place, ...] = ()
     """Findings with a source line; a baseline file does not keep them."""
 
+    def asked(self, metric: str) -> bool:
+        """Whether anybody asked for it: what a budget named only later a stored run can neither tell nor lack."""
+        return metric in self.metrics or metric in self.missing
+
 
 def combined(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[dict[str, Sample], dict[str, str], int]:
     """Metrics of a run from those of its ranks: samples, reasons of what is missing, and the number of usable steps."""

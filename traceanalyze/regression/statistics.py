@@ -48,14 +48,16 @@ class Estimate(NamedTuple):
     """One-sided: how likely an effect this bad would be without any change."""
 
 
-def estimate(baseline: Sequence[float], candidate: Sequence[float], prior: Prior) -> Estimate:
+def estimate(baseline: Sequence[float], candidate: Sequence[float], prior: Prior, *, history: bool = False) -> Estimate:
     """The moderated two-sample t on run values: pooled variance, drawn towards the prior.
 
-    Works from one run a side on, because the prior has a weight of its own.
+    Works from one run a side on, because the prior has a weight of its own. Of a `history`, whose runs are in the order
+    in which they were recorded, drift is no noise.
     """
     base, new = np.asarray(baseline, np.float64), np.asarray(candidate, np.float64)
     df = prior.weight + len(base) + len(new) - 2
-    squares = float(((base - base.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum())
+    own = (len(base) - 1) * _between_neighbours(base) if history else float(((base - base.mean()) ** 2).sum())
+    squares = own + float(((new - new.mean()) ** 2).sum())
     spread = math.sqrt((prior.weight * prior.floor**2 + squares) / df)
     error = spread * math.sqrt(1 / len(base) + 1 / len(new))
     effect = float(new.mean() - base.mean())
@@ -90,10 +92,21 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def learned_floor(history: Sequence[float], default: float, *, least: float = _LEAST_FLOOR) -> float:
-    """Noise floor: the spread of the baseline's runs once there are five of them, else the default."""
+    """Noise floor: how much a run differs from the next one, once the baseline has five runs; else the default."""
     if len(history) < _LEARN_FROM:
         return default
-    return max(least, float(np.std(np.asarray(history, np.float64), ddof=1)))
+    return max(least, math.sqrt(_between_neighbours(np.asarray(history, np.float64))))
+
+
+def drifted(history: Sequence[float]) -> bool:
+    """Whether runs of a history lie much further apart than one does from the next."""
+    values = np.asarray(history, np.float64)
+    return len(values) >= _LEARN_FROM and float(np.var(values, ddof=1)) > 4 * _between_neighbours(values)
+
+
+def _between_neighbours(values: NDArray[np.float64]) -> float:
+    """Variance from the differences of runs that follow each other (von Neumann), which a slow drift hardly enters."""
+    return float((np.diff(values) ** 2).sum()) / 2 / (len(values) - 1) if len(values) > 1 else 0.0
 
 
 def mann_whitney(baseline: Sequence[float], candidate: Sequence[float]) -> float | None:

@@ -15,7 +15,7 @@ from traceanalyze.regression.explain import why
 from traceanalyze.regression.metrics import Kind, Level
 from traceanalyze.regression.results import BAD, GateResult, MetricResult, Overall, SideSummary, Verdict
 from traceanalyze.regression.samples import FEW_STEPS, EnvironmentValue, RunSample
-from traceanalyze.regression.statistics import drifts, mann_whitney, outliers, two_populations
+from traceanalyze.regression.statistics import drifted, drifts, mann_whitney, outliers, two_populations
 
 PROFILER_OPTIONS = "profiler_options"
 LIKE_WORKLOAD = 0.8
@@ -83,10 +83,13 @@ def gate(
     """
     old, new, settings = baseline.runs, candidate.runs, budget.settings
     for name in budget.selectors:
-        if {run.missing.get(name) for run in (*old, *new)} == {"selector_matches_nothing"}:
+        if {run.missing.get(name) for run in (*old, *new) if run.asked(name)} == {"selector_matches_nothing"}:
             raise UsageError("{name}: no name fits this pattern in any of the runs", name)
     differ, likeness = comparable(old, new, settings, waived) if old else ((), None)
-    found = [_with_notes(each, old, new) for each in evaluate(budget.rules, old, new, settings, stored=baseline.stored)]
+    stored = baseline.stored
+    found = [
+        _with_notes(each, old, new, stored=stored) for each in evaluate(budget.rules, old, new, settings, stored=stored)
+    ]
     if not found:
         if all(name.startswith(("memory.", "alloc.")) for run in new for name in run.metrics):
             raise UsageError(
@@ -146,7 +149,11 @@ SAID = {
 
 def _named(found: Sequence[MetricResult]) -> str:
     worst = sorted(found, key=_worst_first)
-    names = [Phrase("{name} ({verdict})", each.name, SAID.get(each.verdict, each.verdict)) for each in worst]
+    names = []
+    for each in worst:
+        verdict = SAID.get(each.verdict, each.verdict)
+        said = Phrase("{name} ({verdict}, ± assumed)", each.name, verdict) if each.assumed else None
+        names.append(said or Phrase("{name} ({verdict})", each.name, verdict))
     return Phrase("{names} and {count} more", listed(names[:3]), len(names) - 3) if len(names) > 3 else listed(names)
 
 
@@ -163,7 +170,9 @@ def _worst_first(each: MetricResult) -> tuple[bool, int, int, float, str]:
     )
 
 
-def _with_notes(each: MetricResult, old: Sequence[RunSample], new: Sequence[RunSample]) -> MetricResult:
+def _with_notes(
+    each: MetricResult, old: Sequence[RunSample], new: Sequence[RunSample], *, stored: bool
+) -> MetricResult:
     """What is worth knowing about the samples of a time; it decides nothing."""
     if each.rule.metric.kind != Kind.TIME or not each.baseline_runs:
         return each
@@ -181,6 +190,8 @@ def _with_notes(each: MetricResult, old: Sequence[RunSample], new: Sequence[RunS
         if any(drifts(one) for one in values):
             notes.append(("drift", side))
         notes.extend(("outlier", names[at].name) for at in outliers(runs))
+    if stored and drifted(each.baseline_runs):
+        notes.append(("baseline_drift", ""))
     if each.statistics is not None and each.statistics.threshold < 2 * each.statistics.noise_floor:
         notes.append(("budget_below_noise", f"{each.statistics.noise_floor:.4g}"))
     return replace(each, notes=tuple(notes))

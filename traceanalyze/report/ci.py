@@ -22,29 +22,43 @@ from traceanalyze.report.model import GateReport, formatter_over
 from traceanalyze.report.view import View
 from traceanalyze.rules.registry import every_rule
 
-SHOWN = 9
-"""GitHub shows only ten annotations of a step."""
+SHOWN, PLACES = 9, 3
+"""GitHub shows only ten annotations of a step; of so many the place of a finding may be one."""
 
 
 def github(reports: Sequence[GateReport], texts: Texts) -> str:
-    """Workflow commands of GitHub Actions: one each for the worst metrics, and one that counts the others."""
+    """Workflow commands of GitHub Actions: the worst metrics, lines of new findings, and how many more there are."""
     say, result, formatter = texts.messages, reports[0].result, formatter_over(reports[0], texts)
     worst = [each for each in result.metrics if each.verdict in BAD]
+    grown = {rule for rule, (before, after) in result.findings.items() if after > before}
+    places = [place for place in _places(result) if place.finding.rule in grown]
+    shown = worst[: SHOWN - min(len(places), PLACES)]
     lines = []
-    for each in worst[:SHOWN]:
+    for each in shown:
         error = each.rule.level == Level.ERROR and each.verdict == Verdict.REGRESSION
         changed = formatter.cell(CHANGE, change(each), None)
         why = formatter.message(reason(each))
-        text = say["gate_annotation"].format(metric=each.name, change=changed, budget=budget(each), reason=why)
-        title = _message(f"traceanalyze gate: {_verdict(each, texts)}").replace(":", "%3A").replace(",", "%2C")
+        plain = each.verdict == Verdict.MISSING or each.reason == "varies"
+        key = "gate_annotation_plain" if plain else "gate_annotation"
+        text = say[key].format(metric=each.name, change=changed, budget=budget(each), reason=why)
+        title = _property(f"traceanalyze gate: {_verdict(each, texts)}")
         lines.append(f"::{'error' if error else 'warning'} title={title}::{_message(text)}")
-    if len(worst) > SHOWN:
-        lines.append(f"::warning::{_message(say['gate_annotations_more'].format(count=len(worst) - SHOWN))}")
+    for place in places[: SHOWN - len(shown)]:
+        where = f"file={_property(place.file)},line={max(place.line, 1)}"
+        title = _property(f"{place.finding.rule} {_title(place.finding.rule, texts)}")
+        lines.append(f"::warning {where},title={title}::{_message(_in_words(place, texts))}")
+    left_out = len(worst) + len(places) - len(lines)
+    if left_out:
+        lines.append(f"::warning::{_message(say['gate_annotations_more'].format(count=left_out))}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def _message(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
 
 
 _INVALID = regex("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -118,7 +132,7 @@ _PROPERTIES = frozenset({"saving", "cost_ns", "share", "severity", "confidence",
 def sarif(reports: Sequence[GateReport], texts: Texts) -> str:
     """Findings of the candidate that have a source line, for code scanning; they never change the exit code."""
     result = reports[0].result
-    places = distinct(place for run in result.candidate.runs for place in run.places)
+    places = _places(result)
     rules = sorted({(place.finding.rule, place.finding.slug) for place in places})
     document = {
         "$schema": _SCHEMA,
@@ -150,16 +164,25 @@ def _rule(rule: str, slug: str, texts: Texts) -> dict[str, Any]:
     }
 
 
+def _places(result: GateResult) -> tuple[Place, ...]:
+    return distinct(place for run in result.candidate.runs for place in run.places)
+
+
+def _in_words(place: Place, texts: Texts) -> str:
+    (one,) = said((place.finding,), Setting(place.step, place.platform))
+    told = one.in_words(texts)
+    return " ".join(filter(None, (f"{told.title}:", told.sentence, told.price, *(f"→ {each}" for each in told.advice))))
+
+
 def _result(place: Place, texts: Texts) -> dict[str, Any]:
     (one,) = said((place.finding,), Setting(place.step, place.platform))
     told = one.in_words(texts)
-    text = " ".join(filter(None, (f"{told.title}:", told.sentence, told.price, *(f"→ {each}" for each in told.advice))))
     where = {"artifactLocation": {"uri": place.file.replace("\\", "/")}, "region": {"startLine": max(place.line, 1)}}
     mark = hashlib.sha256(f"{told.rule} {place.file} {place.line}".encode()).hexdigest()[:32]
     return {
         "ruleId": told.rule,
         "level": _LEVELS[told.severity],
-        "message": {"text": text},
+        "message": {"text": _in_words(place, texts)},
         "locations": [{"physicalLocation": where}],
         "partialFingerprints": {"traceanalyze/v1": mark},
         "properties": {key: value for key, value in told.as_json().items() if key in _PROPERTIES},

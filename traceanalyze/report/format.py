@@ -71,7 +71,8 @@ class Formatter(NamedTuple):
             case Phrase():
                 return value.said(self.texts.phrases)
             case Quantity():
-                return units.quantity(value.number, value.unit, change=value.change)
+                said = self.texts.terms.get(value.remark)
+                return said or units.quantity(value.number, value.unit, change=value.change)
             case Word():
                 return ARROW.join(self.texts.terms.get(each, each) for each in value.split(ARROW))
         return self._of_kind(kind, value)

@@ -21,17 +21,16 @@ _LINKED = regex(r"(?P<before>@|\\#(?=\d)|:(?=//)|\bwww(?=\.))", re.IGNORECASE)
 # What opens a list, a rule or a heading where a line begins; a number with its sign or its decimals does not.
 _BLOCK = regex(r"^(?P<number>\d+(?=[.)](?:\s|$))|(?=[-+=](?!\d)))(?P<mark>[-+=.)])")
 
-SUMMARY_BYTES = 900_000
-"""GitHub cuts off summaries of a step at 1 MiB."""
 COMMENT_BYTES = 60_000
-"""And comments at 65,536 characters."""
+"""GitHub refuses comments of more than 65,536 characters."""
+_UNMARKED = regex(r"[^\w. ]+")
 _SIGNS = {"fail": "❌", "inconclusive": "⚠️", "pass": "✅"}
 
 
-def render(reports: Sequence[Report], texts: Texts, view: View | None = None, *, limit: int = SUMMARY_BYTES) -> str:
-    """Reports of all runs as one document; what a gate says is of at most `limit` bytes."""
+def render(reports: Sequence[Report], texts: Texts, view: View | None = None) -> str:
+    """Reports of all runs as one document; what a gate says has room in a comment."""
     if reports[0].answer:
-        return _cut(_judged(reports[0], formatter_over(reports[0], texts, 1)), limit, texts)
+        return _cut(_judged(reports[0], formatter_over(reports[0], texts, 1)), COMMENT_BYTES, texts)
     top = (view or View()).top
     return "\n".join(
         block
@@ -147,6 +146,9 @@ def _judged(report: Report, formatter: Formatter) -> Iterator[str]:
     """What a gate says: the verdict and what was judged, the rest folded away."""
     words = formatter.texts.messages
     yield f"{_MARK} {_SIGNS[report.answer]} traceanalyze gate: {plain(formatter.sentences(report.verdict_messages))}\n"
+    # By this hidden line whoever comments finds the comment of before, to put this one in its place.
+    side = report.sides[-1]
+    yield f"<!-- traceanalyze gate: {_UNMARKED.sub('-', side.name or side.key)} -->\n"
     yield "\n".join(_sides(report, formatter)) + "\n"
     first, *rest = (each for each in compared(report, everything=False) if isinstance(each, Table))
     yield from _table(first, formatter, len(first))

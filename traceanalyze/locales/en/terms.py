@@ -93,6 +93,7 @@ TERMS = {
     **{f"gate_{each}_warn": f"{each} (warn)" for each in ("regression", "missing", "inconclusive")},
     **named("gate_answer_", "pass fail inconclusive"),
     "gate_no_change": "~",
+    "gate_assumed": "1 run",
     "gate_sum": "step (mean)",
     **named("severity_", "high medium low"),
     **named("confidence_", "high medium low"),

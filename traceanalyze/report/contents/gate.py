@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from traceanalyze.model.table import Column, Kind, Layout, Message, Table, Value, declare, sentences
+from traceanalyze.model.table import Column, Kind, Layout, Message, Quantity, Table, Value, declare, sentences
 from traceanalyze.regression.metrics import Kind as MetricKind
 from traceanalyze.regression.metrics import Level
 from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary, Verdict
 from traceanalyze.regression.statistics import MOST_RUNS
 from traceanalyze.regression.verdict import shown
 from traceanalyze.report.contents.gate_keys import former_keys
-from traceanalyze.report.contents.gate_metrics import SIDES, change, metric_tables, reason, value
+from traceanalyze.report.contents.gate_metrics import SIDES, change, metric_tables, reason, resolution, value
 from traceanalyze.report.contents.gate_why import why_tables
 from traceanalyze.report.model import GateReport, Side
 
@@ -18,6 +18,7 @@ _SAY = sentences(
     gate_name="{name}",
     gate_name_verdict="{name} {verdict}",
     gate_name_change="{name} {change}",
+    gate_name_change_assumed="{name} {change} (± assumed)",
     gate_fail="FAIL: {names}.",
     gate_pass="PASS: nothing is worse than its budget allows.",  # noqa: S106
     gate_pass_warn="PASS, with warnings: {names}.",  # noqa: S106
@@ -28,6 +29,8 @@ _SAY = sentences(
     gate_side_no_steps="{runs} runs",
     gate_side_no_steps_run="1 run",
     gate_legend="~ no significant change; ± smallest change these runs can tell apart",
+    gate_legend_assumed="1 run: one run a side shows no noise, so ± is assumed to be that of a usual machine "
+    "({names}); record three runs a side",
     gate_runs_needed="{metric}: {runs} runs a side would tell a change of half the budget.",
     gate_runs_many="{metric}: not even {most} runs a side would tell a change of half the budget; steady the node.",
     gate_not_measured="Not measured on either side, so not judged: {names}.",
@@ -47,6 +50,8 @@ _SAY = sentences(
     gate_note_mann_whitney="{metric}: p of pooled steps {value} (Mann-Whitney; not used: steps are no samples)",
     gate_note_two_populations="{metric}: two kinds of steps in a run of the {value}; a median may jump between them",
     gate_note_drift="{metric}: drifts inside a run of the {value}",
+    gate_note_baseline_drift="{metric}: the runs of the baseline drift; noise is how far a run is from the next; "
+    "`traceanalyze baseline prune` removes old ones",
     gate_note_outlier="{metric}: run {value} is far from the others (not removed)",
     gate_note_budget_below_noise="{metric}: the budget is below twice the noise floor; three times it is sound",
     gate_note_not_measured="{metric}: {value}",
@@ -129,7 +134,8 @@ def _named(each: MetricResult) -> Message:
             return _names([each.name])[0]
         case Verdict.MISSING:
             return Message(_SAY["gate_name_verdict"], (name, ("verdict", Kind.TERM, f"gate_{each.verdict}")))
-    return Message(_SAY["gate_name_change"], (name, ("change", Kind.QUANTITY, change(each))))
+    key = "gate_name_change_assumed" if each.assumed else "gate_name_change"
+    return Message(_SAY[key], (name, ("change", Kind.QUANTITY, change(each))))
 
 
 def _names(names: Iterable[str]) -> tuple[Message, ...]:
@@ -156,9 +162,17 @@ def _side(key: str, summary: SideSummary) -> Side:
 
 def _tables(result: GateResult) -> Iterator[Table]:
     others = [each for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
-    notes = [Message(_SAY["gate_legend"])] if any(each.statistics is not None for each in result.metrics) else []
-    if others:
-        names = ("names", Kind.LIST, _names(each.name for each in others))
+    told = [each for each in result.metrics if each.statistics is not None]
+    notes = [Message(_SAY["gate_legend"])] if told else []
+    assumed = tuple(
+        Message(_SAY["gate_name_change"], (("name", Kind.NAME, each.name), ("change", Kind.QUANTITY, half)))
+        for each in told
+        if each.assumed and isinstance(half := resolution(each, words=False), Quantity)
+    )
+    if assumed:
+        notes.append(Message(_SAY["gate_legend_assumed"], (("names", Kind.LIST, assumed[:_NAMED]),)))
+    if any(each.reason != "asked_later" for each in others):
+        names = ("names", Kind.LIST, _names(each.name for each in others if each.reason != "asked_later"))
         notes.append(Message(_SAY["gate_not_measured"], (names,)))
     judged, unmeasured, samples = metric_tables(result)
     yield replace(judged, notes=tuple(notes))
@@ -212,7 +226,7 @@ def _notes(result: GateResult) -> Iterator[Message]:
                 yield Message(_SAY["gate_runs_needed"], (metric, ("runs", Kind.COUNT, statistics.runs_needed)))
             elif statistics.threshold > 0:
                 yield Message(_SAY["gate_runs_many"], (metric, ("most", Kind.COUNT, MOST_RUNS)))
-        if each.verdict == Verdict.MISSING:
+        if each.verdict == Verdict.MISSING or each.reason in {"varies", "asked_later"}:
             yield Message("said_of", (("title", Kind.NAME, each.name), ("text", Kind.LIST, (reason(each),))))
         for key, text in each.notes:
             if key != "not_measured":

@@ -80,7 +80,7 @@ def _metric(each: MetricResult, reason: Message) -> dict[str, Any]:
         "baseline_range": None if each.baseline_range is None else list(each.baseline_range),
         "candidate_range": None if each.candidate_range is None else list(each.candidate_range),
         "budget": {"value": rule.budget.value, "relative": rule.budget.relative},
-        "min_effect": rule.min_effect,
+        "min_effect": each.floor,
         "max": rule.highest,
         "min": rule.lowest,
         "statistics": None
@@ -95,6 +95,7 @@ def _metric(each: MetricResult, reason: Message) -> dict[str, Any]:
             "noise_floor": found.noise_floor,
             "significant": found.significant,
             "runs_needed": found.runs_needed,
+            "assumed": found.assumed,
         },
         "notes": [{"key": key, "value": value} for key, value in each.notes],
     }

@@ -29,15 +29,23 @@ _SAY = sentences(
     gate_reason_near_limit="too near the absolute limit {limit} to tell",
     gate_reason_within_budget="within the budget",
     gate_reason_within_limit="within the absolute limit",
-    gate_reason_below_floor="below the smallest time that counts on both sides",
-    gate_reason_below_min_effect="the change is too small to count",
+    gate_reason_below_floor="below {floor} on both sides, the least of the step that counts",
+    gate_reason_below_min_effect="the change is below {floor}, the least that counts",
+    gate_reason_near_min_effect="worse by more than the budget, but not for certain by {floor}, the least that counts",
     gate_reason_improved="better by more than the budget",
     gate_reason_interval_straddles="the data cannot tell a change within the budget from one beyond it",
+    gate_reason_varies="varies from step to step ({before} in the baseline, {after} in the candidate), so whether "
+    "it changed cannot be told",
+    gate_reason_assumed="{reason} (± assumed)",
+    gate_reason_asked_later="the budget named it after the runs of the baseline were recorded; "
+    "`traceanalyze baseline update` adds runs that have it",
     gate_reason_missing_baseline="not measured in the baseline: {why}",
     gate_reason_missing_candidate="not measured in the candidate: {why}",
     gate_reason_missing_both="not measured on either side: {why}",
 )
 
+_BY_FLOOR = frozenset({"below_floor", "below_min_effect", "near_min_effect"})
+"""Reasons in which the smallest change that counts has decided."""
 SIDES = {"baseline": Phrase("baseline"), "candidate": Phrase("candidate")}
 """As the gate calls them, which other languages do not call as comparisons do."""
 _METRIC = Column("metric", Kind.NAME, "name of the metric, as budgets have it", cut_start=True)
@@ -50,7 +58,7 @@ _METRICS = declare(
     Column("candidate", Kind.QUANTITY, "value of the candidate"),
     CHANGE,
     Column("resolution", Kind.QUANTITY, "smallest change that these runs can tell apart", heading="±"),
-    Column("budget", Kind.TEXT, "largest change allowed, and absolute limits"),
+    Column("budget", Kind.TEXT, "largest change allowed, least change (Δ) that counts, and absolute limits"),
     Column("verdict", Kind.TERM, "answer for this metric"),
     Column("reason", Kind.TEXT, "why the verdict is what it is, as a key", machine=True),
     Column("level", Kind.TEXT, "error fails the gate, warn only warns", machine=True),
@@ -73,6 +81,7 @@ _METRICS = declare(
     Column("df", Kind.NUMBER, "degrees of freedom of the t test", machine=True),
     Column("significant", Kind.FLAG, "the change is told from none", machine=True),
     Column("runs_needed", Kind.COUNT, "runs a side that would resolve half of the budget", machine=True),
+    Column("assumed", Kind.FLAG, "the interval is assumed, as no side has two runs", machine=True),
 )
 _UNMEASURED = declare(
     "gate_not_judged",
@@ -105,13 +114,13 @@ def metric_tables(result: GateResult) -> tuple[Table, Table, Table]:
 
 def _cells(each: MetricResult) -> dict[str, Value]:
     rule, found = each.rule, each.statistics
-    told = found is None or found.significant or each.verdict == Verdict.IMPROVEMENT
+    told = found is None or found.told
     return {
         "metric": each.name,
         "baseline": value(each, each.baseline),
         "candidate": value(each, each.candidate),
         "shown_change": change(each) if told else Word("gate_no_change"),
-        "resolution": _resolution(each),
+        "resolution": resolution(each),
         "budget": budget(each),
         "verdict": verdict(each),
         "reason": each.reason,
@@ -123,7 +132,7 @@ def _cells(each: MetricResult) -> dict[str, Value]:
         "relative_change": each.change,
         "budget_value": rule.budget.value,
         "budget_relative": rule.budget.relative,
-        "min_effect": rule.min_effect,
+        "min_effect": each.floor,
         "highest_allowed": rule.highest,
         "lowest_allowed": rule.lowest,
         **(dict.fromkeys(Statistics._fields) if found is None else found._asdict()),
@@ -167,20 +176,20 @@ def change(each: MetricResult) -> Quantity | NotMeasured:
     return Quantity(difference, metric.unit, change=True) if each.change is None else Quantity(each.change, "%", True)
 
 
-def _resolution(each: MetricResult) -> Value:
-    """Half-width of the interval; exact metrics have none."""
+def resolution(each: MetricResult, *, words: bool = True) -> Value:
+    """Half-width of the interval; exact metrics have none. In `words` it says where it is assumed."""
     kind = each.rule.metric.kind
     if each.statistics is None:
         exact = kind == MetricKind.EXACT and each.baseline is not None and each.candidate is not None
         return Word("gate_exact") if exact else None
-    half = each.statistics.half_width
+    half, remark = each.statistics.half_width, "gate_assumed" if words and each.statistics.assumed else ""
     if kind == MetricKind.TIME:
-        return Quantity(math.expm1(half), "%")
-    return Quantity(half, "points" if kind == MetricKind.RATIO else _unit(each))
+        return Quantity(math.expm1(half), "%", remark=remark)
+    return Quantity(half, "points" if kind == MetricKind.RATIO else _unit(each), remark=remark)
 
 
 def budget(each: MetricResult) -> str:
-    """The largest change allowed, and absolute limits."""
+    """The largest change allowed, the least that counts where that is set or has decided, and absolute limits."""
     rule, allowed = each.rule, each.rule.budget
     unit = rule.metric.unit
     if allowed.relative:
@@ -189,8 +198,10 @@ def budget(each: MetricResult) -> str:
         text = f"{allowed.value:g} points" if unit == "points" else "0"
     else:
         text = units.quantity(allowed.value, unit)
-    limits = ((mark, limit) for mark, limit in (("≤", rule.highest), ("≥", rule.lowest)) if limit is not None)
-    return ", ".join([text, *(f"{mark} {units.quantity(limit, _unit(each))}" for mark, limit in limits)])
+    floor = each.floor if rule.min_effect is not None or each.reason in _BY_FLOOR else None
+    limits = (("Δ ≥", floor), ("≤", rule.highest), ("≥", rule.lowest))
+    shown = (f"{mark} {units.quantity(limit, _unit(each))}" for mark, limit in limits if limit is not None)
+    return ", ".join([text, *shown])
 
 
 def reason(each: MetricResult) -> Message:
@@ -200,7 +211,14 @@ def reason(each: MetricResult) -> Message:
         limit = each.rule.lowest
     value: Value = None if limit is None else Quantity(limit, _unit(each))
     why = ("why", Kind.TERM, f"reason_{_missing(each)}")
-    return Message(_SAY[f"gate_reason_{each.reason}"], (("limit", Kind.QUANTITY, value), why))
+    before, after = (
+        ("-".join(f"{end:,.6g}" for end in found) if found else "" if middle is None else f"{middle:,.6g}")
+        for found, middle in ((each.baseline_range, each.baseline), (each.candidate_range, each.candidate))
+    )
+    ranges = ("before", Kind.TEXT, before), ("after", Kind.TEXT, after)
+    floor = ("floor", Kind.QUANTITY, Quantity(each.floor, _unit(each)))
+    told = Message(_SAY[f"gate_reason_{each.reason}"], (("limit", Kind.QUANTITY, value), floor, why, *ranges))
+    return Message(_SAY["gate_reason_assumed"], (("reason", Kind.LIST, (told,)),)) if each.assumed else told
 
 
 def _samples(result: GateResult) -> Iterator[Mapping[str, Value]]:

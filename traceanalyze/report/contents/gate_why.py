@@ -6,6 +6,7 @@ from dataclasses import replace
 from traceanalyze.comparison.pairs import cancelling, of_change
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, Word, declare
 from traceanalyze.regression.explain import Why, WhyRow, top
+from traceanalyze.regression.metrics import Kind as MetricKind
 from traceanalyze.regression.results import GateResult
 from traceanalyze.report.contents.gate_metrics import SIDES
 
@@ -56,9 +57,10 @@ _KERNELS = declare(
 
 
 def why_tables(result: GateResult) -> Iterator[Table]:
-    """Parts of the step that sum to its change, then the most changed work and kernels; none without a change."""
+    """Parts of the step that sum to its change, then the most changed work and kernels; none within noise."""
     why = result.why
-    if why is None or not why.change:
+    intervals = [each.statistics for each in result.metrics if each.rule.metric.kind != MetricKind.EXACT]
+    if why is None or not why.change or not any(each is not None and each.told for each in intervals):
         return
     step = next((each for each in result.metrics if each.name == "step.time"), None)
     whole = step.difference if step is not None and step.difference else why.change
