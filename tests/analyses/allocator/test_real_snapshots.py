@@ -111,7 +111,7 @@ def test_figures_of_snapshots_with_history(shared_snapshots: Path, name: str) ->
 @pytest.mark.parametrize("name", [*WITH_HISTORY, *STATE_ONLY])
 def test_every_real_file_reconciles(shared_snapshots: Path, name: str) -> None:
     device, lives, layout = followed(shared_snapshots, name)
-    assert layout.exact
+    assert layout.lost is None
     assert (lives.disorder, lives.mismatched) == (0, 0)
     assert int(lives.requested[lives.begin == BEFORE].sum()) == active_curve(device).base
 
@@ -125,7 +125,7 @@ def test_figures_of_snapshots_without_history(shared_snapshots: Path, name: str)
     assert int(device.blocks.requested[live].sum()) == requested
     assert int(device.blocks.size[live].sum()) == block
     assert int(device.segments.size.sum()) == reserved
-    assert max(free.largest for free in layout.final) == largest
+    assert max(free.largest for free in layout.watched[len(device.history)]) == largest
 
 
 def test_unmatched_frees_leave_an_interval(shared_snapshots: Path) -> None:
@@ -136,7 +136,7 @@ def test_unmatched_frees_leave_an_interval(shared_snapshots: Path) -> None:
 def test_the_largest_hole_of_the_npu_file(shared_snapshots: Path) -> None:
     device, _, layout = followed(shared_snapshots, "npu-empty-cache.pickle")
     assert len(device.segments) == 34
-    assert max(free.largest for free in layout.final) == 18614784
+    assert max(free.largest for free in layout.watched[len(device.history)]) == 18614784
 
 
 @pytest.mark.parametrize("name", [*WITH_HISTORY, *STATE_ONLY])

@@ -40,7 +40,7 @@ def recorded(seed: int, *, steps: int = 150) -> Recorded:
     )
     streams, graphs = STREAMS["npu" if npu else "cuda"], chance.random() < 0.3
     sizes = _sizes(chance)
-    for step in range(steps):
+    for _ in range(steps):
         frames = [{"name": "step", "filename": "train.py", "line": chance.randrange(40)}]
         if chance.random() < 0.04:
             sizes = _sizes(chance)
@@ -66,8 +66,8 @@ def recorded(seed: int, *, steps: int = 150) -> Recorded:
                 allocator.given_up.clear()
     # What tells the padding: a block whose request fills it.
     with suppress(OutOfMemoryError):
-        for _ in range(3):
-            allocator.malloc(64 * KIB, frames, streams[0])
+        kept = [allocator.malloc(64 * KIB, frames, streams[0]) for _ in range(3)]
+        allocator.free(kept[0], frames, late=True)
     count = len(allocator.events)
     keep = count if chance.random() < 0.4 else _whole_calls(allocator, chance.randrange(1, count + 1))
     return Recorded(allocator, "npu" if npu else "cuda", keep, chance.random() < 0.5)

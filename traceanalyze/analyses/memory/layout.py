@@ -17,7 +17,6 @@ from traceanalyze.analyses.memory.holes import (
     Free,
     Holes,
     Past,
-    Range,
     free_at_dump,
     past_segments,
 )
@@ -76,9 +75,7 @@ def follow(device: SnapshotDevice, lives: Lifetimes, rules: Rules, watch: frozen
     """
     past, at_dump = past_segments(device, rules), {len(device.history): free_at_dump(device)}
     try:
-        if past.wrong:
-            raise _LostError(Lost("segments", past.wrong))
-        early = _Early(device, lives, rules, past.ranges)
+        early = _Early(device, lives, rules, past)
         walk = _Walk(device, lives, rules, past, early)
         walk.run(watch)
         _check(device, lives, walk.size)
@@ -99,8 +96,10 @@ class _Early:
     tells where it ends, because allocations begin where a hole does.
     """
 
-    def __init__(self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, ranges: list[Range]) -> None:
-        self.ranges = ranges
+    def __init__(self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, past: Past) -> None:
+        if past.wrong:
+            raise _LostError(Lost("segments", past.wrong))
+        self.ranges = ranges = past.ranges
         early = np.flatnonzero(lives.begin == BEFORE)
         self.rows = early = early[np.argsort(lives.address[early], kind="stable")]
         self.start = lives.address[early]
