@@ -170,7 +170,9 @@ def past_segments(device: SnapshotDevice, rules: Rules, event: int = 0) -> Past:
     for change, first, last in zip(changes.tolist(), *map(np.ndarray.tolist, inside), strict=True):
         begin = int(history.address[change])
         end = begin + int(history.size[change])
-        if history.action[change] in GROWTH:
+        if begin == end:
+            found = None
+        elif history.action[change] in GROWTH:
             found = _cut(ranges, starts, begin, end)
         else:
             domain = _own_domain(history, rules, change, of_blocks[first:last])

@@ -208,8 +208,6 @@ class _Walk:
 
     def _resize(self, event: int, what: int, start: int, end: int) -> None:
         """Memory is taken from the device or given back to it."""
-        if start == end:
-            return
         domain, alone = self.past.domain[event], what in (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE)
         if what in RELEASE:
             if not self.holes.remove(domain, start, end):
