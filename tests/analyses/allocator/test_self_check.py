@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulate.allocator.pool import MIB
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.layout import Lost
+from traceanalyze.analyses.memory.layout import LostWay
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -206,14 +206,14 @@ def from_elsewhere(content: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "lost"),
     [
-        (larger_block, Lost("sizes", 1)),
-        (behind_the_begin, Lost("place", 9)),
-        (in_use, Lost("release", 8)),
-        (from_elsewhere, Lost("before", 1)),
+        (larger_block, LostWay("sizes", 1)),
+        (behind_the_begin, LostWay("place", 9)),
+        (in_use, LostWay("release", 8)),
+        (from_elsewhere, LostWay("before", 1)),
     ],
 )
 def test_a_follower_that_lost_its_way_costs_the_exact_layout_only(
-    tmp_path: Path, change: Callable[[dict[str, Any]], None], lost: Lost
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], lost: LostWay
 ) -> None:
     content = two_segments()
     change(content)

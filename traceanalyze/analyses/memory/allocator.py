@@ -38,7 +38,7 @@ from traceanalyze.analyses.memory.device_calls import (
 from traceanalyze.analyses.memory.dump import segments, self_check, statistics
 from traceanalyze.analyses.memory.groups import memory_over_time
 from traceanalyze.analyses.memory.holes import GROWTH, past_segments
-from traceanalyze.analyses.memory.layout import Growth, Lost
+from traceanalyze.analyses.memory.layout import Growth, LostWay
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.rounding import Rules
 from traceanalyze.analyses.memory.sites import sites
@@ -201,7 +201,7 @@ class AllocatorAnalysis(NamedTuple):
     time: NDArray[np.int64] | None
     check: Table
     """One row: whether history and dump agree."""
-    lost: Lost | None
+    lost: LostWay | None
     """Why the layout is not exact."""
     moments: Table
     """Peak first, then reserved peak, out-of-memory events, dump."""

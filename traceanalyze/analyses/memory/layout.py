@@ -34,7 +34,7 @@ class Growth(NamedTuple):
     """What the domain had free just before."""
 
 
-class Lost(NamedTuple):
+class LostWay(NamedTuple):
     """Why the layout could not be followed to that of the dump."""
 
     key: str
@@ -55,7 +55,7 @@ class Layout(NamedTuple):
     growths: tuple[Growth, ...]
     watched: dict[int, tuple[Free, ...]]
     """Free memory of every domain just before the watched events, and (at the number of events) at the dump."""
-    lost: Lost | None
+    lost: LostWay | None
     """None: every block at the dump is at its place and of its size. Else `size` is what the request needs at least,
     but for blocks of the dump, `growths` is empty, and of `watched` only the dump is known."""
 
@@ -98,7 +98,7 @@ class _Early:
 
     def __init__(self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, past: Past) -> None:
         if past.wrong:
-            raise _LostError(Lost("segments", past.wrong))
+            raise _LostError(LostWay("segments", past.wrong))
         self.ranges = ranges = past.ranges
         early = np.flatnonzero(lives.begin == BEFORE)
         self.rows = early = early[np.argsort(lives.address[early], kind="stable")]
@@ -112,7 +112,7 @@ class _Early:
         limit = np.minimum(np.append(self.start, np.iinfo(np.int64).max)[1:], border)
         gap = limit - self.start - self.size
         if (gap < 0).any():
-            raise _LostError(Lost("before", int((gap < 0).sum())))
+            raise _LostError(LostWay("before", int((gap < 0).sum())))
         if rules.expandable or known.all():
             return
         large = np.array([one.domain.large for one in ranges], np.bool_)[self.range]
@@ -198,7 +198,7 @@ class _Walk:
         # On NPUs large blocks of expandable segments begin at rounded addresses inside of a hole.
         found = self.holes.find(Domain(0, stream, needed > SMALL), address, inside=rules.expandable)
         if found is None or found[2] < address + needed:
-            raise _LostError(Lost("place", event))
+            raise _LostError(LostWay("place", event))
         domain, start, end = found
         if rules.splits(needed, end - address - needed, large=domain.large):
             self.holes.take(domain, start, end, address, address + needed)
@@ -211,7 +211,7 @@ class _Walk:
         domain, alone = self.past.domain[event], what in (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE)
         if what in RELEASE:
             if not self.holes.remove(domain, start, end):
-                raise _LostError(Lost("release", event))
+                raise _LostError(LostWay("release", event))
             if alone:
                 self.holes.disclose(start, end)
             return
@@ -230,4 +230,4 @@ def _check(device: SnapshotDevice, lives: Lifetimes, size: NDArray[np.int64]) ->
     missing = abs(len(live) - int((blocks.state != State.INACTIVE).sum())) + int((lives.block[live] < 0).sum())
     wrong = missing or int((blocks.size[lives.block[live]] != size[live]).sum())
     if wrong:
-        raise _LostError(Lost("sizes", wrong))
+        raise _LostError(LostWay("sizes", wrong))
