@@ -24,8 +24,9 @@ from traceanalyze.report.view import View
 AGAIN = (
     "Phrase(said, first, _nearest(first, command))",
     """Phrase(said, *([shown, *(each.replace("'", '') for each in others)] if '{' in said else ()))""",
+    "Phrase(what.template, _GIVE_MEMORY)",
 )
-"""What typer says, which is known again by the template."""
+"""What typer says, which is known again by the template, and what a file is, with other advice."""
 PHRASES = texts("zh").phrases
 
 

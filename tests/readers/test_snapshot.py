@@ -7,6 +7,9 @@ import gzip
 import json
 import os
 import pickle
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 
 from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import Action, Frame, State
+from traceanalyze.pipeline.memory import memory
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.snapshot.columns import StackTable
 from traceanalyze.readers.source import Source
@@ -182,7 +186,7 @@ def test_rows_repeated_by_reference_are_refused(tmp_path: Path) -> None:
         ({"device_traces": {}}, "not a list"),
         ({"device_traces": [[{"action": "alloc", "addr": "x", "size": 1}]]}, "not a whole number"),
         ({"device_traces": [[{"action": "alloc", "addr": 1}]]}, 'has no "size"'),
-        ({"device_traces": [[{"action": "alloc", "addr": 2**70, "size": 1}]]}, "not a whole number"),
+        ({"device_traces": [[{"action": "alloc", "addr": 2**70, "size": 1}]]}, "not a number from 0"),
         ({"device_traces": [[{"action": "alloc", "addr": 1, "size": 1, "frames": 7}]]}, "not a list"),
         ({"device_traces": [[{"action": "alloc", "addr": 1, "size": 1, "frames": [7]}]]}, "not a dict"),
     ],
@@ -190,6 +194,152 @@ def test_rows_repeated_by_reference_are_refused(tmp_path: Path) -> None:
 def test_values_that_make_no_sense_are_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_snapshot(written(tmp_path, pickle.dumps({**SMALL, **change}, 4)))
+
+
+HUGE = 1 << 20_000
+_DUMP = r"give the file torch\.cuda\.memory\._dump_snapshot wrote"
+
+
+def with_block(**members: Any) -> dict[str, Any]:
+    """The second block with other members."""
+    (segment,) = SMALL["segments"]
+    first, second = segment["blocks"]
+    return {"segments": [{**segment, "blocks": [first, {**second, **members}]}]}
+
+
+def with_segment(**members: Any) -> dict[str, Any]:
+    return {"segments": [{**SMALL["segments"][0], **members}]}
+
+
+def with_event(**members: Any) -> dict[str, Any]:
+    """The third event with other members, as a fourth."""
+    events = SMALL["device_traces"][0][:3]
+    return {"device_traces": [[*events, {**events[1], **members}]]}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (with_event(size=1 << 62), 'event of device 0 3: it has "size" = 4611686018427387904, not a number from 0'),
+        (with_event(size=-512), 'event of device 0 3: it has "size" = -512, not a number from 0'),
+        (with_event(addr=HUGE), 'event of device 0 3: it has "addr" = 0x8000000000000000…, not a number from 0'),
+        (with_event(addr=-1), 'event of device 0 3: it has "addr" = -1, not a number from 0'),
+        (with_event(time_us=1 << 62), 'event of device 0 3: it has "time_us" = 4611686018427387904, not'),
+        (with_event(action=["alloc"]), "event of device 0 3: it has \"action\" = ['alloc'], not a text"),
+        (with_event(addr=[HUGE]), 'event of device 0 3: it has "addr" = list, not a whole number'),
+        (with_segment(total_size=1 << 62), 'segment of device 0 0: it has "total_size" = 4611686018427387904, not'),
+        (with_segment(total_size=-1), 'segment of device 0 0: it has "total_size" = -1, not a number from 0'),
+        (with_segment(address=HUGE), 'segment of device 0 0: it has "address" = 0x8000000000000000…, not'),
+        (with_segment(device=HUGE), 'segment 0: it has "device" = 0x8000000000000000…, not'),
+        (with_block(size=1 << 62), 'block of device 0 1: it has "size" = 4611686018427387904, not a number from 0'),
+        (with_block(size=-2096128), 'block of device 0 1: it has "size" = -2096128, not a number from 0'),
+        (with_block(state=["inactive"]), "block of device 0 1: it has \"state\" = ['inactive'], not a text"),
+        (with_block(state="free"), "block of device 0 1: it has the unknown state 'free'"),
+        ({"external_annotations": [{"stage": "END", "name": "x", "time_us": -(1 << 62)}]}, "annotation 0: it has"),
+    ],
+)
+def test_rows_that_no_allocator_writes_are_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_snapshot(written(tmp_path, pickle.dumps({**SMALL, **change}, 4)))
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(("size", "largest"), [((1 << 42) - 1, True), (1 << 42, False)])
+def test_the_largest_size(tmp_path: Path, size: int, largest: bool) -> None:
+    source = written(tmp_path, pickle.dumps({**SMALL, **with_event(size=size)}, 4))
+    if largest:
+        assert int(read_snapshot(source).devices[0].history.size[-1]) == size
+    else:
+        with pytest.raises(InputError, match=f"not a number from 0 to {size - 1}"):
+            read_snapshot(source)
+
+
+def test_marks_whose_stage_is_no_text_are_left_out(tmp_path: Path) -> None:
+    marks = [{"stage": ["END"], "name": "x", "time_us": 3}]
+    found = read_snapshot(written(tmp_path, pickle.dumps({**SMALL, "external_annotations": marks}, 4)))
+    assert found.annotations is None
+    assert found.notes == ("1 annotation marks without a name or stage were left out",)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"device_traces": [[SMALL["device_traces"][0][1]] * 3_000_000]}, "event of device 0 1: the same row"),
+        (with_segment(blocks=SMALL["segments"][0]["blocks"] * 1_500_000), "block 2: the same row"),
+    ],
+)
+def test_rows_that_stand_for_millions_are_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    """Two or five bytes are enough to have a row again; a few of them would do no harm."""
+    with pytest.raises(InputError, match=said):
+        read_snapshot(written(tmp_path, pickle.dumps({**SMALL, **change}, 4)))
+    event = SMALL["device_traces"][0][1]
+    assert len(read_snapshot(written(tmp_path, pickle.dumps({**SMALL, **with_event(), "x": event}, 4))).devices) == 1
+
+
+def blanks() -> bytes:
+    """3 GB of blanks within a snapshot as JSON, in 3 MB."""
+    some = gzip.compress(b" " * 100_000_000)
+    return gzip.compress(b'{"segments": [') + some * 30 + gzip.compress(b"]}")
+
+
+def long_value(size: int) -> bytes:
+    return b"\x80\x05}\x94\x8c\x08segments\x94\x96" + size.to_bytes(8, "little")
+
+
+_LARGE: dict[str, Any] = {
+    "blanks": ("s.json.gz", blanks, "bytes of text in"),
+    "bytearray": ("s.pickle", lambda: long_value(3 << 30) + b"x" * 99, "more memory than its size allows"),
+    "full bytearray": (
+        "s.pickle.gz",
+        lambda: gzip.compress(long_value(1 << 30)) + gzip.compress(bytes(1 << 26)) * 16,
+        r"asks for a value of 1,073,\d+,\d+ bytes",
+    ),
+    "rows": (
+        "s.pickle",
+        lambda: pickle.dumps({**SMALL, "device_traces": [[SMALL["device_traces"][0][1]] * 3_000_000]}, 4),
+        "event of device 0 1: the same row",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", _LARGE)
+def test_files_that_ask_for_all_memory_are_refused_in_little(tmp_path: Path, what: str) -> None:
+    """One line, exit code 2, and less than 500 MB."""
+    name, content, said = _LARGE[what]
+    (tmp_path / name).write_bytes(content())
+    program = (
+        "import resource, sys\n"
+        "from traceanalyze.cli.main import main\n"
+        f"sys.argv = ['traceanalyze', 'memory', {str(tmp_path / name)!r}]\n"
+        "try:\n    code = main()\nexcept SystemExit as end:\n    code = end.code\n"
+        "print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    code, kilobytes = map(int, ran.stdout.split())
+    assert code == 2
+    assert re.search(said, ran.stderr)
+    assert ran.stderr.count("\n") == 1
+    assert kilobytes < 500_000
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (pickle.dumps({"nccl_comm_state": {}, "pg_status": {}, "entries": []}), f"flight recorder.*{_DUMP}"),
+        (pickle.dumps({"a": 1}), f"neither.*{_DUMP}"),
+        (b"<!DOCTYPE html><html>", f"HTML.*{_DUMP}"),
+        (bytes(range(256)), f"binary data.*{_DUMP}"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "git lfs pull"),
+    ],
+)
+def test_other_files_are_called_what_they_are_and_the_right_producer_is_named(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    source = written(tmp_path, content)
+    for read in (lambda: read_snapshot(source), lambda: memory(source.path)):
+        with pytest.raises(InputError, match=said):
+            read()
 
 
 def test_a_pickle_of_something_else_says_what_a_snapshot_has(tmp_path: Path) -> None:

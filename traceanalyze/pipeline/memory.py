@@ -13,7 +13,7 @@ from traceanalyze.pipeline import memory_files, reports
 from traceanalyze.pipeline.choices import Choices, path_text, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, progress_of
 from traceanalyze.pipeline.run_report import run_reports
-from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
+from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of, stranger
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import not_found
 from traceanalyze.report.contents.snapshot import difference_report, memory_view
@@ -107,7 +107,7 @@ def _views(path: str, notes: Sequence[Phrase], progress: ReadProgress | None) ->
     except InputError as error:
         # What a snapshot lacks is what the user wants to know, not that it is no trace.
         fault = next((note for note in notes if note.startswith(f"left out: {path}")), None)
-        raise (InputError("{error}", fault.values["error"]) if fault else error) from None
+        raise (InputError("{error}", fault.values["error"]) if fault else stranger(path) or error) from None
 
 
 def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | None = None) -> Report:

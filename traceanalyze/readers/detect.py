@@ -11,13 +11,17 @@ HEAD_BYTES = 1 << 16
 """How much of the beginning (after unpacking) is looked at."""
 
 
+_GIVE = Phrase("give the .json file export_chrome_trace wrote")
+_GIVE_MEMORY = Phrase("give the file torch.cuda.memory._dump_snapshot wrote")
+
+
 class Kind(Enum):
     """What the first bytes say; the value is the sentence for a file that cannot be analysed."""
 
     TRACE = Phrase("a trace")
     BLANK = Phrase("the file holds nothing but white space; record the trace again")
     EMPTY = Phrase("the file is empty; record the trace again (was the profiler stopped before the program ended?)")
-    JSON = Phrase('this is JSON, but not a trace: it has no "traceEvents"; give the file export_chrome_trace wrote')
+    JSON = Phrase('this is JSON, but not a trace: it has no "traceEvents"; {give}', _GIVE)
     MEMORY_TIMELINE = Phrase(
         "this is a memory timeline (export_memory_timeline), which `traceanalyze memory` shows; "
         "here give the trace export_chrome_trace wrote"
@@ -30,26 +34,24 @@ class Kind(Enum):
         "this is a memory snapshot as JSON, which `traceanalyze memory` shows; "
         "here give the trace export_chrome_trace wrote"
     )
-    PICKLE = Phrase("this is a Python pickle, not a trace; give the .json file export_chrome_trace wrote")
-    PERFETTO = Phrase(
-        "this is a Perfetto protobuf trace, not supported; give the JSON trace the PyTorch profiler wrote"
-    )
+    PICKLE = Phrase("this is a Python pickle, not a trace; {give}", _GIVE)
+    PERFETTO = Phrase("this is a Perfetto protobuf trace, not supported; {give}", _GIVE)
     FLIGHT_RECORDER = Phrase(
         "this is a dump of NCCL's flight recorder: which collectives were under way, without times of the device; "
-        "give the .json file export_chrome_trace wrote"
+        "{give}",
+        _GIVE,
     )
     EXECUTION_TRACE = Phrase(
-        "this is an execution trace (ExecutionTraceObserver, Chakra), which has no times of the device; "
-        "give the .json file export_chrome_trace wrote"
+        "this is an execution trace (ExecutionTraceObserver, Chakra), which has no times of the device; {give}", _GIVE
     )
-    ROCPROF = Phrase("this is output of rocprof, not supported; give the JSON trace the PyTorch profiler wrote")
-    NSIGHT = Phrase("this is a file of Nsight or CUPTI, not supported; give the JSON trace the PyTorch profiler wrote")
+    ROCPROF = Phrase("this is output of rocprof, not supported; {give}", _GIVE)
+    NSIGHT = Phrase("this is a file of Nsight or CUPTI, not supported; {give}", _GIVE)
     LFS_POINTER = Phrase("this is only a pointer to a file in Git LFS; fetch the file with `git lfs pull`")
     ASCEND_DB = Phrase(
         "this is the database of an Ascend profile, which can only be read from a file of its own; "
         "unpack or save it first"
     )
-    SQLITE = Phrase("this is an SQLite database, not supported; give the JSON trace the PyTorch profiler wrote")
+    SQLITE = Phrase("this is an SQLite database, not supported; {give}", _GIVE)
     GZIP = Phrase("this was compressed with gzip more than once; unpack it with gunzip first")
     ZSTD = Phrase("this was compressed with zstd more than once; unpack it with `zstd -d` first")
     XZ = Phrase("this is compressed with xz, not supported; unpack it with `xz -d` first")
@@ -57,12 +59,10 @@ class Kind(Enum):
     TAR = Phrase("this is a tar archive; unpack it first (`tar -xf`) and give the folder")
     ZIP = Phrase("this is a zip archive inside another one; unpack it first")
     UTF16 = Phrase("this is UTF-16 text; convert it first (`iconv -f UTF-16 -t UTF-8`)")
-    HTML = Phrase("this is an HTML or XML page, not a trace; give the .json file export_chrome_trace wrote")
-    TABLE = Phrase("this is a table (CSV), not a trace; give the .json file export_chrome_trace wrote")
-    TEXT = Phrase("this is text, but not a trace; give the .json file export_chrome_trace wrote")
-    BINARY = Phrase(
-        "this is binary data of an unknown kind, not a trace; give the .json file export_chrome_trace wrote"
-    )
+    HTML = Phrase("this is an HTML or XML page, not a trace; {give}", _GIVE)
+    TABLE = Phrase("this is a table (CSV), not a trace; {give}", _GIVE)
+    TEXT = Phrase("this is text, but not a trace; {give}", _GIVE)
+    BINARY = Phrase("this is binary data of an unknown kind, not a trace; {give}", _GIVE)
 
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -179,7 +179,10 @@ def _is_protobuf(head: bytes) -> bool:
     return packets > 0 and complete and _CONTROL.search(head) is not None
 
 
-def explain(kind: Kind, name: str) -> InputError:
-    """The error for a file that is not a trace."""
+def explain(kind: Kind, name: str, *, of_memory: bool = False) -> InputError:
+    """The error for a file that is not a trace; `of_memory`: a memory snapshot would do."""
     known = stray(name) if kind in {Kind.JSON, Kind.TABLE, Kind.TEXT} else None
-    return InputError("{name}: {what}", name, known or kind.value)
+    what: Phrase = kind.value
+    if of_memory and "give" in what.values:
+        what = Phrase(what.template, _GIVE_MEMORY)
+    return InputError("{name}: {what}", name, known or what)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from traceanalyze.errors import InputError
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import rank_of_name
-from traceanalyze.readers.detect import Kind, sniff
+from traceanalyze.readers.detect import Kind, explain, sniff
 from traceanalyze.readers.runs import explicit_rank, numbered_ranks, read_run_list
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import is_archive, may_look_into, members_of_archive, walk
@@ -27,6 +27,15 @@ def is_snapshot(source: Source) -> bool:
 def is_timeline(source: Source) -> bool:
     """Does it begin as a timeline of `export_memory_timeline`?"""
     return _kind(source) is Kind.MEMORY_TIMELINE
+
+
+def stranger(path: str) -> InputError | None:
+    """What a file is that is no recording at all; None for others, which their readers know better."""
+    source = _plain_file(path)
+    kind = None if source is None else _kind(source)
+    if source is None or kind is None or kind in KINDS or kind is Kind.JSON or "give" not in kind.value.values:
+        return None
+    return explain(kind, source.name, of_memory=True)
 
 
 def snapshots_of(path: str) -> tuple[Source, ...]:

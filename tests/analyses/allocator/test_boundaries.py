@@ -15,7 +15,7 @@ from tests.simulate.allocator.programs import LEAK_LINE, LOAD_LINE, Loop, engine
 from traceanalyze.analyses.memory import allocator
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.device_calls import churn, device_calls, out_of_memory, release_runs
-from traceanalyze.analyses.memory.holes import SMALL_SEGMENT, Domain, Free, Holes, domain_of_event
+from traceanalyze.analyses.memory.holes import SMALL_SEGMENT, Domain, Free, Holes, past_segments
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.patterns import settings_remarks, truncation
 from traceanalyze.analyses.memory.rounding import Rules
@@ -171,18 +171,21 @@ def test_requests_are_rounded_to_parts_of_powers_of_two(requested: int, rounded:
 
 
 @pytest.mark.parametrize(
-    ("size", "rest", "fine", "limit", "splits"),
+    ("size", "rest", "large", "expandable", "limit", "splits"),
     [
-        (MIB, 512, True, None, True),
-        (MIB, 511, True, None, False),
-        (MIB, MIB, False, None, False),
-        (MIB, MIB + 1, False, None, True),
-        (9 * MIB, 2 * MIB, False, 10 * MIB, True),
-        (10 * MIB, 2 * MIB, False, 10 * MIB, False),
+        (MIB, 512, False, False, None, True),
+        (MIB, 511, False, False, None, False),
+        (2 * MIB, 512, True, True, None, True),
+        (MIB, MIB, True, False, None, False),
+        (MIB, MIB + 1, True, False, None, True),
+        (9 * MIB, 2 * MIB, True, False, 10 * MIB, True),
+        (10 * MIB, 2 * MIB, True, False, 10 * MIB, False),
     ],
 )
-def test_when_a_hole_is_split(size: int, rest: int, fine: bool, limit: int | None, splits: bool) -> None:
-    assert Rules(0, limit, ()).splits(size, rest, fine=fine) is splits
+def test_when_a_hole_is_split(
+    size: int, rest: int, large: bool, expandable: bool, limit: int | None, splits: bool
+) -> None:
+    assert Rules(0, limit, (), expandable).splits(size, rest, large=large) is splits
 
 
 class Rows(SimpleNamespace):
@@ -197,12 +200,24 @@ ONE, OTHER = Domain(0, 0, large=True), Domain(0, 5, large=True)
 
 def test_holes_merge_with_their_neighbours_but_not_over_borders() -> None:
     holes = Holes()
-    holes.borders.add(300)
+    holes.enclose(300, 400)
     for start, end in ((0, 100), (200, 300), (300, 400)):
         holes.add(ONE, start, end)
     assert holes.free(ONE) == Free(ONE, 300, 3, 100)
     holes.add(ONE, 100, 200)
     assert holes.free(ONE) == Free(ONE, 400, 2, 300)
+    # The border goes with its segment; that of a segment beside it stays.
+    holes.enclose(400, 500)
+    holes.remove(ONE, 300, 400)
+    holes.disclose(300, 400)
+    holes.enclose(200, 300)
+    holes.add(ONE, 300, 350)
+    holes.add(ONE, 400, 500)
+    holes.add(ONE, 350, 400)
+    assert holes.free(ONE) == Free(ONE, 500, 3, 300)
+    holes.remove(ONE, 300, 400)
+    holes.remove(ONE, 400, 500)
+    holes.add(ONE, 600, 700)
     holes.add(OTHER, 1000, 1050)
     assert holes.all() == (Free(ONE, 400, 2, 300), Free(OTHER, 50, 1, 50))
     assert holes.free(Domain(1, 0, large=True)) == Free(Domain(1, 0, large=True), 0, 0, 0)
@@ -221,29 +236,36 @@ def test_holes_are_found_by_their_begin_or_what_they_contain() -> None:
     assert holes.find(ONE, 300, inside=True) is None
 
 
-@pytest.mark.parametrize(
-    ("address", "pool", "domain"),
-    [
-        (99, None, Domain(0, 3, large=False)),
-        (99, -1, Domain(0, 3, large=False)),
-        (99, 2, Domain(2, 3, large=False)),
-        (100, 2, Domain(7, 8, large=True)),
-        (149, None, Domain(7, 8, large=True)),
-        (150, 2, Domain(2, 3, large=False)),
-    ],
-)
-def test_memory_that_the_dump_does_not_have_is_of_the_pool_its_event_names(
-    address: int, pool: int | None, domain: Domain
-) -> None:
-    """The dump has the segment from 100 to 150."""
-    one = {"address": 100, "size": 50, "pool": 7, "stream": 8, "large": True}
-    event = {"address": address, "size": SMALL_SEGMENT, "stream": 3} | ({} if pool is None else {"pool": pool})
-    segments, history = (SimpleNamespace(**{k: np.array([v]) for k, v in each.items()}) for each in (one, event))
-    history.pool = getattr(history, "pool", None)
-    device: Any = SimpleNamespace(segments=segments, history=history)
-    assert domain_of_event(device, 0) == domain
-    history.size += 1
-    assert domain_of_event(device, 0).large is True
+def taken_back(pool: int | None, size: int, *blocks: tuple[Action, int]) -> Domain:
+    """Domain of so much memory given back where the dump has another segment; blocks in it before, and one after."""
+    segment = {"address": 0, "size": 64 * MIB, "pool": 7, "stream": 8, "large": True, "expandable": False}
+    events = [*blocks, (Action.SEGMENT_FREE, size), (Action.SEGMENT_ALLOC, 64 * MIB), (Action.ALLOC, 30 * MIB)]
+    action, sizes = map(list, zip(*events, strict=True))
+    history = Rows(
+        action=np.array(action, np.uint8),
+        address=np.zeros(len(events), np.int64),
+        size=np.array(sizes, np.int64),
+        stream=np.full(len(events), 3),
+        pool=None if pool is None else np.full(len(events), pool),
+    )
+    segments = Rows(**{key: np.array([value]) for key, value in segment.items()}, action=[0])
+    past = past_segments(SimpleNamespace(segments=segments, history=history), Rules(0, None, ()))  # type: ignore[arg-type]
+    assert past.wrong == 0
+    assert past.domain[len(blocks) + 1] == Domain(7, 8, large=True)
+    return past.domain[len(blocks)]
+
+
+@pytest.mark.parametrize(("pool", "expected"), [(None, 0), (-1, 0), (2, 2)])
+def test_memory_given_back_is_of_the_pool_its_event_names(pool: int | None, expected: int) -> None:
+    """Never of that of the segment which the dump has at its address."""
+    assert taken_back(pool, SMALL_SEGMENT) == Domain(expected, 3, large=False)
+    assert taken_back(pool, SMALL_SEGMENT + 1) == Domain(expected, 3, large=True)
+
+
+def test_the_last_block_in_memory_given_back_tells_whether_it_was_for_large_ones() -> None:
+    small, large = (Action.FREE_COMPLETED, MIB), (Action.FREE_COMPLETED, MIB + 1)
+    assert taken_back(None, 20 * MIB, large, small).large is False
+    assert taken_back(None, SMALL_SEGMENT, small, large).large is True
 
 
 def test_without_free_memory_the_largest_hole_is_none(tmp_path: Path) -> None:
@@ -263,7 +285,7 @@ def test_what_is_used_of_a_hole_leaves_both_sides() -> None:
     assert (holes.find(ONE, 0, inside=False), holes.find(ONE, 60, inside=False)) == ((ONE, 0, 30), (ONE, 60, 100))
     holes.take(ONE, 0, 30, 0, 30)
     assert holes.free(ONE) == Free(ONE, 40, 1, 40)
-    assert (holes.remove(60, 101), holes.remove(60, 100), holes.remove(60, 100)) == (False, True, False)
+    assert tuple(holes.remove(ONE, 60, end) for end in (101, 100, 100)) == (False, True, False)
     assert holes.free(ONE) == Free(ONE, 0, 0, 0)
     assert holes.all() == ()
 
@@ -527,16 +549,34 @@ def test_without_annotations_steps_begin_where_something_repeats(tmp_path: Path)
     assert lines == [LOAD_LINE] * 6
 
 
-def test_a_forgotten_block_may_have_owned_the_rest_that_was_too_small_to_be_split_off(tmp_path: Path) -> None:
-    """19.5 MiB in a segment of 20 from before the history, and 1 MiB beside it at the peak."""
+@pytest.mark.parametrize(
+    ("size", "behind", "least", "most"),
+    [
+        # Half a MiB was left of its segment: too small to be split off.
+        (39 * MIB // 2, 0, 20 * MIB, 20 * MIB),
+        (19 * MIB - 512, 0, 19 * MIB - 512, 19 * MIB - 512),
+        (19 * MIB - 1024, 0, 19 * MIB - 1024, 19 * MIB - 512),
+        # It may have been put into a hole up to 1 MiB larger, as far as nothing tells.
+        (4 * MIB, 0, 4 * MIB, 5 * MIB),
+        # What is allocated behind it begins where it ends.
+        (4 * MIB, 2 * MIB, 4 * MIB, 4 * MIB),
+    ],
+)
+def test_a_forgotten_block_may_own_what_was_too_small_to_be_split_off(
+    tmp_path: Path, size: int, behind: int, least: int, most: int
+) -> None:
+    """A block in a segment of 20 MiB from before the history, and one or two others beside it at the peak."""
     allocator = Allocator()
-    first = allocator.malloc(39 * MIB // 2, user(1))
+    first = allocator.malloc(size, user(1))
     before = len(allocator.events)
     allocator.malloc(MIB, user(2))
+    if behind:
+        allocator.free(allocator.malloc(behind, user(3)))
     allocator.free(first)
     found = analysed(allocator, tmp_path, keep=len(allocator.events) - before)
     (peak,) = (row for row in found.moments.records() if row.moment == "moment_peak")
-    assert (peak.block_bytes, peak.block_most_bytes) == (41 * MIB // 2, 21 * MIB)
+    beside = MIB + behind
+    assert (peak.block_bytes, peak.block_most_bytes) == (least + beside, most + beside)
 
 
 def test_tensors_by_category_at_the_peak_and_over_time() -> None:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from typing import TYPE_CHECKING
 
-import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.simulate.allocator.dump import dump
-from tests.simulate.allocator.pool import KIB, MIB, Allocator, OutOfMemoryError
+from tests.simulate.allocator.histories import recorded
+from tests.simulate.allocator.pool import DEFAULT, KIB, MIB, Allocator, Free, OutOfMemoryError
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.dump import self_check
 from traceanalyze.analyses.memory.holes import Domain
 from traceanalyze.analyses.memory.layout import follow
-from traceanalyze.analyses.memory.lifetimes import lifetimes
 from traceanalyze.analyses.memory.rounding import rules
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
     from typing import Any
 
+    from tests.simulate.allocator.pool import Pool
     from traceanalyze.model.snapshot import Snapshot
 
 SIZES = st.one_of(
@@ -83,45 +88,63 @@ def test_every_curve_is_the_truth(tmp_path_factory: Any, steps: Any, expandable:
     assert device.reserved.after.tolist() == [state.reserved for state in allocator.truth]
 
 
-@given(STEPS, st.booleans())
-@examples(20)
-def test_free_memory_by_domain_is_the_truth(tmp_path_factory: Any, steps: Any, expandable: bool) -> None:
-    allocator = run(steps, expandable=expandable)
-    if not allocator.events:
-        return
-    snapshot = read(dump(allocator), tmp_path_factory.mktemp("one"))
+def by_domain(free: Iterable[tuple[Pool, int, bool, Free]], *, pools: bool) -> dict[tuple[Any, ...], Free]:
+    """What is free, by pool where events tell it: else memory given back may be of any."""
+    found: dict[tuple[Any, ...], Free] = {}
+    for pool, stream, large, one in free:
+        key = (pool if pools else None, stream, large)
+        so_far = found.get(key, Free(0, 0, 0))
+        found[key] = Free(so_far.bytes + one.bytes, so_far.holes + one.holes, max(so_far.largest, one.largest))
+    return {key: one for key, one in found.items() if one.bytes}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_layout_is_the_truth_after_every_event(tmp_path: Path, seed: int) -> None:
+    """Whatever the ring forgot: but for what blocks from before it may have owned, which then is an interval."""
+    one = recorded(seed)
+    allocator, first = one.allocator, len(one.allocator.events) - one.keep
+    snapshot = read(dump(allocator, keep=one.keep, vendor=one.vendor, pool_ids=one.pool_ids), tmp_path)
     (device,) = snapshot.devices
-    count = len(device.history)
-    layout = follow(device, lifetimes(device), rules(snapshot), frozenset(range(count)))
-    for event, known in enumerate(allocator.holes):
-        seen = {(one.domain.stream, one.domain.large): (one.bytes, one.largest) for one in layout.watched[event]}
-        assert seen == {key: value for key, value in known.items() if value[0]}, event
+    assert rules(snapshot).pad == allocator.pad
+    found = Device(snapshot, device, sites(snapshot.stacks))
+    assert self_check(found).column("reconciled")[0]
+    lives, count = found.lives, len(device.history)
+    layout = follow(device, lives, rules(snapshot), frozenset(range(count)))
+    assert layout.lost is None
+    truth = allocator.truth[first:]
+    assert found.active.after.tolist() == [state.requested for state in truth]
+    assert found.reserved.after.tolist() == [state.reserved for state in truth]
+    slack = [int(layout.slack[live_at(lives, event)].sum()) for event in range(-1, count)]
+    least = found.blocks.after.tolist()
+    for event, (state, known) in enumerate(zip(truth, allocator.holes[first:], strict=True)):
+        assert least[event] <= state.allocated <= least[event] + slack[event + 1], event
+        if slack[event] == 0:
+            seen = (
+                (device.pools[each.domain.pool], *each.domain[1:], Free(*each[1:])) for each in layout.watched[event]
+            )
+            wanted = ((*key, each) for key, each in known.items())
+            assert by_domain(seen, pools=one.pool_ids) == by_domain(wanted, pools=one.pool_ids), event
 
 
-@given(STEPS, st.booleans(), st.floats(0, 1))
-@examples(20)
-def test_a_ring_that_forgot_the_beginning_leaves_an_interval_around_the_truth(
-    tmp_path_factory: Any, steps: Any, expandable: bool, share: float
-) -> None:
-    allocator = run(steps, expandable=expandable)
-    keep = int(share * len(allocator.events))
-    # A call is recorded whole or not at all: cut before an event that begins one.
-    while 0 < keep < len(allocator.events) and allocator.events[-keep]["action"] in {"free_completed", "alloc"}:
-        keep -= 1
-    if keep == 0:
-        return
-    snapshot = read(dump(allocator, keep=keep), tmp_path_factory.mktemp("one"))
-    device = Device(snapshot, *snapshot.devices, sites(snapshot.stacks))
-    truth = allocator.truth[len(allocator.truth) - keep :]
-    lives, allocated = device.lives, device.blocks.after
-    most = allocated + np.array(
-        [int(device.layout.slack[(lives.begin <= event) & (lives.end > event)].sum()) for event in range(keep)]
-    )
-    assert device.active.after.tolist() == [state.requested for state in truth]
-    assert device.reserved.after.tolist() == [state.reserved for state in truth]
-    exact = np.array([state.allocated for state in truth])
-    assert (allocated <= exact).all()
-    assert (exact <= most).all()
+def test_random_programs_hold_all_that_makes_following_hard() -> None:
+    """Segments re-taken by other sizes, holes within expandable segments, graphs, rings, requests that fail."""
+    seen: Counter[str] = Counter()
+    for one in map(recorded, range(60)):
+        events = one.allocator.events[-one.keep :]
+        seen.update({event["action"] for event in events})
+        seen["ring"] += one.keep < len(one.allocator.events)
+        seen["graph"] += any(event["pool_id"] != DEFAULT for event in events)
+        seen["late free"] += bool(one.allocator.pending)
+        seen["within"] += any([b.state for b in s.blocks].count("unmapped") > 1 for s in one.allocator.segments)
+        gone: list[range] = []
+        for event in events:
+            if event["action"] == "segment_free":
+                gone.append(range(event["addr"], event["addr"] + event["size"]))
+            elif event["action"] == "segment_alloc":
+                new = range(event["addr"], event["addr"] + event["size"])
+                seen["other size"] += any(old != new and old[0] <= new[-1] and new[0] <= old[-1] for old in gone)
+    kinds = ("segment_free", "segment_unmap", "oom", "ring", "graph", "late free", "within", "other size")
+    assert min(seen[kind] for kind in kinds) >= 5
 
 
 def test_domains_are_told_apart() -> None:

@@ -64,7 +64,8 @@ WITH_HISTORY = {
         (1701367808, 1703333888, 1864368128), 223, 0,
     ),
     "cuda-transformer-128-training.pickle": Figures(
-        19136, 5095321600, (7013335044, 9966), (7024640512, 19122), (7026606592, 9966), (7235174400, -1),
+        # Below 7026606592 only if gaps of at most 1 MiB behind early blocks were free, which no large pool has.
+        19136, 5095321600, (7013335044, 9966), (7026606592, 9966), (7026606592, 9966), (7235174400, -1),
         (6808535044, 6816891392, 7235174400), 226, 438,
     ),
 }  # fmt: skip
@@ -111,7 +112,7 @@ def test_figures_of_snapshots_with_history(shared_snapshots: Path, name: str) ->
 @pytest.mark.parametrize("name", [*WITH_HISTORY, *STATE_ONLY])
 def test_every_real_file_reconciles(shared_snapshots: Path, name: str) -> None:
     device, lives, layout = followed(shared_snapshots, name)
-    assert layout.exact
+    assert layout.lost is None
     assert (lives.disorder, lives.mismatched) == (0, 0)
     assert int(lives.requested[lives.begin == BEFORE].sum()) == active_curve(device).base
 
@@ -125,18 +126,26 @@ def test_figures_of_snapshots_without_history(shared_snapshots: Path, name: str)
     assert int(device.blocks.requested[live].sum()) == requested
     assert int(device.blocks.size[live].sum()) == block
     assert int(device.segments.size.sum()) == reserved
-    assert max(free.largest for free in layout.final) == largest
+    assert max(free.largest for free in layout.watched[len(device.history)]) == largest
 
 
-def test_unmatched_frees_leave_an_interval(shared_snapshots: Path) -> None:
-    _, _, layout = followed(shared_snapshots, "cuda-transformer-128-training.pickle")
-    assert int(layout.slack.sum()) == 3932160
+def test_early_blocks_before_small_gaps_own_them_and_before_larger_ones_leave_an_interval(
+    shared_snapshots: Path,
+) -> None:
+    """3,932,160 B in all lie between the known blocks of the one file, 1 MiB + 524,288 B behind one of the other."""
+    _, lives, layout = followed(shared_snapshots, "cuda-transformer-128-training.pickle")
+    unmatched = (lives.begin == BEFORE) & (lives.block < 0)
+    assert int(layout.slack.sum()) == 0
+    rounded = -(-lives.requested // 512) * 512
+    assert int((layout.size - np.maximum(rounded, 512))[unmatched].sum()) == 3932160
+    _, _, layout = followed(shared_snapshots, "cuda-2.10-training.pickle")
+    assert sorted(layout.slack.tolist())[-2:] == [0, 523776]
 
 
 def test_the_largest_hole_of_the_npu_file(shared_snapshots: Path) -> None:
     device, _, layout = followed(shared_snapshots, "npu-empty-cache.pickle")
     assert len(device.segments) == 34
-    assert max(free.largest for free in layout.final) == 18614784
+    assert max(free.largest for free in layout.watched[len(device.history)]) == 18614784
 
 
 @pytest.mark.parametrize("name", [*WITH_HISTORY, *STATE_ONLY])

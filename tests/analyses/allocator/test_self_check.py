@@ -9,6 +9,8 @@ import pytest
 
 from tests.simulate.allocator.pool import MIB
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.layout import LostWay
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 BASE = 1 << 40
-FLAGS = ("blocks_tile", "sums_agree", "segments_follow", "layout_exact", "baseline_agrees")
+FLAGS = ("blocks_tile", "sums_agree", "segments_follow", "baseline_agrees", "layout_exact")
 
 
 def event(action: str, at: int, size: int) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def test_a_dump_that_its_history_leads_to(tmp_path: Path) -> None:
     assert row.reconciled
     assert all(getattr(row, flag) for flag in FLAGS)
     assert (row.events, row.live_blocks, row.segments) == (8, 3, 2)
-    assert (row.disorder, row.mismatched, row.unplaced, row.unknown_events) == (0, 0, 0, 0)
+    assert (row.disorder, row.mismatched, row.unknown_events) == (0, 0, 0)
 
 
 def test_segments_of_which_most_is_unused_come_first(tmp_path: Path) -> None:
@@ -178,3 +180,83 @@ def test_one_segment_is_judged_like_several(tmp_path: Path) -> None:
     assert check(analysed(content, tmp_path)).blocks_tile is True
     early_end(content)
     assert check(analysed(content, tmp_path)).blocks_tile is False
+
+
+def larger_block(content: dict[str, Any]) -> None:
+    """Of 9 MiB for a request of 8, although the rest could have been split off."""
+    content["segments"][0] = segment(0, 9, -11)
+    content["segments"][0]["blocks"][0]["requested_size"] = content["segments"][0]["requested_size"] = 8 * MIB
+
+
+def behind_the_begin(content: dict[str, Any]) -> None:
+    """In a new segment, which must be filled from its begin."""
+    content["segments"].append(segment(300, -4, 16))
+    content["device_traces"][0] += [event("segment_alloc", 300, 20), event("alloc", 304, 16)]
+
+
+def in_use(content: dict[str, Any]) -> None:
+    """The first segment goes back with a block in it, and comes again."""
+    content["device_traces"][0] += [event("segment_free", 0, 20), event("segment_alloc", 0, 20)]
+
+
+def from_elsewhere(content: dict[str, Any]) -> None:
+    content["device_traces"][0].append(event("free_completed", 700, 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        (larger_block, LostWay("sizes", 1)),
+        (behind_the_begin, LostWay("place", 9)),
+        (in_use, LostWay("release", 8)),
+        (from_elsewhere, LostWay("before", 1)),
+    ],
+)
+def test_a_follower_that_lost_its_way_costs_the_exact_layout_only(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], lost: LostWay
+) -> None:
+    content = two_segments()
+    change(content)
+    content["device_traces"][0].append({**event("oom", 0, 50), "device_free": 0})
+    content["device_traces"][0].append(event("snapshot", 0, 0))
+    found = analysed(content, tmp_path)
+    row = check(found)
+    assert (row.reconciled, row.layout_exact, found.lost) == (True, False, lost)
+    unknown = NotMeasured("layout_not_exact")
+    assert (found.fragmentation, found.oversized) == (unknown, unknown)
+    assert found.leaks == NotMeasured("no_memory_steps")
+    assert [(one.kind, one.free, one.largest_hole) for one in found.ooms] == [("unlocated", None, None)]
+    moments = {one.moment: one for one in found.moments.records()}
+    peak, dump = moments["moment_peak"], moments["moment_dump"]
+    # Blocks of requests of whole MiB have their size; only the dump tells what is free.
+    assert peak.block_bytes == peak.requested_bytes + (MIB if lost.key == "sizes" else 0)
+    assert (peak.hole_bytes, peak.block_most_bytes) == (unknown, unknown)
+    assert dump.block_most_bytes == dump.block_bytes
+    assert dump.hole_bytes == 20 * MIB
+
+
+def test_the_state_of_the_dump_is_known_without_a_layout(tmp_path: Path) -> None:
+    """A block that the history puts where nothing is: what is free at the dump is what the dump says."""
+    content = two_segments()
+    behind_the_begin(content)
+    (free,) = (each for each in analysed(content, tmp_path).state if each.key == "free_memory")
+    assert [tuple(one)[:7] for one in free.records()] == [("moment_dump", 0, 0, True, 36 * MIB, 3, 20 * MIB)]
+
+
+@pytest.mark.parametrize(("at", "size"), [(110, 20), (0, 20)])
+def test_segments_that_overlap_contradict(tmp_path: Path, at: int, size: int) -> None:
+    content = two_segments()
+    content["segments"].append(segment(at, -size))
+    assert check(analysed(content, tmp_path)).segments_follow is False
+
+
+def test_a_block_that_waits_for_a_stream_at_the_dump_is_live(tmp_path: Path) -> None:
+    """Its end was asked for, and nothing else was given back: the request alone ends no block that the dump has."""
+    content = two_segments()
+    del content["device_traces"][0][4:]
+    content["device_traces"][0] += [event("alloc", 104, 6), event("free_requested", 104, 6)]
+    content["segments"][1] = segment(100, 4, 6, -20)
+    content["segments"][1]["blocks"][1]["state"] = "active_pending_free"
+    content["segments"][1]["allocated_size"] -= 6 * MIB
+    row = check(analysed(content, tmp_path))
+    assert (row.reconciled, row.layout_exact) == (True, True)

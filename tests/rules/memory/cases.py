@@ -11,6 +11,7 @@ from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import Allocator
 from tests.simulate.allocator.programs import Loop, train
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.device_calls import OutOfMemory
 from traceanalyze.analyses.memory.patterns import HeldGradients, OversizedBlocks, SmallBlocks, Spike
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -288,7 +289,14 @@ FIRES = {
             severity="HIGH",
             evidence={"request": 73405952, "free": 18846208, "hole": 12583424, "kind": "capacity"},
             ops=("model.py:40 forward",),
-        )
+        ),
+        Fires(
+            snapshot(ooms=(OutOfMemory(7, GIB, None, None, None, "unlocated", "train.py:3 step"),)),
+            severity="HIGH",
+            evidence={"request": GIB},
+            ops=("train.py:3 step",),
+            sentence="unlocated",
+        ),
     ],
     "MEM114": [
         Fires(

@@ -38,7 +38,7 @@ from traceanalyze.analyses.memory.device_calls import (
 from traceanalyze.analyses.memory.dump import segments, self_check, statistics
 from traceanalyze.analyses.memory.groups import memory_over_time
 from traceanalyze.analyses.memory.holes import GROWTH, past_segments
-from traceanalyze.analyses.memory.layout import Growth
+from traceanalyze.analyses.memory.layout import Growth, LostWay
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.rounding import Rules
 from traceanalyze.analyses.memory.sites import sites
@@ -103,6 +103,8 @@ def fragmentation(device: Device, *, pressed: bool) -> Fragmentation | NotMeasur
     history, reserved = device.history, device.reserved
     if device.events <= 1:
         return NotMeasured("no_memory_history")
+    if device.layout.lost:
+        return NotMeasured("layout_not_exact")
     found = [
         (growth.free.bytes / max(reserved.at(growth.event - 1), 1), growth, request)
         for growth in device.layout.growths
@@ -141,7 +143,8 @@ def _taken(history: History, growth: Growth) -> int:
 def _pinners(device: Device, growth: Growth) -> Table:
     """Lines of the blocks in those segments of the domain that were free for the larger part."""
     lives, layout, sites = device.lives, device.layout, device.sites
-    ranges = [one for one in past_segments(device.device, growth.event)[0] if one.domain == growth.free.domain]
+    past = past_segments(device.device, device.rules, growth.event)
+    ranges = [one for one in past.ranges if one.domain == growth.free.domain]
     start, end = np.array([(one.start, one.end) for one in ranges], np.int64).reshape(-1, 2).T
     live = live_at(lives, growth.event - 1)
     at = np.searchsorted(start, lives.address[live], "right") - 1
@@ -198,6 +201,8 @@ class AllocatorAnalysis(NamedTuple):
     time: NDArray[np.int64] | None
     check: Table
     """One row: whether history and dump agree."""
+    lost: LostWay | None
+    """Why the layout is not exact."""
     moments: Table
     """Peak first, then reserved peak, out-of-memory events, dump."""
     at_peak: Table
@@ -232,7 +237,7 @@ class AllocatorAnalysis(NamedTuple):
 
     @property
     def reconciled(self) -> bool:
-        """Whether history and dump agree on everything."""
+        """Whether sums, segments and order of history and dump agree; the layout may still not be exact."""
         return bool(self.check.column("reconciled")[0])
 
     @property
@@ -293,6 +298,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         active=device.active,
         time=device.history.time,
         check=check,
+        lost=device.layout.lost,
         moments=decisive,
         at_peak=at_peak,
         steps=steps,

@@ -13,7 +13,7 @@ from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.analyses.memory.steps import step_label, step_starts
 from traceanalyze.model.snapshot import Action, History, Snapshot
-from traceanalyze.model.table import Column, Kind, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 
 CATEGORIES = ("preexisting", "transient", "gradients", "backward", "optimizer", "activations", "parameters", "other")
 """The first that fits: allocated before the history; freed within `SHORT` later allocations; kept by AccumulateGrad; on
@@ -160,21 +160,25 @@ def moments(device: Device) -> tuple[Table, Table]:
     order = ("peak", "reserved_peak", "oom", "dump")
     chosen = sorted(wanted, key=lambda event: (order.index(wanted[event]), event))
     kinds = [f"moment_{wanted[event]}" for event in chosen]
-    held = [layout.watched.get(event if wanted[event] == "oom" else event + 1, layout.final) for event in chosen]
+    held = [layout.watched.get(event if wanted[event] == "oom" else event + 1) for event in chosen]
     allocated = [blocks.at(event) for event in chosen]
     slack = [int(layout.slack[live_at(device.lives, event)].sum()) for event in chosen]
+    unknown = NotMeasured("layout_not_exact")
     found = _MOMENTS.fill(
         moment=kinds,
         event=[event if event >= 0 else None for event in chosen],
         step=[step_label(starts.at(event)) for event in chosen],
         requested_bytes=[active.at(event) for event in chosen],
         block_bytes=allocated,
-        block_most_bytes=[least + more for least, more in zip(allocated, slack, strict=True)],
+        block_most_bytes=[
+            unknown if known is None else least + more
+            for least, more, known in zip(allocated, slack, held, strict=True)
+        ],
         reserved_bytes=[reserved.at(event) for event in chosen],
-        hole_bytes=[max((one.largest for one in free), default=0) for free in held],
+        hole_bytes=[unknown if free is None else max((one.largest for one in free), default=0) for free in held],
         within=[" > ".join(_ranges_at(device.snapshot, device.history, event)) or None for event in chosen],
     )
-    free = [(kind, one) for kind, several in zip(kinds, held, strict=True) for one in several]
+    free = [(kind, one) for kind, several in zip(kinds, held, strict=True) for one in several or ()]
     return found, _FREE.fill(
         moment=[kind for kind, _ in free],
         pool=[one.domain.pool for _, one in free],

@@ -205,12 +205,12 @@ class OutOfMemory(NamedTuple):
 
     event: int
     request: int
-    free: int
-    """In the domain of the request."""
-    largest_hole: int
+    free: int | None
+    """In the domain of the request; None where the layout is not exact."""
+    largest_hole: int | None
     device_free: int | None
     kind: str
-    """isolation, fragmentation, split, other_processes, capacity or unknown"""
+    """isolation, fragmentation, split, other_processes, capacity, unknown, or unlocated: the layout is not exact"""
     line: str
 
 
@@ -219,11 +219,14 @@ def out_of_memory(device: Device) -> tuple[OutOfMemory, ...]:
     history, found = device.history, []
     for event in device.failures:
         request, stream = int(history.size[event]), int(history.stream[event])
-        free = device.layout.watched.get(event, ())
+        left, line = history.device_free.get(event), device.line(event)
+        free = device.layout.watched.get(event)
+        if free is None:
+            found.append(OutOfMemory(event, request, None, None, left, "unlocated", line))
+            continue
         own = [one for one in free if (one.domain.stream, one.domain.large) == (stream, request > SMALL)]
         others = max((one.largest for one in free if one not in own), default=0)
         available, hole = sum(one.bytes for one in own), max((one.largest for one in own), default=0)
-        left = history.device_free.get(event)
         if max(hole, others) >= request:
             kind = "isolation"
         elif available >= request:
@@ -236,5 +239,5 @@ def out_of_memory(device: Device) -> tuple[OutOfMemory, ...]:
             kind = "other_processes"
         else:
             kind = "capacity"
-        found.append(OutOfMemory(event, request, available, hole, left, kind, device.line(event)))
+        found.append(OutOfMemory(event, request, available, hole, left, kind, line))
     return tuple(found)

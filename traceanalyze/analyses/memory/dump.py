@@ -6,7 +6,6 @@ import numpy as np
 
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, HOLE, LARGE, POOL, STREAM
 from traceanalyze.analyses.memory.device import Device
-from traceanalyze.analyses.memory.holes import past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.model.snapshot import ProcessStatistics, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, Layout, Table, declare
@@ -23,8 +22,8 @@ _CHECK = declare(
     ),
     Column("sums_agree", Kind.FLAG, "whether the sizes that segments state are those of their blocks"),
     Column("segments_follow", Kind.FLAG, "whether growth and release in the history lead to the segments of the dump"),
-    Column("layout_exact", Kind.FLAG, "whether following the history puts every block where the dump has it"),
     Column("baseline_agrees", Kind.FLAG, "whether what lived before the history adds up", heading="begin agrees"),
+    Column("layout_exact", Kind.FLAG, "whether following the history puts every block where the dump has it"),
     Column("events", Kind.COUNT, "events of the history"),
     Column("live_blocks", Kind.COUNT, "blocks in use at the dump"),
     Column("segments", Kind.COUNT, "segments at the dump"),
@@ -40,13 +39,6 @@ _CHECK = declare(
         Kind.COUNT,
         "blocks that the history leaves alive and the dump does not know",
         heading="blocks the dump lacks",
-        minor=True,
-    ),
-    Column(
-        "unplaced",
-        Kind.COUNT,
-        "blocks that the history puts where nothing was free",
-        heading="blocks whose place was taken",
         minor=True,
     ),
     Column("unknown_events", Kind.COUNT, "events of kinds this version does not know", minor=True),
@@ -100,20 +92,19 @@ def self_check(allocator: Device) -> Table:
     agree = {
         "blocks_tile": _tiles(device),
         "sums_agree": _sums_agree(device),
-        "segments_follow": past_segments(device)[1] == 0,
-        "layout_exact": layout.exact,
+        "segments_follow": layout.lost is None or layout.lost.key != "segments",
         "baseline_agrees": active.base >= 0 and int(lives.requested[lives.begin == BEFORE].sum()) == active.base,
     }
     reconciled = all(agree.values()) and not (lives.disorder or lives.mismatched)
     values = {
         "reconciled": reconciled,
         **agree,
+        "layout_exact": layout.lost is None,
         "events": len(device.history),
         "live_blocks": int((device.blocks.state != State.INACTIVE).sum()),
         "segments": len(device.segments),
         "disorder": lives.disorder,
         "mismatched": lives.mismatched,
-        "unplaced": layout.unplaced,
         "unknown_events": sum(device.history.unknown.values()),
     }
     return _CHECK.fill(**{key: (value,) for key, value in values.items()})

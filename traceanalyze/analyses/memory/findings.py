@@ -29,6 +29,9 @@ _SAY = sentences(
         "full; reduce what the table of that moment names (smaller batch, checkpointing, sharding)."
     ),
     advice_oom_unknown="A request of {request} failed with {free} free inside segments.",
+    advice_oom_unlocated=(
+        "A request of {request} failed; how much was free is not known, as the layout of memory is not exact."
+    ),
     advice_leak_likely=(
         "Every step leaves {amount} behind at {line} (seen over {steps} steps): keep `.item()` or `.detach()` instead "
         "of tensors with their graph, and drop references at the end of the step."

@@ -1,7 +1,8 @@
 """Follows the exact layout of memory through the history: which block had which size, and which holes there were.
 
 The history tells requested bytes only; the size of a block follows from the hole it was put into and the allocator's
-rule of splitting. At the dump the layout must equal the file's, which is checked.
+rule of splitting. At the dump the layout must equal the file's, which is checked. A history that cannot be followed
+costs the exact layout and nothing else.
 """
 
 from typing import NamedTuple
@@ -15,13 +16,12 @@ from traceanalyze.analyses.memory.holes import (
     Domain,
     Free,
     Holes,
-    Range,
-    domain_of_event,
-    domain_of_segment,
+    Past,
+    free_at_dump,
     past_segments,
 )
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
-from traceanalyze.analyses.memory.rounding import SMALL, Rules
+from traceanalyze.analyses.memory.rounding import ALIGN, SMALL, Rules
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 
@@ -34,6 +34,17 @@ class Growth(NamedTuple):
     """What the domain had free just before."""
 
 
+class LostWay(NamedTuple):
+    """Why the layout could not be followed to that of the dump."""
+
+    key: str
+    """segments: growth and release do not lead to those of the dump; before: what lived before the history lies outside
+    of them or overlaps; place: an allocation where nothing was free; release: memory in use was given back; sizes:
+    blocks at the dump have another size."""
+    number: int
+    """The event of `place` and `release`, else how many."""
+
+
 class Layout(NamedTuple):
     """Result of following; arrays are aligned with `Lifetimes`."""
 
@@ -43,12 +54,14 @@ class Layout(NamedTuple):
     """Bytes that the block may have had beyond that (blocks allocated before the history, freed in it)."""
     growths: tuple[Growth, ...]
     watched: dict[int, tuple[Free, ...]]
-    """Free memory of every domain just before the watched events."""
-    final: tuple[Free, ...]
-    unplaced: int
-    """Allocations at an address where nothing was free."""
-    exact: bool
-    """Whether the layout at the dump is that of the file, every block at its place and of its size."""
+    """Free memory of every domain just before the watched events, and (at the number of events) at the dump."""
+    lost: LostWay | None
+    """None: every block at the dump is at its place and of its size. Else `size` is what the request needs at least,
+    but for blocks of the dump, `growths` is empty, and of `watched` only the dump is known."""
+
+
+class _LostError(Exception):
+    """The history cannot be followed."""
 
 
 def follow(device: SnapshotDevice, lives: Lifetimes, rules: Rules, watch: frozenset[int] = frozenset()) -> Layout:
@@ -60,148 +73,161 @@ def follow(device: SnapshotDevice, lives: Lifetimes, rules: Rules, watch: frozen
         rules: How it rounds and splits.
         watch: Events at which to note the free memory of all domains.
     """
-    ranges, inconsistent = past_segments(device)
-    holes = Holes()
-    size, slack = _early_sizes(device, lives, rules, ranges)
-    _fill(holes, ranges, lives, size)
-    walk = _Walk(device, lives, rules, holes, size)
-    walk.run(watch)
-    exact = inconsistent == 0 and walk.unplaced == 0 and _is_exact(device, lives, size)
-    return Layout(size, slack, tuple(walk.growths), walk.watched, holes.all(), walk.unplaced, exact)
+    past, at_dump = past_segments(device, rules), {len(device.history): free_at_dump(device)}
+    try:
+        early = _Early(device, lives, rules, past)
+        walk = _Walk(device, lives, rules, past, early)
+        walk.run(watch)
+        _check(device, lives, walk.size)
+    except _LostError as error:
+        size = np.array([rules.rounded(requested) for requested in lives.requested.tolist()], np.int64)
+        known = lives.block >= 0
+        size[known] = device.blocks.size[lives.block[known]]
+        return Layout(size, np.zeros_like(size), (), at_dump, error.args[0])
+    return Layout(walk.size, early.slack, tuple(walk.growths), walk.watched | at_dump, None)
 
 
-def _early_sizes(
-    device: SnapshotDevice, lives: Lifetimes, rules: Rules, ranges: list[Range]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sizes of the blocks allocated before the history: the file's, or the least that the request needs.
+class _Early:
+    """Blocks allocated before the history: their segments, sizes, and what is free between them.
 
-    A block that is freed in the history may have owned the gap behind it, if that was too small to be split off.
+    The file tells the size of those alive at the dump. The others have at least what the request needs, and perhaps the
+    gap behind them, where that was too small to be split off: then up to 1 MiB. No block or hole of the large pools is
+    so small, so that a gap up to this size is the block's; in a larger one the first allocation while the block lives
+    tells where it ends, because allocations begin where a hole does.
     """
-    size = np.zeros(len(lives), np.int64)
-    slack = np.zeros(len(lives), np.int64)
-    early = np.flatnonzero(lives.begin == BEFORE)
-    known = early[lives.block[early] >= 0]
-    size[known] = device.blocks.size[lives.block[known]]
-    guessed = early[lives.block[early] < 0]
-    size[guessed] = [rules.rounded(requested) for requested in lives.requested[guessed].tolist()]
-    if len(guessed) == 0 or not ranges:
-        return size, slack
-    starts, fine = np.sort(lives.address[early]), {item.domain for item in ranges if item.expandable}
-    range_start = np.array([item.start for item in ranges], np.int64)
-    for row in guessed.tolist():
-        end = int(lives.address[row] + size[row])
-        at = int(np.searchsorted(range_start, lives.address[row], "right")) - 1
-        if at < 0 or end > ranges[at].end:
-            continue
-        follower = int(np.searchsorted(starts, end, "left"))
-        limit = min(ranges[at].end, int(starts[follower]) if follower < len(starts) else ranges[at].end)
-        rest = limit - end
-        is_fine = ranges[at].domain in fine or not ranges[at].domain.large
-        if rest > 0 and not rules.splits(int(size[row]), rest, fine=is_fine):
-            slack[row] = rest
-    return size, slack
 
+    def __init__(self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, past: Past) -> None:
+        if past.wrong:
+            raise _LostError(LostWay("segments", past.wrong))
+        self.ranges = ranges = past.ranges
+        early = np.flatnonzero(lives.begin == BEFORE)
+        self.rows = early = early[np.argsort(lives.address[early], kind="stable")]
+        self.start = lives.address[early]
+        self.size, self.slack = np.zeros(len(early), np.int64), np.zeros(len(lives), np.int64)
+        known = lives.block[early] >= 0
+        self.size[known] = device.blocks.size[lives.block[early[known]]]
+        self.size[~known] = [rules.rounded(requested) for requested in lives.requested[early[~known]].tolist()]
+        self.range = np.searchsorted(np.array([one.start for one in ranges], np.int64), self.start, "right") - 1
+        border = np.array([*(one.end for one in ranges), -1], np.int64)[self.range]
+        limit = np.minimum(np.append(self.start, np.iinfo(np.int64).max)[1:], border)
+        gap = limit - self.start - self.size
+        if (gap < 0).any():
+            raise _LostError(LostWay("before", int((gap < 0).sum())))
+        if rules.expandable or known.all():
+            return
+        large = np.array([one.domain.large for one in ranges], np.bool_)[self.range]
+        open_ = np.flatnonzero(~known & large & (gap > 0))
+        split = gap[open_] > SMALL
+        if rules.max_split is not None:
+            split &= self.size[open_] < rules.max_split
+        self.size[open_[~split]] += gap[open_[~split]]
+        self._bound(lives, open_[split], gap)
 
-def _fill(holes: Holes, ranges: list[Range], lives: Lifetimes, size: NDArray[np.int64]) -> None:
-    """Holes before the first event: the segments without the blocks in them."""
-    early = np.flatnonzero(lives.begin == BEFORE)
-    early = early[np.argsort(lives.address[early], kind="stable")]
-    start, end = lives.address[early], lives.address[early] + size[early]
-    for item in ranges:
-        if not item.expandable:
-            holes.borders.update((item.start, item.end))
-        first, last = np.searchsorted(start, (item.start, item.end)).tolist()
-        at = item.start
-        for left, right in zip(start[first:last].tolist(), end[first:last].tolist(), strict=True):
-            if left > at:
-                holes.add(item.domain, at, left)
-            at = max(at, right)
-        if at < item.end:
-            holes.add(item.domain, at, item.end)
+    def _bound(self, lives: Lifetimes, unsure: NDArray[np.int64], gap: NDArray[np.int64]) -> None:
+        """Sizes of blocks before gaps that may be partly theirs: exact where an allocation tells, else an interval."""
+        begun = np.flatnonzero(lives.begin != BEFORE)
+        begun = begun[np.argsort(lives.address[begun], kind="stable")]
+        ends = self.start + self.size
+        first = np.searchsorted(lives.address[begun], ends[unsure])
+        last = np.searchsorted(lives.address[begun], ends[unsure] + SMALL, "right")
+        for at, left, right in zip(unsure.tolist(), first.tolist(), last.tolist(), strict=True):
+            row, behind = self.rows[at], begun[left:right]
+            behind = behind[lives.begin[behind] < lives.end[row]]
+            if len(behind):
+                self.size[at] += lives.address[behind[lives.begin[behind].argmin()]] - ends[at]
+            else:
+                self.slack[row] = min(SMALL, int(gap[at]) - SMALL - ALIGN)
+
+    def fill(self, holes: Holes) -> None:
+        """Holes before the first event: the segments without the blocks in them."""
+        end = self.start + self.size
+        bounds = np.searchsorted(self.range, np.arange(len(self.ranges) + 1)).tolist()
+        for item, first, last in zip(self.ranges, bounds, bounds[1:], strict=False):
+            if not item.expandable:
+                holes.enclose(item.start, item.end)
+            at = item.start
+            for left, right in zip(self.start[first:last].tolist(), end[first:last].tolist(), strict=True):
+                if left > at:
+                    holes.add(item.domain, at, left)
+                at = right
+            if at < item.end:
+                holes.add(item.domain, at, item.end)
 
 
 class _Walk:
     """The pass over the events; plain Python, because each event depends on all before it."""
 
-    def __init__(
-        self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, holes: Holes, size: NDArray[np.int64]
-    ) -> None:
-        self.device, self.lives, self.rules, self.holes, self.size = device, lives, rules, holes, size
-        self.domain_of: list[Domain | None] = self._known_domains()
+    def __init__(self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, past: Past, early: _Early) -> None:
+        self.device, self.lives, self.rules, self.past = device, lives, rules, past
+        self.holes = Holes()
+        early.fill(self.holes)
+        self.size = np.zeros(len(lives), np.int64)
+        self.size[early.rows] = early.size
+        # What each live block takes, by its row: domain and end.
+        ends, domains = (early.start + early.size).tolist(), [past.ranges[at].domain for at in early.range.tolist()]
+        self.live = dict(zip(early.rows.tolist(), zip(domains, ends, strict=True), strict=True))
         self.growths: list[Growth] = []
         self.watched: dict[int, tuple[Free, ...]] = {}
-        self.unplaced = 0
-        self._expandable = bool(device.segments.expandable.any()) or Action.SEGMENT_MAP in device.history.action
-
-    def _known_domains(self) -> list[Domain | None]:
-        """Of blocks in segments of the dump; others become known when they are placed."""
-        segments, address = self.device.segments, self.lives.address
-        domains = [domain_of_segment(self.device, index) for index in range(len(segments))]
-        at = np.searchsorted(segments.address, address, "right") - 1
-        inside = (at >= 0) & (address < (segments.address + segments.size)[at]) if len(segments) else at >= 0
-        return [domains[i] if ok else None for i, ok in zip(at.tolist(), inside.tolist(), strict=True)]
 
     def run(self, watch: frozenset[int]) -> None:
         """Follow all events; `watched` is what was free just before some of them."""
-        history, lives = self.device.history, self.lives
+        history, lives, holes, live = self.device.history, self.lives, self.holes, self.live
         begun = {event: row for row, event in enumerate(lives.begin.tolist()) if event != BEFORE}
         ended = {event: row for row, event in enumerate(lives.end.tolist()) if event < len(history)}
         action, address = history.action.tolist(), history.address.tolist()
         stream, requested = history.stream.tolist(), history.size.tolist()
         changes, alloc = {*map(int, GROWTH), *map(int, RELEASE)}, int(Action.ALLOC)
-        early = np.flatnonzero(lives.begin == BEFORE)
-        sizes: dict[int, int] = dict(zip(early.tolist(), self.size[early].tolist(), strict=True))
+        sizes: dict[int, int] = {}
         for event, what in enumerate(action):
             if event in watch:
-                self.watched[event] = self.holes.all()
+                self.watched[event] = holes.all()
             if what == alloc:
-                row = begun[event]
-                sizes[row] = self._place(row, address[event], requested[event], stream[event])
+                row, start = begun[event], address[event]
+                domain, end = self._place(event, start, requested[event], stream[event])
+                live[row], sizes[row] = (domain, end), end - start
             elif event in ended:
-                row = ended[event]
-                domain = self.domain_of[row]
-                if domain is not None and row in sizes:
-                    self.holes.add(domain, address[event], address[event] + sizes[row])
+                domain, end = live.pop(ended[event])
+                holes.add(domain, address[event], end)
             elif what in changes:
                 self._resize(event, what, address[event], address[event] + requested[event])
         self.size[list(sizes)] = list(sizes.values())
 
-    def _place(self, row: int, address: int, requested: int, stream: int) -> int:
-        """Put a block into the hole at its address; its size."""
-        needed = self.rules.rounded(requested)
-        likely = self.domain_of[row] or Domain(0, stream, needed > SMALL)
-        found = self.holes.find(likely, address, inside=self._expandable)
+    def _place(self, event: int, address: int, requested: int, stream: int) -> tuple[Domain, int]:
+        """Put a block into the hole at its address; its domain and its end."""
+        rules, needed = self.rules, self.rules.rounded(requested)
+        # On NPUs large blocks of expandable segments begin at rounded addresses inside of a hole.
+        found = self.holes.find(Domain(0, stream, needed > SMALL), address, inside=rules.expandable)
         if found is None or found[2] < address + needed:
-            self.unplaced += 1
-            self.domain_of[row] = likely
-            return needed
+            raise _LostError(LostWay("place", event))
         domain, start, end = found
-        self.domain_of[row] = domain
-        fine = not domain.large or self._expandable
-        used = needed if self.rules.splits(needed, end - address - needed, fine=fine) else end - address
-        self.holes.take(domain, start, end, address, address + used)
-        return used
+        if rules.splits(needed, end - address - needed, large=domain.large):
+            self.holes.take(domain, start, end, address, address + needed)
+            return domain, address + needed
+        self.holes.take(domain, start, end, address, end)
+        return domain, end
 
     def _resize(self, event: int, what: int, start: int, end: int) -> None:
         """Memory is taken from the device or given back to it."""
+        domain, alone = self.past.domain[event], what in (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE)
         if what in RELEASE:
-            self.unplaced += not self.holes.remove(start, end)
-            if what == Action.SEGMENT_FREE:
-                self.holes.borders.discard(start)
+            if not self.holes.remove(domain, start, end):
+                raise _LostError(LostWay("release", event))
+            if alone:
+                self.holes.disclose(start, end)
             return
-        domain = domain_of_event(self.device, event)
         call = int(self.device.history.call[event])
         if not self.growths or self.growths[-1].call != call or call < 0 or self.growths[-1].free.domain != domain:
             self.growths.append(Growth(event, call, self.holes.free(domain)))
-        if what == Action.SEGMENT_ALLOC:
-            self.holes.borders.update((start, end))
+        if alone:
+            self.holes.enclose(start, end)
         self.holes.add(domain, start, end)
 
 
-def _is_exact(device: SnapshotDevice, lives: Lifetimes, size: NDArray[np.int64]) -> bool:
-    """Whether every block alive at the dump has the size that the file states."""
+def _check(device: SnapshotDevice, lives: Lifetimes, size: NDArray[np.int64]) -> None:
+    """Every block alive at the dump must have the size that the file states."""
     live = np.flatnonzero(lives.end == len(device.history))
     blocks = device.blocks
-    if (lives.block[live] < 0).any() or len(live) != int((blocks.state != State.INACTIVE).sum()):
-        return False
-    return bool((blocks.size[lives.block[live]] == size[live]).all())
+    missing = abs(len(live) - int((blocks.state != State.INACTIVE).sum())) + int((lives.block[live] < 0).sum())
+    wrong = missing or int((blocks.size[lives.block[live]] != size[live]).sum())
+    if wrong:
+        raise _LostError(LostWay("sizes", wrong))

@@ -41,12 +41,12 @@ def lifetimes(device: SnapshotDevice) -> Lifetimes:
     """Pair allocations with frees by address, and what is left with the blocks of the dump."""
     history, blocks = device.history, device.blocks
     count = len(history)
-    freeing = _freeing_action(history.action)
-    allocs, frees, disorder = _paired(history.action, history.address, freeing)
+    freeing = _freeing(device)
+    allocs, frees, disorder = _paired(history.action == Action.ALLOC, freeing, history.address)
     begin = np.flatnonzero(history.action == Action.ALLOC)
     end = np.full(count, count, np.int64)
     end[allocs] = frees
-    early = np.setdiff1d(np.flatnonzero(history.action == freeing), frees, assume_unique=True)
+    early = np.setdiff1d(np.flatnonzero(freeing), frees, assume_unique=True)
     live = np.flatnonzero(blocks.state != State.INACTIVE)
     open_ = begin[end[begin] == count]
     block_of, mismatched = _blocks_of(history.address[open_], history.size[open_], device, live)
@@ -65,22 +65,29 @@ def lifetimes(device: SnapshotDevice) -> Lifetimes:
     )
 
 
-def _freeing_action(action: NDArray[np.uint8]) -> Action:
-    """The event that gives a block back; recording may skip one of the two kinds."""
-    return Action.FREE_COMPLETED if (action == Action.FREE_COMPLETED).any() else Action.FREE_REQUESTED
+def _freeing(device: SnapshotDevice) -> NDArray[np.bool_]:
+    """Events that give a block back; recording may skip one of the two kinds, or end before a block is given back."""
+    history, blocks = device.history, device.blocks
+    found: NDArray[np.bool_] = history.action == Action.FREE_COMPLETED
+    if found.any():
+        return found
+    found = history.action == Action.FREE_REQUESTED
+    pending = blocks.address[blocks.state == State.PENDING_FREE]
+    asked = np.flatnonzero(found & np.isin(history.address, pending))[::-1]
+    found[asked[np.unique(history.address[asked], return_index=True)[1]]] = False
+    return found
 
 
 def _paired(
-    action: NDArray[np.uint8], address: NDArray[np.int64], freeing: Action
+    opens: NDArray[np.bool_], closes: NDArray[np.bool_], address: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Allocations and the frees that follow them at the same address; how many events contradict."""
-    event = np.flatnonzero((action == Action.ALLOC) | (action == freeing))
+    event = np.flatnonzero(opens | closes)
     order = event[np.argsort(address[event], kind="stable")]
     this, following = order[:-1], order[1:]
     same = address[this] == address[following]
-    opens, closes = action[this] == Action.ALLOC, action[following] == freeing
-    paired = same & opens & closes
-    disorder = int((same & (opens != closes)).sum())
+    paired = same & opens[this] & closes[following]
+    disorder = int((same & (opens[this] != closes[following])).sum())
     return this[paired], following[paired], disorder
 
 
@@ -120,10 +127,9 @@ class Curve(NamedTuple):
 def active_curve(device: SnapshotDevice) -> Curve:
     """Requested bytes of blocks not yet given back."""
     history, blocks = device.history, device.blocks
-    sign = np.zeros(len(Action), np.int64)
-    sign[Action.ALLOC], sign[_freeing_action(history.action)] = 1, -1
+    sign = (history.action == Action.ALLOC).astype(np.int64) - _freeing(device)
     final = int(blocks.requested[blocks.state != State.INACTIVE].sum())
-    return _anchored(sign[history.action] * history.size, final)
+    return _anchored(sign * history.size, final)
 
 
 def reserved_curve(device: SnapshotDevice) -> Curve:

@@ -193,6 +193,8 @@ def oversized_blocks(device: Device) -> OversizedBlocks | NotMeasured:
     """Growths for requests above `max_split_size` while a block larger by more than 20 MiB was free."""
     if device.events <= 1:
         return NotMeasured("no_memory_history")
+    if device.layout.lost:
+        return NotMeasured("layout_not_exact")
     none, calls, growths = OversizedBlocks("", 0, 0, 0, 0), device.once(device_calls), device.layout.growths
     limit = device.snapshot.settings.get("max_split_size")
     # Without a limit every free block is split, and growth means that none was large enough.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.snapshot import Snapshot, State
+from traceanalyze.model.snapshot import Action, Snapshot, State
 
 ALIGN = 512
 """Smallest block, and what blocks are rounded to."""
@@ -26,6 +26,8 @@ class Rules(NamedTuple):
     """Larger blocks are never split; None: no such limit."""
     divisions: tuple[int, ...]
     """Rounding to parts of powers of two, by log2 of the size in MiB; empty: off."""
+    expandable: bool = False
+    """Segments grow and shrink by mapping memory; then large blocks are split like small ones."""
 
     def rounded(self, requested: int) -> int:
         """Size that a request needs."""
@@ -39,9 +41,9 @@ class Rules(NamedTuple):
                 return _next_division(size, divisions)
         return -(-size // ALIGN) * ALIGN
 
-    def splits(self, size: int, rest: int, *, fine: bool) -> bool:
-        """Whether a hole that leaves `rest` is split; `fine` for small pools and expandable segments."""
-        if fine:
+    def splits(self, size: int, rest: int, *, large: bool) -> bool:
+        """Whether a hole that leaves `rest` is split for a block of this size."""
+        if self.expandable or not large:
             return rest >= ALIGN
         return rest > SMALL and (self.max_split is None or size < self.max_split)
 
@@ -54,6 +56,11 @@ def rules(snapshot: Snapshot) -> Rules:
         pad=_pad(snapshot),
         max_split=limit if isinstance(limit, int) and limit > 0 else None,
         divisions=_divisions(powers if isinstance(powers, dict) else {}),
+        expandable=snapshot.settings.get("expandable_segments") is True
+        or any(
+            device.segments.expandable.any() or (device.history.action == Action.SEGMENT_MAP).any()
+            for device in snapshot.devices
+        ),
     )
 
 

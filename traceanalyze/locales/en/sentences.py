@@ -87,6 +87,8 @@ MESSAGES = {
     "excerpt_idle_lane": "device idle",
     "about_snapshot": "{path}{device}, {steps} events, reconciled exactly",
     "about_snapshot_state": "{path}{device}, state only, reconciled exactly",
+    "about_snapshot_inexact": "{path}{device}, {steps} events, layout not exact (see below)",
+    "about_snapshot_state_inexact": "{path}{device}, state only, layout not exact (see below)",
     "about_snapshot_off": "{path}{device}, {steps} events, history and dump do not agree (see below)",
     "about_snapshot_state_off": "{path}{device}, state only, contradicts itself (see below)",
     "memory_peak_at_step": "Peak {requested} in use at step {step}, {reserved} reserved.",
@@ -186,6 +188,7 @@ REASONS = {
     "no_memory_steps": "the history shows no steps",
     "no_gradient_stacks": "no stack shows AccumulateGrad",
     "snapshot_contradicts_itself": "the snapshot contradicts itself",
+    "layout_not_exact": "the layout of memory is not exact",
 }
 
 _BOTH = "record host and device: torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU])"

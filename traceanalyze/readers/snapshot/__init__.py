@@ -8,8 +8,10 @@ import gc
 import io
 import json
 import pickle
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,8 +32,12 @@ _PER_PACKED_BYTE = 400
 """The same for compressed files, which hold at most some 30 bytes a byte."""
 
 
+_LONGEST = 64 << 20
+"""Bytes of one value; snapshots hold numbers, names and source lines."""
+
+
 class _RefusedError(Exception):
-    """A global or persistent id in the file; the text names it."""
+    """A global, persistent id or huge value in the file; the text names it."""
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -54,6 +60,8 @@ class _Raw(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        if len(buffer) > _LONGEST:
+            raise _RefusedError(Phrase("a value of {size:,} bytes", len(buffer)))
         return self._stream.readinto(memoryview(buffer))
 
 
@@ -65,7 +73,7 @@ def load_plain(stream: Stream, name: str, stored_bytes: int | None) -> object:
     """
     room = None if stored_bytes is None else stored_bytes * (_PER_PACKED_BYTE if stream.compressed else _PER_BYTE)
     try:
-        with _without_collector(), _at_most(room):
+        with _without_collector(), _at_most(room), _unseen_errors():
             return _PlainUnpickler(io.BufferedReader(_Raw(stream), 1 << 18)).load()
     except _RefusedError as error:
         raise InputError(
@@ -119,6 +127,16 @@ def _at_most(room: int | None) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
+@contextmanager
+def _unseen_errors() -> Iterator[None]:
+    """Python prints an error of its own where a bytearray finds no memory; the exception that follows tells it."""
+    shown, sys.excepthook = sys.excepthook, lambda *_: None
+    try:
+        yield
+    finally:
+        sys.excepthook = shown
+
+
 def _address_space() -> int | None:
     """Bytes of address space the process has now; None where the system does not tell."""
     try:
@@ -135,6 +153,7 @@ __all__ = ["read_snapshot"]
 _PICKLES = {Kind.SNAPSHOT, Kind.PICKLE}
 _TEXTS = {Kind.SNAPSHOT_JSON, Kind.JSON, Kind.TRACE}
 _ADVICE = Phrase("give the file torch.cuda.memory._dump_snapshot wrote")
+_TEXT_ROOM = 64 << 20
 _POINTER = 1 << 16
 """Stream handles of NPUs are pointers; those of CUDA are small numbers or 0, for the default stream."""
 
@@ -146,11 +165,28 @@ def read_snapshot(source: Source, progress: Callable[[int], None] | None = None)
         if kind in _PICKLES:
             value = load_plain(stream, source.name, source.size)
         elif kind in _TEXTS:
-            value = _load_json(stream.read(), source.name)
+            value = _load_json(_text(stream, source.name), source.name)
         else:
-            raise explain(kind, source.name)
+            raise explain(kind, source.name, of_memory=True)
         rows_most = max(stream.text_bytes, 1)
     return _snapshot(value, source.name, rows_most, identity=kind in _PICKLES)
+
+
+_TEXT_PER_PACKED_BYTE = 300
+"""Real snapshots as JSON hold up to 95 bytes of text in a byte of gzip."""
+
+
+def _text(stream: Stream, name: str) -> bytes:
+    """All of the text, if it is not far more than a snapshot can be packed to."""
+    buffer, parts = memoryview(bytearray(1 << 20)), []
+    while count := stream.readinto(buffer):
+        parts.append(bytes(buffer[:count]))
+        if stream.compressed and stream.text_bytes > _TEXT_ROOM + stream.consumed * _TEXT_PER_PACKED_BYTE:
+            found = name, stream.text_bytes, stream.consumed, _ADVICE
+            raise InputError(
+                "{name}: {text:,} bytes of text in {packed:,} of the file are no snapshot; {advice}", *found
+            )
+    return b"".join(parts)
 
 
 def _load_json(text: bytes, name: str) -> object:
@@ -176,7 +212,9 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         )
     histories = [_rows(trace, f"{name}: events of device {index}") for index, trace in enumerate(traces)]
     pieces = [_rows(row.get("blocks", []), f"{name}: blocks") for row in all_segments]
-    _refuse_bomb(sum(map(len, (*pieces, *histories, all_segments))), rows_most, name)
+    lists = [(f"{name}: segment", [all_segments]), (f"{name}: block", pieces)]
+    lists += [(f"{name}: event of device {index}", [trace]) for index, trace in enumerate(histories)]
+    _refuse_bomb(lists, rows_most, name)
     stacks = StackTable(name, identity=identity)
     device_of = columns.numbers(all_segments, "device", f"{name}: segment", default=0).tolist()
     known = sorted({*device_of, *(index for index, trace in enumerate(histories) if trace)})
@@ -214,22 +252,42 @@ def _rows(value: object, where: str) -> Rows:
     return value if isinstance(value, list) else list(value)
 
 
-def _refuse_bomb(rows: int, most: int, name: str) -> None:
-    """Shared references let a small file stand for any number of rows; a real row takes more than one byte."""
-    if rows > most:
-        found = name, rows, most, _ADVICE
-        raise InputError(
-            "{name}: {rows:,} rows in {most:,} bytes: the file repeats itself by reference; {advice}", *found
-        )
+_ROW_BYTES = 16
+"""A row takes more, even one of small numbers whose keys stood in the file before."""
+
+
+def _refuse_bomb(lists: Sequence[tuple[str, Sequence[Rows]]], size: int, name: str) -> None:
+    """Shared references let a small file stand for any number of rows: refuse it, naming the first that comes again."""
+    count = sum(len(rows) for _, group in lists for rows in group)
+    if count * _ROW_BYTES <= size:
+        return
+    if count <= size:
+        for where, group in lists:
+            seen: set[int] = set()
+            for index, row in enumerate(chain(*group)):
+                if id(row) in seen:
+                    found = where, index, _ADVICE
+                    raise InputError(
+                        "{where} {index}: the same row stood in the file before, which repeats itself by reference; "
+                        "{advice}",
+                        *found,
+                    )
+                seen.add(id(row))
+        return
+    raise InputError(
+        "{name}: {rows:,} rows in {most:,} bytes: the file repeats itself by reference; {advice}",
+        *(name, count, size, _ADVICE),
+    )
 
 
 def _device(
     device: int, owned: list[tuple[dict[str, Any], Rows]], events: Rows, stacks: StackTable, name: str
 ) -> SnapshotDevice:
-    address = columns.numbers([row for row, _ in owned], "address", f"{name}: segment of device {device}")
+    where = f"{name}: segment of device {device}"
+    address = columns.numbers([row for row, _ in owned], "address", where, within=columns.ADDRESS)
     owned = [owned[index] for index in np.argsort(address, kind="stable").tolist()]
     groups, pools = [group for _, group in owned], {(0, 0): 0}
-    found = columns.segments([row for row, _ in owned], pools, f"{name}: segment of device {device}")
+    found = columns.segments([row for row, _ in owned], pools, where)
     return SnapshotDevice(
         id=device,
         segments=found,

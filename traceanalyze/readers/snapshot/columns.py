@@ -1,5 +1,6 @@
 """Rows of a snapshot (dictionaries) as columns, with every value checked."""
 
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -89,44 +90,72 @@ _STATES = {
 }
 
 
-def numbers(rows: Rows, key: str, where: str, *, default: int | None = None) -> NDArray[np.int64]:
+BYTES, ADDRESS, TIME, NUMBER = range(1 << 42), range(1 << 62), range(1 << 53), range(-(1 << 63), 1 << 63)
+"""What members may be: no device has 4 TiB, addresses have room for sizes behind them, times are µs."""
+
+
+def numbers(
+    rows: Rows, key: str, where: str, *, default: int | None = None, within: range = NUMBER
+) -> NDArray[np.int64]:
     """One whole-number member of each row; `default` stands for a missing one, which must be there where that is None.
 
     `where` is what an error calls the rows.
     """
     known = {type(row.get(key, default)) for row in rows}
     if known - {int}:
-        raise _bad_member(rows, key, where, optional=default is not None)
+        raise _bad_member(rows, key, where, default, within)
     try:
-        return np.fromiter((row.get(key, default) for row in rows), np.int64, len(rows))
+        found = np.fromiter((row.get(key, default) for row in rows), np.int64, len(rows))
     except OverflowError:
-        raise _bad_member(rows, key, where, optional=default is not None) from None
+        raise _bad_member(rows, key, where, default, within) from None
+    least = within[0] if default is None else min(within[0], default)
+    if len(found) and (found.min() < least or found.max() > within[-1]):
+        raise _bad_member(rows, key, where, default, within)
+    return found
 
 
-def _bad_member(rows: Rows, key: str, where: str, *, optional: bool) -> InputError:
+def _bad_member(rows: Rows, key: str, where: str, default: int | None, within: range) -> InputError:
     """Names the first row whose member is missing or not a whole number that fits."""
     for index, row in enumerate(rows):
-        value = row.get(key)
-        if (value is None and optional) or (type(value) is int and -(2**63) <= value < 2**63):
+        value = row.get(key, default)
+        if type(value) is int and (value in within or value == default):
             continue
         known = (where, index, key)
         if value is None:
             return InputError('{where} {index}: it has no "{key}"; {advice}', *known, _CHANGED)
-        shown = str(value)[:40]
+        if type(value) is not int:
+            return InputError(
+                '{where} {index}: it has "{key}" = {value}, not a whole number; {advice}',
+                *known,
+                shown(value),
+                _CHANGED,
+            )
+        most = within[-1]
         return InputError(
-            '{where} {index}: it has "{key}" = {value}, not a whole number; {advice}', *known, shown, _CHANGED
+            '{where} {index}: it has "{key}" = {value}, not a number from {least} to {most}; {advice}',
+            *(*known, shown(value), within[0], most, _CHANGED),
         )
     return InputError('{where}: "{key}" cannot be read; {advice}', where, key, _CHANGED)
+
+
+def shown(value: object) -> str:
+    """The beginning of any value, however large; Python writes no integers of thousands of digits."""
+    if type(value) is int and value.bit_length() > 64:
+        return f"{value >> value.bit_length() - 64:#x}…"
+    try:
+        return reprlib.repr(value)[:40]
+    except ValueError:
+        return type(value).__name__
 
 
 def segments(rows: Rows, pools: dict[tuple[int, int], int], where: str) -> Segments:
     """Segments of one device."""
     return Segments(
-        address=numbers(rows, "address", where),
-        size=numbers(rows, "total_size", where),
-        allocated=numbers(rows, "allocated_size", where, default=-1),
-        active=numbers(rows, "active_size", where, default=-1),
-        requested=numbers(rows, "requested_size", where, default=-1),
+        address=numbers(rows, "address", where, within=ADDRESS),
+        size=numbers(rows, "total_size", where, within=BYTES),
+        allocated=numbers(rows, "allocated_size", where, default=-1, within=BYTES),
+        active=numbers(rows, "active_size", where, default=-1, within=BYTES),
+        requested=numbers(rows, "requested_size", where, default=-1, within=BYTES),
         stream=numbers(rows, "stream", where, default=0),
         pool=np.array([_pool(row.get("segment_pool_id"), pools) for row in rows], np.int32),
         large=np.array([row.get("segment_type") != "small" for row in rows], np.bool_),
@@ -149,7 +178,7 @@ def blocks(groups: Sequence[Rows], start: NDArray[np.int64], stacks: StackTable,
     rows = [row for group in groups for row in group]
     counts = np.array([len(group) for group in groups], np.int64)
     segment = np.repeat(np.arange(len(groups), dtype=np.int32), counts)
-    size = numbers(rows, "size", where)
+    size = numbers(rows, "size", where, within=BYTES)
     legacy = [_newest(row) for row in rows]
     requested = [
         {"requested_size": row.get("requested_size", old.get("real_size", row["size"]))}
@@ -160,19 +189,30 @@ def blocks(groups: Sequence[Rows], start: NDArray[np.int64], stacks: StackTable,
         first = np.repeat(np.cumsum(counts) - counts, counts)
         address = start[segment] + before - before[first]
     else:
-        address = numbers(rows, "address", where)
-    state = np.array([_STATES.get(row.get("state", ""), 255) for row in rows], np.uint8)
+        address = numbers(rows, "address", where, within=ADDRESS)
+    state = np.array([_STATES.get(one, 255) for one in _texts(rows, "state", where)], np.uint8)
     if (state == 255).any():
-        odd = rows[int(np.argmax(state == 255))].get("state")
-        raise InputError("{where}: a block has the unknown state {state!r}; update traceanalyze", where, str(odd)[:40])
+        odd = int(np.argmax(state == 255))
+        told = (where, odd, shown(rows[odd].get("state")))
+        raise InputError("{where} {index}: it has the unknown state {state}; update traceanalyze", *told)
     return Blocks(
         segment=segment,
         address=address,
         size=size,
-        requested=numbers(requested, "requested_size", where),
+        requested=numbers(requested, "requested_size", where, within=BYTES),
         state=state,
         stack=stacks.codes(row if "frames" in row else old for row, old in zip(rows, legacy, strict=True))[0],
     )
+
+
+def _texts(rows: Rows, key: str, where: str) -> list[str]:
+    """A text of each row; the first row with something else is named."""
+    found = [row.get(key, "") for row in rows]
+    if {type(each) for each in found} - {str}:
+        odd = next(index for index, each in enumerate(found) if type(each) is not str)
+        told = (where, odd, key, shown(found[odd]), _CHANGED)
+        raise InputError('{where} {index}: it has "{key}" = {value}, not a text; {advice}', *told)
+    return found
 
 
 def _newest(row: dict[str, Any]) -> dict[str, Any]:
@@ -184,21 +224,21 @@ def _newest(row: dict[str, Any]) -> dict[str, Any]:
 
 def history(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], where: str) -> History:
     """Events of one device, in the order of the file."""
-    names = [row.get("action") for row in rows]
-    unknown = Counter(str(name)[:40] for name in names if name not in _ACTIONS)
-    action = np.array([_ACTIONS.get(str(name), int(Action.UNKNOWN)) for name in names], np.uint8)
+    names = _texts(rows, "action", where)
+    unknown = Counter(name[:40] for name in names if name not in _ACTIONS)
+    action = np.array([_ACTIONS.get(name, int(Action.UNKNOWN)) for name in names], np.uint8)
     stack, call = stacks.codes(rows)
     free = {index: rows[index].get("device_free") for index in np.flatnonzero(action == Action.OOM).tolist()}
     timed = all("time_us" in row for row in rows)
     return History(
         action=action,
-        address=numbers(rows, "addr", where, default=0),
-        size=numbers(rows, "size", where),
+        address=numbers(rows, "addr", where, default=0, within=ADDRESS),
+        size=numbers(rows, "size", where, within=BYTES),
         stream=numbers(rows, "stream", where, default=0),
-        time=numbers(rows, "time_us", where) * 1000 if timed and rows else None,
+        time=numbers(rows, "time_us", where, within=TIME) * 1000 if timed and rows else None,
         stack=stack,
         call=call,
-        device_free={index: value for index, value in free.items() if type(value) is int},
+        device_free={index: value for index, value in free.items() if type(value) is int and value in BYTES},
         pool=_event_pools(rows, pools),
         unknown=dict(unknown),
     )
@@ -211,11 +251,11 @@ def _event_pools(rows: Rows, pools: dict[tuple[int, int], int]) -> NDArray[np.in
 
 def user_ranges(rows: Rows, where: str) -> Annotations | None:
     """User ranges; rows without a name or a stage say nothing and are left out."""
-    named = [row for row in rows if isinstance(row.get("name"), str) and row.get("stage") in {"START", "END"}]
+    named = [row for row in rows if isinstance(row.get("name"), str) and row.get("stage") in ("START", "END")]
     if not named:
         return None
     return Annotations(
         start=np.array([row["stage"] == "START" for row in named], np.bool_),
         name=tuple(row["name"] for row in named),
-        time=numbers(named, "time_us", where) * 1000,
+        time=numbers(named, "time_us", where, within=TIME) * 1000,
     )

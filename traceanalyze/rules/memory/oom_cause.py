@@ -6,7 +6,10 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Optio
     "MEM112",
     "oom-cause",
     title="a request for memory failed",
-    sentence="A request of {request} failed with {free} free, the largest piece {hole}: {kind}.",
+    sentence={
+        "": "A request of {request} failed with {free} free, the largest piece {hole}: {kind}.",
+        "unlocated": "A request of {request} failed; where memory was free then is not known.",
+    },
     evidence={"kind": "kind"},
     confidence=Confidence.HIGH,
     needs="N",
@@ -30,5 +33,8 @@ def find(facts: Facts, options: Options) -> Findings:
         Understanding CUDA memory usage; CUDA semantics.
     """
     for one in facts.snapshot.ooms:
+        if one.free is None or one.largest_hole is None:
+            yield memory_finding(Severity.HIGH, one.line, 1, *measured(request=one.request), sentence="unlocated")
+            continue
         evidence = measured(request=one.request, free=one.free, hole=one.largest_hole)
         yield memory_finding(Severity.HIGH, one.line, 1, *evidence, Evidence("kind", one.kind, "NAME"))
