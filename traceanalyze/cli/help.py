@@ -123,8 +123,10 @@ def _nearest(name: str, command: Any) -> Phrase:
     from difflib import get_close_matches
 
     known = [each for param in command.params for each in param.opts] if name.startswith("-") else command.commands
-    near = get_close_matches(name, [each for each in known if each not in {"-", "--"}], n=1, cutoff=0.6)
-    return Phrase("; did you mean {path}?", near[0]) if near else Phrase("")
+    # Dashes are no likeness.
+    bare = {each.strip("-"): each for each in known}
+    near = get_close_matches(name.strip("-"), [each for each in bare if each], n=1, cutoff=0.65)
+    return Phrase("; did you mean {path}?", bare[near[0]]) if near else Phrase("")
 
 
 def defaults(command: Any) -> tuple[dict[str, Any], dict[str, str]]:

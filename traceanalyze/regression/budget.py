@@ -268,5 +268,5 @@ def check_known(table: Mapping[str, object], names: Iterable[str], place: str, n
 
 
 def _nearest(name: str, known: Iterable[str]) -> Phrase:
-    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    near = get_close_matches(name, list(known), n=1, cutoff=0.65)
     return Phrase("; did you mean {path}?", near[0]) if near else Phrase("")
