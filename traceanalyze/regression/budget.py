@@ -114,7 +114,11 @@ def words(key: str) -> str:
 def check_sections(document: Mapping[str, object], source: str) -> None:
     """Refuse what no command reads."""
     # Tables of the gate may have been written without its name.
-    for key in document:
+    for key, value in document.items():
+        if key not in SECTIONS and not isinstance(value, dict):
+            raise UsageError(
+                "{place}: {key} stands in no section; options stand below [analyze], [gate] …", source, key
+            )
         if key not in SECTIONS:
             near = _nearest(key, ("gate", "gate.metrics", "gate.override", *SECTIONS))
             raise UsageError("{place}: there is no section [{key}]{hint}", source, key, near)
