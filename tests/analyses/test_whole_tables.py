@@ -90,7 +90,17 @@ TABLES: dict[str, list[tuple[Any, ...]]] = {
     "sync_points": [
         # Until the next launch: 200 of its own step, 130 of the next.
         ("aten::item", "cudaStreamSynchronize", "sync_explicit", 1, 560_000, 330_000, True, False, None),
-        ("aten::item", "cudaStreamSynchronize", "sync_explicit", 1, 560_000, NotMeasured("terminal_sync"), True, True, None),
+        (
+            "aten::item",
+            "cudaStreamSynchronize",
+            "sync_explicit",
+            1,
+            560_000,
+            NotMeasured("terminal_sync"),
+            True,
+            True,
+            None,
+        ),
     ],
     "runtime_calls": [
         ("cudaStreamSynchronize", "api_sync", 2, 1_120_000, 560_000),
