@@ -101,12 +101,33 @@ def test_a_shell_completes_commands_and_options(run_process):
         assert found in run_process(env=environment).stdout.split()
 
 
+@pytest.mark.parametrize(
+    ("option", "near"), [("--tpo", "--top"), ("--formt", "--format"), ("--peak", None), ("--port", None), ("--x", None)]
+)
+def test_an_option_is_suggested_where_more_than_its_dashes_is_alike(run, sample, option, near):
+    hint = f"; did you mean {near}?" if near else ""
+    assert run(sample, option, "3").err == f"error: {option}: there is no such option{hint}\n"
+
+
+@pytest.mark.parametrize("other", ["--verbose", "--all"])
+def test_one_line_and_more_are_not_asked_for_at_once(run, sample, other):
+    assert run(sample, "-q", other).err == f"error: --quiet and {other}: give one of them\n"
+
+
 def test_variables_stand_for_options_and_the_command_line_wins(run, monkeypatch, sample):
     monkeypatch.setenv("TRACEANALYZE_LANG", "zh")
     monkeypatch.setenv("TRACEANALYZE_QUIET", "1")
     assert run(sample).out.startswith("单步 100 µs")
     assert len(run(sample).out.splitlines()) == 1
     assert run(sample, "--lang", "en").out.startswith("Step 100 µs")
+    # How much is shown is one choice.
+    assert len(run(sample, "--all").out.splitlines()) > 1
+    monkeypatch.setenv("TRACEANALYZE_QUIET", "no")
+    monkeypatch.setenv("TRACEANALYZE_ALL", "true")
+    assert len(run(sample, "-q").out.splitlines()) == 1
+    monkeypatch.setenv("TRACEANALYZE_ALL", "maybe")
+    assert run(sample, "--lang", "en").err == "error: TRACEANALYZE_ALL=maybe: give true or false\n"
+    monkeypatch.delenv("TRACEANALYZE_ALL")
     monkeypatch.setenv("TRACEANALYZE_TOP", "abc")
     assert run(sample, "--lang", "en").err == "error: TRACEANALYZE_TOP=abc: give a whole number, such as 5\n"
     assert run(sample, "--lang", "en", "--top", "x").err == "error: --top x: give a whole number, such as 5\n"
@@ -132,6 +153,8 @@ def test_options_in_a_file_come_after_variables(run, monkeypatch, sample, name):
         ("[analyze]\ntop = = 3", "traceanalyze.toml: not TOML: look at line 2"),
         ("[analyze]\ntopp = 3", "traceanalyze.toml: [analyze]: there is no topp; did you mean top?"),
         ("analyze = 3", "analyze is not a table"),
+        ("top = 3", "top stands in no section; options stand below [analyze], [gate]"),
+        ("[analyze]\nquiet = 'perhaps'", "[analyze] quiet = perhaps: give true or false"),
     ],
 )
 def test_what_nothing_reads_is_refused(run, sample, text, said):

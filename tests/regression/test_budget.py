@@ -124,7 +124,7 @@ def test_quantities(written, unit, value):
         (b"\xff", "not TOML"),
         ("[gate]\nconfidance = 0.9", "did you mean confidence?"),
         ("[gaet.metrics.'step.time']\nmax = '1 ms'", "there is no section [gaet]; did you mean gate?"),
-        ("x = 5", "traceanalyze.toml: there is no section [x]"),
+        ("x = 5", "traceanalyze.toml: x stands in no section"),
         ("[metric.step_time]\nmax = 1", "there is no section [metric]; did you mean gate.metrics?"),
         ("[gate]\nconfidence = 'x'", "'x' is not a number; write a number such as 0.95"),
         ("[gate]\nprior_weight = 'x'", "'x' is not a number; write a number"),

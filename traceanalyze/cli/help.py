@@ -36,6 +36,8 @@ _WRONG = (
 )
 """What typer and click say, whatever their version, and what is said in its place."""
 
+_INSTEAD = (({"-q", "--quiet"}, {"verbose", "whole"}), ({"-v", "--verbose", "--all"}, {"quiet"}))
+"""Options, and parameters that do not hold where these are typed: how much is shown was said anew."""
 _WORDS = (
     *(Phrase("Usage: "), Phrase("Arguments:"), Phrase("Options:"), Phrase("Commands:"), Phrase("default: ")),
     *(Phrase("required"), Phrase("; "), Phrase("Show this message and exit.")),
@@ -73,6 +75,9 @@ class _Spoken:
         with _in_one_line(ctx.meta[_LANGUAGE], self, given):
             if isinstance(self, TyperCommand) and not {"-h", "--help"} & {*args}:
                 ctx.default_map, places = defaults(self)
+                for flags, others in _INSTEAD:
+                    if flags & {*args}:
+                        ctx.default_map = {key: each for key, each in ctx.default_map.items() if key not in others}
                 given |= {name: place for name, place in places.items() if name not in given}
             return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
 
@@ -123,8 +128,10 @@ def _nearest(name: str, command: Any) -> Phrase:
     from difflib import get_close_matches
 
     known = [each for param in command.params for each in param.opts] if name.startswith("-") else command.commands
-    near = get_close_matches(name, [each for each in known if each not in {"-", "--"}], n=1, cutoff=0.6)
-    return Phrase("; did you mean {path}?", near[0]) if near else Phrase("")
+    # Dashes are no likeness.
+    bare = {each.strip("-"): each for each in known}
+    near = get_close_matches(name.strip("-"), [each for each in bare if each], n=1, cutoff=0.65)
+    return Phrase("; did you mean {path}?", bare[near[0]]) if near else Phrase("")
 
 
 def defaults(command: Any) -> tuple[dict[str, Any], dict[str, str]]:
@@ -155,13 +162,16 @@ def defaults(command: Any) -> tuple[dict[str, Any], dict[str, str]]:
     stated = {key: os.environ.get(f"TRACEANALYZE_{key.upper()}") for key in named}
     found |= {key: text for key, text in stated.items() if text}
     places |= {key: f"TRACEANALYZE_{key.upper()}={text}" for key, text in stated.items() if text}
-    typed = {named[key].name: _typed(named[key], value) for key, value in found.items()}
+    typed = {named[key].name: _typed(named[key], value, places[key]) for key, value in found.items()}
     return typed, {f"--{key.replace('_', '-')}": place for key, place in places.items()}
 
 
-def _typed(param: Any, value: Any) -> Any:
+def _typed(param: Any, value: Any, place: str) -> Any:
     if param.is_flag:
-        return value is True or str(value).lower() in {"1", "true", "yes", "on"}
+        truth = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+        if str(value).lower() not in truth:
+            raise UsageError("{place}: give true or false", place)
+        return truth[str(value).lower()]
     if param.multiple:
         return [str(each) for each in value] if isinstance(value, list) else [str(value)]
     return str(value)

@@ -114,7 +114,11 @@ def words(key: str) -> str:
 def check_sections(document: Mapping[str, object], source: str) -> None:
     """Refuse what no command reads."""
     # Tables of the gate may have been written without its name.
-    for key in document:
+    for key, value in document.items():
+        if key not in SECTIONS and not isinstance(value, dict):
+            raise UsageError(
+                "{place}: {key} stands in no section; options stand below [analyze], [gate] …", source, key
+            )
         if key not in SECTIONS:
             near = _nearest(key, ("gate", "gate.metrics", "gate.override", *SECTIONS))
             raise UsageError("{place}: there is no section [{key}]{hint}", source, key, near)
@@ -271,5 +275,5 @@ def check_known(table: Mapping[str, object], names: Iterable[str], place: str, n
 
 
 def _nearest(name: str, known: Iterable[str]) -> Phrase:
-    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    near = get_close_matches(name, list(known), n=1, cutoff=0.65)
     return Phrase("; did you mean {path}?", near[0]) if near else Phrase("")

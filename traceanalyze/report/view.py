@@ -29,8 +29,8 @@ class View(NamedTuple):
     @classmethod
     def of(cls, top: int, *, quiet: bool, verbose: bool, whole: bool = False, usual: int = 5) -> Self:
         """As the options of a command say; a screen has as many rows as are asked for, where that is not as usual."""
-        if quiet and verbose:
-            raise UsageError("--quiet and --verbose: give one of them")
+        if quiet and (verbose or whole):
+            raise UsageError("--quiet and {other}: give one of them", "--verbose" if verbose else "--all")
         detail = Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL
         return cls(detail, top, whole, top if top != usual else 0)
 
