@@ -24,7 +24,7 @@ GAPS = declare(
     "Longest idle intervals",
     Column("step", Kind.TEXT, "number of the step, or its name"),
     Column("at_ns", Kind.DURATION, "start, counted from the start of the step", scale="at"),
-    Column("device", Kind.COUNT, "number of the device, where the process has several"),
+    Column("device", Kind.COUNT, "number of the device"),
     Column("length_ns", Kind.DURATION, "length of the idle interval"),
     Column("causes", Kind.BREAKDOWN, "causes of the idle interval, largest first"),
     Column("host_op", Kind.NAME, "operator or call that the host was in for most of it", heading="host was in"),
