@@ -21,7 +21,7 @@ _GOALS = {
     "20 MB gz": (0.5, None),
     "200 MB gz": (0.9, 200 * _MB),
     "200 MB gz to xlsx": (3.0, 300 * _MB),
-    "200 MB gz compared": (2.8, 310 * _MB),
+    "200 MB gz compared": (2.8, 300 * _MB),
     "1000 MB gz": (2.5, None),
 }
 """What is run → seconds and bytes allowed."""
