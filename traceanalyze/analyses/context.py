@@ -69,14 +69,14 @@ class Context:
         Gone are arrows to device events, arguments `fields` of events, and what the functions `computed` made; that
         is computed again if it is asked for. Devices, calls, operators and what launched what are as they were.
         """
-        found, trace, _ = copy(self), self.trace, (self.event_op, self.issued_by, self.ownership)
+        found, trace, _ = copy(self), self.trace, (self.event_op, self.issued_by, self.steps)
         arguments = {name: column for name, column in trace.events.fields.items() if name not in fields}
         others = ~trace.strings.matches(trace.flows.cat, lambda text: text in FLOWS_TO_DEVICE)
         flows = Flows._make(column[others] for column in trace.flows)
         trace = replace(trace, events=replace(trace.events, fields=arguments), flows=flows)
         found._recorded, found._placed = trace, self._placed._replace(trace=trace)
         found._kept = {key: value for key, value in self._kept.items() if key[0] not in computed}
-        for name in ("host_rows", "op_names"):
+        for name in ("host_rows", "op_names", "ownership", "launch_start", "launch_end"):
             vars(found).pop(name, None)
         return found
 

@@ -264,9 +264,11 @@ _WORK_LOST = Lost(
 
 _BY_NOW = (host_states, PhaseRanges)
 """What a side is computed from, and is large."""
-_IDS = ("external_id",)
+_IDS = frozenset({"external_id"})
 """Arguments that only tell which operator launched what."""
-_OF_LAUNCHES = ("correlation", "registers", "shared_memory", "blocks_per_sm", "occupancy")
+_OF_LAUNCHES = frozenset(
+    {"correlation", "device", "stream", "concrete", "registers", "shared_memory", "blocks_per_sm", "occupancy"}
+)
 """Arguments that only rules look at."""
 
 
@@ -304,7 +306,7 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
     known = Beside(outcome, beside.cluster, _named(one.context, outcome))
-    one = one._replace(context=one.context.connected(_BY_NOW, (*_IDS, *_OF_LAUNCHES)))
+    one = one._replace(context=one.context.connected(_BY_NOW, _IDS | _OF_LAUNCHES))
     give_back()
     return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
 
