@@ -1,4 +1,4 @@
-"""The recipes of the README, run as a CI system runs them."""
+"""The recipes of the README and of `docs/ci.md`, run as a CI system runs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.regression.test_measure import training
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SECTION = README.partition("## Gate a pull request")[2].partition("\n## ")[0]
-BLOCKS = re.findall(r"^```(yaml|bash)\n(.*?)^```", SECTION, re.DOTALL | re.MULTILINE)
+(INTERLEAVED,) = re.findall(r"^```bash\n(.*?)^```", SECTION, re.DOTALL | re.MULTILINE)
 RECORD = """
 import sys
 from pathlib import Path
@@ -82,39 +82,6 @@ def steps(text):
     return [command.split(" #")[0].strip() for command in re.findall(r"run: (.*)", folded)]
 
 
-def test_the_github_workflow(shell, tmp_path):
-    write_recorder(tmp_path, count=3)
-    assert shell(baseline(tmp_path)).returncode == 0
-    commands = steps(BLOCKS[0][1])
-    assert [command.split()[0] for command in commands] == ["pip", "python", "traceanalyze", "traceanalyze"]
-    for command in commands:
-        done = shell(command)
-        assert done.returncode == 0, (command, done.stderr)
-    assert (tmp_path / "summary.md").read_text().startswith("### ✅ traceanalyze gate: PASS")
-    assert (tmp_path / "gate.xml").read_text().startswith("<?xml")
-    assert "3 runs added, 6 in it" in done.stderr
-
-
-def test_the_github_workflow_begins_without_a_baseline(shell, tmp_path):
-    write_recorder(tmp_path, count=3)
-    assert "if: hashFiles('perf/baseline.json') != ''" in BLOCKS[0][1]
-    _, record, gate, update = steps(BLOCKS[0][1])
-    assert shell(record).returncode == 0
-    done = shell(update)
-    assert (done.returncode, done.stderr) == (0, "Wrote perf/baseline.json: 3 runs added, 3 in it\n")
-    assert shell(gate).returncode == 0
-
-
-def test_the_gitlab_job(shell, tmp_path):
-    write_recorder(tmp_path, count=3)
-    assert shell(baseline(tmp_path)).returncode == 0
-    for command in re.findall(r"^    - (.*)", BLOCKS[1][1], re.MULTILINE):
-        done = shell(command)
-        assert done.returncode == 0, (command, done.stderr)
-    assert "PASS" in done.stdout
-    assert (tmp_path / "gate.xml").is_file()
-
-
 @pytest.mark.parametrize(("language", "command"), [("yaml", r"^    - (.*)"), ("groovy", r"^    sh '(.*)'")])
 def test_the_recipes_for_other_systems(shell, tmp_path, language, command):
     text = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
@@ -143,7 +110,7 @@ def test_base_and_head_interleaved_on_one_node(shell, tmp_path, factor, code):
         write_recorder(tmp_path / side, count=1, slow=slow)
     (tmp_path / "profile_more.sh").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "profile_more.sh").chmod(0o755)
-    done = shell(BLOCKS[2][1])
+    done = shell(INTERLEAVED)
     assert done.returncode == code, done.stderr
     assert ("FAIL" if code else "PASS") in done.stdout
 

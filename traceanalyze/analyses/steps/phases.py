@@ -12,7 +12,7 @@ from traceanalyze.analyses.idle.host_state import States, layered, loading_range
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.phases import Role, annotation_role, frame_role, op_role
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Mode, Phase
@@ -58,8 +58,8 @@ def backward_only(context: Context) -> frozenset[str]:
     """Names of compute that the backward pass alone launches."""
     device = context.device
     back = (context.once(event_phases) == Phase.BACKWARD) & (device.klass == DeviceClass.COMPUTE)
-    alone = np.setdiff1d(device.name[back], device.name[~back])
-    return frozenset(context.trace.strings.texts(alone))
+    alone = distinct(device.name[back])
+    return frozenset(context.trace.strings.texts(alone[~occurs(alone, device.name[~back])]))
 
 
 def launch_places(context: Context) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

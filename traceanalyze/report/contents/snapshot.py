@@ -229,8 +229,8 @@ def _checks(snapshot: Snapshot, analysis: AllocatorAnalysis) -> Iterator[Check]:
     else:
         yield Check("M01", Level.WARN, _SAY["memory_not_reconciled"], (("what", _disagreement(analysis)),))
     if analysis.reconciled and analysis.lost:
-        said = _SAY[f"memory_layout_{analysis.lost.key}"]
-        yield Check("M09", Level.WARN, said, (("number", analysis.lost.number),))
+        lost = analysis.lost
+        yield Check("M09", Level.WARN, _SAY[f"memory_layout_{lost.key}"], (("number", lost.number),))
     histories = [device.history for device in snapshot.devices if device.id == analysis.device]
     for name, number in chain(*(history.unknown.items() for history in histories)):
         yield Check("M02", Level.WARN, _SAY["memory_unknown_action"], (("name", name), ("count", number)))
