@@ -66,8 +66,8 @@ _OF_MINDSPORE = regex(r".*/(?:FusionOp_)?([A-Za-z0-9]+)[^/]*-op\d+\w*")
 
 def type_of_name(name: str) -> str:
     """Operator type in a kernel's name: `aclnnMm_MatMulV2`, `trans_TransData_3`, `Conv2D1`, `Default/fc/MatMul-op3`."""
-    if found := _OF_MINDSPORE.fullmatch(name):
-        return found[1]
+    if place := _OF_MINDSPORE.fullmatch(name):
+        return place[1]
     last = name.rpartition("_")[2]
     text = name.removesuffix(f"_{last}") if last.isdecimal() else name
     found = text.rpartition("_")[2]

@@ -213,17 +213,21 @@ def kernel_groups(context: Context) -> Table:
     """Device time by what it is for, most first; the rows sum to the sum of all durations, exactly."""
     work = context.once(device_work)
     groups = group(work.group)
-    spread = groups.spread(work.time)
+    spread, untold = groups.spread(work.time), NotMeasured("tensor_core_unknown")
+    matrix, open_ = (
+        groups.sum(np.where(work.tensor_core == use, work.time, 0)) for use in (TensorCore.YES, TensorCore.UNKNOWN)
+    )
     table = _GROUPS.fill(
         work=work_terms(work.group[groups.first]),
         count=spread.number,
         device_time_ns=spread.total,
         share=spread.shares,
-        tensor_core_ns=groups.sum(np.where(work.tensor_core == TensorCore.YES, work.time, 0)),
+        tensor_core_ns=where((matrix > 0) | (open_ == 0), matrix, untold),
         no_op_ns=groups.sum(np.where(work.op < 0, work.time, 0)),
     ).sort("-device_time_ns")
-    sums = ("count", "device_time_ns", "tensor_core_ns", "no_op_ns")
+    sums = ("count", "device_time_ns", "no_op_ns")
     totals: dict[str, Value] = {key: int(table.array(key).sum()) for key in sums}
+    totals["tensor_core_ns"] = int(matrix.sum()) if matrix.any() or not open_.any() else untold
     return replace(table, totals={"work": "all_work", "share": float(spread.shares.any()), **totals})
 
 
