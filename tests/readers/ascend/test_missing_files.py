@@ -96,6 +96,19 @@ def test_only_what_the_file_tells_is_lost(tmp_path: Path, form: str, name: str) 
     assert (SAID[name] in said) if name in SAID else said == ""
 
 
+def test_tables_that_nothing_reads_are_told(tmp_path: Path) -> None:
+    home = without(tmp_path, "text")
+    for name in ("l2_cache.csv", "data_preprocess.csv"):
+        (home / OUTPUT / name).write_text("Stream Id,Task Id,Hit Rate,Victim Rate,Op Name\n2,1,0.5,0.1,Add1\n")
+    report = traceanalyze.analyze(home)
+    assert notes(report) == "data_preprocess.csv, l2_cache.csv: passed over, nothing of it is in any number here"
+    assert report.tables["split"].rows == whole("text").tables["split"].rows
+    (home / OUTPUT / "trace_view.json").unlink()
+    assert "api_statistic.csv, data_preprocess.csv, l2_cache.csv, operator_details.csv: passed" in notes(
+        traceanalyze.analyze(home)
+    )
+
+
 def test_without_any_memory_table_memory_is_not_measured(tmp_path: Path) -> None:
     report = traceanalyze.analyze(without(tmp_path, "text", "memory_record.csv", "operator_memory.csv"))
     assert report.tables["memory"].rows == NotMeasured("no_memory_records")
