@@ -115,7 +115,9 @@ def test_ranks_of_a_database_may_be_numbers(tmp_path: Path) -> None:
     assert load(home).vendor_collectives == before
 
 
-def test_a_link_without_a_readable_time_is_counted_even_where_it_moved_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("size", "time"), [(0, "?"), (1.5, 0), (-1.5, 1), (1.5, -1)])
+def test_a_link_without_a_size_and_time_that_can_be_is_counted(tmp_path: Path, size: float, time: object) -> None:
+    """Nothing moves in no time; in a damaged file the same key of another link may follow."""
     home = written(tmp_path)
 
     def damage(table: Any) -> Any:
@@ -123,7 +125,7 @@ def test_a_link_without_a_readable_time_is_counted_even_where_it_moved_nothing(t
             for kind in step.values():
                 for operation in kind.values():
                     links = operation["Communication Bandwidth Info"]
-                    next(iter(links.values())).update({"Transit Size(MB)": 0, "Transit Time(ms)": "?"})
+                    next(iter(links.values())).update({"Transit Size(MB)": size, "Transit Time(ms)": time})
                     return table
         raise AssertionError
 

@@ -176,4 +176,4 @@ def _wait_bounds(members: list[VendorCollective]) -> dict[str, Value]:
 def _bandwidth(members: list[VendorCollective], link: str) -> Value:
     moved = [(size, time) for one in members for kind, size, time in one.links if kind == link]
     size, time = (sum(column) for column in zip(*moved, strict=True)) if moved else (0, 0)
-    return size / time if time else NotMeasured("no_duration" if size else "nothing_moved")
+    return size / time if time else NotMeasured("nothing_moved")
