@@ -388,6 +388,13 @@ def test_sums_of_steps_alone_are_rows_of_the_ranks_and_tell_uneven_stages(tmp_pa
     assert "1 row(s)" in notes(report)
 
 
+def test_sums_of_steps_do_not_tell_what_limits_the_step(tmp_path: Path) -> None:
+    stage(tmp_path, 0, 640_000, 0)
+    verdict = traceanalyze.analyze(tmp_path).verdict
+    assert verdict.startswith("Step 810.0 ms")
+    assert "faster kernels" not in verdict
+
+
 @pytest.mark.parametrize("place", ["rank1_ascend_pt", ".", f"rank0_ascend_pt/{OUTPUT}"])
 def test_a_rank_as_text_and_a_rank_as_database_are_one_job(tmp_path: Path, place: str) -> None:
     """As exported, beside the folder of the other rank, or in it; by itself it does not name its groups."""
