@@ -390,9 +390,12 @@ def test_sums_of_steps_alone_are_rows_of_the_ranks_and_tell_uneven_stages(tmp_pa
 
 def test_sums_of_steps_do_not_tell_what_limits_the_step(tmp_path: Path) -> None:
     stage(tmp_path, 0, 640_000, 0)
+    rows = [f"{step},400000,10000,0,10000,400000,810000,0,0" for step in (7, 8)]
+    (tmp_path / "rank0_ascend_pt" / OUTPUT / "step_trace_time.csv").write_text("\n".join((SUMS, *rows)))
     verdict = traceanalyze.analyze(tmp_path).verdict
     assert verdict.startswith("Step 810.0 ms")
     assert "faster kernels" not in verdict
+    assert "excerpt" not in verdict
 
 
 @pytest.mark.parametrize("place", ["rank1_ascend_pt", ".", f"rank0_ascend_pt/{OUTPUT}"])
