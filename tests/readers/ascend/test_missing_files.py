@@ -109,6 +109,20 @@ def test_tables_that_nothing_reads_are_told(tmp_path: Path) -> None:
     )
 
 
+def compared(home: Path) -> list[tuple[object, ...]]:
+    """What is said to agree in another table, and in how many numbers."""
+    said = [check.message for check in traceanalyze.analyze(home).ranks[0].checks]
+    return [tuple(value for *_, value in one.values) for one in said if one.key == "exports_agree"]
+
+
+def test_a_table_is_not_held_against_itself(tmp_path: Path) -> None:
+    """Without the timeline what kernels sum up to is in one other table; step times are those of one file."""
+    home = without(tmp_path, "text", "trace_view.json")
+    assert compared(home) == [("op_statistic.csv", 2)]
+    (home / OUTPUT / "op_statistic.csv").unlink()
+    assert compared(home) == []
+
+
 def test_without_any_memory_table_memory_is_not_measured(tmp_path: Path) -> None:
     report = traceanalyze.analyze(without(tmp_path, "text", "memory_record.csv", "operator_memory.csv"))
     assert report.tables["memory"].rows == NotMeasured("no_memory_records")

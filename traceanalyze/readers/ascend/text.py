@@ -68,7 +68,7 @@ def ascend_trace(
         "process_memory": () if record is None else process_memory(record),
         "vendor_collectives": communication_tables(profile, about, notes),
         "other_export": database_beside(profile, notes)
-        or (text_beside(profile, notes) if origin.form == "tables" else None),
+        or (text_beside(profile, notes, ["op_statistic.csv"]) if origin.form == "tables" else None),
     }
     only = _only_device(kernels, memory)
     times = np.empty(0, np.int64) if kernels is None else kernels.times("start")
