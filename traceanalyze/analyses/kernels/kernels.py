@@ -308,7 +308,7 @@ def kernel_types(context: Context) -> Table:
         return _TYPES.missing("no_kernel_types", detail=True)
     row, time = every[chosen], work.time[chosen]
     op_type, core = op_type[chosen], context.trace.events.numbers("core", row)
-    duration = (device.end - device.start)[work.event[chosen]]
+    duration = context.trace.events.dur[row]
     groups = group(op_type, core)
     first, spread = groups.first, groups.spread(time)
     busy = {unit: _share(context, groups, row, duration, field) for unit, field in _UNITS.items()}
@@ -357,7 +357,7 @@ def _throttling(clock: NDArray[np.float64], time: NDArray[np.int64]) -> tuple[Me
 def _share(
     context: Context, groups: Groups, row: NDArray[np.int64], duration: NDArray[np.int64], field: str
 ) -> NDArray[np.float64]:
-    """Time in which a unit worked over the duration of the kernels that say so, by group; NaN where none says so."""
+    """Time in which a unit worked over the recorded duration of the kernels that say so, by group; NaN without any."""
     worked = context.trace.events.numbers(field, row)
     stated = worked != MISSING
     total, part = groups.sum(np.where(stated, duration, 0)), groups.sum(np.where(stated, worked, 0))
