@@ -334,6 +334,21 @@ def test_bounds_and_bandwidths_of_each_kind_of_link(tmp_path: Path) -> None:
     assert row.pcie_bandwidth == row.sio_bandwidth == NotMeasured("nothing_moved")
 
 
+def test_copies_inside_the_device_are_no_waiting(tmp_path: Path) -> None:
+    """10 − 4 ms, of which 1.5 ms are a copy that only the table of pairs has."""
+    home = only_tables(tmp_path / "a_ascend_pt", listed(("HCCS", 60, 4)))
+    pairs = {
+        pair: {"Transport Type": link, "Transit Size(MB)": 60, "Transit Time(ms)": time}
+        for pair, link, time in (("0-0", "LOCAL", 1.5), ("0-1", "HCCS", 4))
+    }
+    of_group = {
+        "allreduce-total@17522688603477080586": pairs | {"0-1": pairs["0-1"] | {"Op Name": "hcom_allReduce__586_0_1"}}
+    }
+    (home / OUTPUT / "communication_matrix.json").write_text(json.dumps({"step1": {"collective": of_group}}))
+    (row,) = traceanalyze.analyze(home).tables["vendor_collectives"].records()
+    assert (row.least_wait_ns, row.most_wait_ns) == (4_500_000, 8_000_000)
+
+
 @pytest.mark.parametrize(
     ("elapsed", "rdma", "found"), [(5000, 4500, 4500), (4200, 9000, 4200), (3999, 9000, None), (5000, 4000, None)]
 )
