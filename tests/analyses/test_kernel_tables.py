@@ -201,6 +201,18 @@ def test_the_unit_that_worked_longest_is_told_of_each_type_of_kernel(tmp_path: P
     assert shown["X"].busiest == shown["X"].busiest_share == NotMeasured("no_core_counters")
 
 
+def test_a_unit_works_in_the_duration_that_was_recorded_though_it_cannot_be(tmp_path: Path) -> None:
+    """A kernel of 400 µs is cut where the next of its stream begins, after 200; its counters are of all of it."""
+    found = written(
+        tmp_path,
+        ",".join((KERNEL_HEADER, *UNITS)),
+        counted("MatMulV2", "AI_CORE", 400, aic_mte2=300),
+        counted("Add", "AI_VECTOR_CORE", 10, aiv_vec=1),
+    )
+    shown = {row.op_type: row for row in analyze(found).records("kernel_types")}
+    assert (shown["MatMulV2"].device_time_ns, shown["MatMulV2"].busiest_share) == (200_000, 0.75)
+
+
 def test_without_all_units_the_busiest_is_not_known(tmp_path: Path) -> None:
     """Other choices of counters have the time of the cube only; old versions have no state."""
     header = KERNEL_HEADER.replace("OP State,", "")

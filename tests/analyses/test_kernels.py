@@ -57,6 +57,17 @@ def test_kinds_of_work_sum_to_all_device_time():
     assert sum(row.device_time_ns for row in groups.values()) == 60_000
 
 
+def test_time_of_kernels_that_nobody_knows_is_not_off_matrix_units():
+    b = two_kernels()
+    b.device(200, 5, name="mystery")
+    table = b.table("kernel_groups")
+    assert {row.work: row for row in table.records()}["work_other"].tensor_core_ns == NotMeasured("tensor_core_unknown")
+    assert table.totals["tensor_core_ns"] == 40_000
+    alone = TraceBuilder()
+    alone.device(200, 5, name="mystery")
+    assert alone.table("kernel_groups").totals["tensor_core_ns"] == NotMeasured("tensor_core_unknown")
+
+
 def test_a_name_that_does_not_tell_is_of_the_kind_of_its_operators_and_one_row():
     b = TraceBuilder()
     b.op("aten::cudnn_convolution", 0, 10)

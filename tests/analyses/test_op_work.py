@@ -275,13 +275,25 @@ def test_cores_are_told_by_blocks_where_the_use_of_the_cube_is_not(tmp_path, blo
     assert product.roofline_share == (pytest.approx(least) if share else NotMeasured("unknown_device"))
 
 
-@pytest.mark.parametrize("name", ["text/level1/rank0_ascend_pt", "db/level1/rank1_ascend_pt"])
-def test_a_real_profile_reaches_its_memory_and_not_more(shared_traces, name):
+@pytest.mark.parametrize(("stated", "dtype", "part"), [("NO", "fp32", 4), ("YES", "tf32", 2), ("N/A", "tf32", 2)])
+def test_a_product_is_of_full_floats_where_the_table_says_so(tmp_path, stated, dtype, part):
+    """HF32 does half as many products a cycle as 16 bits, whole floats a quarter."""
+    floats = {"Input Data Types": "FLOAT;FLOAT;FLOAT", "Output Data Types": "FLOAT", "HF32 Eligible": stated}
+    built = npu(("MatMulV2", "AI_CORE", PRODUCT | floats))
+    (product,) = analyze(built.write(tmp_path / "a_ascend_pt")).records("op_rates")
+    assert product.dtype == dtype
+    assert product.roofline_share == pytest.approx(2 * 1024 * 512 * 2048 / (24 * 1.8e9 * 2 * 16**3 / part) / 10e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("text/level1/rank0_ascend_pt", "fp32"), ("db/level1/rank1_ascend_pt", "tf32")]
+)
+def test_a_real_profile_reaches_its_memory_and_not_more(shared_traces, name, dtype):
     """61.1 million parameters are multiplied by a number at 1.6 TB/s; the same device as text and as a database."""
     rates = list(analyze(shared_traces / "ascend/msinsight_2rank_torch" / name).records("op_rates"))
     (scaled,) = (row for row in rates if row.op == "ForeachMulScalar")
     assert scaled.bytes == 2 * 4 * 61_100_840
     assert 0.95 < scaled.roofline_share < 1
     (product,) = (row for row in rates if row.shapes == "32×9216, 4096×9216, 4096")
-    assert (product.op, product.dtype, product.flop) == ("MatMulV2", "tf32", 2 * 32 * 4096 * 9216)
+    assert (product.op, product.dtype, product.flop) == ("MatMulV2", dtype, 2 * 32 * 4096 * 9216)
     assert product.roofline_share == pytest.approx(product.bandwidth / 1638)

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import traceanalyze
 from tests.builder import TraceBuilder
 from tests.comparison.make import side_from, training
+from tests.simulate.simulate import simulate
+from tests.simulate.workload import Device, Model, Workload
+from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from traceanalyze.analyses.options import Options
 from traceanalyze.comparison import caveats as caveats_module
 from traceanalyze.comparison.caveats import caveats, recorded
@@ -88,6 +92,18 @@ def test_runtime_calls_and_host_operators_of_one_side_only():
     assert found["whole_trace_on_one"] == {"side": "base"}
     assert "host_ops_on_one" not in found
     assert keyed(side_from(training(wait=40)), side_from(b))["outside_calls_as_one"] == {"side": "candidate"}
+
+
+def test_steps_of_a_device_alone_are_no_steps_of_the_host(tmp_path):
+    (rank,) = simulate(Workload(model=Model(layers=2), device=Device(vendor="ascend"), steps=2))
+    whole, tables = (write_ascend(tmp_path / name, rank) for name in ("whole", "tables"))
+    (tables / OUTPUT / "trace_view.json").unlink()
+    both, alone = (side(traceanalyze.load(home).traces[0]) for home in (whole, tables))
+    found = keyed(both, alone)
+    assert found["device_steps_on_one"] == {"side": "candidate"}
+    assert keyed(alone, both)["host_ops_on_one"] == keyed(alone, both)["device_steps_on_one"] == {"side": "base"}
+    assert "device_steps_on_one" not in keyed(alone, alone)
+    assert "nothing of the host" in traceanalyze.compare(whole, tables).verdict
 
 
 def test_a_device_on_one_side_or_none():

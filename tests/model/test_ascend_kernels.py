@@ -61,6 +61,9 @@ def test_a_type_nobody_knows_is_not_guessed():
         ("ReduceSum7", "ReduceSum"),
         ("Conv2DBackpropFilter10", "Conv2DBackpropFilter"),
         ("aclnnInplaceCopy_TensorMoveAiCore_TensorMove", "TensorMove"),
+        ("Default/network-WithLossCell/_backbone-AlexNet/conv1-Conv2d/Cast-op240", "Cast"),
+        ("Default/network-WithLossCell/_backbone-AlexNet/fc1-Dense/FusionOp_MatMul_Relu-op545", "MatMul"),
+        ("Gradients/Default/gradMaxPool/Conv2DBackpropFilterD-op222_1", "Conv2DBackpropFilterD"),
     ],
 )
 def test_the_type_in_a_kernels_name(name, op_type):

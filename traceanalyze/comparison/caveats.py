@@ -61,6 +61,10 @@ CAVEATS = sentences(
         "The {side} has no step marker: the whole of its device work counts as one step, so times per step are not "
         "comparable."
     ),
+    device_steps_on_one=(
+        "The {side} has nothing of the host: its step is the span of the device's work, without the time before and "
+        "after it, so lengths of steps and idle time are not comparable."
+    ),
     whole_traces=(
         "No step markers: from first to last device event counts as one step; compare only recordings of equal work."
     ),
@@ -127,6 +131,8 @@ def coverage_differs(base: Side, candidate: Side) -> bool:
 
 OTHER_WORK = ("work_unmatched", "work_shapes", "work_grids")
 """Caveats that make percentages of the two sides meaningless."""
+SAID_FIRST = (*OTHER_WORK, "device_steps_on_one")
+"""Caveats that come before the verdict."""
 MATCHED = 0.5
 """Share of the device time of both sides that must have a partner for them to do the same work."""
 _ALIKE = 1.25
@@ -314,6 +320,9 @@ def _steps(base: Side, candidate: Side) -> Iterator[Caveat]:
         yield Caveat("steps_differ", (("base", choices[0]), ("candidate", choices[1])))
     elif "whole_trace" in choices:
         yield Caveat("whole_traces")
+    hostless = [not (side.context.host_recorded or len(side.context.calls)) for side in (base, candidate)]
+    if hostless[0] != hostless[1] and "whole_trace" not in choices:
+        yield Caveat("device_steps_on_one", _which(hostless[0]))
 
 
 def _ranks(base: Side, candidate: Side) -> Iterator[Caveat]:
@@ -346,7 +355,7 @@ def recorded(context: Context) -> dict[str, bool]:
     names = trace.strings.matches(trace.events.name, lambda text: text.startswith("nn.Module: "))
     return {
         "api": len(context.calls) > 0,
-        "host_ops": len(context.host_rows) > 0,
+        "host_ops": context.host_recorded,
         "shapes": "shapes" in trace.events.fields,
         "modules": "module" in trace.events.fields or bool((names & (kind == EventKind.PYTHON)).any()),
         "stacks": python or "stack" in trace.events.fields,

@@ -95,7 +95,7 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
     """What the recording tells of compute that no finding is about, where it is a large part of the step."""
     work, time = facts.once(computing), facts.amount_of("compute") or 0
     whole = int(work.time.sum())
-    if facts.host_computes or not whole or time < LARGE * facts.step_time:
+    if facts.host_computes or not whole or time < LARGE * facts.step_time or facts.context.doubt == "only_sums":
         return
     share, calls = time / facts.step_time, facts.context.calls
     # What the host waits for in syncs and copies is not always recorded: at most it is all that computes meanwhile.
@@ -103,7 +103,8 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
     blocked = intervals.intersect(intervals.merge(calls.start[waits], calls.end[waits]), facts.windows)
     most = facts.mean(intervals.total(intervals.intersect(blocked, facts.busy(DeviceClass.COMPUTE))))
     most = min(time, most + saved(facts, shorter(facts.context, work.event, 1.0)))
-    if most < LARGE * time:
+    # Without launches nothing tells what the device would wait for.
+    if most < LARGE * time and not facts.missing("L"):
         why = "compute_hidden_communication" if facts.communicates else "compute_hidden"
         yield Unexplained("compute", share, why, most=most / facts.step_time)
         return

@@ -115,7 +115,9 @@ def test_ranks_of_a_database_may_be_numbers(tmp_path: Path) -> None:
     assert load(home).vendor_collectives == before
 
 
-def test_a_link_without_a_readable_time_is_counted_even_where_it_moved_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("size", "time"), [(0, "?"), (1.5, 0), (-1.5, 1), (1.5, -1)])
+def test_a_link_without_a_size_and_time_that_can_be_is_counted(tmp_path: Path, size: float, time: object) -> None:
+    """Nothing moves in no time; in a damaged file the same key of another link may follow."""
     home = written(tmp_path)
 
     def damage(table: Any) -> Any:
@@ -123,7 +125,7 @@ def test_a_link_without_a_readable_time_is_counted_even_where_it_moved_nothing(t
             for kind in step.values():
                 for operation in kind.values():
                     links = operation["Communication Bandwidth Info"]
-                    next(iter(links.values())).update({"Transit Size(MB)": 0, "Transit Time(ms)": "?"})
+                    next(iter(links.values())).update({"Transit Size(MB)": size, "Transit Time(ms)": time})
                     return table
         raise AssertionError
 
@@ -330,6 +332,21 @@ def test_bounds_and_bandwidths_of_each_kind_of_link(tmp_path: Path) -> None:
     assert (row.least_wait_ns, row.most_wait_ns) == (11_000_000, 26_000_000)
     assert (row.sent_bytes, row.hccs_bandwidth, row.rdma_bandwidth) == (100_000_000, 90 / 7, 5.0)
     assert row.pcie_bandwidth == row.sio_bandwidth == NotMeasured("nothing_moved")
+
+
+def test_copies_inside_the_device_are_no_waiting(tmp_path: Path) -> None:
+    """10 − 4 ms, of which 1.5 ms are a copy that only the table of pairs has."""
+    home = only_tables(tmp_path / "a_ascend_pt", listed(("HCCS", 60, 4)))
+    pairs = {
+        pair: {"Transport Type": link, "Transit Size(MB)": 60, "Transit Time(ms)": time}
+        for pair, link, time in (("0-0", "LOCAL", 1.5), ("0-1", "HCCS", 4))
+    }
+    of_group = {
+        "allreduce-total@17522688603477080586": pairs | {"0-1": pairs["0-1"] | {"Op Name": "hcom_allReduce__586_0_1"}}
+    }
+    (home / OUTPUT / "communication_matrix.json").write_text(json.dumps({"step1": {"collective": of_group}}))
+    (row,) = traceanalyze.analyze(home).tables["vendor_collectives"].records()
+    assert (row.least_wait_ns, row.most_wait_ns) == (4_500_000, 8_000_000)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,33 @@ def test_only_what_the_file_tells_is_lost(tmp_path: Path, form: str, name: str) 
     assert (SAID[name] in said) if name in SAID else said == ""
 
 
+def test_tables_that_nothing_reads_are_told(tmp_path: Path) -> None:
+    home = without(tmp_path, "text")
+    for name in ("l2_cache.csv", "data_preprocess.csv"):
+        (home / OUTPUT / name).write_text("Stream Id,Task Id,Hit Rate,Victim Rate,Op Name\n2,1,0.5,0.1,Add1\n")
+    report = traceanalyze.analyze(home)
+    assert notes(report) == "data_preprocess.csv, l2_cache.csv: passed over, nothing of it is in any number here"
+    assert report.tables["split"].rows == whole("text").tables["split"].rows
+    (home / OUTPUT / "trace_view.json").unlink()
+    assert "api_statistic.csv, data_preprocess.csv, l2_cache.csv, operator_details.csv: passed" in notes(
+        traceanalyze.analyze(home)
+    )
+
+
+def compared(home: Path) -> list[tuple[object, ...]]:
+    """What is said to agree in another table, and in how many numbers."""
+    said = [check.message for check in traceanalyze.analyze(home).ranks[0].checks]
+    return [tuple(value for *_, value in one.values) for one in said if one.key == "exports_agree"]
+
+
+def test_a_table_is_not_held_against_itself(tmp_path: Path) -> None:
+    """Without the timeline what kernels sum up to is in one other table; step times are those of one file."""
+    home = without(tmp_path, "text", "trace_view.json")
+    assert compared(home) == [("op_statistic.csv", 2)]
+    (home / OUTPUT / "op_statistic.csv").unlink()
+    assert compared(home) == []
+
+
 def test_without_any_memory_table_memory_is_not_measured(tmp_path: Path) -> None:
     report = traceanalyze.analyze(without(tmp_path, "text", "memory_record.csv", "operator_memory.csv"))
     assert report.tables["memory"].rows == NotMeasured("no_memory_records")
@@ -373,6 +400,16 @@ def test_sums_of_steps_alone_are_rows_of_the_ranks_and_tell_uneven_stages(tmp_pa
     assert [one.rule for one in report.findings if one.rule[:3] in {"KRN", "COM", "HST", "SYN"}] == []
     assert "only step_trace_time.csv tells of the device's work" in report.verdict
     assert "1 row(s)" in notes(report)
+
+
+def test_sums_of_steps_do_not_tell_what_limits_the_step(tmp_path: Path) -> None:
+    stage(tmp_path, 0, 640_000, 0)
+    rows = [f"{step},400000,10000,0,10000,400000,810000,0,0" for step in (7, 8)]
+    (tmp_path / "rank0_ascend_pt" / OUTPUT / "step_trace_time.csv").write_text("\n".join((SUMS, *rows)))
+    verdict = traceanalyze.analyze(tmp_path).verdict
+    assert verdict.startswith("Step 810.0 ms")
+    assert "faster kernels" not in verdict
+    assert "excerpt" not in verdict
 
 
 @pytest.mark.parametrize("place", ["rank1_ascend_pt", ".", f"rank0_ascend_pt/{OUTPUT}"])

@@ -142,7 +142,7 @@ FIRES = {
     ],
     "NPU106": [
         Fires(
-            CHAINS,
+            stating(CHAINS, ASCEND_GLOBAL_LOG_LEVEL=""),
             evidence={"time": 2800, "part": 1, "count": 160},
             ops=("TORCH_NPU_LAZY_FUSION",),
             options={"share": (0.1, 1, 1.01), "least": (20, 40, 41)},
@@ -185,7 +185,7 @@ SILENT = {
     "NPU103": [stating(SLOW, CPU_AFFINITY_CONF="2"), stating(BUSY, CPU_AFFINITY_CONF=""), stating(SLOW)],
     "NPU104": [BUSY, stating(BUSY, ASCEND_GLOBAL_LOG_LEVEL="")],
     "NPU105": [stating(NEW_SHAPES, ACLNN_CACHE_LIMIT="100000"), SLOW],
-    "NPU106": [stating(CHAINS, TORCH_NPU_LAZY_FUSION="True"), BUSY],
+    "NPU106": [stating(CHAINS, TORCH_NPU_LAZY_FUSION="True"), CHAINS, BUSY],
     "NPU107": [program_npu(optimizing("NpuFusedAdamW", 120)), program_npu(optimizing("AdamW", 10))],
     "NPU108": [BUSY, stating(BUSY, HCCL_BLOCKING_WAIT="0")],
 }

@@ -1,5 +1,6 @@
 """What the profile says of its own steps and collectives, beside our numbers: it goes into none of them (§4)."""
 
+from collections import Counter
 from dataclasses import replace
 
 from traceanalyze.analyses.grouping import COUNT
@@ -38,7 +39,7 @@ _COLLECTIVES = declare(
     Column(
         "least_wait_ns",
         Kind.DURATION,
-        "waiting for other ranks at least: elapsed beyond the sum of transfers between ranks",
+        "waiting for other ranks at least: elapsed beyond the sum of all transfers",
         heading="waits ≥",
     ),
     Column(
@@ -113,7 +114,10 @@ def vendor_tables(trace: Trace, collectives: Table) -> list[Table]:
         kinds: dict[tuple[str, str], list[VendorCollective]] = {}
         for each in own.collectives:
             kinds.setdefault((collective_type(each.name) or each.name, each.group), []).append(each)
-        sums = [_sums(*key, members) for key, members in kinds.items()]
+        local = Counter[tuple[str, str]]()
+        for link in own.links:
+            local[link.collective, link.group] += link.time if link.source == link.target else 0
+        sums = [_sums(*key, members, local[key]) for key, members in kinds.items()]
         note = _source(_SAY["vendor_planes"], own.source)
         tables.append(replace(_COLLECTIVES, detail=detail, notes=(note,)).fill_records(sums).sort("-elapsed_ns"))
     if own is not None and own.links:
@@ -140,7 +144,7 @@ def _stated(value: Value) -> Value:
     return NotMeasured("vendor_does_not_say") if value is None else value
 
 
-def _sums(kind: str, group: str, members: list[VendorCollective]) -> dict[str, Value]:
+def _sums(kind: str, group: str, members: list[VendorCollective], local: int) -> dict[str, Value]:
     """Of the collectives of one type and group; a time that one of them does not tell is not known of their sum."""
     times = {
         "elapsed_ns": [one.elapsed for one in members],
@@ -154,12 +158,14 @@ def _sums(kind: str, group: str, members: list[VendorCollective]) -> dict[str, V
     }
     rates = {f"{link.lower()}_bandwidth": _bandwidth(members, link) for link in _LINK_KINDS}
     sent = sum(size for one in members for _, size, _ in one.links)
-    sums = known | _wait_bounds(members) | {"sent_bytes": sent} | rates
+    sums = known | _wait_bounds(members, local) | {"sent_bytes": sent} | rates
     return {"collective": kind, "group": group, "count": len(members), **sums}
 
 
-def _wait_bounds(members: list[VendorCollective]) -> dict[str, Value]:
-    """Time in which nothing moves between ranks, by what transfers of planes side by side take at most and at least.
+def _wait_bounds(members: list[VendorCollective], local: int) -> dict[str, Value]:
+    """Time in which nothing moves, by what transfers of planes side by side take at most and at least.
+
+    `local` is what copies inside the device take; they are in the table of pairs alone.
 
     Of a collective without any transfer the table knows too little to tell waiting.
     """
@@ -168,7 +174,7 @@ def _wait_bounds(members: list[VendorCollective]) -> dict[str, Value]:
         return dict.fromkeys(("least_wait_ns", "most_wait_ns"), NotMeasured("vendor_does_not_say"))
     least = sum(max(0, (elapsed or 0) - moving) for elapsed, _, moving in told if moving)
     return {
-        "least_wait_ns": least,
+        "least_wait_ns": max(0, least - local),
         "most_wait_ns": sum(max(0, (elapsed or 0) - (transit or 0)) for elapsed, transit, _ in told),
     }
 
@@ -176,4 +182,4 @@ def _wait_bounds(members: list[VendorCollective]) -> dict[str, Value]:
 def _bandwidth(members: list[VendorCollective], link: str) -> Value:
     moved = [(size, time) for one in members for kind, size, time in one.links if kind == link]
     size, time = (sum(column) for column in zip(*moved, strict=True)) if moved else (0, 0)
-    return size / time if time else NotMeasured("no_duration" if size else "nothing_moved")
+    return size / time if time else NotMeasured("nothing_moved")

@@ -60,8 +60,14 @@ def group_of_type(op_type: str) -> KernelGroup | None:
     return next((group for group, pattern in _COMPILED if pattern.match(op_type)), None)
 
 
+_OF_MINDSPORE = regex(r".*/(?:FusionOp_)?([A-Za-z0-9]+)[^/]*-op\d+\w*")
+"""Place in the network, type and number; of operators made one kernel the first one's type, which is most of it."""
+
+
 def type_of_name(name: str) -> str:
-    """Operator type in a kernel's name: `aclnnMm_MatMulV2`, `trans_TransData_3`, `Conv2D1`."""
+    """Operator type in a kernel's name: `aclnnMm_MatMulV2`, `trans_TransData_3`, `Conv2D1`, `Default/fc/MatMul-op3`."""
+    if place := _OF_MINDSPORE.fullmatch(name):
+        return place[1]
     last = name.rpartition("_")[2]
     text = name.removesuffix(f"_{last}") if last.isdecimal() else name
     found = text.rpartition("_")[2]

@@ -227,18 +227,22 @@ def kernel_groups(context: Context) -> Table:
     """Device time by what it is for, most first; the rows sum to the sum of all durations, exactly."""
     work = context.once(device_work)
     groups = group(work.group)
-    spread = groups.spread(work.time)
+    spread, untold = groups.spread(work.time), NotMeasured("tensor_core_unknown")
+    matrix, open_ = (
+        groups.sum(np.where(work.tensor_core == use, work.time, 0)) for use in (TensorCore.YES, TensorCore.UNKNOWN)
+    )
     table = _GROUPS.fill(
         work=work_terms(work.group[groups.first]),
         devices=on_devices(context, groups, context.device.device[work.event]),
         count=spread.number,
         device_time_ns=spread.total,
         share=spread.shares,
-        tensor_core_ns=groups.sum(np.where(work.tensor_core == TensorCore.YES, work.time, 0)),
+        tensor_core_ns=where((matrix > 0) | (open_ == 0), matrix, untold),
         no_op_ns=groups.sum(np.where(work.op < 0, work.time, 0)),
     ).sort("-device_time_ns")
-    sums = ("count", "device_time_ns", "tensor_core_ns", "no_op_ns")
+    sums = ("count", "device_time_ns", "no_op_ns")
     totals: dict[str, Value] = {key: int(table.array(key).sum()) for key in sums}
+    totals["tensor_core_ns"] = int(matrix.sum()) if matrix.any() or not open_.any() else untold
     return replace(table, totals={"work": "all_work", "share": float(spread.shares.any()), **totals})
 
 
@@ -320,7 +324,7 @@ def kernel_types(context: Context) -> Table:
         return _TYPES.missing("no_kernel_types", detail=True)
     row, time = every[chosen], work.time[chosen]
     op_type, core = op_type[chosen], context.trace.events.numbers("core", row)
-    duration = (device.end - device.start)[work.event[chosen]]
+    duration = context.trace.events.dur[row]
     groups = group(op_type, core)
     first, spread = groups.first, groups.spread(time)
     busy = {unit: _share(context, groups, row, duration, field) for unit, field in _UNITS.items()}
@@ -370,7 +374,7 @@ def _throttling(clock: NDArray[np.float64], time: NDArray[np.int64]) -> tuple[Me
 def _share(
     context: Context, groups: Groups, row: NDArray[np.int64], duration: NDArray[np.int64], field: str
 ) -> NDArray[np.float64]:
-    """Time in which a unit worked over the duration of the kernels that say so, by group; NaN where none says so."""
+    """Time in which a unit worked over the recorded duration of the kernels that say so, by group; NaN without any."""
     worked = context.trace.events.numbers(field, row)
     stated = worked != MISSING
     total, part = groups.sum(np.where(stated, duration, 0)), groups.sum(np.where(stated, worked, 0))

@@ -1,5 +1,6 @@
 """FLOP/s and bytes/s that operators achieved, and how far that is from what the device can do."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -76,7 +77,7 @@ Rows = dict[tuple[str, str, str, Cost, str], list[int]]
 _NAMESPACES = ("aten::", "flash_attn::", "torch_attn::")
 """Of operators whose names say what they compute."""
 Amount = int | NotMeasured
-_ZERO = regex(r"\b0\b")
+_ZERO, _NOT = regex(r"\b0\b"), regex("NO", re.IGNORECASE)
 Measure = float | NotMeasured
 
 
@@ -115,8 +116,7 @@ def _of_operators(context: Context, work: Work, known: NDArray[np.int64]) -> Row
     fields[3] = np.where(repeats, fields[3], MISSING)
     rows = group(context.trace.events.name[row], *fields)
     time = rows.sum(calls.sum(work.time[known]))
-    full = context.trace.strings.matches(context.device.name[work.event[known]], regex(FULL_FLOAT).search)
-    matrix = rows.sum(calls.sum((work.tensor_core[known] == TensorCore.YES) & ~full)) > 0
+    matrix = rows.sum(calls.sum(_short_float(context, work, known))) > 0
     found: Rows = {}
     for index, (first, count) in enumerate(zip(rows.first.tolist(), rows.count().tolist(), strict=True)):
         name = context.trace.strings.text(int(context.trace.events.name[row[first]]))
@@ -136,19 +136,29 @@ def _of_kernels(context: Context, work: Work) -> Rows:
     row, text = context.device.row[work.event], context.trace.strings.text
     fields = [context.trace.events.numbers(field, row) for field in _TENSORS]
     known = np.flatnonzero(np.all([field != MISSING for field in fields], axis=0))
-    rows = group(*(field[known] for field in fields), work.tensor_core[known] == TensorCore.YES)
+    short = _short_float(context, work, known)
+    rows = group(*(field[known] for field in fields), short)
     time, found = rows.sum(work.time[known]), Rows()
-    for first, count, spent in zip(known[rows.first].tolist(), rows.count().tolist(), time.tolist(), strict=True):
-        texts = [text(int(field[first])) for field in fields]
+    for at, count, spent in zip(rows.first.tolist(), rows.count().tolist(), time.tolist(), strict=True):
+        texts = [text(int(field[known[at]])) for field in fields]
         cost = kernel_cost(*texts)
         if cost is not None:
             shapes = listed_shapes(texts[1])
-            matrix = work.tensor_core[first] == TensorCore.YES
-            dtype = _dtype(shapes, texts[2].split(";"), matrix_units=bool(matrix))
+            dtype = _dtype(shapes, texts[2].split(";"), matrix_units=bool(short[at]))
             sums = found.setdefault((texts[0], _shown(shapes), dtype, cost, "no_formula"), [0, 0])
             sums[0] += count
             sums[1] += spent
     return found
+
+
+def _short_float(context: Context, work: Work, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which kernels multiply on matrix units, and float with fewer bits, as far as their names and table tell."""
+    event, matches = work.event[rows], context.trace.strings.matches
+    stated = context.trace.events.numbers("hf32", context.device.row[event], -1).astype(np.int32)
+    full = matches(context.device.name[event], regex(FULL_FLOAT).search)
+    full |= (stated >= 0) & matches(np.maximum(stated, 0), _NOT.fullmatch)
+    short: NDArray[np.bool_] = (work.tensor_core[rows] == TensorCore.YES) & ~full
+    return short
 
 
 def _shown(shapes: Iterable[Shape | None]) -> str:

@@ -201,7 +201,8 @@ def _collective(row: Collective, about: About, lost: dict[str, int], table: str)
         size, time = map(_scaled, moved)
         if link in _SUMS:
             continue
-        if size is None or time is None:
+        if size is None or time is None or (size and not time):
+            # Nothing moves in no time: a key that stands in the file twice.
             lost[table] += 1
         elif size > 0:
             links[str(link or "")] = size, time
@@ -233,7 +234,7 @@ def _links(pairs: Iterable[Row], about: About, lost: dict[str, int], table: str)
 
 
 def _scaled(value: object) -> int | None:
-    """A number of the file in the unit's smallest parts; None for what is no number, or none that can be meant."""
+    """An amount in the file in the unit's smallest parts; None for what is no number, or none that can be meant."""
     number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     # A comparison holds for integers of any size, and fails for NaN.
-    return round(number * _UNIT) if number is not None and abs(number) < _MOST else None
+    return round(number * _UNIT) if number is not None and 0 <= number < _MOST else None

@@ -36,7 +36,7 @@ from traceanalyze.readers.ascend.shared import (
 _TASK = ("startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "globalPid", "taskType", "streamId")
 _COMPUTE = (
     *("name", "globalTaskId", ("blockNum", "blockDim"), "taskType", "opType", "inputDataTypes", "inputShapes"),
-    *("inputFormats", "outputDataTypes", "outputShapes", "opState"),
+    *("inputFormats", "outputDataTypes", "outputShapes", "opState", "hf32Eligible"),
 )
 _PMU = {
     "aicore_time": ("aic_total_time", "aicore_time"),
@@ -141,6 +141,7 @@ def _kernel_fields(
         "kernel_shapes": text("inputShapes", lambda value: value.strip('"') or None),
         "kernel_dtypes": text("inputDataTypes", lambda value: kernel_dtypes(value.strip('"')) or None),
         "op_state": text("opState", str),
+        "hf32": text("hf32Eligible", str),
         "kernel_formats": text("inputFormats", str),
         "kernel_outputs": text("outputShapes", lambda value: value.strip('"') or None),
         "kernel_output_dtypes": text("outputDataTypes", lambda value: kernel_dtypes(value.strip('"')) or None),

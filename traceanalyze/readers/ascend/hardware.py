@@ -176,6 +176,7 @@ _TEXTS = (
     "kernel_outputs",
     "kernel_output_dtypes",
     "op_state",
+    "hf32",
 )
 
 

@@ -128,11 +128,13 @@ def _kernels(database: Database) -> tuple[int | None, int | None]:
     return int(count), int(time or 0)
 
 
-def text_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
-    """Of the tables beside a database; None where there are none. One that cannot be read is noted."""
+def text_beside(
+    profile: Profile, notes: list[str], names: Sequence[str] = ("step_trace_time.csv", "op_statistic.csv")
+) -> OtherExport | None:
+    """Of these tables beside what was read; None where there are none. One that cannot be read is noted."""
     steps: tuple[VendorStep, ...] = ()
     kernels: tuple[int | None, int | None] = (None, None)
-    found = {name: path for name in ("step_trace_time.csv", "op_statistic.csv") if (path := profile.table(name))}
+    found = {name: path for name in names if (path := profile.table(name))}
     for name, path in tuple(found.items()):
         try:
             if name == "op_statistic.csv":

@@ -350,6 +350,7 @@ KERNELS = {
     "fixpipe_time": ("aic_fixpipe_time(us)",),
     "cube_utilisation": ("cube_utilization(%)",),
     "op_state": ("OP State",),
+    "hf32": ("HF32 Eligible",),
 }
 """Columns of kernel_details (and op_summary)."""
 OPTIONAL = KERNELS.keys() - {"op_type", "core", "start"}

@@ -68,7 +68,7 @@ def ascend_trace(
         "process_memory": () if record is None else process_memory(record),
         "vendor_collectives": communication_tables(profile, about, notes),
         "other_export": database_beside(profile, notes)
-        or (text_beside(profile, notes) if origin.form == "tables" else None),
+        or (text_beside(profile, notes, ["op_statistic.csv"]) if origin.form == "tables" else None),
     }
     only = _only_device(kernels, memory)
     times = np.empty(0, np.int64) if kernels is None else kernels.times("start")
@@ -130,6 +130,13 @@ def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records
         return None
 
 
+_READ = frozenset(
+    {"kernel_details", "step_trace_time", "op_statistic", "operator_memory", "memory_record", "npu_module_mem"}
+)
+_DRAWN_TOO = frozenset({"operator_details", "api_statistic"})
+"""Tables with nothing but what the timeline tells, too."""
+
+
 def _missing(profile: Profile) -> Iterator[Phrase]:
     """What is lost: of tables that are written together, where one of them is missing."""
     operators, totals, details, steps = (
@@ -155,6 +162,10 @@ def _missing(profile: Profile) -> Iterator[Phrase]:
         yield Lost("memory_record.csv is missing: no totals beside those of operators, no memory of the whole process")
     if details and not steps:
         yield Phrase("step_trace_time.csv is missing: no step times of the profile's own to compare with")
+    known = _READ if profile.timeline is None else _READ | _DRAWN_TOO
+    tables = profile.output.glob("*.csv") if profile.output is not None else ()
+    if others := sorted(path.name for path in tables if path.stem not in known):
+        yield Phrase("{names}: passed over, nothing of it is in any number here", ", ".join(others))
 
 
 def _drawn(

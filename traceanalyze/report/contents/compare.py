@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
-from traceanalyze.comparison.caveats import CAVEATS, OTHER_WORK
+from traceanalyze.comparison.caveats import CAVEATS, SAID_FIRST
 from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import NOISE, WORDS
@@ -132,7 +132,7 @@ def build_compare(
         command="compare",
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
         verdict_messages=(
-            *(_caveat(each) for each in comparison.caveats if each.key in OTHER_WORK),
+            *(_caveat(each) for each in comparison.caveats if each.key in SAID_FIRST),
             *(
                 _verdict(comparison, per, found, (beside[0].named, beside[1].named))
                 if comparison.tables["causes"].absent is None
@@ -146,7 +146,7 @@ def build_compare(
         summary=(*_beside_causes(comparison.tables, found, beside), table, chosen),
         remarks={
             "advice": tuple(_advice(comparison, per)),
-            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats if caveat.key not in OTHER_WORK),
+            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats if caveat.key not in SAID_FIRST),
             "quality": tuple(_quality(comparison)),
         },
         note_messages=tuple(

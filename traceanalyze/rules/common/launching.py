@@ -70,7 +70,8 @@ def excerpt(facts: Facts) -> bool:
     inside = facts.inside(device.start)
     if cut_off(facts):
         return True
-    if facts.window.count >= FEW_STEPS or int(inside.sum()) >= MANY_UNLINKED:
+    whole = facts.context.doubt == "only_sums"
+    if whole or facts.window.count >= FEW_STEPS or int(inside.sum()) >= MANY_UNLINKED:
         return False
     asked = np.isin(calls.klass, (ApiClass.LAUNCH, ApiClass.COPY)) & facts.inside(calls.start)
     return max(int((inside & (facts.context.link >= 0)).sum()), int(asked.sum())) < FEW_LAUNCHED
