@@ -150,3 +150,34 @@ def test_one_device_needs_no_word():
     assert not {note.key for table in tables.values() for note in table.notes} & {"of_one_device", "of_devices"}
     assert not [table.key for table in tables.values() if table.absent is None and "devices" in table.keys]
     assert "device" not in tables["gaps"].keys
+
+
+def test_work_of_a_graph_on_one_lane_ran_on_the_streams_it_names():
+    """torch ≥ 2.13 draws a graph's nodes on lanes: an all-reduce of 1,000 µs beside two products is whole."""
+    b = TraceBuilder()
+    b.step(1, 0, 2_000)
+    b.api("cudaGraphLaunch", 10, 5, correlation=7)
+    b.device(100, 1_000, name="ncclDevKernel_AllReduce_Sum_bf16_RING_LL", correlation=7, original_stream=20)
+    b.device(200, 300, name="gemm", correlation=7, original_stream=21)
+    b.device(500, 600, name="gemm", correlation=7, original_stream=21)
+    b.event("graph_event_node", "EventRecord", 1_100, 0, pid=0, tid=7, device=0, stream=7, correlation=7)
+    a = b.analyze()
+    assert {"repaired", "unknown_categories"}.isdisjoint(check.message for check in a.checks)
+    totals = {row.part: row.device_time_ns for row in a.tables["totals"].records()}
+    assert totals["communication"] == 1_000_000
+    assert totals["compute"] == 900_000
+
+
+def test_counters_that_the_profiler_of_xpu_draws_around_kernels_are_none():
+    b = TraceBuilder()
+    b.step(1, 0, 1_000)
+    for at in (50, 150):
+        b.event("xpu_runtime", "urEnqueueKernelLaunch", at - 40, 5, correlation=at)
+        b.event("kernel", "gemm", at, 50, pid=0, tid=3, device=0, correlation=at)
+        b.event("kernel", "metrics: gemm", at - 0.001, 50.002, pid=0, tid=3, kernel_id=at)
+    a = b.analyze()
+    assert [(row.name, row.count, row.device_time_ns) for row in a.tables["kernels"].records()] == [
+        ("gemm", 2, 100_000)
+    ]
+    (launches,) = a.tables["launches"].records()
+    assert (launches.linked, launches.unlinked, launches.late) == (2, 0, 2)

@@ -228,7 +228,7 @@ def test_unknown_backward_work_and_what_lacks_modules_say_so_by_class_too():
 
 
 def test_kernels_of_a_graph_that_name_their_modules_count_there():
-    """torch ≥ 2.12: the host only launches the graph; `module_fqn` or `annotation` stands on the kernels."""
+    """torch ≥ 2.12: the host only launches the graph; `module_fqn`, `annotation` or `name` stands on the kernels."""
     b = TraceBuilder()
     b.step(1, 0, 1000)
     b.api("cudaGraphLaunch", 10, 5, correlation=7)
@@ -240,22 +240,28 @@ def test_kernels_of_a_graph_that_name_their_modules_count_there():
             (40, {"annotation": "layers.1.norm"}),
             (50, {}),
             (60, {"annotation": "two words"}),
+            # Scopes of `mark_kernels` inside each other: the one that is a module counts, wherever it stands.
+            (70, {"name": "warmup", "module_fqn": "layers.0.norm"}),
+            (80, {"module_fqn": "layers.0.norm", "name": "warmup"}),
+            (90, {"name": "layers.2"}),
         ]
     ):
-        b.device(100 * (at + 1), dur, correlation=7, **{"graph node id": at + 1}, **args)
+        b.device(100 * (at + 1), dur, correlation=7)
+        b.events[-1]["args"] |= {"graph node id": at + 1, **args}
     found = modules(b)
     assert {path: device(row)[:2] for path, row in found.items() if row.forward_total_ns} == {
-        "layers": (0, 100_000),
-        "layers/0": (0, 30_000),
+        "layers": (0, 340_000),
+        "layers/0": (0, 180_000),
         "layers/0/attention": (0, 10_000),
         "layers/0/attention/wq": (10_000, 10_000),
-        "layers/0/norm": (20_000, 20_000),
+        "layers/0/norm": (170_000, 170_000),
         "layers/1": (0, 70_000),
         "layers/1/norm": (70_000, 70_000),
+        "layers/2": (90_000, 90_000),
     }
     assert {row.calls for row in found.values()} == {None}
     classes = {row.module_class: (row.modules, row.forward_self_ns) for row in b.rows("module_classes")}
-    assert classes["layers.*.norm"] == (2, 90_000)
+    assert classes["layers.*.norm"] == (2, 240_000)
     assert classes["layers.*.attention.wq"] == (1, 10_000)
 
 

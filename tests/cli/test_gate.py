@@ -248,6 +248,20 @@ def test_why_is_not_told_of_a_difference_within_noise(run, pair):
         assert ("Why the step takes" in gate(run, *pair(factor)).out) == told
 
 
+def test_what_a_run_does_not_count_is_said(run, pair):
+    """A pass would not say that work of the candidate is of a category that nobody knows."""
+    old, new = pair(1.0)
+    trace = json.loads(new.read_text())
+    work = {"ph": "X", "cat": "npu_work", "name": "gemm", "pid": 0, "tid": 7, "ts": 1e5, "dur": 9e4}
+    trace["traceEvents"] += [work, work | {"args": {"correlation": 3, "stream": 7}}]
+    new.write_text(json.dumps(trace))
+    notes = " ".join(gate(run, old, new).out.split("Not certain", 1)[1].split())
+    assert (
+        "new: not counted: 2 events, whose categories are not known (npu_work × 2); --category npu_work=kernel maps "
+        "them" in notes
+    )
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="pipes as on POSIX")
 def test_a_reader_of_the_output_that_has_gone_does_not_change_the_verdict(run_process, slower):
     code = (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from tests.builder import TraceBuilder
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import Loop, train
@@ -31,6 +32,17 @@ def snapshot(tmp_path: Path) -> str:
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, with_default_command(list(arguments)))
+
+
+def test_operators_of_a_category_that_the_user_names_have_the_peak(tmp_path: Path) -> None:
+    b = TraceBuilder()
+    b.step(1, 0, 1000)
+    b.event("my_op", "aten::empty", 10, 20)
+    b.memory(15, MIB, allocated=MIB, reserved=2 * MIB)
+    b.device(50, 10)
+    path = str(b.write(tmp_path / "trace.json"))
+    assert "aten::empty" not in run("memory", path, "--all").stdout
+    assert "aten::empty" in run("memory", path, "--all", "--category", "my_op=op").stdout
 
 
 def test_a_snapshot_is_recognised_without_naming_the_command(snapshot: str) -> None:

@@ -36,6 +36,7 @@ def test_every_caveat_has_a_sentence_for_its_values():
     assert len(keys) > 15
     keys |= {f"side{why}_left_out" for why in ("", "_start", "_cycle")}
     keys |= {*caveats_module.OTHER_WORK, "work_inputs", "work_collectives"}
+    keys |= {f"side_{what}" for what in ("truncated", "salvaged", "unknown", "impossible")}
     assert keys | {"levels_differ", "levels_differ_in_calls"} == set(caveats_module.CAVEATS)
 
 
@@ -226,3 +227,16 @@ def test_a_file_that_ends_early_and_one_with_broken_events():
     b = training()
     b.event("cpu_op", "aten::add", 1, -5)
     assert keyed(side_from(training()), side_from(b)) == {"side_salvaged": {"side": "candidate", "count": 1}}
+
+
+def test_events_that_one_side_does_not_count():
+    """Three of a category that nobody knows, one device event twice in the file, and one that ends 9 s after all."""
+    unknown, wrong = training(), training()
+    for at in (1, 2, 3):
+        unknown.event("npu_work", "gemm", at, 1, pid=0, tid=7, stream=7, correlation=900)
+    last = max((event for event in wrong.events if event["cat"] == "kernel"), key=lambda event: event["ts"])
+    wrong.events.append(last)
+    wrong.device(last["ts"] + last["dur"] + 1, 9_000_000)
+    told = {"side": "candidate", "count": 3, "categories": "npu_work × 3", "first": "npu_work"}
+    assert keyed(side_from(training()), side_from(unknown)) == {"side_unknown": told}
+    assert keyed(side_from(wrong), side_from(training()))["side_impossible"] == {"side": "base", "count": 2}

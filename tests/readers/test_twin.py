@@ -102,8 +102,9 @@ def test_the_last_of_equal_members_wins_and_all_args_objects_count():
     assert scan.events.fields["external_id"].value.tolist() == [1]
 
 
-def test_of_two_aliases_the_later_one_wins():
-    scan = one('{"ph": "X", "ts": 1, "dur": 1, "pid": 1, "args": {"external id": 5, "External id": 6}}')
+@pytest.mark.parametrize("args", ['"external id": 5, "External id": 6', '"External id": 6, "external id": 5'])
+def test_of_two_keys_of_a_column_the_first_that_it_names_wins(args):
+    scan = one(f'{{"ph": "X", "ts": 1, "dur": 1, "pid": 1, "args": {{{args}}}}}')
     assert scan.events.fields["external_id"].value.tolist() == [6]
 
 

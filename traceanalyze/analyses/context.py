@@ -22,7 +22,13 @@ from traceanalyze.analyses.steps.steady import settled
 from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import event_kind, is_annotation_op, is_known_runtime, is_step_marker
+from traceanalyze.model.classify import (
+    event_kind,
+    is_annotation_op,
+    is_known_runtime,
+    is_metrics_of_kernel,
+    is_step_marker,
+)
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
@@ -88,6 +94,9 @@ class Context:
         ops = np.flatnonzero(kind == EventKind.HOST_OP)
         renamed = trace.strings.matches(trace.events.name[ops], is_annotation_op)
         kind[ops[renamed]] = EventKind.ANNOTATION
+        kernels = np.flatnonzero(kind == EventKind.KERNEL)
+        metrics = trace.strings.matches(trace.events.name[kernels], is_metrics_of_kernel)
+        kind[kernels[metrics]] = EventKind.DEVICE_CONTROL
         kind[begin_impossibly(trace, kind)] = EventKind.IMPOSSIBLE
         kind[repeated(trace, kind)] = EventKind.REPEATED
         return kind

@@ -23,6 +23,7 @@ def memory(
         str | None, typer.Option(metavar="FILE", help="Snapshot to compare with, by source line at the peaks.")
     ] = None,
     capacity: options.Capacity = None,
+    category: options.Category = None,
     format_: options.FormatOption = None,
     output: options.Output = None,
     top: options.Top = 5,
@@ -37,6 +38,7 @@ def memory(
     from traceanalyze.cli.progress import Progress
     from traceanalyze.errors import UsageError
     from traceanalyze.locales import texts
+    from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.memory import are_snapshots, memory_difference, memory_reports
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
@@ -45,11 +47,11 @@ def memory(
         raise UsageError("--base: give one snapshot to compare with it")
     pair = (base, paths[0]) if base is not None else tuple(paths) if len(paths) == 2 and are_snapshots(paths) else None
     wanted = targets(output, format_, inputs=[*paths, *([base] if base else [])], command="memory")
-    words = texts(lang)
+    words, choices = texts(lang), Choices(categories=tuple(category or ()))
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     with Progress(words, wanted=not quiet) as progress:
         if pair is None:
-            found = memory_reports(paths, capacity=capacity, progress=progress)
+            found = memory_reports(paths, capacity=capacity, choices=choices, progress=progress)
         else:
             found = (memory_difference(*pair, progress=progress),)
     write(found, wanted, words, view)

@@ -12,6 +12,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.quality.quality import SKIPPED, unknown_categories
 from traceanalyze.analyses.steps.steady import settled
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.names import canonical
@@ -92,6 +93,11 @@ CAVEATS = sentences(
     ),
     side_truncated="The file of the {side} is cut short: later work is missing.",
     side_salvaged="Broken in the file of the {side} and left out: {count} event(s) or place(s).",
+    side_unknown=(
+        "Not counted in the {side}: {count} event(s), whose categories are not known ({categories}); --category "
+        "{first}=kernel maps them."
+    ),
+    side_impossible="Cut or left out in the {side}: {count} device event(s) at impossible times, or there twice.",
     side_left_out="Incomplete in the {side} and left out: {steps} step(s).",
     side_start_left_out="Of the start of the {side} and left out: {steps} step(s), over twice as long as usual.",
     side_cycle_left_out="Left out in the {side}: {steps} step(s), so that long and short ones are whole cycles.",
@@ -102,7 +108,6 @@ COVERAGE_POINTS = 5
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory")
 """Recording options that make the host slower (check Q11)."""
 _IDLE_CAVEATS = {"idle_as_one": "api", "outside_calls_as_one": "host_ops"}
-_MALFORMED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
 
 
 def caveats(base: Side, candidate: Side) -> tuple[Caveat, ...]:
@@ -388,14 +393,26 @@ def _chosen(context: Context) -> set[str]:
     return {name for name in _OPTIONS if options.get(name, False) or shown[name]}
 
 
+def lacking(context: Context) -> Iterator[tuple[str, tuple[tuple[str, int | str], ...]]]:
+    """What of a recording is not in its numbers, and how much of it."""
+    read = context.trace.read
+    if not read.whole:
+        yield "truncated", ()
+    lost = sum(read.counts.get(reason, 0) for reason in SKIPPED)
+    if lost:
+        yield "salvaged", (("count", lost),)
+    unknown = unknown_categories(context)
+    if unknown:
+        yield "unknown", tuple((key, value) for key, value in unknown if key in {"count", "categories", "first"})
+    wrong = int(np.isin(context.kind, (EventKind.IMPOSSIBLE, EventKind.REPEATED)).sum()) + context.device.repaired
+    if wrong:
+        yield "impossible", (("count", wrong),)
+
+
 def _damage(base: Side, candidate: Side) -> Iterator[Caveat]:
     for side, name in ((base, "base"), (candidate, "candidate")):
-        read = side.context.trace.read
-        if not read.whole:
-            yield Caveat("side_truncated", (("side", name),))
-        lost = sum(read.counts.get(reason, 0) for reason in _MALFORMED)
-        if lost:
-            yield Caveat("side_salvaged", (("side", name), ("count", lost)))
+        for key, values in lacking(side.context):
+            yield Caveat(f"side_{key}", (("side", name), *values))
         if side.info.left_out and side.info.step_choice == "complete":
             every = settled(side.context.all_steps)
             incomplete, start = (int((~every.counted & (every.complete == start)).sum()) for start in (False, True))

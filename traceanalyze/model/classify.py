@@ -41,7 +41,7 @@ _KINDS = {
     "gpu_user_annotation": EventKind.DEVICE_ANNOTATION,
     **dict.fromkeys(("cuda_sync", "cuda_event", "cuda_profiler_range"), EventKind.DEVICE_CONTROL),
     **dict.fromkeys(("hccl_task", "npu_control", "overlap_analysis", "collective_comm"), EventKind.DEVICE_CONTROL),
-    "hardware_counters": EventKind.DEVICE_CONTROL,
+    **dict.fromkeys(("hardware_counters", "xpu_scope_profiler", "graph_event_node"), EventKind.DEVICE_CONTROL),
     **dict.fromkeys(("cpu_op", "operator"), EventKind.HOST_OP),
     "user_annotation": EventKind.ANNOTATION,
     "python_function": EventKind.PYTHON,
@@ -82,6 +82,11 @@ def event_kind(category: str, options: ClassifyOptions) -> EventKind:
 def is_annotation_op(name: str) -> bool:
     """A user annotation that old files store as an operator."""
     return _ANNOTATION_OPS.match(name) is not None
+
+
+def is_metrics_of_kernel(name: str) -> bool:
+    """Counters of a kernel, which the profiler of XPU draws around it as one more kernel."""
+    return name.startswith("metrics: ")
 
 
 def rocm_copy_kind(name: str) -> EventKind | None:

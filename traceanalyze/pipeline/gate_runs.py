@@ -193,7 +193,10 @@ def _run_sample(
         commit=commit_of_ci(),
         findings=_findings(counted, about_ranks) if len(counted) == len(kept) else None,
         # Several runs in a folder are what the gate is for.
-        notes=tuple(note for note in run.notes if not isinstance(note, Apart)),
+        notes=(
+            *(note for note in run.notes if not isinstance(note, Apart)),
+            *dict.fromkeys(note for sample in kept for note in sample.notes),
+        ),
         places=distinct(place for each in counted for place in each.places),
     )
 

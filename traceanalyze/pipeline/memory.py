@@ -32,6 +32,7 @@ def memory(
     *,
     base: Path | None = None,
     capacity: int | str | None = None,
+    categories: str | Sequence[str] = (),
     language: str = "en",
 ) -> Report:
     """What an allocator snapshot, an exported memory timeline or a trace tells about memory.
@@ -40,6 +41,7 @@ def memory(
         path: The file, or a folder with one; with the traces of the run if there are any.
         base: A snapshot to compare it with, by source line at the peaks.
         capacity: Memory of the device: bytes, or text such as `80GiB`.
+        categories: `NAME=class` for event categories of traces that the tool does not know.
         language: Of verdict and tables: en or zh.
 
     Raises:
@@ -51,25 +53,30 @@ def memory(
         if len(paths) > 1:
             raise UsageError("base: give one snapshot to compare with it")
         return memory_difference(base, paths[0]).in_language(language)
-    found = memory_reports(paths, capacity=capacity)
+    found = memory_reports(paths, capacity=capacity, choices=Choices(categories=categories))
     if len(found) > 1:
         raise UsageError("{path}: holds {count} snapshots or runs; name one of them", ", ".join(paths), len(found))
     return found[0].in_language(language)
 
 
 def memory_reports(
-    paths: Sequence[str], *, capacity: int | str | None = None, progress: ReadProgress | None = None
+    paths: Sequence[str],
+    *,
+    capacity: int | str | None = None,
+    choices: Choices | None = None,
+    progress: ReadProgress | None = None,
 ) -> tuple[Report, ...]:
     """A report for every snapshot and memory timeline under the paths, and for traces of paths with neither.
 
     A snapshot and a trace of the same rank are read together: see the table `memory_in_trace`.
     """
+    choices = choices or Choices()
     room = parse_capacity(capacity) or memory_files.expected_capacity(paths)
     files, notes = memory_files.memory_files(
         paths, memory_files.expected_ranks(paths), capacity=room, progress=progress
     )
     if not files:
-        return tuple(report for path in paths for report in _views(path, notes, progress))
+        return tuple(report for path in paths for report in _views(path, choices, notes, progress))
     allocators = memory_files.allocators_of_traces(files, paths)
     traces = memory_files.trace_paths(paths)
     views: tuple[Report, ...] = ()
@@ -77,7 +84,7 @@ def memory_reports(
         try:
             views, results = run_reports(
                 traces,
-                Choices(),
+                choices,
                 progress=progress,
                 parallel=False,
                 allocators=allocators,
@@ -100,10 +107,10 @@ def memory_reports(
     return replace(first, note_messages=(*first.note_messages, *remarks)), *others
 
 
-def _views(path: str, notes: Sequence[Phrase], progress: ReadProgress | None) -> tuple[Report, ...]:
+def _views(path: str, choices: Choices, notes: Sequence[Phrase], progress: ReadProgress | None) -> tuple[Report, ...]:
     """What the traces of a path say about memory."""
     try:
-        return tuple(map(memory_view, reports([path], Choices(), progress=progress)))
+        return tuple(map(memory_view, reports([path], choices, progress=progress)))
     except InputError as error:
         # What a snapshot lacks is what the user wants to know, not that it is no trace.
         fault = next((note for note in notes if note.startswith(f"left out: {path}")), None)

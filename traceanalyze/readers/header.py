@@ -168,7 +168,8 @@ EVENT_FIELDS = (
     Field("correlation", Kind.INT, ("correlation",)),
     Field("external_id", Kind.INT, ("External id", "external id")),
     Field("device", Kind.INT, ("device",)),
-    Field("stream", Kind.INT, ("stream",)),
+    # torch ≥ 2.13 may draw the nodes of a graph on lanes of their own, on which work overlaps.
+    Field("stream", Kind.INT, ("original_stream", "stream")),
     Field("bytes", Kind.INT, ("bytes",)),
     Field("copy_kind", Kind.TEXT, ("kind", "memcpy direction", "copy kind")),
     Field("copy_from", Kind.TEXT, ("src kind",)),
@@ -180,7 +181,9 @@ EVENT_FIELDS = (
     Field("dtypes", Kind.TEXT, ("Input type",)),
     Field("concrete", Kind.TEXT, ("Concrete Inputs",)),
     Field("stack", Kind.TEXT, ("Call stack",)),
-    Field("module", Kind.TEXT, ("Module Hierarchy", "module_fqn", "annotation")),
+    Field("module", Kind.TEXT, ("Module Hierarchy", "module_fqn")),
+    # Of nodes of a CUDA graph (`mark_kernels`); of other events a member "name" may be anything.
+    Field("mark", Kind.TEXT, ("annotation", "name")),
     Field("collective", Kind.TEXT, ("Collective name",)),
     Field("group", Kind.TEXT, ("Process Group Name",)),
     Field("group_ranks", Kind.TEXT, ("Process Group Ranks",)),

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.comparison.caveats import lacking
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
@@ -191,8 +193,21 @@ def rank_sample(
         digest=_digest(trace),
         began=trace.base_ns + rank.side.context.begin if len(events) else 0,
         ended=trace.base_ns + int((events.ts + events.dur).max()) if len(events) else 0,
+        notes=tuple(Phrase(_LACKING[key], *map(itemgetter(1), told)) for key, told in lacking(rank.side.context)),
     )
     return sample if findings is None else with_findings(sample, findings(trace, options))
+
+
+_LACKING = {
+    "truncated": Phrase("the file is cut short: later work is missing"),
+    "salvaged": Phrase("broken and left out: {count:,} events or places"),
+    "unknown": Phrase(
+        "not counted: {count:,} events, whose categories are not known ({categories}); --category {first}=kernel maps "
+        "them"
+    ),
+    "impossible": Phrase("cut or left out: {count:,} device events at impossible times, or there twice"),
+}
+"""Of the notes of a run; `comparison.caveats.lacking` names what there is."""
 
 
 def _digest(trace: Trace) -> str:

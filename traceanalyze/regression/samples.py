@@ -184,6 +184,8 @@ class RankSample:
     """The same of its last event."""
     findings: Counted | None = None
     """None where rules were not run."""
+    notes: tuple[str, ...] = ()
+    """What of the recording is not in the numbers."""
 
 
 @dataclass(frozen=True)

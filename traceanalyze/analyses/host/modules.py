@@ -103,7 +103,7 @@ def module_places(context: Context) -> Places | None:
     To these come those that kernels name themselves.
     """
     found = _on_host(context)
-    codes = context.trace.events.numbers("module", context.device.row)
+    codes = _stated(context.trace, context.device.row)
     every = distinct(codes[codes != MISSING]).tolist()
     if not every:
         return found
@@ -111,6 +111,12 @@ def module_places(context: Context) -> Places | None:
     found = found or Places((), nothing, np.zeros(0, np.int64), calls=False, only=None, stated={})
     places = list(found.places)
     return found._replace(stated=_grown(context.trace, every, places), places=tuple(places))
+
+
+def _stated(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Text by which each kernel names its module, or else what its program marked it as."""
+    module, mark = (trace.events.numbers(name, row) for name in ("module", "mark"))
+    return np.where(module == MISSING, mark, module)
 
 
 def _on_host(context: Context) -> Places | None:
@@ -290,7 +296,7 @@ def event_modules(context: Context, found: Places, phase: NDArray[np.uint8]) -> 
     of[ahead] = found.at(track[ahead], t[ahead])
     of[back] = _of_backward(context, found, track[back], t[back])
     if found.stated:
-        own = context.trace.events.numbers("module", context.device.row[event])
+        own = _stated(context.trace, context.device.row[event])
         codes = np.array(sorted(found.stated), np.int64)
         named = np.isin(own, codes)
         of[named] = np.array([found.stated[code] for code in codes.tolist()])[np.searchsorted(codes, own[named])]

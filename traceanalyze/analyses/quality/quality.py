@@ -292,19 +292,24 @@ def _absent(context: Context) -> Iterator[Check]:
         yield Check("Q05", Level.INFO, _SAY["no_python"])
     if "bytes" not in context.trace.instants.fields:
         yield Check("Q05", Level.INFO, _SAY["no_memory"])
-    if EventKind.UNKNOWN in present:
-        rows = np.flatnonzero(kind == EventKind.UNKNOWN)
-        codes, count = np.unique(context.trace.events.cat[rows], return_counts=True)
-        names = (context.trace.strings.text(code) or NO_CATEGORY for code in codes.tolist())
-        counts = sorted(zip(names, count.tolist(), strict=True), key=lambda one: -one[1])
-        text = ", ".join(f"{name} × {number}" for name, number in counts)
-        call, stream = (context.trace.events.numbers(name, rows) for name in ("correlation", "stream"))
-        launched = int(((call > 0) & (stream >= 0)).sum())
-        values = (
-            *(("count", len(rows)), ("events", len(kind)), ("categories", text), ("first", counts[0][0])),
-            ("launched", launched),
-        )
-        yield Check("Q05", Level.WARN, _SAY["unknown_categories"], values)
+    unknown = unknown_categories(context)
+    if unknown:
+        yield Check("Q05", Level.WARN, _SAY["unknown_categories"], unknown)
+
+
+def unknown_categories(context: Context) -> tuple[tuple[str, int | str], ...]:
+    """What is told of the events whose categories are not known, nothing where there is none."""
+    rows = np.flatnonzero(context.kind == EventKind.UNKNOWN)
+    if len(rows) == 0:
+        return ()
+    codes, count = np.unique(context.trace.events.cat[rows], return_counts=True)
+    names = (context.trace.strings.text(code) or NO_CATEGORY for code in codes.tolist())
+    counts = sorted(zip(names, count.tolist(), strict=True), key=lambda one: -one[1])
+    text = ", ".join(f"{name} × {number}" for name, number in counts)
+    call, stream = (context.trace.events.numbers(name, rows) for name in ("correlation", "stream"))
+    launched = int(((call > 0) & (stream >= 0)).sum())
+    told = (("count", len(rows)), ("events", len(context.kind)), ("categories", text), ("first", counts[0][0]))
+    return *told, ("launched", launched)
 
 
 def _named(steps: Steps, chosen: NDArray[np.bool_]) -> tuple[tuple[str, int], tuple[str, str]]:

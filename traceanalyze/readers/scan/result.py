@@ -28,7 +28,10 @@ class Kind(IntEnum):
 
 
 class Field(NamedTuple):
-    """A member of `args` worth keeping: column name, how to read it, and the keys it goes by in the file."""
+    """A member of `args` worth keeping: column name, how to read it, and the keys it goes by in the file.
+
+    Of several keys that an event has the first here counts.
+    """
 
     name: str
     kind: Kind

@@ -96,15 +96,19 @@ class Arguments:
         self._counts = counts
         self._rows = [array("I") for _ in fields]
         self._values: list[array[Any]] = [array(_TYPECODES[field.kind]) for field in fields]
-        self._columns_of: defaultdict[bytes, list[int]] = defaultdict(list)
+        self._columns_of: defaultdict[bytes, list[tuple[int, int]]] = defaultdict(list)
         for column, field in enumerate(fields):
-            for key in field.keys:
-                self._columns_of[key.encode()].append(column)
+            for place, key in enumerate(field.keys):
+                self._columns_of[key.encode()].append((column, place))
 
     def add(self, row: int, members: Sequence[Member]) -> None:
-        """Take the values of one event from its `args`; of several aliases of a column the last in the text wins."""
-        found = {column: value for key, value in members for column in self._columns_of.get(key, ())}
-        for column, value in found.items():
+        """Take the values of one event from its `args`; of several keys of a column the first that it names wins."""
+        found: dict[int, tuple[int, bytes]] = {}
+        for key, value in members:
+            for column, place in self._columns_of.get(key, ()):
+                if place <= found.get(column, (place,))[0]:
+                    found[column] = place, value
+        for column, (_, value) in found.items():
             number = self._read(self._fields[column].kind, value)
             if number is None:
                 self._counts["bad_value"] += 1

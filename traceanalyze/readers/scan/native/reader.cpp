@@ -75,18 +75,15 @@ inline const Byte* Reader::value(const Edge& edge, const Byte* p, const Byte* en
         case operation(Action::text, Form::bare):
             done = skip_bare(p);
             if (done == end) return any_value(edge, p, end, outcome);
-            event_.at[slot] = p;
             event_.set(slot, rows_.strings.code({p, done}));
             break;
         case operation(Action::text, Form::array):
             done = skip_plain_array(p, end, edge.next->level == Level::args ? 3 : 2);
-            event_.at[slot] = p;
             if (done != nullptr) event_.set(slot, rows_.strings.code({p - 1, done}));
             break;
         case operation(Action::integer, Form::bare): {
             std::int64_t integer;
             done = read_integer(p, integer);
-            event_.at[slot] = p;
             if (done != nullptr) event_.set(slot, integer);
             break;
         }
@@ -114,7 +111,6 @@ inline const Byte* Reader::value(const Edge& edge, const Byte* p, const Byte* en
 inline const Byte* Reader::text_string(unsigned slot, const Byte* p, const Byte* end) {
     const Byte* quote = find_quote_or_escape(p, end);
     if (quote == nullptr || *quote != '"') return nullptr;
-    event_.at[slot] = p;
     event_.set(slot, rows_.strings.code({p, quote}));
     return quote + 1;
 }
@@ -161,7 +157,6 @@ void Reader::store(Action action, unsigned slot, Text value) {
         case Action::args: event_.args = value; break;
         case Action::end: case Action::skip: case Action::mixed: break;
     }
-    event_.at[slot] = value.begin;
     event_.set(slot, number);
     if (!valid) event_.invalidate(slot);
 }

@@ -47,20 +47,16 @@ std::int32_t Tracks::look_up(std::uint64_t pair) {
 }
 
 void Fields::build(const std::vector<FieldSlots>& fields) {
-    for (const FieldSlots& given : fields) {
-        fields_.emplace_back();
-        fields_.back().kind = given.kind;
-        fields_.back().slots = given.slots;
-        slots_ |= given.slots;
+    fields_.resize(fields.size());
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        fields_[i].kind = fields[i].kind;
+        Bits before = 0;
+        for (const unsigned slot : fields[i].slots) {
+            by_slot_[slot].push_back({&fields_[i], before});
+            before |= bit(slot);
+        }
+        slots_ |= before;
     }
-    for (Field& field : fields_)
-        for (Bits slots = field.slots; slots != 0; slots &= slots - 1) by_slot_[lowest(slots)].push_back(&field);
-}
-
-bool Fields::overruled(const Event& event, unsigned slot, Bits rivals) {
-    for (; rivals != 0; rivals &= rivals - 1)
-        if (event.at[lowest(rivals)] > event.at[slot]) return true;
-    return false;
 }
 
 Rows::Rows(const Schema& schema) {

@@ -16,7 +16,6 @@ struct Event {
     Text args;  // as written
     Text id;    // as written, if not valid
     std::int64_t value[kSlots];
-    const Byte* at[kSlots];  // where the text of a field's value begins: the last one counts
 
     void clear() { present = valid = fractional = 0; }
     bool has(unsigned slot) const { return (present & bit(slot)) != 0; }
@@ -86,7 +85,6 @@ private:
 
 struct Field {
     std::uint32_t kind;
-    Bits slots;
     Column<std::uint32_t> row;
     Column<std::int64_t> wide;   // integers, and the bits of reals
     Column<std::int32_t> codes;  // texts
@@ -102,7 +100,8 @@ public:
         unsigned bad = 0;
         for (Bits slots = event.present & slots_; slots != 0; slots &= slots - 1) {
             const unsigned slot = lowest(slots);
-            for (Field* field : by_slot_[slot]) bad += add(*field, event, slot, row);
+            for (const Claim& claim : by_slot_[slot])
+                if ((event.present & claim.before) == 0) bad += add(*claim.field, event, slot, row);
         }
         return bad;
     }
@@ -110,19 +109,21 @@ public:
     const std::vector<Field>& all() const { return fields_; }
 
 private:
+    struct Claim {
+        Field* field;
+        Bits before;  // the field's keys that count before this one
+    };
+
     static unsigned add(Field& field, const Event& event, unsigned slot, std::uint32_t row) {
-        const Bits rivals = event.present & field.slots & ~bit(slot);
-        if (rivals != 0 && overruled(event, slot, rivals)) return 0;
         if ((event.valid & bit(slot)) == 0) return 1;
         field.row.push(row);
         if (field.kind == TRACE_SCAN_TEXT) field.codes.push(static_cast<std::int32_t>(event.value[slot]));
         else field.wide.push(event.value[slot]);
         return 0;
     }
-    static bool overruled(const Event& event, unsigned slot, Bits rivals);
 
     std::vector<Field> fields_;
-    std::vector<Field*> by_slot_[kSlots];
+    std::vector<Claim> by_slot_[kSlots];
     Bits slots_ = 0;
 };
 

@@ -44,7 +44,7 @@ enum trace_scan_kind { TRACE_SCAN_INT = 0, TRACE_SCAN_REAL = 1, TRACE_SCAN_TEXT 
 
 enum trace_scan_list { TRACE_SCAN_EVENTS = 0, TRACE_SCAN_INSTANTS = 1 };
 
-/* One key that a field of events or instants goes by; a field with aliases has several of them. */
+/* One key that a field of events or instants goes by; of several the first that an event has counts. */
 typedef struct {
     const uint8_t *key;
     uint64_t key_size;

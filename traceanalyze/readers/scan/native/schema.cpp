@@ -38,7 +38,7 @@ bool Schema::build(const trace_scan_options& options) {
         }
         FieldSlots& field = fields_[given.list][given.field];
         field.kind = given.kind;
-        field.slots |= bit(slot);
+        field.slots.push_back(slot);
     }
     for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i].target = resolve(keys_[i], i);
     return true;

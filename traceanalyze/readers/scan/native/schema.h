@@ -52,7 +52,7 @@ struct Target {
 // A field of one list: every key has a slot for each kind it is read as, a field as many slots as it has keys.
 struct FieldSlots {
     std::uint32_t kind = TRACE_SCAN_INT;
-    Bits slots = 0;
+    std::vector<std::uint8_t> slots;  // the first that an event has counts
 };
 
 class Schema {
