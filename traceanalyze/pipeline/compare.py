@@ -12,6 +12,7 @@ import numpy as np
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import clipped, idle_pieces
+from traceanalyze.analyses.idle.syncs import held_up
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.quality.quality import quality
 from traceanalyze.analyses.steps.phases import PhaseRanges
@@ -330,14 +331,18 @@ def _only(runs: Sequence[Run], chosen: SideChoices, path: str, name: str) -> Run
 
 
 def _named(context: Context, outcome: Outcome) -> int:
-    """Idle time of the analysed steps in which the trace shows nothing of the host, and that a finding is about, ns."""
+    """Idle time of the analysed steps in which the trace shows nothing of the host, and that has a reason, ns.
+
+    A finding is about it, or the host has waited for the device before.
+    """
     if not context.devices:
         return 0
     pieces, _ = clipped(context.once(idle_pieces), context.steps.start, context.steps.end)
     untraced = pieces.cause == Cause.UNTRACED
     told = [one.intervals for one in outcome.findings if one.intervals is not None and one.explains and not one.once]
     spans = np.concatenate((np.zeros((0, 2), np.int64), *told))
-    return int(coverage(merge(spans[:, 0], spans[:, 1]), pieces.start[untraced], pieces.end[untraced]).sum())
+    covered = coverage(merge(spans[:, 0], spans[:, 1]), pieces.start, pieces.end)
+    return int(np.where(held_up(context, pieces) >= 0, pieces.end - pieces.start, covered)[untraced].sum())
 
 
 def _outcome(context: Context, rules: Plan) -> Outcome:

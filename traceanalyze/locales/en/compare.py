@@ -62,6 +62,7 @@ TERMS = {
     "moved": "moved",
     "compare_wait": "the host waits for the device",
     "next_op": "idle before",
+    "in_op": "idle in",
     "rank_only": "the only one",
     "rank_asked": "asked for",
     "rank_decides": "it works longest",

@@ -1,6 +1,7 @@
 """The report of a comparison: its tables, and the sentences about them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
@@ -33,6 +34,8 @@ _SAY = sentences(
     compare_explained="{share} of the difference is explained; {rest} is time of unknown cause.",
     compare_unknown="{rest} is time of unknown cause.",
     compare_largest="Largest single cause: {name} ({part}), {diff}.",
+    compare_largest_next_op="Largest single cause: what the host does before {name} ({part}), {diff}.",
+    compare_largest_in_op="Largest single cause: what the host does after it has waited in {name} ({part}), {diff}.",
     compare_linked="Device time whose launch or operator is known: base {base}, candidate {candidate}.",
     compare_matched="Matched {section}: {base} of the base's time, {candidate} of the candidate's.",
     compare_matched_by_name=(
@@ -56,6 +59,8 @@ _SAY = sentences(
     side_steps_cycles="{time}, mean of {steps} complete steps, whole cycles of {cycle} (median {median})",
     compare_advice="{part} {diff}: {check}.",
     compare_advice_cause="{part} {diff} (largest: {cause} {cause_diff}): {check}.",
+    compare_advice_cause_next_op="{part} {diff} (largest: before {cause} {cause_diff}): {check}.",
+    compare_advice_cause_in_op="{part} {diff} (largest: after waiting in {cause} {cause_diff}): {check}.",
 )
 
 _STEPS_NAMED = 12
@@ -307,8 +312,10 @@ def _verdict(
 
 def _explained(comparison: Comparison, per: PerStep, named_idle: tuple[int, int]) -> Message:
     """How much of the difference is not mere time that neither the profiles show nor a finding names."""
-    rest = sum(exact for key, exact in _exact(comparison.parts, per).items() if key in UNEXPLAINED)
-    rest -= per.exact(*named_idle)
+    unseen = sum(exact for key, exact in _exact(comparison.parts, per).items() if key in UNEXPLAINED)
+    rest = unseen - per.exact(*named_idle)
+    # A finding of one side may be about more than what has changed.
+    rest = rest if rest * unseen >= 0 else 0
     share = max(0.0, 1 - abs(rest) / abs(per.change))
     if share > ALL:
         return Message(_SAY["compare_explained_all"])
@@ -333,8 +340,13 @@ def _largest(causes: Table, most: int, per: PerStep) -> Iterator[Message]:
         # The part tells as much of waiting for data.
         if row.part != "data_loading" and abs(row.diff_ns) >= CROWNED * most:
             name, diff = ("name", Kind.PLACE, row.contribution), ("diff", Kind.CHANGE, row.diff_ns)
-            yield Message(_SAY["compare_largest"], (name, ("part", Kind.TERM, row.part), diff))
+            yield Message(_SAY[f"compare_largest{_where(row)}"], (name, ("part", Kind.TERM, row.part), diff))
         return
+
+
+def _where(row: Any) -> str:
+    """Ending of the sentence about a cause: the name of time that shows nothing is not of what takes it."""
+    return f"_{row.what}" if row.part in UNEXPLAINED and row.what in {"next_op", "in_op"} else ""
 
 
 MOST_ADVICE = 3
@@ -376,7 +388,7 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         top = next(longer, None)
         if top is not None:
             values += [("cause", Kind.PLACE, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
-        yield Message(_SAY["compare_advice" if top is None else "compare_advice_cause"], tuple(values))
+        yield Message(_SAY["compare_advice" if top is None else f"compare_advice_cause{_where(top)}"], tuple(values))
 
 
 def _check(key: str, change: int, comparison: Comparison, per: PerStep) -> str:
