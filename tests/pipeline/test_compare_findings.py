@@ -152,6 +152,9 @@ def test_a_sync_that_was_added_is_named_with_its_line_and_costs_what_it_makes_th
     assert first.candidate_frame == "train.py(22): log_loss"
     assert first.diff_ns == pytest.approx(mean_step(added) - mean_step(LONGER), rel=0.05)
     assert "New in the candidate: the host waits for the device (train.py(22): log_loss, " in found.verdict
+    # What the host does after the wait is no time of unknown cause, and called after the wait, not after what comes.
+    assert "All of the difference is explained." in found.verdict
+    assert "after it has waited in aten::local_scalar_dense (untraced), +" in found.verdict
     # Waits that both sides have are no change.
     assert {row.change for row in both(tmp_path, added, added).tables["sync_compare"].records()} == {"finding_same"}
 
@@ -180,6 +183,16 @@ def test_of_four_ranks_the_one_that_comes_late_is_named(tmp_path, gone):
     assert abs(diff) == pytest.approx(10 * MS, rel=0.01)
     rows = {row.rank: row for row in found.tables["rank_compare"].records()}
     assert list(rows) == ["0", "1", "2", "3"]
+    # The late rank hardly waits: its communication is transfer, as all ranks tell.
+    (communication, wait, transfer) = (
+        next(row for row in found.tables["overall_metrics"].records() if row.index == index)
+        for index in ("communication", "comm_wait", "comm_transfer")
+    )
+    for side in ("base", "candidate"):
+        rank = str(getattr(found.comparison, side).rank)
+        assert getattr(wait, f"{side}_time_ns") == pytest.approx(getattr(rows[rank], f"{side}_wait_ns"), abs=1)
+        parts = [getattr(row, f"{side}_time_ns") for row in (wait, transfer)]
+        assert sum(parts) == pytest.approx(getattr(communication, f"{side}_time_ns"), abs=1)
     side = "base" if gone else "candidate"
     assert min(rows, key=lambda rank: getattr(rows[rank], f"{side}_wait_ns")) == "2"
 

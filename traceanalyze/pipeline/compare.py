@@ -22,6 +22,7 @@ from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, median_
 from traceanalyze.errors import Lost, Phrase, Unmatched, UsageError
 from traceanalyze.model.intervals import coverage, merge
 from traceanalyze.model.native import give_back
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Cause, Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
@@ -293,6 +294,7 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     trace = replace(trace, origin=run.traces[wanted].origin)
     one = side(trace, options, ranks=len(run.traces), rank_choice=choice)
     del trace
+    one = one._replace(info=replace(one.info, waited=_waited(beside, wanted, one.info.steps)))
     own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
     lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
     if not foreign(rules):
@@ -328,6 +330,17 @@ def _only(runs: Sequence[Run], chosen: SideChoices, path: str, name: str) -> Run
         "{where}: holds {count} runs ({names}); name one of them: {example}",
         *(where, len(runs), names, f"{path}#{runs[0].name}"),
     )
+
+
+def _waited(beside: SideBySide, rank: int, steps: Sequence[str]) -> int | None:
+    """How long a rank waits for the others in its communication, ns over some steps; None where not all ranks tell."""
+    cluster = beside.cluster
+    if cluster is None or isinstance(cluster.exposed_waits, NotMeasured) or cluster.exposed_waits.bound:
+        return None
+    of_rank, known = beside.by_rank(cluster.exposed_waits.by_step)[rank], list(cluster.steps)
+    if of_rank is None or not set(steps) <= set(known):
+        return None
+    return int(of_rank[[known.index(step) for step in steps]].sum())
 
 
 def _named(context: Context, outcome: Outcome) -> int:

@@ -137,6 +137,13 @@ MESSAGES = {
         + "."
         for count in range(1, len(_PARTS) + 1)
     },
+    **{
+        f"compare_made_{count}": (
+            "The steps do not differ beyond noise, {candidate} instead of {base} ({diff}; ±{noise} may be chance), but "
+            "what they are made of does: " + ", ".join(_PARTS[:count]) + "."
+        )
+        for count in range(1, len(_PARTS) + 1)
+    },
     "compare_span": "First to last device event of a step: base {base}, candidate {candidate} ({diff}).",
     "side_path": "{path}",
     "not_compared": "Not compared",

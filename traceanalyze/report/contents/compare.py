@@ -28,7 +28,6 @@ _SAY = sentences(
     compare_other_work=(
         "A step takes {candidate} instead of {base}; what makes the difference is not ranked (--rank-anyway does so)."
     ),
-    compare_noise_of_step="As whole steps vary, ±{noise} may be chance; the parts named first vary less.",
     compare_unexplained="What it is made of cannot be told from these profiles.",
     compare_explained_all="All of the difference is explained.",
     compare_explained="{share} of the difference is explained; {rest} is time of unknown cause.",
@@ -294,10 +293,15 @@ def _verdict(
     chance = () if noise is None else (("noise", Kind.DURATION, noise),)
     if chance and _alike(comparison, per):
         return (Message(_SAY["compare_noise"], (*values, change, *chance)), *behind)
-    named = [item for item in changes if abs(item[1]) >= WORTH_NAMING * whole][:NAMED]
+    # Of steps that differ by chance, or not at all, only what does not is worth naming.
+    named = [item for item in changes if abs(item[1]) >= WORTH_NAMING * whole and not (chance and item[0] in within)]
+    named = named[:NAMED]
     for number, (key, diff) in enumerate(named, start=1):
         values += [(f"part{number}", Kind.TERM, key), (f"diff{number}", Kind.CHANGE, diff)]
-    largest = _largest(comparison.tables["causes"], max((abs(diff) for _, diff in named), default=0), per)
+    any_way = per.even or bool(chance)
+    largest = _largest(comparison.tables["causes"], max((abs(diff) for _, diff in named), default=0), per, any_way)
+    if chance:
+        return (Message(f"compare_made_{len(named)}", (*values, change, *chance)), *largest, *behind)
     if per.even:
         return (Message(f"compare_equal_{len(named)}", (*values, change)), *largest)
     word, step = "slower" if per.change > 0 else "faster", comparison.base.step_time
@@ -306,8 +310,7 @@ def _verdict(
     first = Message(f"compare_{word}_{len(named)}", tuple(values))
     if not named:
         return (first, Message(_SAY["compare_unexplained"]))
-    varies = [Message(_SAY["compare_noise_of_step"], chance)] if chance else []
-    return (first, *varies, _explained(comparison, per, named_idle), *largest, *behind)
+    return (first, _explained(comparison, per, named_idle), *largest, *behind)
 
 
 def _explained(comparison: Comparison, per: PerStep, named_idle: tuple[int, int]) -> Message:
@@ -332,10 +335,13 @@ CROWNED = 0.25
 """Share of the largest change of a part from which a single cause is told."""
 
 
-def _largest(causes: Table, most: int, per: PerStep) -> Iterator[Message]:
-    """The largest single reason for the step to be longer or shorter, where there is one that makes much of a part."""
+def _largest(causes: Table, most: int, per: PerStep, any_way: bool) -> Iterator[Message]:
+    """The largest single reason for the step to be longer or shorter, where there is one that makes much of a part.
+
+    Where the step does not differ, `any_way`.
+    """
     for row in causes.records():
-        if row.what == "rest" or row.change == NOISE or (not per.even and row.diff_ns * per.change < 0):
+        if row.what == "rest" or row.change == NOISE or (not any_way and row.diff_ns * per.change < 0):
             continue
         # The part tells as much of waiting for data.
         if row.part != "data_loading" and abs(row.diff_ns) >= CROWNED * most:
