@@ -307,6 +307,20 @@ def test_what_varies_from_step_to_step_comes_after_what_has_changed():
     found = causes(program((20, 80, 20, 80), 30), program((80, 20, 80, 60), 34))
     compute = [(row.contribution, row.change, row.diff_ns) for row in found if row.part == "compute"]
     assert compute == [("aten::b", "change_longer", 4_000), ("aten::a", "change_noise", 10_000)]
+
+    # A part that has changed beyond noise has causes: what alternates between two names is no noise of theirs.
+    def idle(pause):
+        b = TraceBuilder()
+        for number, name in enumerate(("aten::a", "aten::b") * 2):
+            at = number * (100 + pause)
+            b.step(number, at, 100 + pause)
+            b.op(name, at + 20 + pause, 10)
+            b.launch(at + 22 + pause, 2, at + 30 + pause, 50)
+        return side_from(b)
+
+    before = causes(idle(0), idle(40))
+    assert {row.change for row in before if row.part == "untraced"} == {"change_longer"}
+    assert sum(row.diff_ns for row in before) == 40_000
     # Two steps a side tell no noise.
     few = causes(program((20, 80), 30), program((80, 40), 34))
     assert [row.contribution for row in few if row.part == "compute"] == ["aten::a", "aten::b"]

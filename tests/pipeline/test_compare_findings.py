@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +80,20 @@ def test_another_batch_size_is_other_work_before_any_percentage(tmp_path, what):
     assert "--rank-anyway" in anyway.tables["compare_options"].column("option")
     # A cause that one side has is no other work.
     assert "same work" not in traceanalyze.compare(sides["base"], sides["slow"]).verdict
+
+
+def test_fewer_bytes_are_said_before_what_they_cost(tmp_path):
+    plain = workload(ranks=2)
+    fewer = [(tmp_path / name, files(tmp_path / name, plain)) for name in ("base", "candidate")]
+    for path in fewer[1][0].glob("*.json"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(
+            re.sub(r'"(In|Out) msg nelems": ?(\d+)', lambda it: f'"{it[1]} msg nelems": {int(it[2]) // 8}', text)
+        )
+    found = traceanalyze.compare(fewer[0][1], fewer[1][1])
+    said = "Not the same work: the collectives of the candidate move 0.12 times as much, "
+    assert found.verdict.startswith(said)
+    assert not any(said in each for each in found.caveats)
 
 
 LONGER = replace(LIGHT, steps=6)

@@ -324,7 +324,13 @@ def causes_table(found: tuple[Reasons, Reasons], per: PerStep, cycles: tuple[int
     rows = [(key, *pair) for key, pair in _netted(found, per).items()]
     changes = {key: per.exact(base.time, candidate.time) for key, base, candidate in rows}
     noise = {key: _noise(base, candidate, per, cycles) for key, base, candidate in rows if changes[key]}
-    within = {key: chance is not None and abs(per.mean(changes[key])) <= chance for key, chance in noise.items()}
+    within = {key: _by_chance(changes[key], chance, per) for key, chance in noise.items()}
+    for part, chance in chance_of_parts(found, {}, per, cycles).items():
+        own = {key: changes[key] for key in within if key[0] == part}
+        total, sure = sum(own.values()), sum(change for key, change in own.items() if not within[key])
+        # What is called one thing in some steps and another in others varies more than the part that both are of.
+        if chance is not None and not _by_chance(total, chance, per) and 2 * sure / total < 1:
+            within |= dict.fromkeys((key for key, change in own.items() if change * total > 0), False)
 
     def order(row: tuple[Key, Reason, Reason]) -> tuple[bool, int, Key]:
         return within[row[0]], -abs(changes[row[0]]), row[0]
@@ -336,6 +342,10 @@ def causes_table(found: tuple[Reasons, Reasons], per: PerStep, cycles: tuple[int
     )
     whole = per.amounts(sum(base.time for _, base, _ in changed), sum(new.time for _, _, new in changed))
     return replace(table, totals={"part": "all_causes", **whole}) if changed else table
+
+
+def _by_chance(change: int, chance: int | None, per: PerStep) -> bool:
+    return chance is not None and abs(per.mean(change)) <= chance
 
 
 def _netted(found: tuple[Reasons, Reasons], per: PerStep) -> dict[Key, tuple[Reason, Reason]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
-from traceanalyze.comparison.caveats import CAVEATS, OTHER_WORK
+from traceanalyze.comparison.caveats import CAVEATS, OTHER_BYTES, OTHER_WORK
 from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import NOISE, WORDS
@@ -130,13 +130,15 @@ def build_compare(
     table = _SIDES.fill_records([_cells("base", comparison.base), _cells("candidate", comparison.candidate)])
     both = {"base": comparison.base, "candidate": comparison.candidate}
     names = distinct_names(comparison.base.path, comparison.candidate.path)
+    other = [each for each in comparison.caveats if each.key in OTHER_WORK]
+    other = other or [each for each in comparison.caveats if each.key in OTHER_BYTES]
     return CompareReport(
         name=" → ".join(names),
         version=version,
         command="compare",
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
         verdict_messages=(
-            *(_caveat(each) for each in comparison.caveats if each.key in OTHER_WORK),
+            *map(_caveat, other),
             *(
                 _verdict(comparison, per, found, (beside[0].named, beside[1].named))
                 if comparison.tables["causes"].absent is None
@@ -150,7 +152,7 @@ def build_compare(
         summary=(*_beside_causes(comparison.tables, found, beside), table, chosen),
         remarks={
             "advice": tuple(_advice(comparison, per)),
-            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats if caveat.key not in OTHER_WORK),
+            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats if caveat not in other),
             "quality": tuple(_quality(comparison)),
         },
         note_messages=tuple(
@@ -298,12 +300,12 @@ def _verdict(
     named = named[:NAMED]
     for number, (key, diff) in enumerate(named, start=1):
         values += [(f"part{number}", Kind.TERM, key), (f"diff{number}", Kind.CHANGE, diff)]
-    any_way = per.even or bool(chance)
-    largest = _largest(comparison.tables["causes"], max((abs(diff) for _, diff in named), default=0), per, any_way)
-    if chance:
-        return (Message(f"compare_made_{len(named)}", (*values, change, *chance)), *largest, *behind)
-    if per.even:
-        return (Message(f"compare_equal_{len(named)}", (*values, change)), *largest)
+    # Of steps that do not differ the largest part tells which way to look.
+    way = named[0][1] if named and (per.even or chance) else per.change
+    largest = _largest(comparison.tables["causes"], max((abs(diff) for _, diff in named), default=0), way)
+    if per.even or chance:
+        key, noise_said, more = ("equal", (), ()) if per.even else ("made", chance, behind)
+        return (Message(f"compare_{key}_{len(named)}", (*values, change, *noise_said)), *largest, *more)
     word, step = "slower" if per.change > 0 else "faster", comparison.base.step_time
     share = abs(per.change) / (step * per.candidate_steps) if step else NotMeasured("empty_window")
     values += [("diff", Kind.DURATION, abs(per.mean(per.change))), ("share", Kind.SHARE, share)]
@@ -335,13 +337,10 @@ CROWNED = 0.25
 """Share of the largest change of a part from which a single cause is told."""
 
 
-def _largest(causes: Table, most: int, per: PerStep, any_way: bool) -> Iterator[Message]:
-    """The largest single reason for the step to be longer or shorter, where there is one that makes much of a part.
-
-    Where the step does not differ, `any_way`.
-    """
+def _largest(causes: Table, most: int, way: int) -> Iterator[Message]:
+    """The largest single reason for a change in this direction, where there is one that makes much of a part."""
     for row in causes.records():
-        if row.what == "rest" or row.change == NOISE or (not any_way and row.diff_ns * per.change < 0):
+        if row.what == "rest" or row.change == NOISE or row.diff_ns * way < 0:
             continue
         # The part tells as much of waiting for data.
         if row.part != "data_loading" and abs(row.diff_ns) >= CROWNED * most:
