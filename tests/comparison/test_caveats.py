@@ -35,9 +35,33 @@ def test_every_caveat_has_a_sentence_for_its_values():
     keys |= {f"{what}_on_one" for what in recorded(side_from(training()).context)}
     assert len(keys) > 15
     keys |= {f"side{why}_left_out" for why in ("", "_start", "_cycle")}
-    keys |= {*caveats_module.OTHER_WORK, "work_inputs", "work_collectives"}
+    keys |= {*caveats_module.OTHER_WORK, *caveats_module.SAID_FIRST}
     keys |= {f"side_{what}" for what in ("truncated", "salvaged", "unknown", "impossible")}
     assert keys | {"levels_differ", "levels_differ_in_calls"} == set(caveats_module.CAVEATS)
+
+
+def steps_of(count, *, marks=True, again=1):
+    """Steps of two operators with device work; the second and its kernel are there `again` times a step."""
+    b = TraceBuilder()
+    for number in range(count):
+        at = 1000 * number
+        if marks:
+            b.step(number, at, 1000)
+        for place, name in enumerate(("aten::mm", *["aten::add"] * again)):
+            b.op(name, at + 60 * place, 50, **{"Input Dims": [[64, 64], [64, 64]]})
+            b.launch(at + 60 * place + 10, 5, at + 60 * place + 20, 30, name=name[6:], grid=[8, 1, 1], block=[64, 1, 1])
+    return side_from(b)
+
+
+def test_work_that_is_done_more_often_is_not_the_same_work():
+    """Two recordings without step markers, of 2 and of 6 steps: the same per step, three times as much in all."""
+    (number,) = (each for each in caveats(steps_of(2, marks=False), steps_of(6, marks=False)) if "work" in each.key)
+    assert (number.key, dict(number.values)) == ("work_number", {"share": 1.0, "ratio": 3.0})
+    swapped = keyed(steps_of(6, marks=False), steps_of(2, marks=False))
+    assert swapped["work_number"]["ratio"] == pytest.approx(1 / 3)
+    # With markers both do the same in a step, and one operator more often is a cause, not other work.
+    assert not any("work" in key for key in keyed(steps_of(2), steps_of(6)))
+    assert not any("work" in key for key in keyed(steps_of(2), steps_of(2, again=4)))
 
 
 def headed(**header):

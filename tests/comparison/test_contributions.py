@@ -48,13 +48,63 @@ def test_largest_change_per_step_comes_first():
     assert found[-1].base * candidate.info.count == found[-1].candidate * base.info.count
 
 
-def test_idle_time_is_laid_to_the_operator_whose_work_ended_it():
+def test_idle_time_is_laid_to_what_the_host_did_or_to_the_operator_whose_work_ended_it():
     found = rows(*[side_from(training())] * 2)
     # Host operator 8-10, then its launch call 10-12, then 2 µs until the kernel runs.
-    assert told(found, "host_op") == [("next_op", "aten::mm", (4.0, 4.0), (2, 2))]
+    assert told(found, "host_op") == [("in_op", "aten::mm", (4.0, 4.0), (2, 2))]
     assert told(found, "dispatch_latency") == [("next_op", "aten::mm", (4.0, 4.0), (2, 2))]
     # At the end of the step nothing follows within it.
     assert ("rest", "rest", (11.0, 11.0), (1, 1)) in told(found, "untraced")
+
+
+def waiting(*, read: bool):
+    """Two kernels; between them a region works for 100 µs on the host, after that a value may be read from the device.
+
+    The second kernel waits for 60 µs of Python that come after, and the launch of an operator.
+    """
+    b = TraceBuilder()
+    b.step(0, 0, 300)
+    b.op("aten::mm", 0, 6)
+    b.launch(2, 2, 6, 10, name="volta_sgemm_128x64_nn")
+    b.op("Torch-Compiled Region", 10, 106)
+    if read:
+        b.op("aten::item", 118, 12)
+        b.op("aten::_local_scalar_dense", 119, 10)
+        b.copy(120, 1, 121, 3, name="Memcpy DtoH (Device -> Pinned)")
+        b.api("cudaStreamSynchronize", 122, 6)
+    b.op("aten::fill_", 190, 6)
+    b.launch(192, 2, 196, 104, name="void at::native::vectorized_elementwise_kernel<4, FillFunctor>")
+    return side_from(b)
+
+
+def test_idle_time_is_called_after_the_operator_the_host_is_in_not_after_the_one_that_launches_next():
+    # The device is idle from 16 on: to 116 the host is in the region, to 190 it shows nothing.
+    found = rows(*[waiting(read=False)] * 2)
+    assert ("in_op", "Torch-Compiled Region", (100.0, 100.0), (1, 1)) in told(found, "host_op")
+    assert told(found, "untraced")[0] == ("next_op", "aten::fill", (74.0, 74.0), (1, 1))
+
+
+def test_what_a_wait_for_the_device_holds_up_is_called_after_it():
+    found = rows(waiting(read=False), waiting(read=True))
+    # The copy ends at 124 while the host waits until 128; until 130 it is in the operators, until 190 in Python.
+    assert told(found, "sync") == [("in_op", "aten::local_scalar_dense", (0.0, 4.0), (0, 1))]
+    assert ("in_op", "aten::local_scalar_dense", (0.0, 60.0), (0, 1)) in told(found, "untraced")
+    assert ("next_op", "aten::fill", (74.0, 0.0), (1, 0)) in told(found, "untraced")
+
+
+def test_waits_in_no_operator_are_called_after_the_call():
+    def one(call):
+        b = training(steps=1)
+        b.api(call, 20, 34)
+        b.op("aten::relu", 56, 2)
+        b.launch(56, 1, 58, 2, name="void at::native::elementwise_kernel<512, 1>")
+        return side_from(b)
+
+    sides = one("cudaDeviceSynchronize"), one("hipDeviceSynchronize")
+    # The copy ends at 49, the wait at 54.
+    assert told(rows(*sides), "sync") == [("in_op", "DeviceSynchronize", (5.0, 5.0), (1, 1))]
+    table = compare_sides(*sides).tables["sync_compare"]
+    assert [(row.change, row.base_calls, row.candidate_calls) for row in table.records()] == [("finding_same", 1, 1)]
 
 
 def test_work_of_no_operator_goes_by_what_it_is_for():
@@ -257,6 +307,20 @@ def test_what_varies_from_step_to_step_comes_after_what_has_changed():
     found = causes(program((20, 80, 20, 80), 30), program((80, 20, 80, 60), 34))
     compute = [(row.contribution, row.change, row.diff_ns) for row in found if row.part == "compute"]
     assert compute == [("aten::b", "change_longer", 4_000), ("aten::a", "change_noise", 10_000)]
+
+    # A part that has changed beyond noise has causes: what alternates between two names is no noise of theirs.
+    def idle(pause):
+        b = TraceBuilder()
+        for number, name in enumerate(("aten::a", "aten::b") * 2):
+            at = number * (100 + pause)
+            b.step(number, at, 100 + pause)
+            b.op(name, at + 20 + pause, 10)
+            b.launch(at + 22 + pause, 2, at + 30 + pause, 50)
+        return side_from(b)
+
+    before = causes(idle(0), idle(40))
+    assert {row.change for row in before if row.part == "untraced"} == {"change_longer"}
+    assert sum(row.diff_ns for row in before) == 40_000
     # Two steps a side tell no noise.
     few = causes(program((20, 80), 30), program((80, 40), 34))
     assert [row.contribution for row in few if row.part == "compute"] == ["aten::a", "aten::b"]

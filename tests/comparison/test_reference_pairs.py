@@ -179,6 +179,15 @@ def test_of_steps_that_alternate_whole_cycles_are_compared_and_their_difference_
     }
 
 
+def test_parts_that_differ_beyond_noise_make_no_step_slower_that_does_not():
+    """Rank 1 of a run makes rank 0 wait: 2.5 ms of communication are host time, the steps are equally long."""
+    report = build_compare(comparison("torchrec"), version="")
+    said = {name: value for name, _, value in report.verdict_messages[0].values}
+    assert report.verdict_messages[0].key == "compare_made_3"
+    assert [said[f"part{place}"] for place in (1, 2, 3)] == ["communication", "dispatch", "untraced"]
+    assert abs(said["diff"]) < said["noise"] < said["diff2"]
+
+
 @pytest.mark.parametrize(
     ("pair", "cause", "diff"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,6 +82,20 @@ def test_another_batch_size_is_other_work_before_any_percentage(tmp_path, what):
     assert "same work" not in traceanalyze.compare(sides["base"], sides["slow"]).verdict
 
 
+def test_fewer_bytes_are_said_before_what_they_cost(tmp_path):
+    plain = workload(ranks=2)
+    fewer = [(tmp_path / name, files(tmp_path / name, plain)) for name in ("base", "candidate")]
+    for path in fewer[1][0].glob("*.json"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(
+            re.sub(r'"(In|Out) msg nelems": ?(\d+)', lambda it: f'"{it[1]} msg nelems": {int(it[2]) // 8}', text)
+        )
+    found = traceanalyze.compare(fewer[0][1], fewer[1][1])
+    said = "Not the same work: the collectives of the candidate move 0.12 times as much, "
+    assert found.verdict.startswith(said)
+    assert not any(said in each for each in found.caveats)
+
+
 LONGER = replace(LIGHT, steps=6)
 UNEVEN = replace(LONGER, steps=7, script=Script(compile_again=60 * MS))
 GEMM, OTHER = (
@@ -152,6 +167,9 @@ def test_a_sync_that_was_added_is_named_with_its_line_and_costs_what_it_makes_th
     assert first.candidate_frame == "train.py(22): log_loss"
     assert first.diff_ns == pytest.approx(mean_step(added) - mean_step(LONGER), rel=0.05)
     assert "New in the candidate: the host waits for the device (train.py(22): log_loss, " in found.verdict
+    # What the host does after the wait is no time of unknown cause, and called after the wait, not after what comes.
+    assert "All of the difference is explained." in found.verdict
+    assert "after it has waited in aten::local_scalar_dense (untraced), +" in found.verdict
     # Waits that both sides have are no change.
     assert {row.change for row in both(tmp_path, added, added).tables["sync_compare"].records()} == {"finding_same"}
 
@@ -180,6 +198,16 @@ def test_of_four_ranks_the_one_that_comes_late_is_named(tmp_path, gone):
     assert abs(diff) == pytest.approx(10 * MS, rel=0.01)
     rows = {row.rank: row for row in found.tables["rank_compare"].records()}
     assert list(rows) == ["0", "1", "2", "3"]
+    # The late rank hardly waits: its communication is transfer, as all ranks tell.
+    (communication, wait, transfer) = (
+        next(row for row in found.tables["overall_metrics"].records() if row.index == index)
+        for index in ("communication", "comm_wait", "comm_transfer")
+    )
+    for side in ("base", "candidate"):
+        rank = str(getattr(found.comparison, side).rank)
+        assert getattr(wait, f"{side}_time_ns") == pytest.approx(getattr(rows[rank], f"{side}_wait_ns"), abs=1)
+        parts = [getattr(row, f"{side}_time_ns") for row in (wait, transfer)]
+        assert sum(parts) == pytest.approx(getattr(communication, f"{side}_time_ns"), abs=1)
     side = "base" if gone else "candidate"
     assert min(rows, key=lambda rank: getattr(rows[rank], f"{side}_wait_ns")) == "2"
 

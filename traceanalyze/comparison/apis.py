@@ -127,9 +127,12 @@ def sync_table(base: Context, candidate: Context, options: CompareOptions, per: 
     sides = [[*table.records()][::-1] for table in tables]
 
     def place(row: Any) -> str:
-        return canonical(row.op, options) if row.op else row.call or ""
+        return canonical(row.op, options) if row.op else call(row)
 
-    places = (lambda row: (place(row), row.frame), lambda row: (row.op, row.call), place)
+    def call(row: Any) -> str:
+        return plain_api(row.call or "")
+
+    places = (lambda row: (place(row), row.frame), lambda row: (row.op, call(row)), place)
     cells = [_sync_cells(pair, (per.base_steps, per.candidate_steps)) for pair in partners(sides[0], sides[1], *places)]
 
     cells.sort(key=lambda row: -abs(row["diff_ns"]) if isinstance(row["diff_ns"], int) else 0)

@@ -34,9 +34,14 @@ CAVEATS = sentences(
     work_unmatched=(
         "Not the same work: only {share} of the device time is of operators or kernels that both sides have."
     ),
-    work_inputs="The candidate copies {ratio} times as much to the device: {candidate_bytes} a step, not {base_bytes}.",
+    work_number="Not the same work: the candidate does what takes {share} of the time {ratio} times as often.",
+    work_inputs=(
+        "Not the same work: the candidate copies {ratio} times as much to the device, {candidate_bytes} a step instead "
+        "of {base_bytes}."
+    ),
     work_collectives=(
-        "The collectives of the candidate move {ratio} times as much: {candidate_bytes} a step, not {base_bytes}."
+        "Not the same work: the collectives of the candidate move {ratio} times as much, {candidate_bytes} a step "
+        "instead of {base_bytes}."
     ),
     no_device_on_either="No device was recorded: host time is compared.",
     no_device_on_one="The {side} has no device events: only the length of the step can be compared.",
@@ -134,10 +139,10 @@ def coverage_differs(base: Side, candidate: Side) -> bool:
     return 100 * abs(known * other_time - other_known * time) > COVERAGE_POINTS * time * other_time
 
 
-OTHER_WORK = ("work_unmatched", "work_shapes", "work_grids")
+OTHER_WORK = ("work_unmatched", "work_number", "work_shapes", "work_grids")
 """Caveats that make percentages of the two sides meaningless."""
-SAID_FIRST = (*OTHER_WORK, "device_steps_on_one")
-"""Caveats that come before the verdict."""
+SAID_FIRST = ("work_inputs", "work_collectives", "device_steps_on_one")
+"""Caveats that belong before any percentage, though the work is mostly the same."""
 MATCHED = 0.5
 """Share of the device time of both sides that must have a partner for them to do the same work."""
 _ALIKE = 1.25
@@ -148,11 +153,13 @@ _OTHER = 1.5
 
 
 def _work(base: Side, candidate: Side) -> Iterator[Caveat]:
-    """Whether both sides do the same work: sizes of what both do as often, and bytes that are moved."""
+    """Whether both sides do the same work: how often, sizes of what both do as often, and bytes that are moved."""
     for key, sized in (("work_shapes", _tensors), ("work_grids", _launches)):
         old, new = sized(base), sized(candidate)
         if old and new:
-            yield from _of_another_size(key, old, new, base.info.count, candidate.info.count)
+            steps = base.info.count, candidate.info.count
+            often = [*_of_another_number(old, new, *steps)]
+            yield from often or _of_another_size(key, old, new, *steps)
             break
     for key, moved in (("work_inputs", _inputs), ("work_collectives", _collectives)):
         old_bytes, new_bytes = (moved(side) // max(side.info.count, 1) for side in (base, candidate))
@@ -197,6 +204,26 @@ class _Sizes(NamedTuple):
     number: int
     size: int
     time: int
+
+
+def _of_another_number(
+    old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: int, new_steps: int
+) -> Iterator[Caveat]:
+    """Most names, and of the time, of which one side does more in more calls: layers, micro-batches, unmarked steps."""
+    both = [(old[name], new[name]) for name in old.keys() & new.keys()]
+    whole = sum(one.time for side in (old, new) for one in side.values())
+    for one, other in ((0, 1), (1, 0)):
+        per = (new_steps, steps)
+        more = [
+            pair
+            for pair in both
+            if pair[other].number * per[other] > _ALIKE * pair[one].number * per[one]
+            and pair[other].size * per[other] >= _ALIKE * pair[one].size * per[one]
+        ]
+        share = sum(base.time + new_one.time for base, new_one in more) / whole if whole else 0.0
+        if share > MATCHED and 2 * len(more) > len(both):
+            numbers = [sum(pair[at].number for pair in more) * per[at] for at in (0, 1)]
+            yield Caveat("work_number", (("share", share), ("ratio", numbers[1] / numbers[0])))
 
 
 def _of_another_size(

@@ -118,13 +118,24 @@ def summed_kernels(
 
 
 def frames_of_longest(
-    context: Context, of: NDArray[np.int64], event: NDArray[np.int64], time: NDArray[np.int64]
+    context: Context,
+    of: NDArray[np.int64],
+    event: NDArray[np.int64],
+    time: NDArray[np.int64],
+    line: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
 ) -> list[str | None]:
-    """User source line that launched the longest piece of each row; of equals the first. Events below 0 are none."""
+    """User source line that launched the longest piece of each row; of equals the first. Events below 0 are none.
+
+    Pieces with a thread (from 0 on) and a time of their own in `line` are looked up there.
+    """
     order = np.lexsort((np.arange(len(of)), -time, of))
-    longest = event[order[np.unique(of[order], return_index=True)[1]]]
-    track, t = launch_places(context)
-    return locate(context, np.where(longest >= 0, track[longest], -1), t[longest])[2]
+    chosen = order[np.unique(of[order], return_index=True)[1]]
+    longest, (track, t) = event[chosen], launch_places(context)
+    track, t = np.where(longest >= 0, track[longest], -1), t[longest]
+    if line is not None:
+        own, at = line[0][chosen], line[1][chosen]
+        track, t = np.where(own >= 0, own, track), np.where(own >= 0, at, t)
+    return locate(context, track, t)[2]
 
 
 EXTRA_STEPS = "<steps without a partner>"

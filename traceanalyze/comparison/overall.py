@@ -200,11 +200,20 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
                 yield from _waiting(path, sums, moved)
         some = any(path[0][0] == key for side in sums for path in side)
         if key == "communication" and some and not measured:
-            why = [next(iter(each.values()), 0) for each in moved]
-            yield Row("comm_wait", 1, why[0], why[1])
-            yield Row("comm_transfer", 1, why[0], why[1])
+            split = [_by_ranks(*each) for each in zip((base, candidate), sums, moved, strict=True)]
+            for row, times in zip(("comm_wait", "comm_transfer"), zip(*split, strict=True), strict=True):
+                yield Row(row, 1, *times)
         elif key == "communication" and some and len(paths) == 1:
             yield from _waiting(((key, None), ("group", "")), sums, moved)
+
+
+def _by_ranks(side: Side, sums: Sums, moved: Mapping[str, Time]) -> tuple[Time, Time]:
+    """Waiting and transfer as all ranks tell them, else why they are not measured."""
+    waited = side.info.waited
+    if waited is None:
+        why = next(iter(moved.values()), 0)
+        return why, why
+    return waited, sums.get((("communication", None),), (0, 0))[0] - waited
 
 
 def _waiting(group: tuple[Cell, ...], sums: tuple[Sums, Sums], moved: Sequence[dict[str, Time]]) -> Iterator[Row]:

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.modules import event_modules
+from traceanalyze.analyses.host.nesting import innermost
 from traceanalyze.analyses.idle import idle
-from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
+from traceanalyze.analyses.idle.idle import Pieces, idle_gaps, idle_pieces
+from traceanalyze.analyses.idle.syncs import held_up
 from traceanalyze.analyses.kernels.ascend import type_of_name
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
@@ -21,7 +24,7 @@ from traceanalyze.comparison import columns
 from traceanalyze.comparison.attribution import headline_work, idle_parts
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
-from traceanalyze.comparison.collectives import common_names, event_groups, several, untemplated
+from traceanalyze.comparison.collectives import common_names, event_groups, plain_api, several, untemplated
 from traceanalyze.comparison.kernels import kernel_labels
 from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.operators import frames_of_longest
@@ -55,7 +58,8 @@ Key = tuple[str, str, str]
 
 What: operator, layout (what an operator does to change layouts and types), kernel (of a region that holds most of the
 compute), kernels (work by what it is for, where the operator
-is not known or not comparable), collective, copy, next_op (idle before work of this operator), data_loading or rest.
+is not known or not comparable), collective, copy, in_op (idle while the host is in this operator or call, or after it
+has waited there), next_op (idle before work of this operator), data_loading or rest.
 """
 Reasons = dict[Key, Reason]
 
@@ -69,6 +73,7 @@ def summed_up(
     unit: NDArray[np.int64],
     start: NDArray[np.int64],
     module: NDArray[np.int64] | None = None,
+    line: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
 ) -> Reasons:
     """Stretches of time summed by reason.
 
@@ -81,6 +86,7 @@ def summed_up(
         unit: what is counted: stretches of one unit count once.
         start: of each, ns.
         module: place of each; that of all stretches of a reason, or none.
+        line: thread (-1: that of the event's launch) and time at which to look for each one's source line.
     """
     rows = group(key)
     if len(rows) == 0:
@@ -91,7 +97,7 @@ def summed_up(
         place = module[rows.first]
         place[rows.of[module != place[rows.of]]] = -1
     paths = [side.modules.places[at].path if side.modules and at >= 0 else None for at in place.tolist()]
-    frames = frames_of_longest(side.context, rows.of, event, time)
+    frames = frames_of_longest(side.context, rows.of, event, time, line)
     steps = side.context.steps
     step = np.maximum(np.searchsorted(steps.start, start, "right") - 1, 0)
     by_step = np.zeros((len(rows), max(len(steps), 1)), np.int64)
@@ -202,28 +208,54 @@ _KEYS = (_operators, _collectives, _copies)
 def idle_reasons(side: Side, labels: Labels, of_cause: Mapping[Cause, str]) -> Reasons:
     """Time and number of gaps of the headline device by reason; sums to every idle part.
 
-    A gap with several causes counts in the row of each. Waiting for data is one row, whatever came next.
+    A gap with several causes counts in the row of each, which is called after what the host did; where it shows
+    nothing, or has launched already, after the operator whose work came next. Waiting for data is one row.
     """
     context = side.context
     cut, _ = idle.clipped(context.once(idle_pieces), context.steps.start, context.steps.end)
     event = context.once(idle_gaps).event[cut.gap]
-    known = event >= 0
-    known[known] = context.event_op[event[known]] >= 0
-    names, of = operator_names(side, event[known], labels)
-    name = np.full(len(event), -1, np.int64)
-    name[known] = of
+    track, at, call = _host(context, cut)
+    place = innermost(context.op_nest, track, at)
+    what = np.where((place >= 0) | (call >= 0), _IN_OP, _NEXT_OP)
+    later = np.flatnonzero((what == _NEXT_OP) & (event >= 0))
+    place[later] = context.event_op[event[later]]
+    names, of = canonical_ops(context, labels.options, labels.fused).named(place)
+    of[place < 0] = -1
+    call[place >= 0] = -1
     parts = list(dict.fromkeys(of_cause.values()))
     part = np.array([parts.index(of_cause[cause]) for cause in Cause], np.int64)[cut.cause]
-    rows = group(part, name)
-    keys = [_key(parts[int(part[first])], names[name[first]] if name[first] >= 0 else None) for first in rows.first]
+    rows = group(part, what, of, np.where(call >= 0, context.calls.name[call], -1) if len(context.calls) else call)
+    keys = []
+    for first in rows.first.tolist():
+        name = names[of[first]] if of[first] >= 0 else None
+        if call[first] >= 0:
+            name = plain_api(context.trace.strings.text(int(context.calls.name[call[first]])))
+        keys.append(_key(parts[int(part[first])], _WHATS[what[first]], name))
     distinct_keys, key = distinct(keys, rows.of)
-    return summed_up(side, distinct_keys, key, cut.end - cut.start, event, cut.gap, cut.start)
+    shown = what == _IN_OP
+    place_of_line = np.where(shown, track, -1), at
+    return summed_up(side, distinct_keys, key, cut.end - cut.start, event, cut.gap, cut.start, line=place_of_line)
 
 
-def _key(part: str, name: str | None) -> Key:
+_NEXT_OP, _IN_OP = range(2)
+_WHATS = ("next_op", "in_op")
+
+
+def _host(context: Context, cut: Pieces) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Thread and time at which to look for what the host did in each piece of idle time, and the call that it sat in.
+
+    -1 for none.
+    """
+    track, at, calls, call = cut.track.copy(), cut.start.copy(), context.calls, held_up(context, cut)
+    known = call >= 0
+    track[known], at[known] = calls.track[call[known]], calls.start[call[known]]
+    return track, at, call
+
+
+def _key(part: str, what: str, name: str | None) -> Key:
     if part == "data_loading":
         return part, "data_loading", "DataLoader"
-    return (part, "rest", "rest") if name is None else (part, "next_op", name)
+    return (part, "rest", "rest") if name is None else (part, what, name)
 
 
 WORDS = ("copy", "kernels", "rest", "data_loading")
@@ -248,8 +280,8 @@ _CAUSES = declare(
     Column(
         "contribution",
         Kind.PLACE,
-        "operator, collective, copy; of idle time the operator whose work ended it; with an arrow work that moved "
-        "from some to others, by the largest of each",
+        "operator, collective, copy; of idle time what the host did, or else the operator whose work ended it; with "
+        "an arrow work that moved from some to others, by the largest of each",
         heading="cause",
     ),
     columns.PART,
@@ -292,7 +324,13 @@ def causes_table(found: tuple[Reasons, Reasons], per: PerStep, cycles: tuple[int
     rows = [(key, *pair) for key, pair in _netted(found, per).items()]
     changes = {key: per.exact(base.time, candidate.time) for key, base, candidate in rows}
     noise = {key: _noise(base, candidate, per, cycles) for key, base, candidate in rows if changes[key]}
-    within = {key: chance is not None and abs(per.mean(changes[key])) <= chance for key, chance in noise.items()}
+    within = {key: _by_chance(changes[key], chance, per) for key, chance in noise.items()}
+    for part, chance in chance_of_parts(found, {}, per, cycles).items():
+        own = {key: changes[key] for key in within if key[0] == part}
+        total, sure = sum(own.values()), sum(change for key, change in own.items() if not within[key])
+        # What is called one thing in some steps and another in others varies more than the part that both are of.
+        if chance is not None and not _by_chance(total, chance, per) and 2 * sure / total < 1:
+            within |= dict.fromkeys((key for key, change in own.items() if change * total > 0), False)
 
     def order(row: tuple[Key, Reason, Reason]) -> tuple[bool, int, Key]:
         return within[row[0]], -abs(changes[row[0]]), row[0]
@@ -304,6 +342,10 @@ def causes_table(found: tuple[Reasons, Reasons], per: PerStep, cycles: tuple[int
     )
     whole = per.amounts(sum(base.time for _, base, _ in changed), sum(new.time for _, _, new in changed))
     return replace(table, totals={"part": "all_causes", **whole}) if changed else table
+
+
+def _by_chance(change: int, chance: int | None, per: PerStep) -> bool:
+    return chance is not None and abs(per.mean(change)) <= chance
 
 
 def _netted(found: tuple[Reasons, Reasons], per: PerStep) -> dict[Key, tuple[Reason, Reason]]:

@@ -12,6 +12,7 @@ import numpy as np
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import clipped, idle_pieces
+from traceanalyze.analyses.idle.syncs import held_up
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.quality.quality import quality
 from traceanalyze.analyses.steps.phases import PhaseRanges
@@ -21,6 +22,7 @@ from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, median_
 from traceanalyze.errors import Lost, Phrase, Unmatched, UsageError
 from traceanalyze.model.intervals import coverage, merge
 from traceanalyze.model.native import give_back
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Cause, Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
@@ -294,6 +296,7 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     trace = replace(trace, origin=run.traces[wanted].origin)
     one = side(trace, options, ranks=len(run.traces), rank_choice=choice)
     del trace
+    one = one._replace(info=replace(one.info, waited=_waited(beside, wanted, one.info.steps)))
     own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
     lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
     if not foreign(rules):
@@ -331,15 +334,30 @@ def _only(runs: Sequence[Run], chosen: SideChoices, path: str, name: str) -> Run
     )
 
 
+def _waited(beside: SideBySide, rank: int, steps: Sequence[str]) -> int | None:
+    """How long a rank waits for the others in its communication, ns over some steps; None where not all ranks tell."""
+    cluster = beside.cluster
+    if cluster is None or isinstance(cluster.exposed_waits, NotMeasured) or cluster.exposed_waits.bound:
+        return None
+    of_rank, known = beside.by_rank(cluster.exposed_waits.by_step)[rank], list(cluster.steps)
+    if of_rank is None or not set(steps) <= set(known):
+        return None
+    return int(of_rank[[known.index(step) for step in steps]].sum())
+
+
 def _named(context: Context, outcome: Outcome) -> int:
-    """Idle time of the analysed steps in which the trace shows nothing of the host, and that a finding is about, ns."""
+    """Idle time of the analysed steps in which the trace shows nothing of the host, and that has a reason, ns.
+
+    A finding is about it, or the host has waited for the device before.
+    """
     if not context.devices:
         return 0
     pieces, _ = clipped(context.once(idle_pieces), context.steps.start, context.steps.end)
     untraced = pieces.cause == Cause.UNTRACED
     told = [one.intervals for one in outcome.findings if one.intervals is not None and one.explains and not one.once]
     spans = np.concatenate((np.zeros((0, 2), np.int64), *told))
-    return int(coverage(merge(spans[:, 0], spans[:, 1]), pieces.start[untraced], pieces.end[untraced]).sum())
+    covered = coverage(merge(spans[:, 0], spans[:, 1]), pieces.start, pieces.end)
+    return int(np.where(held_up(context, pieces) >= 0, pieces.end - pieces.start, covered)[untraced].sum())
 
 
 def _outcome(context: Context, rules: Plan) -> Outcome:

@@ -211,6 +211,20 @@ def synced(context: Context) -> dict[str, int]:
     return found
 
 
+def held_up(context: Context, pieces: Pieces) -> NDArray[np.int64]:
+    """The sync call (position in `ApiCalls`) that each piece of idle time lies in or is held up by, -1 for none.
+
+    Held up is what nothing recorded explains after a wait that drained the device, but for `own_stretches`.
+    """
+    calls = context.calls
+    if len(calls) == 0 or context.queue_only or context.doubt_of_idle is not None:
+        return np.full(len(pieces.start), -1, np.int64)
+    by, _ = blamed(np.flatnonzero(context.once(is_sync_call)), calls, context.once(idle_gaps), pieces)
+    own = intervals.coverage(context.once(own_stretches), pieces.start, pieces.end) > 0
+    by[(pieces.cause != Cause.SYNC) & ((pieces.cause != Cause.UNTRACED) | own)] = -1
+    return by
+
+
 def last_launch(context: Context) -> int:
     """Start of the last launch of the trace: a later sync point leaves nothing that the host could be late for."""
     linked = context.link >= 0

@@ -62,6 +62,7 @@ TERMS = {
     "moved": "moved",
     "compare_wait": "the host waits for the device",
     "next_op": "idle before",
+    "in_op": "idle in",
     "rank_only": "the only one",
     "rank_asked": "asked for",
     "rank_decides": "it works longest",
@@ -134,6 +135,13 @@ MESSAGES = {
         f"compare_equal_{count}": "Both sides take {base} per step ({diff}), made up differently: "
         + ", ".join(_PARTS[:count])
         + "."
+        for count in range(1, len(_PARTS) + 1)
+    },
+    **{
+        f"compare_made_{count}": (
+            "The steps do not differ beyond noise, {candidate} instead of {base} ({diff}; ±{noise} may be chance), but "
+            "what they are made of does: " + ", ".join(_PARTS[:count]) + "."
+        )
         for count in range(1, len(_PARTS) + 1)
     },
     "compare_span": "First to last device event of a step: base {base}, candidate {candidate} ({diff}).",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
 
+from traceanalyze.comparison.pairs import PARTS_CANCEL
 from traceanalyze.errors import Apart
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
@@ -510,7 +511,8 @@ class Sections:
                 about.setdefault(table.absent.reason, {})[title] = {}
             for row in pick(table, View().top, everything=False).rows:
                 for column, value in zip(table.columns, row, strict=True):
-                    if isinstance(value, NotMeasured) and not column.machine:
+                    # A share of parts that cancel says nothing; the parts themselves are measured.
+                    if isinstance(value, NotMeasured) and value != PARTS_CANCEL and not column.machine:
                         of_table = about.setdefault(value.reason, {}).setdefault(title, {})
                         of_table[self.texts.heading(table, column)] = None
         found = []

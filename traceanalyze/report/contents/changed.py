@@ -55,7 +55,8 @@ class Beside(NamedTuple):
     cluster: "Cluster | None" = None
     """Its ranks side by side."""
     named: int = 0
-    """Idle time in which the trace shows nothing of the host, and that a finding is about: sum over its steps, ns."""
+    """Idle time in which the trace shows nothing of the host, and that a finding or a wait before it explains:
+    sum over its steps, ns."""
 
 
 WORTH, LEAST, MOST = 0.01, 0.25, 3

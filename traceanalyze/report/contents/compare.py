@@ -1,10 +1,11 @@
 """The report of a comparison: its tables, and the sentences about them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
-from traceanalyze.comparison.caveats import CAVEATS, SAID_FIRST
+from traceanalyze.comparison.caveats import CAVEATS, OTHER_WORK, SAID_FIRST
 from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import NOISE, WORDS
@@ -27,12 +28,13 @@ _SAY = sentences(
     compare_other_work=(
         "A step takes {candidate} instead of {base}; what makes the difference is not ranked (--rank-anyway does so)."
     ),
-    compare_noise_of_step="As whole steps vary, ±{noise} may be chance; the parts named first vary less.",
     compare_unexplained="What it is made of cannot be told from these profiles.",
     compare_explained_all="All of the difference is explained.",
     compare_explained="{share} of the difference is explained; {rest} is time of unknown cause.",
     compare_unknown="{rest} is time of unknown cause.",
     compare_largest="Largest single cause: {name} ({part}), {diff}.",
+    compare_largest_next_op="Largest single cause: what the host does before {name} ({part}), {diff}.",
+    compare_largest_in_op="Largest single cause: what the host does after it has waited in {name} ({part}), {diff}.",
     compare_linked="Device time whose launch or operator is known: base {base}, candidate {candidate}.",
     compare_matched="Matched {section}: {base} of the base's time, {candidate} of the candidate's.",
     compare_matched_by_name=(
@@ -56,6 +58,8 @@ _SAY = sentences(
     side_steps_cycles="{time}, mean of {steps} complete steps, whole cycles of {cycle} (median {median})",
     compare_advice="{part} {diff}: {check}.",
     compare_advice_cause="{part} {diff} (largest: {cause} {cause_diff}): {check}.",
+    compare_advice_cause_next_op="{part} {diff} (largest: before {cause} {cause_diff}): {check}.",
+    compare_advice_cause_in_op="{part} {diff} (largest: after waiting in {cause} {cause_diff}): {check}.",
 )
 
 _STEPS_NAMED = 12
@@ -126,13 +130,15 @@ def build_compare(
     table = _SIDES.fill_records([_cells("base", comparison.base), _cells("candidate", comparison.candidate)])
     both = {"base": comparison.base, "candidate": comparison.candidate}
     names = distinct_names(comparison.base.path, comparison.candidate.path)
+    other = [each for each in comparison.caveats if each.key in OTHER_WORK]
+    other = other or [each for each in comparison.caveats if each.key in SAID_FIRST]
     return CompareReport(
         name=" → ".join(names),
         version=version,
         command="compare",
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
         verdict_messages=(
-            *(_caveat(each) for each in comparison.caveats if each.key in SAID_FIRST),
+            *map(_caveat, other),
             *(
                 _verdict(comparison, per, found, (beside[0].named, beside[1].named))
                 if comparison.tables["causes"].absent is None
@@ -146,7 +152,7 @@ def build_compare(
         summary=(*_beside_causes(comparison.tables, found, beside), table, chosen),
         remarks={
             "advice": tuple(_advice(comparison, per)),
-            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats if caveat.key not in SAID_FIRST),
+            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats if caveat not in other),
             "quality": tuple(_quality(comparison)),
         },
         note_messages=tuple(
@@ -289,26 +295,32 @@ def _verdict(
     chance = () if noise is None else (("noise", Kind.DURATION, noise),)
     if chance and _alike(comparison, per):
         return (Message(_SAY["compare_noise"], (*values, change, *chance)), *behind)
-    named = [item for item in changes if abs(item[1]) >= WORTH_NAMING * whole][:NAMED]
+    # Of steps that differ by chance, or not at all, only what does not is worth naming.
+    named = [item for item in changes if abs(item[1]) >= WORTH_NAMING * whole and not (chance and item[0] in within)]
+    named = named[:NAMED]
     for number, (key, diff) in enumerate(named, start=1):
         values += [(f"part{number}", Kind.TERM, key), (f"diff{number}", Kind.CHANGE, diff)]
-    largest = _largest(comparison.tables["causes"], max((abs(diff) for _, diff in named), default=0), per)
-    if per.even:
-        return (Message(f"compare_equal_{len(named)}", (*values, change)), *largest)
+    # Of steps that do not differ the largest part tells which way to look.
+    way = named[0][1] if named and (per.even or chance) else per.change
+    largest = _largest(comparison.tables["causes"], max((abs(diff) for _, diff in named), default=0), way)
+    if per.even or chance:
+        key, noise_said, more = ("equal", (), ()) if per.even else ("made", chance, behind)
+        return (Message(f"compare_{key}_{len(named)}", (*values, change, *noise_said)), *largest, *more)
     word, step = "slower" if per.change > 0 else "faster", comparison.base.step_time
     share = abs(per.change) / (step * per.candidate_steps) if step else NotMeasured("empty_window")
     values += [("diff", Kind.DURATION, abs(per.mean(per.change))), ("share", Kind.SHARE, share)]
     first = Message(f"compare_{word}_{len(named)}", tuple(values))
     if not named:
         return (first, Message(_SAY["compare_unexplained"]))
-    varies = [Message(_SAY["compare_noise_of_step"], chance)] if chance else []
-    return (first, *varies, _explained(comparison, per, named_idle), *largest, *behind)
+    return (first, _explained(comparison, per, named_idle), *largest, *behind)
 
 
 def _explained(comparison: Comparison, per: PerStep, named_idle: tuple[int, int]) -> Message:
     """How much of the difference is not mere time that neither the profiles show nor a finding names."""
-    rest = sum(exact for key, exact in _exact(comparison.parts, per).items() if key in UNEXPLAINED)
-    rest -= per.exact(*named_idle)
+    unseen = sum(exact for key, exact in _exact(comparison.parts, per).items() if key in UNEXPLAINED)
+    rest = unseen - per.exact(*named_idle)
+    # A finding of one side may be about more than what has changed.
+    rest = rest if rest * unseen >= 0 else 0
     share = max(0.0, 1 - abs(rest) / abs(per.change))
     if share > ALL:
         return Message(_SAY["compare_explained_all"])
@@ -325,16 +337,21 @@ CROWNED = 0.25
 """Share of the largest change of a part from which a single cause is told."""
 
 
-def _largest(causes: Table, most: int, per: PerStep) -> Iterator[Message]:
-    """The largest single reason for the step to be longer or shorter, where there is one that makes much of a part."""
+def _largest(causes: Table, most: int, way: int) -> Iterator[Message]:
+    """The largest single reason for a change in this direction, where there is one that makes much of a part."""
     for row in causes.records():
-        if row.what == "rest" or row.change == NOISE or (not per.even and row.diff_ns * per.change < 0):
+        if row.what == "rest" or row.change == NOISE or row.diff_ns * way < 0:
             continue
         # The part tells as much of waiting for data.
         if row.part != "data_loading" and abs(row.diff_ns) >= CROWNED * most:
             name, diff = ("name", Kind.PLACE, row.contribution), ("diff", Kind.CHANGE, row.diff_ns)
-            yield Message(_SAY["compare_largest"], (name, ("part", Kind.TERM, row.part), diff))
+            yield Message(_SAY[f"compare_largest{_where(row)}"], (name, ("part", Kind.TERM, row.part), diff))
         return
+
+
+def _where(row: Any) -> str:
+    """Ending of the sentence about a cause: the name of time that shows nothing is not of what takes it."""
+    return f"_{row.what}" if row.part in UNEXPLAINED and row.what in {"next_op", "in_op"} else ""
 
 
 MOST_ADVICE = 3
@@ -376,7 +393,7 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         top = next(longer, None)
         if top is not None:
             values += [("cause", Kind.PLACE, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
-        yield Message(_SAY["compare_advice" if top is None else "compare_advice_cause"], tuple(values))
+        yield Message(_SAY["compare_advice" if top is None else f"compare_advice_cause{_where(top)}"], tuple(values))
 
 
 def _check(key: str, change: int, comparison: Comparison, per: PerStep) -> str:

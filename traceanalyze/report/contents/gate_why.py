@@ -34,7 +34,7 @@ _REASONS = declare(
     Column(
         "changed_work",
         Kind.PLACE,
-        "operator, collective, copy; of idle time the operator whose work ended it",
+        "operator, collective, copy; of idle time what the host did, or else the operator whose work ended it",
         heading="work",
     ),
     Column("part", Kind.TERM, "part of the step that it belongs to"),
@@ -108,7 +108,7 @@ def _reason_cells(row: WhyRow, whole: float, cancel: bool) -> dict[str, Value]:
         "changed_work": Word(words[row.what]) if row.what in words else row.name,
         "part": _part(row.part),
         "what": row.what,
-        "only": None if row.what in {"rest", "next_op", "data_loading"} else _only(row),
+        "only": None if row.what in {"rest", "in_op", "next_op", "data_loading"} else _only(row),
         "step_change_share": of_change(row.change, whole, cancel=cancel),
         **_times(row),
         **_numbers(row),
