@@ -30,11 +30,9 @@ from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.recordings import MOST_TOGETHER, AnalysedRank, analysed, analysed_rank, foreign, without_bulk
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
-from traceanalyze.ranks.results import leading
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents.changed import Beside
 from traceanalyze.report.contents.compare import build_compare
-from traceanalyze.report.contents.ranks import whole_recordings
 from traceanalyze.report.model import CompareReport
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Outcome
@@ -379,6 +377,10 @@ def _wanted(chosen: SideChoices, run: Run, beside: SideBySide) -> int:
         raise no_such_number(option, Phrase("rank"), str(chosen.rank), [rank for rank in known if rank is not None])
     if not beside.ranks:
         return 0
+    # Imported here: many profiles have one rank.
+    from traceanalyze.ranks.results import leading
+    from traceanalyze.report.contents.ranks import whole_recordings
+
     analyses, times = [one.analysis for one in beside.ranks], list(map(_mean, beside.ranks))
     own = beside.by_rank(beside.cluster.own_time) if beside.cluster is not None else [None] * len(times)
     return leading(times, own, whole_recordings(analyses))

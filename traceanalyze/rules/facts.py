@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 from weakref import ref
 
 import numpy as np
@@ -17,7 +17,6 @@ from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import HostSplit, host_states
 from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
-from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.steady import cycle_of
 from traceanalyze.analyses.steps.window import Window, window_of
@@ -27,6 +26,9 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
 from traceanalyze.rules.finding import intervals_of, merged
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 Made = TypeVar("Made")
 RANGES = EventKind.ANNOTATION, EventKind.HOST_OP

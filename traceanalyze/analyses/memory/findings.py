@@ -1,11 +1,16 @@
 """What the detectors found on one device, worst first, each with its amount, its line and what to do."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.columns import LINE
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 _SAY = sentences(
     advice_oom_isolation=(

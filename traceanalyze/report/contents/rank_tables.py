@@ -1,9 +1,11 @@
 """All that a report says about one rank beside its verdict, and about its file."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.excerpt.window import Place
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, step_labels
 from traceanalyze.model.table import Column, Kind, Layout, Message, Table, declare, sentences
@@ -14,6 +16,9 @@ from traceanalyze.report.contents.quality import doubts, hints
 from traceanalyze.report.contents.words import name_of, platform_of, said, setting_of, together
 from traceanalyze.report.model import FindingExcerpt, RankReport
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.excerpt.window import Place
 
 _FILES = declare(
     "files",

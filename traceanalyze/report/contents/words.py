@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.memory.findings import MemoryFinding
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, step_labels
-from traceanalyze.causes.synthesize import SEVERITIES, rule_of
 from traceanalyze.locales import Texts
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
@@ -125,6 +124,9 @@ def said(found: Iterable[Finding], setting: Setting) -> tuple[Said, ...]:
 
 def of_memory(one: MemoryFinding, setting: Setting, ranks: tuple[int, ...] = ()) -> Said:
     """What a memory snapshot tells; its sentence says what to do, too."""
+    # Imported here: most recordings come without a snapshot.
+    from traceanalyze.causes.synthesize import SEVERITIES, rule_of
+
     amount = () if one.amount is None else (Evidence("amount", one.amount, "MEMORY"),)
     found = Finding(
         evidence=amount,

@@ -1,4 +1,3 @@
-from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.rules.common.allocations import memory_finding
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, measured, rule
@@ -35,7 +34,7 @@ def find(facts: Facts, options: Options) -> Findings:
         torch.optim; Understanding CUDA memory usage.
     """
     if facts.allocator is not None and facts.allocator.events > 1:
-        peak = _of_snapshot(facts.allocator)
+        peak = _of_snapshot(facts)
     elif facts.missing("M") is not None:
         raise UnmeasuredError("no_memory_records")
     else:
@@ -44,8 +43,9 @@ def find(facts: Facts, options: Options) -> Findings:
         yield memory_finding(Severity.INFO, "", 1, *measured(peak=peak))
 
 
-def _of_snapshot(allocator: AllocatorAnalysis) -> int:
+def _of_snapshot(facts: Facts) -> int:
     """Requested bytes of a peak inside an annotated optimizer; 0 elsewhere."""
+    allocator = facts.snapshot
     peak, begins = next(allocator.moments.records()), allocator.steps.array("event")
     inside = any(name.startswith("Optimizer.step#") for name in (peak.within or "").split(" > "))
     later = peak.event is not None and (len(begins) < 2 or peak.event >= begins[1])
