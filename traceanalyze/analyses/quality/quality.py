@@ -74,6 +74,7 @@ _SAY = sentences(
     unknown_runtime=(
         "Nobody knows what the runtime's calls ({names}) do: sync points, launches and dispatch are not measured."
     ),
+    no_wait_calls="Only calls that submit work were recorded, none that waits: sync points are not measured.",
     no_host_ops="No host operators: idle time cannot be laid to operators.",
     no_python="No Python stacks: source lines are not named.",
     no_memory="No memory events.",
@@ -286,6 +287,8 @@ def _absent(context: Context) -> Iterator[Check]:
     elif context.doubt == "unknown_runtime":
         told = _list(list(context.trace.strings.texts(distinct(context.calls.name))))
         yield Check("Q05", Level.WARN, _SAY["unknown_runtime"], (("names", told),))
+    elif context.waits_lost == "no_wait_calls":
+        yield Check("Q05", Level.WARN, _SAY["no_wait_calls"])
     if EventKind.HOST_OP not in present:
         yield Check("Q05", Level.INFO, _SAY["no_host_ops"])
     if EventKind.PYTHON not in present and "stack" not in context.trace.events.fields:
