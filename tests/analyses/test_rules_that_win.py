@@ -211,7 +211,7 @@ def test_a_group_whose_members_nobody_tells_is_never_whole():
 
 
 def test_groups_of_one_name_whose_lists_torch_cut_are_not_one():
-    """Even and odd ranks of 128 reduce apart under one name: the even ones transfer for 300 µs a step, the odd ones for 350."""
+    """Even and odd ranks of 128 reduce apart: the even ones transfer for 300 µs a step, the odd ones for 350."""
 
     def rank(number):
         cut = "[" + ", ".join(str(number % 2 + 2 * at) for at in range(29)) + f", ..., {number % 2 + 126}]"
