@@ -183,7 +183,7 @@ def test_a_group_that_torch_cut_has_the_members_of_its_name():
     assert group.missing == tuple(number for number in range(64) if number not in {0, 3})
     assert run_of((0, 3), header=header, ranks="[0, 3]").groups[0].complete
     shorter = [header[0] | {"ranks": list(range(40))}]
-    assert run_of((0, 3), header=shorter).groups[0].group == "7"  # another group of that name
+    assert run_of((0, 3), header=shorter).groups[0].group == "7 (0, 1, …, 63)"  # another group of that name
 
 
 def test_a_group_for_which_torch_lists_no_ranks_has_all_of_the_run():
@@ -203,11 +203,29 @@ def test_a_group_whose_members_nobody_tells_is_never_whole():
     """All ranks are here that the cut list names; it would pass for a group of 30 in which rank 3 is the straggler."""
     found = run_of((*range(29), 63))
     (group,) = found.groups
-    assert (group.group, group.complete, group.missing) == ("7", False, ())
+    assert (group.group, group.complete, group.missing) == ("7 (0, 1, …, 63)", False, ())
     assert {row.is_bound for row in collective_waits(found).records()} == {True}
     assert found.stragglers == NotMeasured("ranks_missing")
     (rank,) = run_of((*range(29), 63), ranks=str([*range(29), 63])).stragglers
     assert rank.label == "3"
+
+
+def test_groups_of_one_name_whose_lists_torch_cut_are_not_one():
+    """Even and odd ranks of 128 reduce apart: the even ones transfer for 300 µs a step, the odd ones for 350."""
+
+    def rank(number):
+        cut = "[" + ", ".join(str(number % 2 + 2 * at) for at in range(29)) + f", ..., {number % 2 + 126}]"
+        return member(number, late=50 if number % 2 else 100 * (number == 2), ranks=cut)
+
+    contexts = [Context(rank(number), Options()) for number in (0, 1, 2, 3)]
+    found = compare_ranks([summarize(context, analyze_context(context)) for context in contexts])
+    waits = {(row.group, row.rank): (row.transfer_ns, row.wait_ns) for row in collective_waits(found).records()}
+    assert waits == {
+        ("7 (0, 2, …, 126)", "0"): (900_000, 300_000),
+        ("7 (0, 2, …, 126)", "2"): (900_000, 0),
+        ("7 (1, 3, …, 127)", "1"): (1_050_000, 0),
+        ("7 (1, 3, …, 127)", "3"): (1_050_000, 0),
+    }
 
 
 def launching():

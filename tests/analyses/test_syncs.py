@@ -197,3 +197,28 @@ def test_a_wait_on_an_intel_device_is_no_dispatch_and_counts_once(pid):
     assert (site.call, site.count, site.blocked_ns, site.idle_caused_ns) == ("urEventWait", 1, 28_000, 45_000)
     split = {row.part: row.mean_ns for row in b.rows("split")}
     assert (split["sync"], split["dispatch"]) == (15_000, 25_000)
+
+
+def test_where_only_calls_that_submit_work_were_recorded_waits_are_not_measured():
+    """Intel's profiler (PTI ≥ 0.12) tells nothing of the wait inside `item`; launches are what they are."""
+    b = TraceBuilder()
+    b.step(1, 0, 90)
+    b.launch(0, 10, 15, 10, api="urEnqueueKernelLaunchWithArgsExp")
+    b.op("aten::item", 12, 30)
+    b.copy(13, 2, 26, 1, api="urEnqueueUSMMemcpy", name="Memcpy D2M (Device -> Memory)")
+    b.launch(60, 5, 70, 20, api="urEnqueueKernelLaunchWithArgsExp")
+    for event in b.events:
+        event["cat"] = event["cat"].replace("cuda_runtime", "xpu_runtime")
+    a = b.analyze()
+    assert "no_wait_calls" in {check.message for check in a.checks}
+    unknown = NotMeasured("no_wait_calls")
+    (site,) = a.tables["sync_points"].records()
+    assert (site.op, site.kind, site.blocked_ns, site.idle_caused_ns) == (
+        "aten::item",
+        "sync_suspected",
+        *2 * [unknown],
+    )
+    split = {row.part: row.mean_ns for row in a.tables["split"].records()}
+    assert (split["sync"], split["dispatch"]) == (unknown, 15_000 + 15_000 + 10_000)
+    (launches,) = a.tables["launches"].records()
+    assert (launches.linked, launches.late) == (3, 2)

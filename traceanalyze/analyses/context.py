@@ -27,6 +27,7 @@ from traceanalyze.model.classify import (
     is_annotation_op,
     is_known_runtime,
     is_metrics_of_kernel,
+    is_of_xpu,
     is_step_marker,
 )
 from traceanalyze.model.columns import distinct
@@ -186,6 +187,17 @@ class Context:
     def queue_only(self) -> bool:
         """Whether calls of the runtime itself were not recorded, only those of the queue before it."""
         return only_queue(self.trace, self.calls)
+
+    @cached_property
+    def waits_lost(self) -> str | None:
+        """Why calls that wait, and those of allocators, were not recorded; None if they were.
+
+        Intel's profiler records what submits work only (PTI ≥ 0.12): no program of a device never waits for it.
+        """
+        if self.queue_only:
+            return "no_cann_calls"
+        of_xpu = self.trace.strings.matches(self.calls.name, is_of_xpu).any()
+        return "no_wait_calls" if of_xpu and not (self.calls.klass == ApiClass.SYNC).any() else None
 
     @property
     def link(self) -> NDArray[np.int64]:

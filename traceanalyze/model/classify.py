@@ -234,6 +234,14 @@ def is_known_runtime(name: str) -> bool:
     return _KNOWN_RUNTIME.match(name) is not None
 
 
+_XPU_RUNTIME = regex(r"(ur|pi|piext|ze)[A-Z]")
+
+
+def is_of_xpu(name: str) -> bool:
+    """Whether a call is one of Intel's runtimes."""
+    return _XPU_RUNTIME.match(name) is not None
+
+
 def is_async_copy(name: str) -> bool:
     """An asynchronous copy call, which can still block in effect."""
     return _ASYNC_COPY.match(name) is not None

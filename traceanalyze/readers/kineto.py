@@ -4,6 +4,7 @@ Both kinds of Chrome trace go through the same scanner; what it found tells whic
 """
 
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -265,7 +266,8 @@ _CUT = "..."
 def whole_groups(trace: Trace) -> Trace:
     """The trace with the ranks of such groups as its header lists them (`pg_config`), by name and size; else with none.
 
-    A part of the ranks would pass for all of them. Without any, the group is known by its name and its size.
+    A part of the ranks would pass for all of them. Without any, the group is known by its size, and by its name with
+    what the list begins and ends with, as several groups may have one name.
     """
     fields = trace.events.fields
     ranks, name = fields.get("group_ranks"), fields.get("group")
@@ -283,15 +285,30 @@ def whole_groups(trace: Trace) -> Trace:
         stated = set(size[cut & (named == code)].tolist()) - {MISSING}
         if members and stated <= {len(members)}:
             texts[code] = str(list(members))
-    strings, place = _with_texts(trace.strings, tuple(dict.fromkeys(texts.values())))
+    kept = ~cut | np.isin(named, list(texts))
+    lost = list(zip(named[~kept].tolist(), ranks.value[~kept].tolist(), strict=True))
+    names = {pair: _named(trace.strings, *pair) for pair in dict.fromkeys(lost)}
+    strings, place = _with_texts(trace.strings, tuple(dict.fromkeys((*texts.values(), *names.values()))))
     value = ranks.value.copy()
     for code, text in texts.items():
         value[cut & (named == code)] = place[text]
-    kept = ~cut | np.isin(named, list(texts))
-    whole = {**fields, "group_ranks": Sparse(ranks.row[kept], value[kept])}
-    if not kept.any():
-        del whole["group_ranks"]
-    return replace(trace, strings=strings, events=replace(trace.events, fields=whole))
+    every = rows[~kept] if name is None else np.union1d(name.row, rows[~kept])
+    of = np.full(len(every), -1, np.int32) if name is None else name.take(every, -1).astype(np.int32)
+    of[np.searchsorted(every, rows[~kept])] = [place[names[pair]] for pair in lost]
+    whole = {
+        **fields,
+        "group": Sparse(every.astype(np.uint32), of),
+        "group_ranks": Sparse(ranks.row[kept], value[kept]),
+    }
+    present = {key: column for key, column in whole.items() if len(column.row)}
+    return replace(trace, strings=strings, events=replace(trace.events, fields=present))
+
+
+def _named(strings: Strings, name: int, listed: int) -> str:
+    """Of a group whose ranks are not all known: `dp (0, 2, …, 62)`."""
+    first = re.findall(r"\d+", strings.text(listed))
+    some = ", ".join((*first[:2], "…", *first[-1:]))
+    return f"{strings.text(name)} ({some})" if name >= 0 else some
 
 
 def _with_texts(strings: Strings, texts: tuple[str, ...]) -> tuple[Strings, dict[str, int]]:

@@ -159,7 +159,7 @@ class Facts:
         known = {
             "D": self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
             "L": len(context.calls) > 0,
-            "A": len(context.calls) > 0 and not context.queue_only,
+            "A": len(context.calls) > 0 and not context.waits_lost,
             "O": context.host_recorded,
             "P": context.once(user_frames).recorded,
             "H": "shapes" in fields,
@@ -169,7 +169,8 @@ class Facts:
             "K": "grid" in fields or self.analysis.measured("kernel_types"),
             "E": self.context.trace.environment is not None,
         }
-        return {code: reason for code, reason in _REASONS.items() if not known.get(code)}
+        reasons = _REASONS | ({"A": context.waits_lost} if context.waits_lost else {})
+        return {code: reason for code, reason in reasons.items() if not known.get(code)}
 
     @cached_property
     def communicates(self) -> bool:

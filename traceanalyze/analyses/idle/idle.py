@@ -236,6 +236,9 @@ def idle_causes(context: Context) -> IdleCauses:
         missing |= dict.fromkeys(NEED_CALLS, NotMeasured("no_api"))
     elif context.queue_only:
         missing |= dict.fromkeys(NEED_RUNTIME, NotMeasured("no_cann_calls"))
+    elif context.waits_lost:
+        lost = (Cause.SYNC, Cause.DISPATCH_ALLOC, Cause.DISPATCH_OTHER)
+        missing |= dict.fromkeys(lost, NotMeasured(context.waits_lost))
     if context.doubt is not None:
         missing = dict.fromkeys(_doubted(context), NotMeasured(context.doubt)) | missing
     unknown = context.once(peers_unknown)

@@ -237,7 +237,7 @@ def sync_points(context: Context) -> Table:
         return SYNC_POINTS.missing("no_api")
     if context.doubt in {"unknown_runtime", "no_names"}:
         return SYNC_POINTS.missing(context.doubt)
-    return _suspected(context) if context.queue_only else _sites(context)
+    return _suspected(context, NotMeasured(context.waits_lost)) if context.waits_lost else _sites(context)
 
 
 def _sites(context: Context) -> Table:
@@ -281,7 +281,7 @@ def _kind(context: Context, call: int) -> str:
     return f"sync_{kind.name.lower()}"
 
 
-def _suspected(context: Context) -> Table:
+def _suspected(context: Context, why: NotMeasured) -> Table:
     """Operators in the analysed time that need a value from the device, by name and user frame, most frequent first.
 
     One inside another is the same point; what they cost is not known.
@@ -298,8 +298,8 @@ def _suspected(context: Context) -> Table:
         call=[None] * len(ordered),
         kind=["sync_suspected"] * len(ordered),
         count=[count for _, count in ordered],
-        blocked_ns=NotMeasured("no_cann_calls"),
-        idle_caused_ns=NotMeasured("no_cann_calls"),
+        blocked_ns=why,
+        idle_caused_ns=why,
         data_dependent=[True] * len(ordered),
         at_end=[None] * len(ordered),
         frame=[frame for (_, frame), _ in ordered],

@@ -74,6 +74,7 @@ _SAY = sentences(
     unknown_runtime=(
         "Nobody knows what the runtime's calls ({names}) do: sync points, launches and dispatch are not measured."
     ),
+    no_wait_calls="Only calls that submit work were recorded, none that waits: sync points are not measured.",
     no_host_ops="No host operators: idle time cannot be laid to operators.",
     no_python="No Python stacks: source lines are not named.",
     no_memory="No memory events.",
@@ -279,13 +280,7 @@ def _absent(context: Context) -> Iterator[Check]:
         yield Check("Q05", Level.INFO, _SAY["computes_on_host"])
     elif len(context.device) == 0:
         yield Check("Q05", Level.WARN, _SAY["no_device_events"])
-    if EventKind.API not in present:
-        yield Check("Q05", Level.WARN if len(context.device) else Level.INFO, _SAY["no_api"])
-    elif context.doubt == "no_names":
-        yield Check("Q05", Level.WARN, _SAY["no_names"])
-    elif context.doubt == "unknown_runtime":
-        told = _list(list(context.trace.strings.texts(distinct(context.calls.name))))
-        yield Check("Q05", Level.WARN, _SAY["unknown_runtime"], (("names", told),))
+    yield from _calls(context)
     if EventKind.HOST_OP not in present:
         yield Check("Q05", Level.INFO, _SAY["no_host_ops"])
     if EventKind.PYTHON not in present and "stack" not in context.trace.events.fields:
@@ -295,6 +290,19 @@ def _absent(context: Context) -> Iterator[Check]:
     unknown = unknown_categories(context)
     if unknown:
         yield Check("Q05", Level.WARN, _SAY["unknown_categories"], unknown)
+
+
+def _calls(context: Context) -> Iterator[Check]:
+    """What is not known of the runtime's calls."""
+    if len(context.calls) == 0:
+        yield Check("Q05", Level.WARN if len(context.device) else Level.INFO, _SAY["no_api"])
+    elif context.doubt == "no_names":
+        yield Check("Q05", Level.WARN, _SAY["no_names"])
+    elif context.doubt == "unknown_runtime":
+        told = _list(list(context.trace.strings.texts(distinct(context.calls.name))))
+        yield Check("Q05", Level.WARN, _SAY["unknown_runtime"], (("names", told),))
+    elif context.waits_lost == "no_wait_calls":
+        yield Check("Q05", Level.WARN, _SAY["no_wait_calls"])
 
 
 def unknown_categories(context: Context) -> tuple[tuple[str, int | str], ...]:

@@ -114,6 +114,7 @@ REASONS = {
     "no_device_used": "about a device, and none was used",
     "no_cann_calls": "calls of CANN were not recorded, only the task queue",
     "no_api": "no runtime calls recorded",
+    "no_wait_calls": "only calls that submit work were recorded, none that waits or allocates",
     "no_memory_ops": "no copies or fills",
     "launched_before": "the host's part was before the analysed steps",
     "never_idle": "the device is never idle",

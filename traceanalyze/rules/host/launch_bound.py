@@ -92,8 +92,9 @@ def find(facts: Facts, options: Options) -> Findings:
         without work that is done once (CGR106). Where stacks, shapes or memory were recorded, it is at least what is
         gained where the host has no recording to do: 0.6 µs an operator, 1 µs a Python function. Operators that only
         view a tensor take some microseconds; where some take ten times as long as others, and 5 % of the step, the
-        outermost operator around most of them is named. Where half of it is in loops over parts of a tensor (the same
-        few operators ten times or more, none of them a layer's), these come first. Where the device is hardly idle,
+        outermost operator around most of them is named. Where calls that wait were not recorded, what follows them may
+        be theirs: the saving is then not certain. Where half of it is in loops over parts of a tensor (the same few
+        operators ten times or more, none of them a layer's), these come first. Where the device is hardly idle,
         collectives that begin when the host launches them, beside no compute, from a fifth of the step on, while the
         host dispatches for as long before: what a faster host gains there depends on what else they wait for, which is
         not recorded.
@@ -116,7 +117,9 @@ def find(facts: Facts, options: Options) -> Findings:
     looped = 2 * facts.length(intervals_of(*intervals.intersect(facts.clip(host.spans), _loops(facts)))) >= saving
     yield Finding(
         saving=saving,
-        low=at_least(facts, host.spans),
+        # Where waits were not recorded, what follows them may be theirs.
+        low=at_least(facts, host.spans) if facts.context.waits_lost is None else 0,
+        confidence=None if facts.context.waits_lost is None else Confidence.LOW,
         bound=facts.idle_mean(*DISPATCH, Cause.UNTRACED),
         draws="idle",
         intervals=host.spans,
