@@ -45,6 +45,13 @@ def test_waiting_is_the_exposed_time_beyond_the_shortest_on_any_rank(trio):
     assert cluster.own_time == (70 * MS, 87.5 * MS, 87.5 * MS)
 
 
+def test_what_one_waits_on_the_host_longer_than_another_is_no_time_of_its_own():
+    """Of a barrier of 2 ms before each step rank 2, the last one, pays no more than that."""
+    waits = (20, 22, 2)
+    cluster = compare_ranks([late_by(at, 50, 50, peer_wait=wait * MS) for at, wait in enumerate(waits)])
+    assert cluster.own_time == (82 * MS, 80 * MS, 100 * MS)
+
+
 def test_what_compute_hides_is_no_waiting(trio):
     hidden = replace(trio[0], collectives=replace(trio[0].collectives, exposed=ints([15 * MS, 30 * MS])))
     assert compare_ranks([hidden, *trio[1:]]).exposed_waits.by_step[0].tolist() == [10 * MS, 25 * MS]

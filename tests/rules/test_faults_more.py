@@ -36,7 +36,7 @@ def tokens(workload: Workload, size: float) -> Workload:
 ONE_DEVICE = [
     *((tokens(HEALTHY, size), "plain_attention", size, "KRN104") for size in (512, 768, 1024)),
     *((HEALTHY, "written_out", size, "KRN106") for size in (4, 6, 10)),
-    *((LARGE_VOCABULARY, "odd_vocabulary", size, "KRN102") for size in (1.35, 1.43, 1.5)),
+    *((LARGE_VOCABULARY, "odd_vocabulary", size, "KRN102") for size in (1.35, 1.5, 1.95, 2.4)),
     *((layers(HEALTHY, size), "loop_optimizer", size, "HST111") for size in (2, 3, 4)),
     *((layers(HEALTHY, size), "listed_optimizer", size, "HST111") for size in (2, 3, 4)),
     *((layers(FAST, size), "zero_fill", size, "HST112") for size in (2, 3, 4)),

@@ -284,16 +284,21 @@ class Cluster(NamedTuple):
 
     @property
     def own_time(self) -> tuple[int | None, ...]:
-        """Mean step of each rank without what it waits for others in collectives, ns; None where that is not known.
+        """Mean step of each rank without what it waits for others, ns; None where that is not known.
 
-        Without a replay at least: its host may have worked while the device waited.
+        In collectives, and on the host longer than any other rank. Without a replay at least: its host may have worked
+        while the device waited.
         """
-        if self.replayed:
-            return self.replayed
-        waited = self.exposed_waits
-        if isinstance(waited, NotMeasured):
-            return (None,) * len(self.ranks)
-        return tuple((self.step_time.sum(axis=1) // len(self.steps) - waited.mean).tolist())
+        waited, own, steps = self.exposed_waits, np.array(self.replayed, np.int64), max(len(self.steps), 1)
+        if not self.replayed:
+            if isinstance(waited, NotMeasured):
+                return (None,) * len(self.ranks)
+            own = self.step_time.sum(axis=1) // steps - waited.mean
+        peers = self.part("peer_wait")
+        if peers is not None:
+            on_host = peers.sum(axis=1) // steps
+            own -= on_host - on_host.min()
+        return tuple(own.tolist())
 
     @property
     def step(self) -> int:

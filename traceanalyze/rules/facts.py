@@ -343,7 +343,8 @@ class Facts:
     def alone(self, rows: NDArray[np.int64]) -> Intervals:
         """Time of some copies (places in `Context.device`) in the windows in which their device does nothing else."""
         device = self.context.device
-        other = (device.klass != DeviceClass.MEM) & (device.device == self.context.devices[0])
+        other = device.device == self.context.devices[0]
+        other[rows] = False
         copies, others = (intervals.merge(device.start[each], device.end[each]) for each in (rows, other))
         return intervals.intersect(intervals.subtract(copies, others), self.windows)
 

@@ -184,7 +184,10 @@ FIRES = {
         Fires(
             steps([mm(1500, n=50257, k=512), mm(1500)]),
             saving=450,
+            low=225,
+            bound=750,
             severity="MEDIUM",
+            confidence="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 0.5, "shape": "4096×512 · 512×50257", "count": 4},
             ops=("aten::mm",),
@@ -198,7 +201,10 @@ FIRES = {
         Fires(
             steps([mm(1500, k=1001)]),
             saving=450,
+            low=225,
+            bound=750,
             severity="MEDIUM",
+            confidence="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1001 · 1001×4096", "count": 4},
             ops=("aten::mm",),

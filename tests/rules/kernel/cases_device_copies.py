@@ -10,7 +10,7 @@ from tests.rules.make import STEP, Fires, kernel, program
 WITHIN = "Memcpy DtoD (Device -> Device)"
 
 
-def copied(*, name=WITHIN, around="CompiledFunction", beside=False):
+def copied(*, name=WITHIN, around="CompiledFunction", beside=""):
     """A kernel of 1 ms, two copies of 400 µs launched meanwhile, and a last kernel to the end of the step."""
 
     def body(b, at, number):
@@ -21,7 +21,9 @@ def copied(*, name=WITHIN, around="CompiledFunction", beside=False):
             b.op("aten::clone", at + 32 + 20 * part, 15)
             b.op("aten::copy_", at + 34 + 20 * part, 11)
             b.copy(at + 36 + 20 * part, 6, at + 1020 + 400 * part, 400, name=name, bytes=1 << 20)
-        if beside:
+        if beside == "copy":
+            b.copy(at + 90, 4, at + 1020, 400, name="Memcpy HtoD (Pinned -> Device)", bytes=1 << 20, stream=8)
+        elif beside:
             b.launch(at + 95, 4, at + 1020, 800, stream=8)
         b.op("aten::mm", at + 100, 20)
         b.launch(at + 105, 10, at + 1820, STEP - 1822)
@@ -63,6 +65,22 @@ FIRES = {
             first=(1020, 1820),
             look=(1020, 1820),
         ),
+        # Beside the first one a batch is copied from the host.
+        Fires(
+            copied(beside="copy"),
+            saving=301.125,
+            low=200.75,
+            bound=400,
+            severity="MEDIUM",
+            sentence="op",
+            count=4,
+            evidence={"exposed": 400, "count": 4, "op": "CompiledFunction"},
+            ops=("CompiledFunction",),
+            draws="mem_exposed",
+            each=400,
+            first=(1420, 1820),
+            look=(1420, 1820),
+        ),
     ]
 }
-SILENT = {"KRN121": [copied(beside=True), copied(name="Memcpy HtoD (Pinned -> Device)")]}
+SILENT = {"KRN121": [copied(beside="kernel"), copied(name="Memcpy HtoD (Pinned -> Device)")]}

@@ -201,6 +201,8 @@ FIRES = {
             Fires(
                 npu_products("4096,1000", "1000,4096", library=library),
                 saving=450,
+                low=225,
+                bound=750,
                 severity="MEDIUM",
                 confidence="LOW",
                 count=3,
@@ -218,6 +220,8 @@ FIRES = {
         Fires(
             npu_products("4096,1024", "1024,1000"),
             saving=450,
+            low=225,
+            bound=750,
             severity="MEDIUM",
             confidence="LOW",
             count=3,
@@ -233,7 +237,10 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype="c10::Half", n=4100)]),
             saving=450,
+            low=225,
+            bound=750,
             severity="MEDIUM",
+            confidence="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4100", "count": 4},
             ops=("aten::mm",),
@@ -247,7 +254,10 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype="signed char", n=4104)]),
             saving=450,
+            low=225,
+            bound=750,
             severity="MEDIUM",
+            confidence="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4104", "count": 4},
             ops=("aten::mm",),
@@ -261,7 +271,10 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype="char", n=4104)]),
             saving=450,
+            low=225,
+            bound=750,
             severity="MEDIUM",
+            confidence="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4104", "count": 4},
             ops=("aten::mm",),
@@ -275,7 +288,10 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype="double", n=4097, tensor=False)]),
             saving=450,
+            low=225,
+            bound=750,
             severity="MEDIUM",
+            confidence="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4097", "count": 4},
             ops=("aten::mm",),
@@ -289,7 +305,10 @@ FIRES = {
         Fires(
             steps([mm(1500, dtype=FP, n=4098)]),
             saving=450,
+            low=225,
+            bound=750,
             severity="MEDIUM",
+            confidence="MEDIUM",
             count=4,
             evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×4098", "count": 4},
             ops=("aten::mm",),
@@ -303,7 +322,9 @@ FIRES = {
         Fires(
             steps([mm(1500, n=4097), mm(1200, n=4098), mm(1100)]),
             saving=810,
+            low=499.194,
             severity="HIGH",
+            confidence="MEDIUM",
             count=8,
             evidence={"time": 2700, "part": 0.710526, "shape": "4096×1024 · 1024×4097", "count": 8},
             ops=("aten::mm",),
@@ -312,7 +333,7 @@ FIRES = {
             first=(100, 2800),
             look=(100, 2800),
             options={"least_us": (20, 1500, 1501)},
-            prices={"gain": (0.3, 0.24, 648)},
+            prices={"gain": (0.3, 0.24, 687.731)},
         ),
     ],
     "KRN103": [

@@ -43,10 +43,13 @@ def test_a_language_model_is_not_told_to_keep_its_images_in_another_format(share
 
 
 def test_copies_in_a_compiled_program_are_named_with_what_makes_them(shared_traces):
-    """4645 copies of 20 µs in six steps, 92.9 ms in all; most are under `copy_` and `clone` of its backward pass."""
+    """4645 copies of 20 µs in six steps, 92.9 ms in all; most are under `copy_` and `clone` of its backward pass.
+
+    By the raw events, 81.806 ms of them lie inside the steps with neither a kernel nor another copy or fill beside.
+    """
     (found,) = said(shared_traces, "kineto/hta/trace_diff/test/*", "KRN121")
     assert found.scope.ops[0] == "CompiledFunctionBackward"
-    assert 0.9 * 92_932_000 / 6 < found.evidence[0].value < 92_932_000 / 6
+    assert found.evidence[0].value == round(81_806_000 / 6)
 
 
 def test_the_first_segment_anything_multiplies_in_float32(shared_traces):

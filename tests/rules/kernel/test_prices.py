@@ -43,6 +43,8 @@ CASES = [
     # 421 GFLOP take 1351 µs at 312 TFLOPS, of which nothing is saved; 33.6 take 107.6, or 153.8 at 0.7 of the roofline.
     ("KRN102", [mm(1500, n=50257)], 149, 149),
     ("KRN102", [mm(1500, k=1001, tensor=False)], 1500 - 153.8, 1500 - 107.6),
+    # What a product that fits reaches, 34.4 GFLOP in 120 µs, these could: 421 GFLOP in 1472 µs.
+    ("KRN102", [mm(3000, n=50257), mm(120)], 1528, 1528),
     # 3.05 waves take as long as 4; half of what is lost is the estimate.
     ("KRN103", [grid(3.05, 1600)], 1600 * 0.95 / 8, 1600 * 0.95 / 4),
     # All but the two products of 300 µs, and half of these; at most with them.
@@ -73,6 +75,17 @@ def test_a_finding_says_what_its_kernels_save(rule, runs, saving, bound):
     # A launch that is not there leaves no gap of 1.5 µs either.
     assert found.saving == pytest.approx(saving * US, rel=0.01)
     assert found.bound <= (bound + max(0.13 * bound, 16)) * US
+
+
+def test_without_another_product_the_gain_of_alignment_is_uncertain():
+    alone, beside, larger = (
+        finding(steps(runs), "KRN102")
+        for runs in ([mm(3000, n=50257)], [mm(3000, n=50257), mm(120)], [mm(3000, n=50257), mm(500, n=65536)])
+    )
+    assert (alone.low, alone.saving, alone.bound) == (450 * US, 900 * US, 1500 * US)
+    assert beside.low == pytest.approx(1528 * US * 0.88, rel=0.01)
+    # A larger product tells nothing about this one.
+    assert (larger.low, larger.bound) == (alone.low, alone.bound)
 
 
 def test_what_is_far_from_its_roofline_is_brought_to_half_of_it():

@@ -128,6 +128,16 @@ def idle(b, at, number):
 
 EMPTIES = allocates(calls=("cudaFree", "cudaMalloc"), frame="torch/cuda/memory.py(160): empty_cache")
 
+
+def empties_and_runs_short(b, at, number):
+    """As before, and then an operator gives a block back for lack of memory and takes another one."""
+    EMPTIES(b, at, number)
+    b.op("aten::empty", at + 1450, 410)
+    for place, name in enumerate(("cudaFree", "cudaMalloc")):
+        b.api(name, at + 1452 + 200 * place, 199)
+    kernel(b, at + 1860, 100)
+
+
 FIRES = {
     "MEM101": [
         Fires(
@@ -157,16 +167,19 @@ FIRES = {
         ),
     ],
     "MEM102": [
-        Fires(
-            program(EMPTIES),
-            saving=398,
-            severity="MEDIUM",
-            count=8,
-            evidence={"count": 8, "time": 398, "idle": 418},
-            draws="idle",
-            each=418,
-            first=(1, 200),
-            look=(1, 200),
+        *(
+            Fires(
+                program(body),
+                saving=398,
+                severity="MEDIUM",
+                count=8,
+                evidence={"count": 8, "time": 398, "idle": 418},
+                draws="idle",
+                each=418,
+                first=(1, 200),
+                look=(1, 200),
+            )
+            for body in (EMPTIES, empties_and_runs_short)
         )
     ],
     "MEM103": [

@@ -25,6 +25,8 @@ class AllocatorCalls(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     track: NDArray[np.int32]
+    op: NDArray[np.int64]
+    """Place in `Context.op_nest` of the innermost operator, -1 for none."""
     pinned: NDArray[np.bool_]
     frees: NDArray[np.bool_]
     step: NDArray[np.int64]
@@ -40,7 +42,7 @@ def allocator_calls(facts: Facts, everywhere: bool = False) -> AllocatorCalls:
     starts = facts.analysis.steps.start[list(facts.window.rows)]
     pinned, frees = (strings.matches(name, pattern.search) for pattern in (_PINNED, _FREES))
     step = np.searchsorted(starts, start, "right") - 1
-    return AllocatorCalls(start, calls.end[rows], calls.track[rows], pinned, frees, step)
+    return AllocatorCalls(start, calls.end[rows], calls.track[rows], facts.context.call_op[rows], pinned, frees, step)
 
 
 def steady(facts: Facts, chosen: NDArray[np.bool_]) -> int:

@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Sequence, Set
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,9 @@ def find(facts: Facts, options: Options) -> Findings:
     How it is measured
         Device time of `mm`, `addmm`, `bmm` and `baddbmm` with such rows whose kernels take 20 µs or more; shapes and
         strides as recorded, without strides row by row. What is saved depends on the library: the estimate is 0.3 of
-        it, at most 0.5, and no more than leads to the roofline. Kernels that are known not to use matrix units could
-        reach 0.7 of that, at most all.
+        it, half of that at least and 0.5 at most, and no more than leads to the roofline. Where a product whose sizes
+        fit does no more work and is faster in the same recording, its rate tells what is saved at least. Kernels that
+        are known not to use matrix units could reach 0.7 of the roofline, at most all.
     What to do
         Pad vocabulary, hidden size or batch to the next multiple of 64 (of 8 at least).
 
@@ -70,19 +72,23 @@ def find(facts: Facts, options: Options) -> Findings:
     work = facts.once(computing)
     chosen = (work.group == KernelGroup.MATMUL) & (work.time >= options.number("least_us") * 1000)
     chosen &= (work.op >= 0) & fits(facts, work.op_name, _PRODUCTS)
-    bad, shape = _misaligned(facts, work, np.flatnonzero(chosen))
+    bad, beside, shape = _misaligned(facts, work, np.flatnonzero(chosen))
     if len(bad) == 0:
         return
     reached, gain = _reached(facts, work)[bad], options.number("gain")
     slow = (work.tensor_core[bad] == TensorCore.NO) & (reached > 0) & (reached < options.number("reached") * (1 - gain))
-    part = np.where(slow, 1 - reached / options.number("reached"), np.minimum(gain, 1 - reached))
-    most = np.where(slow, 1 - reached, np.minimum(0.5, 1 - reached))
+    usual, most, seen = np.minimum(gain, 1 - reached), np.minimum(0.5, 1 - reached), beside > 0
+    part = np.where(slow, 1 - reached / options.number("reached"), np.maximum(usual, beside))
+    least = np.where(slow, part, np.where(seen, np.minimum(beside, part), part / 2))
+    high = np.where(slow | seen, part, most)
+    most = np.where(slow, 1 - reached, np.maximum(most, part))
     yield compute_finding(
         facts,
         bad,
         saving=facts.per_step(np.round(work.time[bad] * part).astype(np.int64)),
         bound=facts.per_step(np.round(work.time[bad] * most).astype(np.int64)),
         change=shorter(facts.context, work.event[bad], part),
+        between=(shorter(facts.context, work.event[bad], least), shorter(facts.context, work.event[bad], high)),
         evidence=measured(shape=shape),
         confidence=Confidence.LOW if facts.platform == "ascend" else None,
     )
@@ -97,27 +103,39 @@ def _reached(facts: Facts, work: Computing) -> NDArray[np.float64]:
     return reached
 
 
-def _misaligned(facts: Facts, work: Computing, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], str]:
-    """Kernels of products with a bad dimension, and the costliest shapes as text."""
+def _misaligned(
+    facts: Facts, work: Computing, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], str]:
+    """Kernels of products with a bad dimension, what part of its time each needs too much, and the costliest shapes.
+
+    That is at the rate of a product that fits and is no larger; 0 where none is faster.
+    """
     fields = ("shapes", "dtypes", "strides")
     codes = [facts.context.trace.events.numbers(field, work.op_row[rows]) for field in fields]
     known = (codes[0] != MISSING) & (codes[1] != MISSING)
     rows, codes = rows[known], [code[known] for code in codes]
     if len(rows) == 0:
-        return rows, ""
+        return rows, np.zeros(0), ""
     matrix = work.tensor_core[rows] == TensorCore.YES
     each = group(*codes, matrix)
     text = facts.context.trace.strings.text
-    bad = np.zeros(len(each), np.bool_)
+    bad, size = np.zeros(len(each), np.bool_), np.zeros(len(each))
     every = [shapes_of(text(code))[-2:] for code in codes[0][each.first].tolist()]
     wide = {shapes[1][-1] for shapes in every if len(shapes) == 2}
-    for at, first in enumerate(each.first.tolist()):
-        shapes, dtypes = shapes_of(text(int(codes[0][first]))), dtypes_of(text(int(codes[1][first])))
+    kinds = []
+    for at, (first, shapes) in enumerate(zip(each.first.tolist(), every, strict=True)):
+        dtypes = dtypes_of(text(int(codes[1][first])))
         steps = shapes_of(text(int(codes[2][first]))) if codes[2][first] != MISSING else ()
-        bad[at] = _is_bad(shapes[-2:], steps[-2:], wide, dtypes, bool(matrix[first]), facts.platform)
-    cost = np.where(bad, each.sum(work.time[rows]), 0)
-    worst = shapes_of(text(int(codes[0][each.first[int(cost.argmax())]])))[-2:]
-    return rows[bad[each.of]], " · ".join("×".join(map(str, shape)) for shape in worst)
+        bad[at] = _is_bad(shapes, steps[-2:], wide, dtypes, bool(matrix[first]), facts.platform)
+        size[at] = prod(shapes[0]) * shapes[1][-1] if len(shapes) == 2 else 0
+        kinds.append((dtypes[:2], matrix[first]))
+    time = each.sum(work.time[rows])
+    rate, beside = size * each.count() / np.maximum(time, 1), np.zeros(len(each))
+    for at in np.flatnonzero(bad & (rate > 0)).tolist():
+        fit = [one for one in np.flatnonzero(~bad & (size <= size[at])).tolist() if kinds[one] == kinds[at]]
+        beside[at] = max(0.0, 1 - rate[at] / max(rate[fit].max(initial=0.0), rate[at]))
+    worst = every[int(np.where(bad, time, 0).argmax())]
+    return rows[bad[each.of]], beside[each.of][bad[each.of]], " · ".join("×".join(map(str, one)) for one in worst)
 
 
 def _is_bad(

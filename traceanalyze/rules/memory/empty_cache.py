@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import locate
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals, contains
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -39,7 +40,8 @@ def find(facts: Facts, options: Options) -> Findings:
         All cached memory goes back to the device, which waits for everything that runs; the next step must take it
         again.
     How it is measured
-        As MEM101, in recordings with Python functions among which `empty_cache` is.
+        As MEM101, in recordings with Python functions among which `empty_cache` is. Operators that give memory back
+        themselves do so for lack of it: what they take is left to MEM101 and MEM103.
     What to do
         Remove the call; it frees nothing that the program itself could not use again.
 
@@ -54,7 +56,8 @@ def find(facts: Facts, options: Options) -> Findings:
     emptied = calls.frees & contains(Intervals(*merged(spans)), calls.start)
     if not emptied.any():
         return
-    found, lines = allocator_finding(facts, ~calls.pinned), _lines(facts, emptied)
+    short = calls.op[calls.frees & ~emptied & ~calls.pinned & (calls.op >= 0)]
+    found, lines = allocator_finding(facts, ~calls.pinned & ~occurs(calls.op, short)), _lines(facts, emptied)
     first = int(np.flatnonzero(emptied)[0])
     line = lines[0] if lines else None
     place = found.evidence[0]._replace(start=int(calls.start[first]), end=int(calls.end[first]), line=line)
