@@ -61,6 +61,8 @@ def test_a_type_nobody_knows_is_not_guessed():
         ("ReduceSum7", "ReduceSum"),
         ("Conv2DBackpropFilter10", "Conv2DBackpropFilter"),
         ("aclnnInplaceCopy_TensorMoveAiCore_TensorMove", "TensorMove"),
+        ("Default/network-WithLossCell/_backbone-AlexNet/conv4-Conv2d/Cast-op251", "Cast"),
+        ("Default/FusionOp_MatMul_Relu-op527", "MatMul_Relu"),
     ],
 )
 def test_the_type_in_a_kernels_name(name, op_type):

@@ -127,6 +127,9 @@ def _nearest(name: str, command: Any) -> Phrase:
     return Phrase("; did you mean {path}?", near[0]) if near else Phrase("")
 
 
+_YES, _NO = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+
+
 def defaults(command: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """Options of a command by name, as variables `TRACEANALYZE_…` and the command's table in the configuration say.
 
@@ -155,13 +158,16 @@ def defaults(command: Any) -> tuple[dict[str, Any], dict[str, str]]:
     stated = {key: os.environ.get(f"TRACEANALYZE_{key.upper()}") for key in named}
     found |= {key: text for key, text in stated.items() if text}
     places |= {key: f"TRACEANALYZE_{key.upper()}={text}" for key, text in stated.items() if text}
-    typed = {named[key].name: _typed(named[key], value) for key, value in found.items()}
+    typed = {named[key].name: _typed(named[key], value, places[key]) for key, value in found.items()}
     return typed, {f"--{key.replace('_', '-')}": place for key, place in places.items()}
 
 
-def _typed(param: Any, value: Any) -> Any:
+def _typed(param: Any, value: Any, place: str) -> Any:
     if param.is_flag:
-        return value is True or str(value).lower() in {"1", "true", "yes", "on"}
+        word = str(value).lower()
+        if word not in _YES | _NO:
+            raise UsageError("{place}: give true or false", place)
+        return word in _YES
     if param.multiple:
         return [str(each) for each in value] if isinstance(value, list) else [str(value)]
     return str(value)

@@ -60,8 +60,14 @@ def group_of_type(op_type: str) -> KernelGroup | None:
     return next((group for group, pattern in _COMPILED if pattern.match(op_type)), None)
 
 
+_IN_GRAPH = regex(r"(?:[\w.-]+/)*(?:FusionOp_)?(?P<type>[A-Za-z]\w*)-op\d+")
+"""MindSpore's names: modules, then the type of the operator; of fused ones all, the first does most."""
+
+
 def type_of_name(name: str) -> str:
-    """Operator type in a kernel's name: `aclnnMm_MatMulV2`, `trans_TransData_3`, `Conv2D1`."""
+    """Operator type in a kernel's name: `aclnnMm_MatMulV2`, `trans_TransData_3`, `Conv2D1`, `Default/net/Cast-op7`."""
+    if in_graph := _IN_GRAPH.fullmatch(name):
+        return in_graph["type"]
     last = name.rpartition("_")[2]
     text = name.removesuffix(f"_{last}") if last.isdecimal() else name
     found = text.rpartition("_")[2]
