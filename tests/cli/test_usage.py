@@ -133,6 +133,22 @@ def test_variables_stand_for_options_and_the_command_line_wins(run, monkeypatch,
     assert run(sample, "--lang", "en", "--top", "x").err == "error: --top x: give a whole number, such as 5\n"
 
 
+def test_an_output_without_a_name_writes_nothing(run, sample):
+    before = sorted(sample.parent.iterdir())
+    assert run(sample, "-o", "").err == "error: give a path\n"
+    assert sorted(sample.parent.iterdir()) == before
+
+
+def test_switches_are_true_or_false(run, monkeypatch, sample):
+    monkeypatch.setenv("TRACEANALYZE_QUIET", "off")
+    assert len(run(sample).out.splitlines()) > 1
+    monkeypatch.setenv("TRACEANALYZE_QUIET", "maybe")
+    assert run(sample).err == "error: TRACEANALYZE_QUIET=maybe: give true or false\n"
+    monkeypatch.setenv("TRACEANALYZE_QUIET", "1")
+    (sample.parent / "traceanalyze.toml").write_text("[analyze]\nall = 2\n")
+    assert run(sample).err == "error: traceanalyze.toml: [analyze] all = 2: give true or false\n"
+
+
 @pytest.mark.parametrize("name", ["traceanalyze.toml", "pyproject.toml"])
 def test_options_in_a_file_come_after_variables(run, monkeypatch, sample, name):
     above = "tool.traceanalyze." if name == "pyproject.toml" else ""

@@ -164,6 +164,7 @@ def label(name: str) -> str:
         ("aclnnSoftmaxBackward_CastAiCore_Cast", "Cast bwd (SoftmaxBackward)"),
         ("aclnnTanh_TanhAiCore_Tanh", "Tanh"),
         ("Gradients/Default/net-Net/fc2-Dense/gradMatMul-expand/MatMul-op77", "MatMul bwd fc2-Dense"),
+        ("Default/AllReduce-op534_0", "hccl AllReduce"),
         ("trans_TransData_5", "TransData"),
         # A running number cannot be told from the digits of a type.
         ("GatherV2", "GatherV2"),

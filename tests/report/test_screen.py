@@ -25,6 +25,7 @@ from traceanalyze.model.table import Kind, Message
 from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.pipeline import Choices, reports
 from traceanalyze.report.console import HEIGHT, Style, render_all
+from traceanalyze.report.console.fitting import Section, fitted
 from traceanalyze.report.console.style import display_width
 from traceanalyze.report.console.tables import Field, fit
 from traceanalyze.report.contents import build_report
@@ -362,6 +363,15 @@ def test_warnings_without_room_are_told_by_name():
     check = next(each for each in build_report("run", [analysis()], version="0").ranks[0].checks)
     text = screens(report_of(checks=[Doubt(f"Q{at:02}", Level.WARN, check.message) for at in range(40)]))
     assert re.search(r"\d+ more warnings \(Q\d\d, Q\d\d, Q\d\d", text)
+
+
+@pytest.mark.parametrize("height", range(2, 40))
+def test_what_is_not_certain_is_counted_however_much_else_there_is(height):
+    todo = Section("todo", ("head",), [((f"{at}",),) for at in range(50)], str, least=30)
+    trust = Section("trust", ("doubts",), [(("a doubt",),)] * 3, lambda left: f"{len(left)} more", kept=1, least=5)
+    told = fitted([todo, trust], height, gap=1)[-1]
+    assert told[-1] == f"{3 - told.count('a doubt')} more"
+    assert ("a doubt" in told) == ("doubts" in told), "nothing without its heading"
 
 
 def test_a_line_without_room_for_all_keeps_the_reason():

@@ -127,6 +127,8 @@ class Target(NamedTuple):
             if format_ in TABLES:
                 raise UsageError("--format {format}: give a folder, {name}", format_, f"{option}tables/")
             return cls(None, format_ or "console")
+        if not output:
+            raise UsageError("give a path")
         path = Path(output)
         refuse_input(path, inputs)
         if not path.parent.is_dir():

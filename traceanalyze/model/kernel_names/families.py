@@ -194,6 +194,9 @@ def _aclnn(found: re.Match[str]) -> Meaning:
     return Meaning(kind, direction, "", "", more, marks)
 
 
+_HCCL = frozenset({"AllReduce", "AllGather", "AllToAll", "AllToAllv", "ReduceScatter"})
+
+
 def _mindspore(found: re.Match[str]) -> Meaning:
     """Type before `-op` and its number, the module before that; below `Gradients/` is the backward pass."""
     path = found["path"].split("/")
@@ -201,7 +204,8 @@ def _mindspore(found: re.Match[str]) -> Meaning:
     module = next((part for part in reversed(path) if part and not part.endswith("-expand")), "")
     module = "" if module in {"Default", "Gradients"} else module
     direction = "bwd" if path[0] == "Gradients" else ""
-    return Meaning(found["kind"], direction, "", "", module, {"number": f"op{found['number']}"})
+    kind = f"hccl {found['kind']}" if found["kind"] in _HCCL else found["kind"]
+    return Meaning(kind, direction, "", "", module, {"number": f"op{found['number']}"})
 
 
 def _hccl(found: re.Match[str]) -> Meaning:
@@ -264,7 +268,7 @@ _FAMILIES: tuple[Family, ...] = (
     _family(r"MIOpen(?P<name>[A-Z]\w+)$", lambda found: Meaning(*plain(found["name"])[:2])),
     # Ascend.
     _family(r"aclnn(?P<api>[^\W_]+)_(?P<function>[^\W_]+)_(?P<kind>[^\W_]+)(?:_(?P<more>\w+))?$", _aclnn),
-    _family(r"(?P<path>(?:[\w.-]+/)*)(?P<kind>[A-Za-z]\w*)-op(?P<number>\d+)$", _mindspore),
+    _family(r"(?P<path>(?:[\w.-]+/)*)(?P<kind>[A-Za-z]\w*)-op(?P<number>\d+(?:_\d+)?)$", _mindspore),
     _family(r"trans_(?P<operation>[A-Z][A-Za-z0-9]*)_(?P<number>\d+)$"),
     _family(r"(?P<dsa>\w+)/DSA\w+$", lambda found: Meaning(found["dsa"], layout="DSA")),
     _family(r"atomic_memset-?(?P<number>[\d_]*)$", "MemSet atomic"),

@@ -25,6 +25,8 @@ class Section(NamedTuple):
     """A total."""
     line: str = ""
     """What stands for all of it where there is one line."""
+    kept: int = 0
+    """Lines that it has whatever else there is."""
     least: int = 4
     fair: int = 8
     most: int = 99
@@ -81,13 +83,14 @@ def fitted(sections: Sequence[Section], height: int, *, gap: int) -> list[list[s
     needs = [min(len(each.whole), each.most) for each in sections]
     placed: dict[int, list[str]] = {}
     left = height
-    for most in ("least", "fair", "most"):
+    for most in ("kept", "least", "fair", "most"):
         for at in weights:
             used = len(placed.get(at, ()))
             room = min(getattr(sections[at], most), needs[at], used + left - (0 if used else gap))
             lines = sections[at].within(room) if room > used else []
             # What its items cannot use is for others; one that does not get what it needs at least is left out.
-            if len(lines) > used and (used or room >= min(sections[at].least, needs[at])):
+            needed = sections[at].least if max(used, room) > sections[at].kept else sections[at].kept
+            if len(lines) > used and (used > sections[at].kept or room >= min(needed, needs[at])):
                 left -= len(lines) - used + (0 if used else gap)
                 placed[at] = lines
     return [placed[at] for at in sorted(placed)]

@@ -471,7 +471,7 @@ class Sections:
             # All of each warning, and two of what was not measured.
             fair = sum(len(each[-1]) for each in items[:sure]) + min(len(items) - sure, 2) + 2
             least = max(min(sure, 4) + 2, 3)
-            yield Section("trust", heads, items, more, sure, least=least, fair=min(max(fair, 5), _WARNED))
+            yield Section("trust", heads, items, more, sure, kept=1, least=least, fair=min(max(fair, 5), _WARNED))
 
     def _one_line(self, labels: list[str], text: str) -> str:
         """What is said, with less of what it is about where a line has no room for both."""
