@@ -24,8 +24,8 @@ from traceanalyze.locales import LANGUAGES, texts
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.pipeline import Choices, reports
-from traceanalyze.report.console.fitting import Section, fitted
 from traceanalyze.report.console import HEIGHT, Style, render_all
+from traceanalyze.report.console.fitting import Section, fitted
 from traceanalyze.report.console.style import display_width
 from traceanalyze.report.console.tables import Field, fit
 from traceanalyze.report.contents import build_report
@@ -141,7 +141,7 @@ def test_a_sample_is_one_screen(name):
 @pytest.mark.parametrize("name", MEMORY)
 def test_a_snapshot_is_one_screen(name):
     text = screens(traceanalyze.memory(SAMPLES / "memory" / name))
-    assert "What the peak consists of" in text
+    assert "What the peak consists of, in the allocator's blocks: " in text
     assert "MEM" in text or name in {"healthy", "fragmentation"}
 
 
