@@ -389,6 +389,7 @@ def test_a_line_without_room_for_all_keeps_the_reason():
     reasons = [line for line in text.splitlines() if line.startswith("- ")]
     assert reasons
     assert not any(line.endswith("…") for line in reasons)
+    assert not any(";" in line.partition(":")[0] for line in reasons), "a run's name is no matter of its own"
 
 
 def test_steps_that_are_left_out_are_told_whatever_else_is_said():

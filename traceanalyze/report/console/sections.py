@@ -459,7 +459,8 @@ class Sections:
         weights, names, items = [weight for weight, _ in ranked], [found[key][0][0] for key in ranked], []
         for (weight, _), ((name, about, text), runs) in zip(ranked, map(found.__getitem__, ranked), strict=True):
             of = f"({self._some(runs)})" if len(runs) <= len(others) else ""
-            labels = [*filter(None, [" ".join(filter(None, [name, of])), about])]
+            pieces = [(name, of), (about,)] if name else [(of, about)]
+            labels = [*filter(None, (" ".join(filter(None, each)) for each in pieces))]
             mark = ("-", "") if weight in {_REMARK, _MISSING} else ("!", "yellow")
             texts = [self._one_line(labels, text), *[self.formatter.said_of(labels, text) if labels else text] * 2]
             items.append([self._marked(*mark, each, most) for each, most in zip(texts, (1, 2, _ALL), strict=True)])
