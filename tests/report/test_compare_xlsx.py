@@ -235,6 +235,11 @@ def test_the_chart_draws_both_sides_from_the_table_of_parts(book):
     assert values == [[60, 0, 2, 30, 5, 3], [62, 0, 2, 0, 10, 6]]
 
 
+def test_the_summary_is_printed_as_wide_as_its_tables(book):
+    summary = book["Summary"]
+    assert summary.print_area.replace("$", "") == f"'Summary'!{summary.dimensions}"
+
+
 def test_parameters_inputs_and_caveats_have_a_sheet(book):
     found = lines(book["Parameters"])
     for text in ("runs/before.json", "runs/after.json", "--base-step", "The two profiles have different levels."):

@@ -141,7 +141,7 @@ def test_a_sample_is_one_screen(name):
 @pytest.mark.parametrize("name", MEMORY)
 def test_a_snapshot_is_one_screen(name):
     text = screens(traceanalyze.memory(SAMPLES / "memory" / name))
-    assert "What the peak consists of" in text
+    assert "What the peak consists of, in the allocator's blocks: " in text
     assert "MEM" in text or name in {"healthy", "fragmentation"}
 
 
@@ -328,6 +328,15 @@ def test_where_there_is_no_room_a_finding_keeps_its_saving_and_its_rule():
     assert re.search(r"and \d+ more: void at", text), "by their titles"
 
 
+def test_findings_of_one_title_without_room_are_told_apart_by_their_places():
+    shapes = [f"aten::mm with {size}×1024, 1024×{size}, as often as not" for size in (8, 16, 32, 64)]
+    one = finding("KRN119", title="operators far from their roofline", sentence="Slow. " * 99).found
+    many = [Fake(replace(one, scope=Scope(operators=(shape,)))) for shape in shapes]
+    lines = [each for each in screens(report_of(*many)).splitlines() if " ms a step (" in each]
+    assert len(set(lines)) == len(lines) == 4
+    assert all(len(each) <= 80 for each in lines)
+
+
 def test_lesser_findings_are_told_where_there_is_nothing_else():
     text = screens(report_of(finding(severity="note", saving=0)))
     assert "Only lesser findings\n● It is slow." in text
@@ -380,6 +389,7 @@ def test_a_line_without_room_for_all_keeps_the_reason():
     reasons = [line for line in text.splitlines() if line.startswith("- ")]
     assert reasons
     assert not any(line.endswith("…") for line in reasons)
+    assert not any(";" in line.partition(":")[0] for line in reasons), "a run's name is no matter of its own"
 
 
 def test_steps_that_are_left_out_are_told_whatever_else_is_said():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -209,6 +210,15 @@ def test_events_are_a_data_frame(tmp_path):
     assert kernel.correlation in frame[frame.cat == "cuda_runtime"].correlation.tolist()
     assert frame[frame.cat == "cpu_op"].correlation.isna().all()
     assert len(repr(one)) < 300
+
+
+def test_shapes_of_a_file_printed_for_people_are_one_line(tmp_path):
+    trace = TraceBuilder()
+    trace.op("aten::mm", 1000.0, 10, **{"Input Dims": [[4, 8], [8, 2]]})
+    path = trace.write(tmp_path / "trace.json")
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=1))
+    (one,) = traceanalyze.load(path).traces
+    assert one.to_pandas().shapes.tolist() == ["[[4,8],[8,2]]"]
 
 
 def test_filters_and_single_values_reach_the_analyses():

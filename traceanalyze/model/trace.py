@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.columns import MISSING, Sparse, Strings, by_identity
 from traceanalyze.model.intervals import Intervals, merge
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from traceanalyze.model.collectives import VendorCollectives
+
+
+_BREAK = regex(r"\s*\n\s*")
 
 
 class OtherExport(NamedTuple):
@@ -281,7 +285,9 @@ class Trace:
         for key, column in found.fields.items():
             at, kind = pd.Index(column.row.astype(np.int64)), column.value.dtype
             if kind == np.int32:
-                frame[key] = pd.Series(texts.each(column.value), at, dtype="category")
+                written = pd.Series(texts.each(column.value), at, dtype="category")
+                # A file that was printed for people breaks shapes over many lines.
+                frame[key] = written.map(lambda text: _BREAK.sub("", text)).astype("category")
             else:
                 frame[key] = pd.Series(column.value, at, dtype="Float64" if kind == np.float64 else "Int64")
         return frame

@@ -147,7 +147,11 @@ class Formatter(NamedTuple):
 
     def sentences(self, messages: Iterable[Message]) -> str:
         """Several sentences in a row; after a full-width stop there is no space."""
-        return _WIDE_STOP.sub("", " ".join(self.message(message) for message in messages))
+        return self.joined(map(self.message, messages))
+
+    def joined(self, texts: Iterable[str]) -> str:
+        """The same of what is in words."""
+        return _WIDE_STOP.sub("", " ".join(filter(None, texts)))
 
     def said_of(self, titles: Iterable[str], text: str) -> str:
         """What holds for one or several things."""

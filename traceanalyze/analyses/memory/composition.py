@@ -39,7 +39,7 @@ AT_OOM = declare("memory_at_oom", "Who held the memory when a request failed", *
 AT_DUMP = declare("memory_at_dump", "Who holds the memory at the dump", *_HELD, ranked=True, bar="share", detail=True)
 _CATEGORIES = declare(
     "memory_categories",
-    "What the peak consists of",
+    "What the peak consists of, in the allocator's blocks",
     columns.CATEGORY,
     columns.BLOCK_BYTES,
     Column("share", Kind.SHARE, "part of all live blocks"),

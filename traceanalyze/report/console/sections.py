@@ -1,6 +1,7 @@
 """What stands on a screen: parts of a report, items in the order in which they are told, and how these share lines."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
 
@@ -15,7 +16,7 @@ from traceanalyze.report.console.full import ANSWER_COLOURS, Printer
 from traceanalyze.report.console.rows import SMALL, amount, large, pick, telling
 from traceanalyze.report.console.style import Style, display_width, padded
 from traceanalyze.report.console.tables import compact
-from traceanalyze.report.finding import Finding
+from traceanalyze.report.finding import Finding, Scope
 from traceanalyze.report.format import printable
 from traceanalyze.report.model import Report, formatter_over
 from traceanalyze.report.view import View, compared
@@ -384,13 +385,24 @@ class Sections:
         return (f"  {line}",)
 
     def _short(self, one: Finding, rest: str = "") -> str:
-        """Its title, saving and place, and how many more there are; the title is cut where there is no room."""
-        title, room = printable(one.title), self.style.width - 2
+        """Its title, saving and place, and how many more there are; the title is cut where there is no room.
+
+        Where others have the same title, and their places no room, the operator or place stands for it.
+        """
+        line, places = self._titled(one, one.title, rest), self._places(one)
+        alike = any(other.title == one.title and self._places(other) != places for other in self._told)
+        if alike and places and not any(each in line for each in places):
+            named = (*one.scope.operators, *places[1:], *places)[0]
+            line = self._titled(replace(one, scope=Scope(one.scope.ranks)), named, rest)
+        return self._marked("●", _COLOURS[one.severity], line, 1)[0]
+
+    def _titled(self, one: Finding, title: str, rest: str) -> str:
+        title, room, line = printable(title), self.style.width - 2, ""
         for _ in range(2):
             text = self.formatter.said_of([title], self._worth(one)).rstrip(" :：")
             line = self._placed(one, [text], rest, room)
             title = self.style.shorten(title, max(display_width(title) - max(display_width(line) - room, 0), _PLACE))
-        return self._marked("●", _COLOURS[one.severity], line, 1)[0]
+        return line
 
     def _placed(self, one: Finding, said: list[str], rest: str = "", room: int = 0) -> str:
         """Pieces of a line, with whose it is and where it is if there is room for that, and its rule."""
@@ -448,7 +460,8 @@ class Sections:
         weights, names, items = [weight for weight, _ in ranked], [found[key][0][0] for key in ranked], []
         for (weight, _), ((name, about, text), runs) in zip(ranked, map(found.__getitem__, ranked), strict=True):
             of = f"({self._some(runs)})" if len(runs) <= len(others) else ""
-            labels = [*filter(None, [" ".join(filter(None, [name, of])), about])]
+            pieces = [(name, of), (about,)] if name else [(of, about)]
+            labels = [*filter(None, (" ".join(filter(None, each)) for each in pieces))]
             mark = ("-", "") if weight in {_REMARK, _MISSING} else ("!", "yellow")
             texts = [self._one_line(labels, text), *[self.formatter.said_of(labels, text) if labels else text] * 2]
             items.append([self._marked(*mark, each, most) for each, most in zip(texts, (1, 2, _ALL), strict=True)])

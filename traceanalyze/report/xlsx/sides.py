@@ -145,6 +145,8 @@ def _write_summary(book: Book, report: Report, sheets: dict[str, Sheet]) -> None
         _causes(page, sheets["causes"])
     _after_causes(page, report, sheets)
     _contents(page, sheets)
+    # A long name in the last column would make the page as wide as itself, and all else tiny.
+    page.sheet.print_area(0, 0, page.sheet.dim_rowmax, page.sheet.dim_colmax)
 
 
 def _after_causes(page: Page, report: Report, sheets: dict[str, Sheet]) -> None:

@@ -251,13 +251,13 @@ def _findings(page: Page, run: RunPlan) -> None:
         else:
             size = next((each.text for each in one.evidence if each.unit == "bytes"), None)
             put(page.sheet, page.row, 1, size, book.formats.get(align="right"))
-        for text in (f"{one.sentence} {one.price}".strip(), *where, *(f"→ {each}" for each in one.advice)):
+        for text in (formatter.joined((one.sentence, one.price)), *where, *(f"→ {each}" for each in one.advice)):
             page.sentence(text, wrapped, start=3)
         page.row = max(page.row, below)
     rest = [one for one in every if one not in told[:_SHOWN]]
     if rest:
         titles = list(dict.fromkeys(one.title for one in rest))
-        named = ", ".join(titles[:_NAMED]) + ", …" * (len(titles) > _NAMED)
+        named = book.words["list_mark"].join([*titles[:_NAMED], *["…"] * (len(titles) > _NAMED)])
         page.sentence(say("more", count=(Kind.COUNT, len(rest)), titles=(Kind.TEXT, named)))
 
 
