@@ -10,6 +10,7 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import clipped, idle_pieces
 from traceanalyze.analyses.idle.syncs import held_up
@@ -262,8 +263,8 @@ _WORK_LOST = Lost(
 )
 
 
-_BY_NOW = (host_states, PhaseRanges)
-"""What a side is computed from, and is large."""
+_BY_NOW = (host_states, PhaseRanges, user_frames)
+"""What a side is computed from, and is large or holds what is."""
 _IDS = frozenset({"external_id"})
 """Arguments that only tell which operator launched what."""
 _OF_LAUNCHES = frozenset(
