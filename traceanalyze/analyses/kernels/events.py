@@ -98,7 +98,9 @@ def begin_impossibly(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]
     others[unset] = False
     early = _device_begins_early(ts, np.flatnonzero(of_device), int(ts[others].min()) if others.any() else None)
     end = ts + trace.events.dur
-    late = _device_begins_late(ts, end, np.flatnonzero(of_device), int(end[others].max())) if others.any() else early[:0]
+    late = (
+        _device_begins_late(ts, end, np.flatnonzero(of_device), int(end[others].max())) if others.any() else early[:0]
+    )
     span = np.flatnonzero(own & (ts <= ts[early].max(initial=np.iinfo(np.int64).min)))
     return np.unique(np.concatenate((unset, early, late, span)))
 
