@@ -181,3 +181,31 @@ def test_counters_that_the_profiler_of_xpu_draws_around_kernels_are_none():
     ]
     (launches,) = a.tables["launches"].records()
     assert (launches.linked, launches.unlinked, launches.late) == (2, 0, 2)
+
+
+@pytest.mark.parametrize(("at", "told"), [(0, "impossible_start"), (9_000e6, "impossible_late")])
+@pytest.mark.parametrize("spanned", [False, True])
+def test_a_kernel_at_a_time_that_was_never_set_is_in_no_span(at, told, spanned):
+    """Also where the profiler draws its own span around all there is, as exporters of torch ≥ 2.13 do."""
+    b = TraceBuilder()
+    b.launch(3_000e6, 2, 3_000e6 + 10, 20)
+    b.launch(3_000e6 + 40, 2, 3_000e6 + 50, 30)
+    b.device(at, 5)
+    if spanned:
+        b.event("Trace", "PyTorch Profiler (0)", min(at, 3_000e6), max(at, 3_000e6) + 80, pid="Spans", tid="x")
+    a = b.analyze()
+    (row,) = a.tables["device_spans"].records()
+    assert (row.span_ns, row.compute_ns, row.idle_ns) == (70_000, 50_000, 20_000)
+    checks = {check.message: dict(check.values) for check in a.checks}
+    assert checks.get(told), checks
+    assert checks.get("impossible_late", {"after_ns": 6_000_000_000_000 - 80_000})["after_ns"] == 5_999_999_920_000
+
+
+def test_an_impossible_duration_is_clipped_also_inside_the_span_of_the_profiler():
+    b = TraceBuilder()
+    b.step(1, 0, 500)
+    b.launch(0, 1, 10, 20)
+    b.launch(2, 1, 300, 9_000_000)
+    b.event("Trace", "PyTorch Profiler (0)", 0, 9_000_300, pid="Spans", tid="x")
+    a = b.analyze()
+    assert int(a.partitions[0].compute.sum()) == 20_000 + 200_000

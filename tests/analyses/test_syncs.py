@@ -222,3 +222,18 @@ def test_where_only_calls_that_submit_work_were_recorded_waits_are_not_measured(
     assert (split["sync"], split["dispatch"]) == (unknown, 15_000 + 15_000 + 10_000)
     (launches,) = a.tables["launches"].records()
     assert (launches.linked, launches.late) == (3, 2)
+
+
+def test_a_wait_between_two_steps_is_in_neither():
+    """A call from 95 to 205 is 5 + 5 µs inside the steps, one from 120 to 180 is in none: as `runtime_calls` has it."""
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.step(2, 200, 100)
+    b.launch(10, 5, 20, 40)
+    b.api("cudaDeviceSynchronize", 95, 110)
+    b.api("cudaStreamSynchronize", 120, 60, tid=2)
+    b.launch(210, 5, 220, 40)
+    (site,) = b.rows("sync_points")
+    assert (site.call, site.count, site.blocked_ns) == ("cudaDeviceSynchronize", 1, 10_000)
+    calls = {row.call: (row.count, row.sum_ns) for row in b.rows("runtime_calls") if row.kind == "api_sync"}
+    assert calls == {"cudaDeviceSynchronize": (1, 10_000)}

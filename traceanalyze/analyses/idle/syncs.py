@@ -18,7 +18,7 @@ from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-from traceanalyze.model.vocabulary import Cause, EventKind, Mode, SyncKind
+from traceanalyze.model.vocabulary import Cause, EventKind, SyncKind
 
 SYNC_POINTS = declare(
     "sync_points",
@@ -121,16 +121,15 @@ class SyncCosts(NamedTuple):
 
 
 def sync_costs(context: Context) -> SyncCosts:
-    """Sync calls of the analysed time; none where the calls of the runtime were not recorded."""
+    """Sync calls of the steps that count, and what they cost inside these; none where the calls of the runtime were not recorded."""
     calls = context.calls
     if len(calls) == 0 or context.queue_only:
         nothing = np.empty(0, np.int64)
         return SyncCosts(nothing, nothing, nothing, np.zeros(len(context.once(idle_gaps)), np.bool_))
-    time = context.once(analysed_time)
-    host = context.host_windows if context.mode == Mode.WHOLE_TRACE else time
+    host = context.host_windows
     blocked = intervals.coverage(host, calls.start, calls.end)
     sync = np.flatnonzero(context.once(is_sync_call) & ((blocked > 0) | intervals.contains(host, calls.start)))
-    analysed, _ = clipped(context.once(idle_pieces), *time)
+    analysed, _ = clipped(context.once(idle_pieces), *intervals.merge(context.counted.start, context.counted.end))
     caused, drained = idle_caused(sync, calls, context.once(idle_gaps), analysed)
     return SyncCosts(sync, blocked[sync], caused, drained)
 

@@ -55,7 +55,7 @@ def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOption
     end = start + trace.events.dur[row]
     device = numbers_of_devices(trace, row)
     stream = _number(trace, row, "stream", column=1)
-    repaired_end = _clip_impossible(start, end, device, stream, _latest_other_end(trace, row, end))
+    repaired_end = _clip_impossible(start, end, device, stream, _latest_other_end(trace, kind, end))
     repaired, removed = int((repaired_end < end).sum()), int((end - repaired_end).sum())
     name, classified = trace.events.name[row], _classify(trace, row, kind[row], options)
     return DeviceEvents(row, start, repaired_end, device, stream, name, *classified, repaired, removed)
@@ -82,20 +82,27 @@ def _last_number(text: str) -> int:
 
 
 def begin_impossibly(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Rows of what stands at a time that was never set: it begins more than 1 s before all else.
+    """Rows of what stands at a time that was never set: it begins more than 1 s before all else, or after it.
 
     Of a device, all else are the events of the host; without these, or if all of the device is so early, only what
     begins at one instant is such. Of the host it is what begins at 0 and ends so long before what begins later.
+    The profiler's own span of the recording holds such events as well, so it tells nothing.
     """
     ts, of_device = trace.events.ts, (kind >= EventKind.KERNEL) & (kind <= EventKind.DEVICE_ANNOTATION)
-    others = ~of_device
+    own = kind == EventKind.OVERHEAD
+    others = ~of_device & ~own
     unset = np.flatnonzero(others & (ts <= 0))
     if len(unset):
         later = int(ts.min(where=ts > 0, initial=ts.max()))
         unset = unset[(ts + trace.events.dur)[unset] < later - STRAY_LIMIT_NS]
     others[unset] = False
     early = _device_begins_early(ts, np.flatnonzero(of_device), int(ts[others].min()) if others.any() else None)
-    return np.sort(np.concatenate((unset, early)))
+    end = ts + trace.events.dur
+    late = (
+        _device_begins_late(ts, end, np.flatnonzero(of_device), int(end[others].max())) if others.any() else early[:0]
+    )
+    span = np.flatnonzero(own & (ts <= ts[early].max(initial=np.iinfo(np.int64).min)))
+    return np.unique(np.concatenate((unset, early, late, span)))
 
 
 def _device_begins_early(ts: NDArray[np.int64], row: NDArray[np.int64], host: int | None) -> NDArray[np.int64]:
@@ -110,6 +117,15 @@ def _device_begins_early(ts: NDArray[np.int64], row: NDArray[np.int64], host: in
     begins = np.concatenate(([0], ends[:-1]))
     instants = np.flatnonzero(start[begins] != start[ends - 1])
     return row[: begins[instants[0]] if len(instants) else ends[-1] if len(ends) else 0]
+
+
+def _device_begins_late(
+    ts: NDArray[np.int64], end: NDArray[np.int64], row: NDArray[np.int64], host: int
+) -> NDArray[np.int64]:
+    """What begins so long after all of the host and of the device has ended that nothing can have launched it."""
+    row = row[np.argsort(ts[row], kind="stable")]
+    before = np.maximum(np.append(host, np.maximum.accumulate(end[row])[:-1]), host)
+    return row[np.logical_or.accumulate(ts[row] - before > STRAY_LIMIT_NS)]
 
 
 def repeated(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -134,11 +150,11 @@ def repeated(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
     return np.sort(row[order[1:][same]])
 
 
-def _latest_other_end(trace: Trace, row: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each device event the latest end of any other event of the file."""
-    if len(trace.events) < 2:
+def _latest_other_end(trace: Trace, kind: NDArray[np.uint8], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each device event the latest end of any other event of the file, but for the profiler's span of it all."""
+    every = (trace.events.ts + trace.events.dur)[~np.isin(kind, (EventKind.OVERHEAD, EventKind.IMPOSSIBLE))]
+    if len(every) < 2:
         return end
-    every = trace.events.ts + trace.events.dur
     second, first = np.partition(every, len(every) - 2)[-2:]
     other: NDArray[np.int64] = np.where(end == first, second, first)
     return other

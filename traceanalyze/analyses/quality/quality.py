@@ -44,7 +44,8 @@ _SAY = sentences(
     misshapen="Kept, but perhaps misplaced: {count} event(s) without a name, process or thread that can be read.",
     twice="Counted twice: {count} operator(s) that stand in the file twice.",
     repaired="Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
-    impossible_start=("Left out: {count} event(s) that begin {before_ns} before all else: their times were never set."),
+    impossible_start="Left out: {count} event(s) that begin {before_ns} before all else: their times were never set.",
+    impossible_late="Left out: {count} event(s) that begin {after_ns} after all else has ended: no time of theirs is right.",
     repeated="Left out: {count} device event(s) that stand in the file twice.",
     unlinked=(
         "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
@@ -191,11 +192,16 @@ def _repairs(context: Context) -> Iterator[Check]:
     if counts.get("bad_value", 0):
         yield Check("Q02", Level.WARN, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
     device = context.device
-    impossible = np.flatnonzero(context.kind == EventKind.IMPOSSIBLE)
-    if len(impossible):
-        at = int(context.trace.events.ts[impossible].min())
-        values = (("count", len(impossible)), ("before_ns", context.begin - at))
-        yield Check("Q02", Level.WARN, _SAY["impossible_start"], values)
+    events, impossible = context.trace.events, context.kind == EventKind.IMPOSSIBLE
+    if impossible.any():
+        early, late = (events.ts[impossible & side] for side in (events.ts < context.begin, events.ts >= context.begin))
+        if len(early):
+            values = (("count", len(early)), ("before_ns", context.begin - int(early.min())))
+            yield Check("Q02", Level.WARN, _SAY["impossible_start"], values)
+        if len(late):
+            end = (events.ts + events.dur)[~impossible & (context.kind != EventKind.OVERHEAD)].max()
+            after = int(late.min() - end)
+            yield Check("Q02", Level.WARN, _SAY["impossible_late"], (("count", len(late)), ("after_ns", after)))
     again = int((context.kind == EventKind.REPEATED).sum())
     if again:
         yield Check("Q02", Level.WARN, _SAY["repeated"], (("count", again),))
