@@ -250,6 +250,26 @@ def test_a_step_waits_for_the_batch_of_its_own_host(tmp_path, steps):
     assert [one.count for one in found.records() if one.rule_id == "DAT101"] == [1]
 
 
+DEVICE_BOUND = replace(LIGHT, model=Model(batch=8), host=Host(), steps=6)
+"""Steps of 7 ms; the first recorded one begins on an idle device."""
+
+
+@pytest.mark.parametrize(
+    ("faulty", "ranks", "asked"),
+    [
+        # A batch comes every 8 ms, however fast the device is.
+        (replace(DEVICE_BOUND, loader=Loader(cost=8 * MS, workers=1)), 1, {"faster": {"gemm": 2}}),
+        (replace(DEVICE_BOUND, loader=Loader(cost=3 * MS, workers=0)), 1, {"without": ["data_loading"]}),
+        (replace(DEVICE_BOUND, faults=(Fault("late_host", 4.0),)), 2, {"ranks": {1: "median"}}),
+    ],
+)
+def test_what_the_first_recorded_step_alone_gains_a_long_run_does_not(tmp_path, faulty, ranks, asked):
+    folder = files(tmp_path / "run", replace(faulty, ranks=Ranks(ranks, block=512)))
+    (row,) = rows(traceanalyze.whatif(folder, **asked))
+    assert row.low_ns == 0
+    assert row.gain_ns < 0.005 * mean_step(faulty)
+
+
 def test_all_ranks_named_leave_none_to_be_like(tmp_path):
     """Each alone has an answer: the others wait for the last rank, and nobody for the first."""
     folder = files(tmp_path / "run", workload(Fault("late_host", 3.0), ranks=2))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ from traceanalyze.rules.config import RuleConfig, options_of
 from traceanalyze.rules.evaluate import evaluate, faint
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Outcome
-from traceanalyze.rules.pricing import below_waits, priced, proven, ranged, ranged_together
+from traceanalyze.rules.pricing import Price, below_waits, lasting, priced, proven, ranged, ranged_together
 from traceanalyze.rules.ranking import by_its_rule
 from traceanalyze.rules.registry import own_rules
 
@@ -244,11 +244,19 @@ def _by_rule(facts: Facts, name: str) -> list[Finding]:
     rule = own_rules()[name]
     options = options_of(rule, RuleConfig(options={name: _ANY[name]}))
     found = [by_its_rule(one, rule) for one in rule(facts, options) if isinstance(one, Finding)]
-    return [ranged(priced(one, facts), facts).finding for one in found if one.saving is not None]
+    return [_lasting(priced(one, facts), facts) for one in found if one.saving is not None]
 
 
 def _priced(facts: Facts, change: Change) -> Finding:
-    return ranged(priced(Finding(change=change, confidence=Confidence.HIGH), facts), facts).finding
+    return _lasting(priced(Finding(change=change, confidence=Confidence.HIGH), facts), facts)
+
+
+def _lasting(price: Price, facts: Facts) -> Finding:
+    """The finding with its range; what a long run gains where only the first step of this one does."""
+    one = ranged(price, facts).finding
+    if price.steps is None or len(later := lasting(price.steps, facts)) == len(price.steps):
+        return one
+    return replace(one, saving=max(0, facts.mean(int(later.sum()))), low=0)
 
 
 def _each(run: _Run, gain: Gain, found_by: Callable[[Facts], Sequence[Finding] | NotMeasured]) -> _Supposed:
@@ -312,7 +320,8 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
     if len(one.about) == 1 and not found:
         low, saving, high = one.about[0].ends
     elif run.joint is not None:
-        saving = beside + mean_gain(shorter_steps(run.joint, again), one.like_others)
+        gains = np.delete(shorter_steps(run.joint, again), one.like_others, axis=0)
+        saving = beside + mean_gain(lasting(gains, run.ranks[0]))
         ends = across_ranks.ends_of_run([*found, *one.about * len(ranks)], saving, run.step)
         waits = 0 if run.cluster is None else absent_waits(run.cluster)[0]
         low, saving, high = below_waits(ends, found, waits) if found else ends
@@ -343,7 +352,8 @@ def _again(run: _Run, changes: Mapping[int, Change], like_others: Sequence[int])
 
 def _gain_alone(facts: Facts, again: Again) -> int:
     known = facts.context.once(program)
-    return facts.mean(max(0, int((known.steps.time - (again.end - again.start))[known.counted].sum())))
+    gains = (known.steps.time - (again.end - again.start))[known.counted]
+    return max(0, round(float(lasting(gains, facts).mean())))
 
 
 def _state(run: _Run, rank: int, again: Sequence[Again], changes: Mapping[int, Change]) -> State:

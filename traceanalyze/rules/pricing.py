@@ -16,8 +16,8 @@ from traceanalyze.model import intervals
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.parts import last_part
-from traceanalyze.replay.replay import Change, together
-from traceanalyze.rules.common.launching import excerpt
+from traceanalyze.replay.replay import Change, counted_windows, together
+from traceanalyze.rules.common.launching import FEW_STEPS, excerpt
 from traceanalyze.rules.common.replay import gained, saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
@@ -108,6 +108,17 @@ def ranged(price: Price, facts: Facts) -> Price:
         whole = derived(replace(one, saving=one.bound), price.spans, facts)
         between += () if whole is None else (min(saved(facts, whole), one.bound or 0),)
     return price._replace(finding=_ranged(replace(one, change=change), saving, between, facts), stated=None)
+
+
+def lasting(gains: NDArray[np.int64], facts: Facts) -> NDArray[np.int64]:
+    """By how much the windows (last axis) are shorter, ns, as in a long run: without the first if nothing else is.
+
+    The first recorded one begins on an idle device; what it alone gains the others lose again.
+    """
+    if gains.shape[-1] < FEW_STEPS or not facts.context.once(counted_windows)[0]:
+        return gains
+    later = gains[..., 1:]
+    return later if later.mean() < LEAST_SHARE * facts.step_time <= gains.mean() else gains
 
 
 def _with_cost(one: Finding, spans: Intervals, facts: Facts) -> Finding:

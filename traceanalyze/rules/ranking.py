@@ -14,13 +14,13 @@ from operator import attrgetter
 import numpy as np
 
 from traceanalyze.model import intervals
-from traceanalyze.replay.replay import Change, counted_windows, together
+from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.claims import Claims
-from traceanalyze.rules.common.launching import FEW_STEPS, cut_off, excerpt
+from traceanalyze.rules.common.launching import cut_off, excerpt
 from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity
-from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, priced, ranged
+from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, lasting, priced, ranged
 from traceanalyze.rules.rule import Rule
 
 HIGH, MEDIUM = 0.20, SMALL
@@ -135,7 +135,7 @@ def _at_most_alone(one: Finding, change: Change | None, facts: Facts) -> Finding
 def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:
     """A finding at its price, None where it is not worth a row; what comes again without a rule may save nothing."""
     price = priced(one, facts)
-    if not rule.rare and _only_at_first(price, facts):
+    if not rule.rare and price.steps is not None and len(lasting(price.steps, facts)) < len(price.steps):
         return None
     if _is_explained(price.finding, part, facts) or not _enough(price.finding, facts, rule):
         return None
@@ -147,17 +147,6 @@ def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:
         return price
     low = None if price.finding.saving is None else 0
     return price._replace(finding=replace(price.finding, low=low, confidence=Confidence.LOW))
-
-
-def _only_at_first(price: Price, facts: Facts) -> bool:
-    """Whether the steps gain only what the first recorded one does, which begins on an idle device, and lose it again.
-
-    A long run has no such step.
-    """
-    if price.steps is None or len(price.steps) < FEW_STEPS or not facts.context.once(counted_windows)[0]:
-        return False
-    later = float(price.steps[1:].mean())
-    return later < LEAST_SHARE * facts.step_time <= float(price.steps.mean())
 
 
 def _may_save_nothing(one: Finding, facts: Facts) -> bool:
