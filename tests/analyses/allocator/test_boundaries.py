@@ -18,8 +18,8 @@ from traceanalyze.analyses.memory.device_calls import churn, device_calls, out_o
 from traceanalyze.analyses.memory.holes import SMALL_SEGMENT, Domain, Free, Holes, past_segments
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.patterns import settings_remarks, truncation
-from traceanalyze.analyses.memory.rounding import Rules
-from traceanalyze.analyses.memory.timeline import timeline_tables
+from traceanalyze.analyses.memory.caching import Rules
+from traceanalyze.analyses.memory.groups import timeline_tables
 from traceanalyze.model.snapshot import CATEGORIES, Action, MemoryTimeline
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.readers.snapshot import read_snapshot

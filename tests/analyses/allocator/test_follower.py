@@ -20,7 +20,7 @@ from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.dump import self_check
 from traceanalyze.analyses.memory.holes import Domain
 from traceanalyze.analyses.memory.layout import follow
-from traceanalyze.analyses.memory.rounding import rules
+from traceanalyze.analyses.memory.caching import rules
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source

@@ -40,7 +40,7 @@ from traceanalyze.analyses.memory.groups import memory_over_time
 from traceanalyze.analyses.memory.holes import GROWTH, past_segments
 from traceanalyze.analyses.memory.layout import Growth, LostWay
 from traceanalyze.analyses.memory.lifetimes import Curve
-from traceanalyze.analyses.memory.rounding import Rules
+from traceanalyze.analyses.memory.caching import Rules
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
 from traceanalyze.model.snapshot import Action, History, Snapshot, SnapshotDevice, State

@@ -1,0 +1,207 @@
+"""The requests of a history replayed through the model of the allocator: under its own settings, and under others.
+
+What lived before the history is there at its place where the kind of segments stays the same; else it is allocated
+anew in order of address, and what was reserved besides stays reserved: nothing is gained that happened before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.memory.caching import Allocator, Block, Domain, Piece, Rules
+from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.device_calls import RETRIES, release_runs
+from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, Past, Range, past_segments
+from traceanalyze.analyses.memory.lifetimes import BEFORE
+from traceanalyze.model.snapshot import Action
+from traceanalyze.model.table import NotMeasured
+
+EXACT = 0.005
+"""A replay under the recorded settings that is further from the recorded reserve tells nothing about others."""
+_ALLOC, _FREE, _EMPTY, _FAILED = range(1, 5)
+
+
+class Supposed(NamedTuple):
+    """What would be different."""
+
+    rules: Rules
+    limit: int | None
+    """Bytes that the process may take from the device; None: any number."""
+    empties: bool = True
+    """Calls of empty_cache stay."""
+
+
+class Outcome(NamedTuple):
+    """What the allocator would do."""
+
+    start: int
+    """Bytes reserved before the first event."""
+    event: NDArray[np.int64]
+    """Requests, frees and calls of empty_cache."""
+    reserved: NDArray[np.int64]
+    """After each of them."""
+    growths: int
+    """How often memory was taken from the device."""
+    retries: int
+    """Requests that found the device full."""
+    failed: int | None
+    """First event whose request failed even then, `BEFORE` where what lived before the history was too much already."""
+    missing: int
+    """Bytes beyond the limit that it would have needed. What failed is given them, and the replay goes on."""
+
+    @property
+    def peak(self) -> int:
+        """Most bytes reserved."""
+        return max(self.start, int(self.reserved.max(initial=0)))
+
+
+def recorded_limit(device: Device) -> int | None:
+    """Bytes that the process could take from the device, as failed and repeated requests tell; else None."""
+    history, reserved, runs = device.history, device.reserved, device.once(release_runs)
+    known = [
+        reserved.at(event) + history.device_free[event] for event in device.failures if event in history.device_free
+    ]
+    for run in runs.records():
+        if run.release_kind == "release_retry":
+            after = np.arange(run.event, len(history))
+            same = after[history.call[after] == history.call[run.event]]
+            grown = int(history.size[same[np.isin(history.action[same], GROWTH)]].sum())
+            known.append(reserved.at(run.event - 1) + grown - 1)
+    return max(min(known), reserved.peak[0]) if known else None
+
+
+def as_recorded(device: Device) -> Supposed:
+    """Nothing is different."""
+    return Supposed(device.rules, device.once(recorded_limit))
+
+
+def replay(device: Device, supposed: Supposed) -> Outcome:
+    """Do what the program did, one request after the other; the layout of the device must be exact."""
+    history, lives, pad = device.history, device.lives, device.rules.pad
+    allocator, live = _beginning(device, supposed)
+    start, grown, limit = allocator.reserved, allocator.grown, supposed.limit
+    failed, missing = (BEFORE, start - limit) if limit is not None and start > limit else (None, 0)
+    allocator.limit = limit
+    operation, row_of = _operations(device, supposed)
+    requested, pool = lives.requested.tolist(), device.layout.pool.tolist()
+    events, emptied = np.flatnonzero(operation), device.once(_emptied)
+    columns = events, operation[events], row_of[events], history.stream[events]
+    after = []
+    for event, what, row, stream in zip(*map(np.ndarray.tolist, columns), strict=True):
+        if what == _ALLOC:
+            block = allocator.malloc(requested[row], pool[row], stream)
+            if block is None:
+                allocator.limit = None
+                block = allocator.malloc(requested[row], pool[row], stream)
+                if failed is None and limit is not None:
+                    failed, missing = event, allocator.reserved - limit
+                allocator.limit = limit
+            live[row] = block
+            after.append(allocator.reserved)
+        elif what == _FREE:
+            allocator.free(live.pop(row))
+            after.append(allocator.reserved)
+        elif what == _EMPTY:
+            allocator.empty_cache(emptied[event])
+            after.append(allocator.reserved)
+        else:
+            # What the program would have done with it nobody knows: as recorded, it goes on without.
+            block = allocator.malloc(int(history.size[event]) - pad, 0, stream)
+            after.append(allocator.reserved)
+            if block is not None:
+                allocator.free(block)
+            elif failed is None and limit is not None:
+                failed, missing = event, 0
+    return Outcome(
+        start, events, np.array(after, np.int64), allocator.grown - grown, allocator.retries, failed, missing
+    )
+
+
+def _operations(device: Device, supposed: Supposed) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+    """What the program does at each event, and with which block."""
+    lives, count = device.lives, device.events
+    operation, row_of = np.zeros(count, np.int8), np.full(count, -1, np.int64)
+    for at, what in ((lives.begin, _ALLOC), (lives.end, _FREE)):
+        known = np.flatnonzero((at != BEFORE) & (at < count))
+        operation[at[known]], row_of[at[known]] = what, known
+    operation[list(device.failures)] = _FAILED
+    for run in device.once(release_runs).records():
+        own = run.release_kind in RETRIES and supposed.limit is not None
+        own |= run.release_kind == "release_gc" and supposed.rules.collect > 0 and supposed.limit is not None
+        if not own and (supposed.empties or run.release_kind != "release_empty_cache"):
+            operation[run.event] = _EMPTY
+    return operation, row_of
+
+
+def _past(device: Device) -> Past:
+    return past_segments(device.device, device.rules)
+
+
+def _emptied(device: Device) -> dict[int, set[int]]:
+    """The pools whose memory each run of releases gives back, by its first event."""
+    past, found = device.once(_past), dict[int, set[int]]()
+    first = device.once(release_runs).array("event")
+    for event in np.flatnonzero(np.isin(device.history.action, RELEASE)).tolist():
+        run = int(first[np.searchsorted(first, event, "right") - 1])
+        found.setdefault(run, {0}).add(past.domain[event].pool)
+    return found
+
+
+def _beginning(device: Device, supposed: Supposed) -> tuple[Allocator, dict[int, Block]]:
+    """The allocator before the first event, and the blocks in use by their rows."""
+    lives, history, ranges = device.lives, device.history, device.once(_past).ranges
+    early = np.flatnonzero(lives.begin == BEFORE)
+    early = early[np.argsort(lives.address[early], kind="stable")]
+    rows, start = early.tolist(), lives.address[early]
+    end = (start + device.layout.size[early]).tolist()
+    bounds = np.searchsorted(start, [(one.start, one.end) for one in ranges]).reshape(-1, 2).tolist()
+    aligned, same = device.snapshot.vendor == "npu", supposed.rules.expandable == device.rules.expandable
+    live: dict[int, Block] = {}
+    if not same:
+        allocator = Allocator(supposed.rules, aligned=aligned)
+        by_domain = sorted(zip(ranges, bounds, strict=True), key=lambda each: each[0].domain)
+        for domain, group in groupby(by_domain, key=lambda each: each[0].domain):
+            known, before = list(group), allocator.reserved
+            for row in (row for _, (first, last) in known for row in rows[first:last]):
+                block = allocator.malloc(int(lives.requested[row]), domain.pool, domain.stream)
+                if block is not None:
+                    live[row] = block
+            total = sum(one.end - one.start for one, _ in known)
+            allocator.reserve(domain, total - (allocator.reserved - before))
+        return allocator, live
+    places: dict[int, list[int]] = {}
+    for event in np.flatnonzero(history.action == Action.SEGMENT_ALLOC)[::-1].tolist():
+        places.setdefault(int(history.size[event]), []).append(int(history.address[event]))
+    allocator = Allocator(supposed.rules, aligned=aligned, places=places)
+    start = start.tolist()
+    grown: dict[Domain, list[Piece]] = {}
+    for one, (first, last) in zip(ranges, bounds, strict=True):
+        pieces = _pieces(one, zip(start[first:last], end[first:last], rows[first:last], strict=True))
+        if one.expandable:
+            grown.setdefault(one.domain, []).extend(pieces)
+        else:
+            live |= allocator.adopt(one.domain, pieces)
+    base = {domain: pieces[0].start for domain, pieces in grown.items()}
+    for event, domain in device.once(_past).domain.items():
+        if history.action[event] in (Action.SEGMENT_MAP, Action.SEGMENT_UNMAP):
+            base[domain] = min(int(history.address[event]), base.get(domain, int(history.address[event])))
+    for domain, address in base.items():
+        live |= allocator.adopt(domain, grown.get(domain, ()), base=address)
+    return allocator, live
+
+
+def _pieces(one: Range, used: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+    """A segment as blocks and what is free between them."""
+    at = one.start
+    for start, end, row in used:
+        if at < start:
+            yield Piece(at, start, None)
+        yield Piece(start, end, row)
+        at = end
+    if at < one.end:
+        yield Piece(at, one.end, None)
