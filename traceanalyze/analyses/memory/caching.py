@@ -125,6 +125,11 @@ class Domain(NamedTuple):
     large: bool
 
 
+def granule(domain: Domain) -> int:
+    """Bytes by which its expandable segments grow and shrink."""
+    return LARGE_SEGMENT if domain.large else SMALL_SEGMENT
+
+
 FREE, USED, UNMAPPED = range(3)
 
 
@@ -235,12 +240,12 @@ class Allocator:
     def reserve(self, domain: Domain, size: int) -> None:
         """Take so many bytes more that nobody uses, whatever the limit."""
         limit, self.limit = self.limit, None
-        granule = SMALL_SEGMENT if not domain.large else LARGE_SEGMENT if self.rules.expandable else size
-        for _ in range(-(-size // granule) if size > 0 else 0):
+        each = granule(domain) if self.rules.expandable or not domain.large else size
+        for _ in range(-(-size // each) if size > 0 else 0):
             if self.rules.expandable and domain.pool == 0:
-                block = self._map_piece(self._unmapped_of(domain)[-1], granule)
+                block = self._map_piece(self._unmapped_of(domain)[-1], each)
             else:
-                block = self._grow(domain, granule)
+                block = self._grow(domain, each)
             if block is not None:
                 self._put(block)
         self.limit = limit
@@ -306,8 +311,8 @@ class Allocator:
         return found
 
     def _unmapped_of(self, domain: Domain) -> list[Block]:
-        """What is not mapped of the domain's expandable segment, which has room for everything."""
-        if domain not in self._unmapped:
+        """What is not mapped of the domain's expandable segments; the last has room for everything."""
+        if not self._unmapped.get(domain):
             self.adopt(domain, (), base=self._next)
             self._next += 2 * _SPACE
         return self._unmapped[domain]
@@ -323,8 +328,8 @@ class Allocator:
 
     def _map_piece(self, block: Block, size: int) -> Block | None:
         """Map the begin of unmapped memory, joined with the free memory beside it and in no list."""
-        granule = LARGE_SEGMENT if block.domain.large else SMALL_SEGMENT
-        size = min(-(-size // granule) * granule, block.size)
+        each = granule(block.domain)
+        size = min(-(-size // each) * each, block.size)
         if self.limit is not None and self.reserved + size > self.limit:
             return None
         self._unmapped[block.domain].remove(block)
@@ -408,9 +413,9 @@ class Allocator:
             self._take(block)
             self.reserved -= block.size
             return block.size
-        granule = LARGE_SEGMENT if block.domain.large else SMALL_SEGMENT
-        skipped = (block.base - block.address) % granule
-        size = (block.size - skipped) // granule * granule
+        each = granule(block.domain)
+        skipped = (block.base - block.address) % each
+        size = (block.size - skipped) // each * each
         if size <= 0:
             return 0
         self._take(block)
@@ -433,8 +438,11 @@ class Allocator:
             self._join(block, after)
         if before is not None and before.state == UNMAPPED:
             self._join(before, block)
+            block = before
         else:
             insort(unmapped, block, key=_address)
+        if block.before is None and block.after is None:
+            unmapped.remove(block)
 
     def _give_oversized(self, domain: Domain, need: int) -> bool:
         """Give back blocks that must not be split: one that suffices, else from the largest on until they do."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.memory.caching import Allocator, Block, Domain, Piece, Rules
+from traceanalyze.analyses.memory.caching import Allocator, Block, Domain, Piece, Rules, granule
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, release_runs
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, Past, Range, past_segments
@@ -130,11 +131,12 @@ def _operations(device: Device, supposed: Supposed) -> tuple[NDArray[np.int8], N
         known = np.flatnonzero((at != BEFORE) & (at < count))
         operation[at[known]], row_of[at[known]] = what, known
     operation[list(device.failures)] = _FAILED
-    for run in device.once(release_runs).records():
-        own = run.release_kind in RETRIES and supposed.limit is not None
-        own |= run.release_kind == "release_gc" and supposed.rules.collect > 0 and supposed.limit is not None
-        if not own and (supposed.empties or run.release_kind != "release_empty_cache"):
-            operation[run.event] = _EMPTY
+    emptied = device.once(_emptied)
+    for kind, last in zip(device.once(release_runs).column("release_kind"), emptied, strict=True):
+        own = kind in RETRIES and supposed.limit is not None
+        own |= kind == "release_gc" and supposed.rules.collect > 0 and supposed.limit is not None
+        if not own and (supposed.empties or kind != "release_empty_cache"):
+            operation[last] = _EMPTY
     return operation, row_of
 
 
@@ -143,13 +145,12 @@ def _past(device: Device) -> Past:
 
 
 def _emptied(device: Device) -> dict[int, set[int]]:
-    """The pools whose memory each run of releases gives back, by its first event."""
-    past, found = device.once(_past), dict[int, set[int]]()
-    first = device.once(release_runs).array("event")
-    for event in np.flatnonzero(np.isin(device.history.action, RELEASE)).tolist():
-        run = int(first[np.searchsorted(first, event, "right") - 1])
-        found.setdefault(run, {0}).add(past.domain[event].pool)
-    return found
+    """The pools whose memory each run of releases gives back, by its last event."""
+    past, first = device.once(_past), device.once(release_runs).array("event")
+    events = np.flatnonzero(np.isin(device.history.action, RELEASE))
+    runs = zip(events.tolist(), np.searchsorted(first, events, "right").tolist(), strict=True)
+    of_run = [[event for event, _ in group] for _, group in groupby(runs, key=itemgetter(1))]
+    return {run[-1]: {0, *(past.domain[event].pool for event in run)} for run in of_run}
 
 
 def _beginning(device: Device, supposed: Supposed) -> tuple[Allocator, dict[int, Block]]:
@@ -179,20 +180,35 @@ def _beginning(device: Device, supposed: Supposed) -> tuple[Allocator, dict[int,
         places.setdefault(int(history.size[event]), []).append(int(history.address[event]))
     allocator = Allocator(supposed.rules, aligned=aligned, places=places)
     start = start.tolist()
-    grown: dict[Domain, list[Piece]] = {}
+    grown: list[tuple[Domain, list[Piece]]] = []
     for one, (first, last) in zip(ranges, bounds, strict=True):
-        pieces = _pieces(one, zip(start[first:last], end[first:last], rows[first:last], strict=True))
-        if one.expandable:
-            grown.setdefault(one.domain, []).extend(pieces)
-        else:
+        pieces = list(_pieces(one, zip(start[first:last], end[first:last], rows[first:last], strict=True)))
+        if not one.expandable:
             live |= allocator.adopt(one.domain, pieces)
-    base = {domain: pieces[0].start for domain, pieces in grown.items()}
-    for event, domain in device.once(_past).domain.items():
-        if history.action[event] in (Action.SEGMENT_MAP, Action.SEGMENT_UNMAP):
-            base[domain] = min(int(history.address[event]), base.get(domain, int(history.address[event])))
-    for domain, address in base.items():
-        live |= allocator.adopt(domain, grown.get(domain, ()), base=address)
+        elif grown and grown[-1][0] == one.domain and _together(one.domain, grown[-1][1][0].start, one.start):
+            grown[-1][1].extend(pieces)
+        else:
+            grown.append((one.domain, pieces))
+    mapped = [
+        (domain, int(history.address[event]))
+        for event, domain in device.once(_past).domain.items()
+        if history.action[event] == Action.SEGMENT_MAP
+    ]
+    for domain, pieces in grown:
+        # Where memory is mapped below later on, the segment begins there.
+        first = pieces[0].start
+        base = min(at for of, at in (*mapped, (domain, first)) if of == domain and _together(domain, at, first))
+        live |= allocator.adopt(domain, pieces, base=base)
     return allocator, live
+
+
+_NEAR = 1 << 36
+"""Bytes between two addresses of the same expandable segment at most; the address space of each is larger."""
+
+
+def _together(domain: Domain, start: int, other: int) -> bool:
+    """Whether two mapped ranges of a domain, in order of address or not, belong to one expandable segment."""
+    return (start - other) % granule(domain) == 0 and abs(start - other) < _NEAR
 
 
 def _pieces(one: Range, used: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
