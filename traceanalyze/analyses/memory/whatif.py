@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.memory.caching import Allocator, Block, Domain, Piece, Rules, granule
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, release_runs
-from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, Past, Range, past_segments
+from traceanalyze.analyses.memory.holes import RELEASE, Past, Range, past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import NotMeasured
@@ -62,18 +62,13 @@ class Outcome(NamedTuple):
 
 
 def recorded_limit(device: Device) -> int | None:
-    """Bytes that the process could take from the device, as failed and repeated requests tell; else None."""
-    history, reserved, runs = device.history, device.reserved, device.once(release_runs)
-    known = [
-        reserved.at(event) + history.device_free[event] for event in device.failures if event in history.device_free
-    ]
-    for run in runs.records():
-        if run.release_kind == "release_retry":
-            after = np.arange(run.event, len(history))
-            same = after[history.call[after] == history.call[run.event]]
-            grown = int(history.size[same[np.isin(history.action[same], GROWTH)]].sum())
-            known.append(reserved.at(run.event - 1) + grown - 1)
-    return max(min(known), reserved.peak[0]) if known else None
+    """Bytes that the process could take from the device: failed requests tell it; where others were repeated, the
+    device was full at the peak or nearly so. None: it was never full."""
+    left, peak = device.history.device_free, device.reserved.peak[0]
+    known = [device.reserved.at(event) + left[event] for event in device.failures if event in left]
+    if known:
+        return max(min(known), peak)
+    return None if RETRIES.isdisjoint(device.once(release_runs).column("release_kind")) else peak
 
 
 def as_recorded(device: Device) -> Supposed:
