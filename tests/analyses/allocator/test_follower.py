@@ -15,12 +15,12 @@ from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.histories import recorded
 from tests.simulate.allocator.pool import DEFAULT, KIB, MIB, Allocator, Free, OutOfMemoryError
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.caching import rules
 from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.dump import self_check
 from traceanalyze.analyses.memory.holes import Domain
 from traceanalyze.analyses.memory.layout import follow
-from traceanalyze.analyses.memory.caching import rules
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source

@@ -53,7 +53,9 @@ def program(seed: int, *, empties: bool = True, phases: int = 4, **options: Any)
     live: list[int] = []
     for number in range(phases * 60):
         if number % 60 == 0:
-            sizes = [chance.choice((chance.randrange(1, 40) * 100 * KIB, chance.randrange(1, 60) * MIB)) for _ in range(5)]
+            sizes = [
+                chance.choice((chance.randrange(1, 40) * 100 * KIB, chance.randrange(1, 60) * MIB)) for _ in range(5)
+            ]
             for _ in range(len(live) * 3 // 4):
                 allocator.free(live.pop(chance.randrange(len(live))))
             if chance.random() < 0.6 and empties:

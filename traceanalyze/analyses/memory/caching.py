@@ -171,7 +171,12 @@ class Allocator:
     """
 
     def __init__(
-        self, rules: Rules, limit: int | None = None, *, aligned: bool = False, places: dict[int, list[int]] | None = None
+        self,
+        rules: Rules,
+        limit: int | None = None,
+        *,
+        aligned: bool = False,
+        places: dict[int, list[int]] | None = None,
     ) -> None:
         self.rules, self.limit, self.aligned, self._places = rules, limit, aligned, places or {}
         self.reserved = self.grown = self.retries = 0

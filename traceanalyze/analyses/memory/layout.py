@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.memory.caching import ALIGN, SMALL, Rules
 from traceanalyze.analyses.memory.holes import (
     GROWTH,
     RELEASE,
@@ -21,7 +22,6 @@ from traceanalyze.analyses.memory.holes import (
     past_segments,
 )
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
-from traceanalyze.analyses.memory.caching import ALIGN, SMALL, Rules
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 

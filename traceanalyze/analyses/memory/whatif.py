@@ -63,7 +63,8 @@ class Outcome(NamedTuple):
 
 def recorded_limit(device: Device) -> int | None:
     """Bytes that the process could take from the device: failed requests tell it; where others were repeated, the
-    device was full at the peak or nearly so. None: it was never full."""
+    device was full at the peak or nearly so. None: it was never full.
+    """
     left, peak = device.history.device_free, device.reserved.peak[0]
     known = [device.reserved.at(event) + left[event] for event in device.failures if event in left]
     if known:
@@ -116,6 +117,32 @@ def replay(device: Device, supposed: Supposed) -> Outcome:
     return Outcome(
         start, events, np.array(after, np.int64), allocator.grown - grown, allocator.retries, failed, missing
     )
+
+
+def unknown(device: Device) -> NotMeasured | None:
+    """Why a replay under other settings would tell nothing; None: it tells something."""
+    if device.events <= 1:
+        return NotMeasured("no_memory_history")
+    if device.layout.lost:
+        return NotMeasured("layout_not_exact")
+    peak = device.reserved.peak[0]
+    off = abs(replay(device, as_recorded(device)).peak - peak) > EXACT * peak
+    return NotMeasured("replay_off") if off else None
+
+
+def saving(device: Device, found: Outcome) -> int | NotMeasured:
+    """By how much less is reserved at most, of what no block used at both peaks; below 0: more is."""
+    (peak, event), used = device.reserved.peak, device.blocks.peak[0]
+    return NotMeasured("reserve_peak_before") if event < 0 else min(peak - found.peak, max(peak - used, 0))
+
+
+def expandable_saving(device: Device) -> int | NotMeasured:
+    """What expandable segments would save; nothing where segments are already."""
+    if device.rules.expandable:
+        return 0
+    base = as_recorded(device)
+    wider = base._replace(rules=base.rules._replace(expandable=True))
+    return device.once(unknown) or saving(device, replay(device, wider))
 
 
 def _operations(device: Device, supposed: Supposed) -> tuple[NDArray[np.int8], NDArray[np.int64]]:

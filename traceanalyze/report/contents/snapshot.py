@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.findings import MemoryFinding, findings_table, memory_findings
-from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
 from traceanalyze.analyses.memory.groups import timeline_tables
+from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
 from traceanalyze.analyses.results import Check
 from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
