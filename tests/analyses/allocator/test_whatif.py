@@ -53,9 +53,8 @@ def program(seed: int, *, empties: bool = True, phases: int = 4, **options: Any)
     live: list[int] = []
     for number in range(phases * 60):
         if number % 60 == 0:
-            sizes = [
-                chance.choice((chance.randrange(1, 40) * 100 * KIB, chance.randrange(1, 60) * MIB)) for _ in range(5)
-            ]
+            kinds = [(chance.randrange(1, 40) * 100 * KIB, chance.randrange(1, 60) * MIB) for _ in range(5)]
+            sizes = [chance.choice(kind) for kind in kinds]
             for _ in range(len(live) * 3 // 4):
                 allocator.free(live.pop(chance.randrange(len(live))))
             if chance.random() < 0.6 and empties:
@@ -132,9 +131,10 @@ def test_a_failed_request_fits_where_segments_expand(tmp_path: Path) -> None:
     assert replay(device, Supposed(base.rules._replace(expandable=True), base.limit)).failed is None
 
 
-REAL = ("cuda-2.10-training", "cuda-small", "cuda-forward-bf16", "cuda-forward-fp32", "npu-expandable") + (
-    "cuda-transformer-128-training", "cuda-transformer-256-inference", "npu-empty-cache"
-)  # fmt: skip
+REAL = (
+    *("cuda-2.10-training", "cuda-small", "cuda-forward-bf16", "cuda-forward-fp32", "cuda-transformer-128-training"),
+    *("cuda-transformer-256-inference", "npu-expandable", "npu-empty-cache"),
+)
 
 
 @pytest.mark.parametrize("name", REAL)
