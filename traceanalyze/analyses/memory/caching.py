@@ -164,21 +164,15 @@ class Allocator:
 
     Args:
         rules: Its settings.
-        limit: Bytes that it may take from the device; None: any number.
         aligned: It is an NPU's.
         places: Addresses of segments by their size, those to use first at the end: among blocks of one size the lowest
             is taken, so that a replay needs them.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        limit: int | None = None,
-        *,
-        aligned: bool = False,
-        places: dict[int, list[int]] | None = None,
-    ) -> None:
-        self.rules, self.limit, self.aligned, self._places = rules, limit, aligned, places or {}
+    def __init__(self, rules: Rules, *, aligned: bool = False, places: dict[int, list[int]] | None = None) -> None:
+        self.rules, self.aligned, self._places = rules, aligned, places or {}
+        self.limit: int | None = None
+        """Bytes that it may take from the device; None: any number."""
         self.reserved = self.grown = self.retries = 0
         """Bytes taken from the device now; how often it grew; how often it found the device full."""
         self._free: dict[Domain, list[_Entry]] = {}
@@ -206,6 +200,14 @@ class Allocator:
             self.empty_cache((0,))
             block = self._grow(domain, need)
         return None if block is None else self._split(block, need)
+
+    def beyond(self, requested: int, pool: int, stream: int) -> Block:
+        """A block for a request, whatever the limit."""
+        limit, self.limit = self.limit, None
+        block = self.malloc(requested, pool, stream)
+        assert block is not None
+        self.limit = limit
+        return block
 
     def free(self, block: Block) -> None:
         """The program gives a block back."""

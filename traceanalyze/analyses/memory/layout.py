@@ -10,17 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.memory.caching import ALIGN, SMALL, Rules
-from traceanalyze.analyses.memory.holes import (
-    GROWTH,
-    RELEASE,
-    Domain,
-    Free,
-    Holes,
-    Past,
-    free_at_dump,
-    past_segments,
-)
+from traceanalyze.analyses.memory.caching import ALIGN, SMALL, Domain, Rules
+from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, Free, Holes, Past, free_at_dump, past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 

@@ -62,8 +62,9 @@ class Outcome(NamedTuple):
 
 
 def recorded_limit(device: Device) -> int | None:
-    """Bytes that the process could take from the device: failed requests tell it; where others were repeated, the
-    device was full at the peak or nearly so. None: it was never full.
+    """Bytes that the process could take from the device; None: it was never full.
+
+    Failed requests tell it; where others were only repeated, the device was full at the peak, or nearly so.
     """
     left, peak = device.history.device_free, device.reserved.peak[0]
     known = [device.reserved.at(event) + left[event] for event in device.failures if event in left]
@@ -81,7 +82,10 @@ def replay(device: Device, supposed: Supposed) -> Outcome:
     """Do what the program did, one request after the other; the layout of the device must be exact."""
     history, lives, pad = device.history, device.lives, device.rules.pad
     allocator, live = _beginning(device, supposed)
-    start, grown, limit = allocator.reserved, allocator.grown, supposed.limit
+    limit = supposed.limit
+    if limit is not None and allocator.reserved > limit:
+        allocator.empty_cache((0,))
+    start, grown = allocator.reserved, allocator.grown
     failed, missing = (BEFORE, start - limit) if limit is not None and start > limit else (None, 0)
     allocator.limit = limit
     operation, row_of = _operations(device, supposed)
@@ -89,16 +93,12 @@ def replay(device: Device, supposed: Supposed) -> Outcome:
     events, emptied = np.flatnonzero(operation), device.once(_emptied)
     columns = events, operation[events], row_of[events], history.stream[events]
     after = []
-    for event, what, row, stream in zip(*map(np.ndarray.tolist, columns), strict=True):
+    for event, what, row, stream in zip(*(column.tolist() for column in columns), strict=True):
         if what == _ALLOC:
             block = allocator.malloc(requested[row], pool[row], stream)
-            if block is None:
-                allocator.limit = None
-                block = allocator.malloc(requested[row], pool[row], stream)
-                if failed is None and limit is not None:
-                    failed, missing = event, allocator.reserved - limit
-                allocator.limit = limit
-            live[row] = block
+            live[row] = block or allocator.beyond(requested[row], pool[row], stream)
+            if block is None and failed is None and limit is not None:
+                failed, missing = event, allocator.reserved - limit
             after.append(allocator.reserved)
         elif what == _FREE:
             allocator.free(live.pop(row))
@@ -108,10 +108,10 @@ def replay(device: Device, supposed: Supposed) -> Outcome:
             after.append(allocator.reserved)
         else:
             # What the program would have done with it nobody knows: as recorded, it goes on without.
-            block = allocator.malloc(int(history.size[event]) - pad, 0, stream)
+            refused = allocator.malloc(int(history.size[event]) - pad, 0, stream)
             after.append(allocator.reserved)
-            if block is not None:
-                allocator.free(block)
+            if refused is not None:
+                allocator.free(refused)
             elif failed is None and limit is not None:
                 failed, missing = event, 0
     return Outcome(
