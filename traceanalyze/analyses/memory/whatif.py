@@ -6,22 +6,39 @@ anew in order of address, and what was reserved besides stays reserved: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.caching import Allocator, Block, Domain, Piece, Rules, granule
+from traceanalyze.analyses.memory.columns import EVENT, LINE
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, release_runs
 from traceanalyze.analyses.memory.holes import RELEASE, Past, Range, past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.model.snapshot import Action
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 
+WHATIF = declare(
+    "memory_whatif",
+    "What the allocator would do",
+    Column("settings", Kind.NAME, "what would be different; the first row is the recording"),
+    Column("limit_bytes", Kind.MEMORY, "bytes that may be taken from the device; empty: any number", heading="device"),
+    Column("then_reserved_bytes", Kind.MEMORY, "most bytes taken from the device then", heading="reserved at most"),
+    Column("reserved_change_bytes", Kind.MEMORY_CHANGE, "that minus what is recorded", heading="change", par=0.0),
+    Column("growths", Kind.COUNT, "how often memory was taken from the device"),
+    Column("retries", Kind.COUNT, "requests that found the device full"),
+    Column("fits", Kind.FLAG, "every request succeeds; empty: nothing limits them"),
+    replace(EVENT, meaning="of the first request that fails; empty: none, or it was before the history"),
+    Column("request_bytes", Kind.MEMORY, "bytes that it asks for", heading="request"),
+    Column("missing_bytes", Kind.MEMORY, "bytes that the device would need besides", heading="missing"),
+    LINE,
+)
 EXACT = 0.005
 """A replay under the recorded settings that is further from the recorded reserve tells nothing about others."""
 _ALLOC, _FREE, _EMPTY, _FAILED = range(1, 5)
@@ -94,29 +111,78 @@ def replay(device: Device, supposed: Supposed) -> Outcome:
     columns = events, operation[events], row_of[events], history.stream[events]
     after = []
     for event, what, row, stream in zip(*(column.tolist() for column in columns), strict=True):
-        if what == _ALLOC:
-            block = allocator.malloc(requested[row], pool[row], stream)
-            live[row] = block or allocator.beyond(requested[row], pool[row], stream)
-            if block is None and failed is None and limit is not None:
-                failed, missing = event, allocator.reserved - limit
-            after.append(allocator.reserved)
+        if what in {_ALLOC, _FAILED}:
+            # What the program would have done with a request that failed nobody knows: as recorded, it goes on without.
+            failing = what == _FAILED
+            size, of = (int(history.size[event]) - pad, 0) if failing else (requested[row], pool[row])
+            block = allocator.malloc(size, of, stream)
+            full = block is None
+            if block is None:
+                block = allocator.beyond(size, of, stream)
+                if failed is None and limit is not None:
+                    failed, missing = event, allocator.reserved - limit
+            if failing:
+                allocator.free(block)
+                if full:
+                    allocator.empty_cache((0,))
+            else:
+                live[row] = block
         elif what == _FREE:
             allocator.free(live.pop(row))
-            after.append(allocator.reserved)
-        elif what == _EMPTY:
-            allocator.empty_cache(emptied[event])
-            after.append(allocator.reserved)
         else:
-            # What the program would have done with it nobody knows: as recorded, it goes on without.
-            refused = allocator.malloc(int(history.size[event]) - pad, 0, stream)
-            after.append(allocator.reserved)
-            if refused is not None:
-                allocator.free(refused)
-            elif failed is None and limit is not None:
-                failed, missing = event, 0
+            allocator.empty_cache(emptied[event])
+        after.append(allocator.reserved)
     return Outcome(
         start, events, np.array(after, np.int64), allocator.grown - grown, allocator.retries, failed, missing
     )
+
+
+class Asked(NamedTuple):
+    """What a user asks."""
+
+    settings: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """Each a question of its own: as written, and the `Rules` that it sets."""
+    fraction: float = 1.0
+    """Of the device that the process may take."""
+    capacity: int | None = None
+    empties: bool = True
+
+
+def answers(device: Device, asked: Asked) -> Table | NotMeasured:
+    """The recording, and what every change would do, by the replay."""
+    reason = device.once(unknown)
+    if reason is not None:
+        return reason
+    base, before = as_recorded(device), device.reserved.peak[1] < 0
+    limit = base.limit if asked.capacity is None else int(asked.capacity * asked.fraction)
+    rows = [_row(device, "", base, replay(device, base), 0)]
+    for text, changed in asked.settings or (("", {}),):
+        supposed = Supposed(base.rules._replace(**changed), limit, asked.empties)
+        found = replay(device, supposed)
+        saved = NotMeasured("reserve_peak_before") if before else saving(device, found)
+        name = "; ".join(filter(None, (text, "" if asked.empties else NO_EMPTY_CACHE)))
+        rows.append(_row(device, name, supposed, found, saved))
+    return WHATIF.fill_records(rows)
+
+
+NO_EMPTY_CACHE = "no empty_cache"
+
+
+def _row(device: Device, name: str, supposed: Supposed, found: Outcome, saved: int | NotMeasured) -> dict[str, Value]:
+    at = found.failed if found.failed is not None and found.failed != BEFORE else None
+    return {
+        "settings": name or None,
+        "limit_bytes": supposed.limit,
+        "then_reserved_bytes": saved if isinstance(saved, NotMeasured) else found.peak,
+        "reserved_change_bytes": saved if isinstance(saved, NotMeasured) else -saved,
+        "growths": found.growths,
+        "retries": found.retries,
+        "fits": None if supposed.limit is None else found.failed is None,
+        "event": at,
+        "request_bytes": None if at is None else int(device.history.size[at]),
+        "missing_bytes": None if found.failed is None else found.missing,
+        "source_line": None if at is None else device.line(at),
+    }
 
 
 def unknown(device: Device) -> NotMeasured | None:
@@ -152,7 +218,7 @@ def _operations(device: Device, supposed: Supposed) -> tuple[NDArray[np.int8], N
     for at, what in ((lives.begin, _ALLOC), (lives.end, _FREE)):
         known = np.flatnonzero((at != BEFORE) & (at < count))
         operation[at[known]], row_of[at[known]] = what, known
-    operation[list(device.failures)] = _FAILED
+    operation[list(device.failures)] = 0 if supposed.limit is None else _FAILED
     emptied = device.once(_emptied)
     for kind, last in zip(device.once(release_runs).column("release_kind"), emptied, strict=True):
         own = kind in RETRIES and supposed.limit is not None
