@@ -29,7 +29,12 @@ WHATIF = declare(
     "What the allocator would do",
     Column("settings", Kind.NAME, "what would be different; the first row is the recording"),
     Column("limit_bytes", Kind.MEMORY, "bytes that may be taken from the device; empty: any number", heading="device"),
-    Column("then_reserved_bytes", Kind.MEMORY, "most bytes taken from the device then", heading="reserved at most"),
+    Column(
+        "then_reserved_bytes",
+        Kind.MEMORY,
+        "most bytes taken from the device then; empty: a request fails",
+        heading="reserved at most",
+    ),
     Column("reserved_change_bytes", Kind.MEMORY_CHANGE, "that minus what is recorded", heading="change", par=0.0),
     Column("growths", Kind.COUNT, "how often memory was taken from the device"),
     Column("retries", Kind.COUNT, "requests that found the device full"),
@@ -153,13 +158,19 @@ def answers(device: Device, asked: Asked) -> Table | NotMeasured:
     reason = device.once(unknown)
     if reason is not None:
         return reason
-    base, before = as_recorded(device), device.reserved.peak[1] < 0
+    base = as_recorded(device)
     limit = base.limit if asked.capacity is None else int(asked.capacity * asked.fraction)
     rows = [_row(device, "", base, replay(device, base), 0)]
     for text, changed in asked.settings or (("", {}),):
         supposed = Supposed(base.rules._replace(**changed), limit, asked.empties)
         found = replay(device, supposed)
-        saved = NotMeasured("reserve_peak_before") if before else saving(device, found)
+        saved = (
+            None
+            if found.failed is not None
+            else NotMeasured("reserve_peak_before")
+            if before
+            else saving(device, found)
+        )
         name = "; ".join(filter(None, (text, "" if asked.empties else NO_EMPTY_CACHE)))
         rows.append(_row(device, name, supposed, found, saved))
     return WHATIF.fill_records(rows)
@@ -168,13 +179,15 @@ def answers(device: Device, asked: Asked) -> Table | NotMeasured:
 NO_EMPTY_CACHE = "no empty_cache"
 
 
-def _row(device: Device, name: str, supposed: Supposed, found: Outcome, saved: int | NotMeasured) -> dict[str, Value]:
+def _row(
+    device: Device, name: str, supposed: Supposed, found: Outcome, saved: int | NotMeasured | None
+) -> dict[str, Value]:
     at = found.failed if found.failed is not None and found.failed != BEFORE else None
     return {
         "settings": name or None,
         "limit_bytes": supposed.limit,
-        "then_reserved_bytes": saved if isinstance(saved, NotMeasured) else found.peak,
-        "reserved_change_bytes": saved if isinstance(saved, NotMeasured) else -saved,
+        "then_reserved_bytes": found.peak if isinstance(saved, int) else saved,
+        "reserved_change_bytes": -saved if isinstance(saved, int) else saved,
         "growths": found.growths,
         "retries": found.retries,
         "fits": None if supposed.limit is None else found.failed is None,

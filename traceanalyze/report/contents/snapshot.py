@@ -195,7 +195,7 @@ def _supposed(row: Any) -> Iterator[Message]:
     if isinstance(change, NotMeasured):
         if row.settings is not None:
             yield Message(_SAY["memory_whatif_setting_unknown"], (*values, _reason(change)))
-    elif row.settings is not None:
+    elif row.settings is not None and change is not None:
         key = "less" if change < 0 else "more" if change > 0 else "same"
         amounts = ("then", Kind.MEMORY, row.then_reserved_bytes), ("change", Kind.MEMORY, abs(change))
         yield Message(_SAY[f"memory_whatif_{key}"], (*values, *amounts))
