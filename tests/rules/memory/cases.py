@@ -207,7 +207,7 @@ FIRES = {
             snapshot(allocator("fragmentation")),
             count=70,
             evidence={"request": 20971520, "free": 332401152, "hole": 10485760, "amount": 199229440},
-            ops=("train.py:25 train",),
+            ops=("train.py:70 train",),
         )
     ],
     "MEM105": [

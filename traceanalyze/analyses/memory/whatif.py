@@ -164,13 +164,7 @@ def answers(device: Device, asked: Asked) -> Table | NotMeasured:
     for text, changed in asked.settings or (("", {}),):
         supposed = Supposed(base.rules._replace(**changed), limit, asked.empties)
         found = replay(device, supposed)
-        saved = (
-            None
-            if found.failed is not None
-            else NotMeasured("reserve_peak_before")
-            if before
-            else saving(device, found)
-        )
+        saved = None if found.failed is not None else saving(device, found)
         name = "; ".join(filter(None, (text, "" if asked.empties else NO_EMPTY_CACHE)))
         rows.append(_row(device, name, supposed, found, saved))
     return WHATIF.fill_records(rows)
