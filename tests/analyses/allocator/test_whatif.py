@@ -13,9 +13,13 @@ from tests.analyses.allocator.test_follower import read
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.histories import recorded
 from tests.simulate.allocator.pool import DEFAULT, KIB, MIB, Allocator, OutOfMemoryError
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.findings import memory_findings
 from traceanalyze.analyses.memory.sites import sites
-from traceanalyze.analyses.memory.whatif import EXACT, Outcome, Supposed, as_recorded, replay
+from traceanalyze.analyses.memory.whatif import EXACT, Outcome, Supposed, as_recorded, expandable_saving, replay
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.pipeline.memory import alloc_conf
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -158,3 +162,58 @@ def test_each_of_two_real_runs_predicts_the_other_one(shared_snapshots: Path) ->
     (one, other_one), (two, other_two) = peaks.values()
     assert abs(other_one - two) <= 0.03 * two
     assert abs(other_two - one) <= 0.03 * one
+
+
+@pytest.mark.parametrize("side_by_side", [True, False])
+def test_expandable_segments_are_advised_where_the_request_then_succeeds(tmp_path: Path, side_by_side: bool) -> None:
+    allocator = Allocator(capacity=64 * MIB)
+    kept = [allocator.malloc(9 * MIB) for _ in range(6)]
+    for address in (kept[1], kept[2] if side_by_side else kept[3]):
+        allocator.free(address)
+    with suppress(OutOfMemoryError):
+        allocator.malloc(16 * MIB)
+    (found,) = analyze_snapshot(read(dump(allocator), tmp_path))
+    (oom,) = found.ooms
+    assert (oom.kind, oom.expandable) == ("fragmentation", side_by_side)
+    (worst, *_) = memory_findings(found)
+    assert (worst.key, worst.advice.key) == (
+        "oom_fragmentation",
+        "advice_oom_fragmentation" if side_by_side else "advice_oom_pieces",
+    )
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_savings_of_real_files_are_what_the_replay_confirms(shared_snapshots: Path, name: str) -> None:
+    path = shared_snapshots / f"{name}.pickle"
+    snapshot = read_snapshot(Source(str(path), size=path.stat().st_size))
+    (found,), device = analyze_snapshot(snapshot), device_of(snapshot)
+    if isinstance(found.fragmentation, NotMeasured) or found.fragmentation.level == "none":
+        return
+    most = device.reserved.peak[0] - device.blocks.peak[0]
+    assert found.fragmentation.avoidable == expandable_saving(device) <= most
+
+
+def test_garbage_is_collected_where_a_fraction_is_set(tmp_path: Path) -> None:
+    """Of 100 MiB 80 are the threshold: 30 MiB that are free go back before 20 more are taken, the older first."""
+    allocator = Allocator()
+    old, new = allocator.malloc(30 * MIB), allocator.malloc(30 * MIB, stream=7)
+    allocator.malloc(22 * MIB)
+    allocator.free(old)
+    allocator.malloc(40 * MIB, stream=7)
+    device = device_of(read(dump(allocator), tmp_path))
+    base = as_recorded(device)
+    assert replay(device, base._replace(limit=122 * MIB)).peak == 122 * MIB
+    collects = Supposed(base.rules._replace(collect=0.6), 122 * MIB)
+    assert replay(device, collects).reserved.tolist() == [30 * MIB, 60 * MIB, 82 * MIB, 82 * MIB, 92 * MIB]
+    assert new in allocator.live
+
+
+def test_rounding_to_parts_of_powers_of_two(tmp_path: Path) -> None:
+    """Requests of 1100 MiB become 1280 of 1024 in four parts; unset sizes stay as they are."""
+    allocator = Allocator()
+    allocator.malloc(1100 * MIB)
+    device = device_of(read(dump(allocator), tmp_path))
+    base = as_recorded(device)
+    divided = base._replace(rules=base.rules._replace(**alloc_conf("roundup_power2_divisions:[256:1,1024:4,>:8]")))
+    assert replay(device, divided).peak == 1280 * MIB
+    assert divided.rules.divisions == (1,) * 9 + (0, 4) + (8,) * 5

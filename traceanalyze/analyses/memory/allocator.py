@@ -43,7 +43,7 @@ from traceanalyze.analyses.memory.layout import Growth, LostWay
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
-from traceanalyze.analyses.memory.whatif import expandable_saving
+from traceanalyze.analyses.memory.whatif import expandable_saving, with_expandable
 from traceanalyze.model.snapshot import Action, History, Snapshot, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
 
@@ -299,7 +299,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         marks=step_marks(device.snapshot),
         churn=churn(device),
         fragmentation=pieces,
-        ooms=out_of_memory(device),
+        ooms=with_expandable(device, out_of_memory(device)),
         leaks=contradicts or leaks(device),
         spike=patterns.spike(device),
         gradients=patterns.held_gradients(device),

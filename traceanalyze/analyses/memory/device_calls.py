@@ -212,6 +212,8 @@ class OutOfMemory(NamedTuple):
     kind: str
     """isolation, fragmentation, split, other_processes, capacity, unknown, or unlocated: the layout is not exact"""
     line: str
+    expandable: bool | None = None
+    """Whether it would succeed with expandable segments, where the replay was asked and tells."""
 
 
 def out_of_memory(device: Device) -> tuple[OutOfMemory, ...]:

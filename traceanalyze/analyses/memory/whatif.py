@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.memory.caching import Allocator, Block, Domain, Piece, Rules, granule
 from traceanalyze.analyses.memory.columns import EVENT, LINE
 from traceanalyze.analyses.memory.device import Device
-from traceanalyze.analyses.memory.device_calls import RETRIES, release_runs
+from traceanalyze.analyses.memory.device_calls import RETRIES, OutOfMemory, release_runs
 from traceanalyze.analyses.memory.holes import RELEASE, Past, Range, past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.model.snapshot import Action
@@ -216,6 +216,16 @@ def expandable_saving(device: Device) -> int | NotMeasured:
     base = as_recorded(device)
     wider = base._replace(rules=base.rules._replace(expandable=True))
     return device.once(unknown) or saving(device, replay(device, wider))
+
+
+def with_expandable(device: Device, ooms: tuple[OutOfMemory, ...]) -> tuple[OutOfMemory, ...]:
+    """Failed requests; where memory was free in pieces, with whether expandable segments would have helped."""
+    base = as_recorded(device)
+    in_pieces = any(one.kind in {"fragmentation", "split"} for one in ooms) and not base.rules.expandable
+    if not in_pieces or base.limit is None or device.once(unknown) is not None:
+        return ooms
+    failed = replay(device, base._replace(rules=base.rules._replace(expandable=True))).failed
+    return tuple(one._replace(expandable=failed is None or failed > one.event) for one in ooms)
 
 
 def _operations(device: Device, supposed: Supposed) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
