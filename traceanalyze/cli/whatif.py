@@ -66,7 +66,7 @@ def whatif(
     verbose: options.Verbose = False,
     whole: options.All = False,
 ) -> None:
-    """Say how long a step would take if something were different, or what its allocator would reserve."""
+    """Say how long a step would take if something were different, or what the allocator of a snapshot would reserve."""
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress

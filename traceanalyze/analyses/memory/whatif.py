@@ -40,7 +40,7 @@ WHATIF = declare(
     Column("retries", Kind.COUNT, "requests that found the device full"),
     Column("fits", Kind.FLAG, "every request succeeds; empty: nothing limits them"),
     replace(EVENT, meaning="of the first request that fails; empty: none, or it was before the history"),
-    Column("request_bytes", Kind.MEMORY, "bytes that it asks for", heading="request"),
+    Column("failing_bytes", Kind.MEMORY, "bytes that it asks for", heading="request"),
     Column("missing_bytes", Kind.MEMORY, "bytes that the device would need besides", heading="missing"),
     LINE,
 )
@@ -186,7 +186,7 @@ def _row(
         "retries": found.retries,
         "fits": None if supposed.limit is None else found.failed is None,
         "event": at,
-        "request_bytes": None if at is None else int(device.history.size[at]),
+        "failing_bytes": None if at is None else int(device.history.size[at]),
         "missing_bytes": None if found.failed is None else found.missing,
         "source_line": None if at is None else device.line(at),
     }

@@ -203,7 +203,7 @@ def _supposed(row: Any) -> Iterator[Message]:
         return
     fits = "fits_after" if row.retries else "fits"
     kind = fits if row.fits else "full" if row.event is None else "fails"
-    failure = ("request", Kind.MEMORY, row.request_bytes), ("missing", Kind.MEMORY, row.missing_bytes)
+    failure = ("request", Kind.MEMORY, row.failing_bytes), ("missing", Kind.MEMORY, row.missing_bytes)
     told = (*values, *failure, ("line", Kind.NAME, row.source_line), ("retries", Kind.COUNT, row.retries))
     yield Message(_SAY[f"memory_whatif_{kind}"], told)
 
