@@ -164,3 +164,61 @@ def test_the_workbook_has_both_ends_of_a_gain(run, slow, tmp_path):
     heads, row = next((heads, row) for heads, row in pairwise(rows) if heads[0] == "supposed")
     low, gain, high = (row[heads.index(name)] for name in ("at least (ms)", "gain (ms)", "at most (ms)"))
     assert 0 < low < gain <= high
+
+
+FRAGMENTED = SAMPLES / "memory" / "fragmentation"
+
+
+def test_of_a_snapshot_it_says_what_its_allocator_would_do(run):
+    """Expandable segments never reserve more than blocks need and a granule for each domain (662 of 852 MiB)."""
+    arguments = ("--alloc-conf", "expandable_segments:True", "--alloc-conf", "max_split_size_mb:64")
+    result = run("whatif", FRAGMENTED, *arguments)
+    assert (result.code, result.err) == (0, "")
+    first = " ".join(result.out.split())
+    assert first.startswith(
+        "At most 852 MiB were reserved, 633 MiB were in blocks. With expandable_segments:True at most 662 MiB would be "
+        "reserved: 190 MiB less. With max_split_size_mb:64 as much would be reserved."
+    )
+    (report,) = json.loads(run("whatif", FRAGMENTED, *arguments, "--format", "json").out)["reports"]
+    recorded, *then = report["ranks"][0]["tables"]["memory_whatif"]["rows"]
+    assert recorded["settings"] is None
+    assert [row["settings"] for row in then] == ["expandable_segments:True", "max_split_size_mb:64"]
+    for row in then:
+        assert row["then_reserved_bytes"] == recorded["then_reserved_bytes"] + row["reserved_change_bytes"]
+    assert report["command"] == "whatif" if "command" in report else True
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ("700MiB", "In 700 MiB every request succeeds."),
+        ("660MiB", "In 660 MiB every request succeeds; 1 of them find the device full at first."),
+        ("600MiB", "In 600 MiB a request of 10.0 MiB fails at train.py:52 train:"),
+    ],
+)
+def test_whether_it_would_fit(run, size, said):
+    result = run("whatif", FRAGMENTED, "--alloc-conf", "expandable_segments:True", "--capacity", size, "-q")
+    assert said in " ".join(result.out.split())
+
+
+def test_a_snapshot_without_empty_cache(run):
+    found = run("whatif", SAMPLES / "memory" / "churn", "--without", "empty_cache").out
+    assert "With no empty_cache at most 332 MiB would be reserved" in " ".join(found.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((FRAGMENTED,), "say what would be different"),
+        ((FRAGMENTED, "--without", "sync"), "of a snapshot ask --alloc-conf, --capacity or --without empty_cache"),
+        ((FRAGMENTED, "--alloc-conf", "expandable"), "write it as PYTORCH_ALLOC_CONF"),
+        ((FRAGMENTED, "--alloc-conf", "max_split_size_mb:x"), "this setting has no such value"),
+        ((FRAGMENTED, "--alloc-conf", "backend:native"), "the settings that can be replayed are"),
+        ((FRAGMENTED, "--alloc-conf", "per_process_memory_fraction:0.5"), "say --capacity, too"),
+        ((SAMPLES / "gpu_sync", "--capacity", "40GiB"), "ask about allocator snapshots"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_snapshot(run, arguments, error):
+    result = run("whatif", *arguments)
+    assert result.code == 2
+    assert error in " ".join(result.err.split())

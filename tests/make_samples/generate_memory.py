@@ -43,7 +43,8 @@ def memory_cases() -> tuple[MemoryCase, ...]:
     def fragmented() -> Allocator:
         allocator = train(Loop(steps=4, layers=4), Allocator())
         shred(allocator, pieces=60, size=10 * MIB, line=52)
-        allocator.malloc(200 * MIB, user(70))
+        for _ in range(10):
+            allocator.malloc(20 * MIB, user(70))
         return allocator
 
     def exhausted() -> Allocator:
@@ -79,7 +80,7 @@ def memory_cases() -> tuple[MemoryCase, ...]:
         ),
         MemoryCase(
             "fragmentation",
-            "A large request after half of many blocks were freed",
+            "Larger requests after half of many blocks were freed",
             checked(fragmented),
             {"finding": "fragmentation", "line": "train.py:70 train"},
         ),

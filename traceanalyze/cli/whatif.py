@@ -18,7 +18,10 @@ def whatif(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="What would take no time: a part of the step (data_loading), or findings (DAT101); repeatable.",
+            help=(
+                "What would take no time: a part of the step (data_loading), or findings (DAT101); of a snapshot: "
+                "empty_cache; repeatable."
+            ),
         ),
     ] = None,
     faster: Annotated[
@@ -35,6 +38,16 @@ def whatif(
     rank: Annotated[
         list[str] | None,
         typer.Option(metavar="RANK=median", help="A rank that would come when the others do; repeatable."),
+    ] = None,
+    alloc_conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SETTINGS",
+            help="Of a snapshot: another PYTORCH_ALLOC_CONF, such as expandable_segments:True; repeatable.",
+        ),
+    ] = None,
+    capacity: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Of a snapshot: on a device of so much memory, such as 40GiB.")
     ] = None,
     format_: options.FormatOption = None,
     output: options.Output = None,
@@ -53,13 +66,14 @@ def whatif(
     verbose: options.Verbose = False,
     whole: options.All = False,
 ) -> None:
-    """Say how long a step would take if something were different, and what would limit it then."""
+    """Say how long a step would take if something were different, or what the allocator of a snapshot would reserve."""
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.whatif import asked_for, whatif_reports
+    from traceanalyze.pipeline.memory import hold_memory_files
+    from traceanalyze.pipeline.whatif import asked_for, whatif_of_snapshots, whatif_reports
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
@@ -70,7 +84,13 @@ def whatif(
         [_halves("--faster", each, "communication=1.5", str, float) for each in faster or ()],
         options.listed(overlap),
         [_halves("--rank", each, "3=median", int, str) for each in rank or ()],
+        of_memory=bool(alloc_conf or capacity),
     )
+    if alloc_conf or capacity or hold_memory_files(paths):
+        with Progress(words, wanted=not quiet) as progress:
+            found = whatif_of_snapshots(paths, wanted, alloc_conf or (), capacity, progress=progress)
+        write(found, places, words, view)
+        return
     what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
     choices = Choices(steps, None, *what, streams=streams, name_regex=name_regex, time=time)
     with Progress(words, wanted=not quiet) as progress:

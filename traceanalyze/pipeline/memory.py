@@ -5,9 +5,13 @@ import pathlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
-from traceanalyze.errors import InputError, Phrase, UsageError
+from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.sites import sites
+from traceanalyze.analyses.memory.whatif import Asked, answers
+from traceanalyze.errors import InputError, Phrase, UsageError, listed
 from traceanalyze.model.patterns import regex
 from traceanalyze.pipeline import memory_files, reports
 from traceanalyze.pipeline.choices import Choices, path_text, path_texts
@@ -16,7 +20,7 @@ from traceanalyze.pipeline.run_report import run_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of, stranger
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import not_found
-from traceanalyze.report.contents.snapshot import difference_report, memory_view
+from traceanalyze.report.contents.snapshot import difference_report, memory_view, whatif_report
 from traceanalyze.report.model import Report, remark
 
 Path = str | os.PathLike[str]
@@ -142,6 +146,98 @@ def hold_memory_files(paths: Sequence[str]) -> bool:
 def are_snapshots(paths: Sequence[str]) -> bool:
     """Whether every path is a snapshot file, or an archive with one."""
     return bool(paths) and all(os.path.isfile(path) and len(snapshots_of(path)) == 1 for path in paths)  # noqa: PTH113  texts
+
+
+_SETTING = regex(r"(?P<key>\w+):(?P<value>\[[^\]]*\]|[^,\[\]]+)(?:,|$)")
+_FRACTION = "per_process_memory_fraction"
+_INTERVALS = 16
+"""Sizes whose rounding can be set, from 1 MiB on, each twice the one before."""
+
+
+def alloc_conf(text: str) -> dict[str, Any]:
+    """What a value of PYTORCH_ALLOC_CONF sets, by the names of `Rules`; the memory fraction by its own."""
+    settings = text.replace(" ", "")
+    found = [*_SETTING.finditer(settings)]
+    if not found or sum(len(one[0]) for one in found) != len(settings):
+        raise UsageError("--alloc-conf {text}: write it as PYTORCH_ALLOC_CONF, such as {example}", text, _EXAMPLE)
+    return dict(_setting(one["key"], one["value"]) for one in found)
+
+
+_EXAMPLE = "expandable_segments:True"
+
+
+def _setting(key: str, value: str) -> tuple[str, Any]:
+    try:
+        if key == "expandable_segments":
+            return "expandable", {"true": True, "false": False}[value.lower()]
+        if key == "max_split_size_mb":
+            return "max_split", int(value) << 20
+        if key == "max_non_split_rounding_mb":
+            return "oversize", int(value) << 20
+        if key == "garbage_collection_threshold":
+            return "collect", float(value)
+        if key == _FRACTION:
+            return key, float(value)
+        if key == "roundup_power2_divisions":
+            return "divisions", _divisions(value)
+    except (KeyError, ValueError):
+        raise UsageError("--alloc-conf {key}:{value}: this setting has no such value", key, value) from None
+    known = (
+        *("expandable_segments", "max_split_size_mb", "max_non_split_rounding_mb", "roundup_power2_divisions"),
+        *("garbage_collection_threshold", _FRACTION),
+    )
+    raise UsageError("--alloc-conf {key}: the settings that can be replayed are {known}", key, listed(known))
+
+
+def _divisions(value: str) -> tuple[int, ...]:
+    """`4`, or `[256:1,512:2,>:4]`: by sizes in MiB, `>` for all above."""
+    if not value.startswith("["):
+        return (int(value),) * _INTERVALS
+    found, last = [0] * _INTERVALS, 0
+    for at, (size, parts) in enumerate(one.split(":") for one in value[1:-1].split(",")):
+        index = last + 1 if size == ">" else min(int(size).bit_length() - 1, _INTERVALS - 1)
+        first, end = (index, _INTERVALS) if size == ">" else (0 if at == 0 else index, index + 1)
+        found[first:end] = [int(parts)] * (end - first)
+        last = index
+    return tuple(found)
+
+
+def memory_whatif_reports(
+    paths: Sequence[str],
+    *,
+    alloc_confs: Sequence[str] = (),
+    capacity: int | str | None = None,
+    empties: bool = True,
+    progress: ReadProgress | None = None,
+) -> tuple[Report, ...]:
+    """What the allocator of every snapshot under the paths would do with other settings, or on another device.
+
+    Args:
+        paths: Snapshots, or folders with some.
+        alloc_confs: Values of PYTORCH_ALLOC_CONF; each is a question of its own.
+        capacity: Memory that the process may take from the device: bytes, or text such as `40GiB`.
+        empties: Calls of empty_cache stay.
+        progress: Told how much has been read.
+    """
+    settings, fraction, room = [], 1.0, parse_capacity(capacity)
+    for text in alloc_confs:
+        changed = alloc_conf(text)
+        own = changed.pop(_FRACTION, None)
+        if own is not None and room is None:
+            raise UsageError("--alloc-conf {key}: of which device? say --capacity, too", _FRACTION)
+        if "collect" in changed and own is None:
+            # As the allocator itself: without a fraction it never collects.
+            del changed["collect"]
+        fraction = fraction if own is None else own
+        settings.append((text, changed))
+    asked = Asked(tuple(settings), fraction, room, empties)
+    reports = []
+    for source in (one for path in paths for one in snapshots_of(path)):
+        snapshot = memory_files.not_empty(read_snapshot(source, progress_of(progress, source)))
+        known = sites(snapshot.stacks)
+        devices = [Device(snapshot, each, known, room) for each in snapshot.devices]
+        reports.append(whatif_report(snapshot, [(each, answers(each, asked)) for each in devices]))
+    return tuple(reports)
 
 
 def parse_capacity(text: int | str | None) -> int | None:

@@ -10,6 +10,7 @@ from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, not_a_pattern, path_texts, several
 from traceanalyze.pipeline.gather import ReadProgress, gather
+from traceanalyze.pipeline.memory import hold_memory_files, memory_whatif_reports
 from traceanalyze.pipeline.run_report import with_notes
 from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.pipeline.whatif_answers import Wanted, answers
@@ -29,6 +30,8 @@ _SHORT = {"memory": "memory_ops"}
 _MOST = 1_000_000
 """Factor of what is faster, which then takes next to no time."""
 OVERLAP = "communication"
+_EMPTY_CACHE = "MEM102"
+"""The rule on calls of empty_cache, whose slug names them."""
 MEDIAN = "median"
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -41,19 +44,25 @@ def whatif(
     faster: Mapping[str, float] | None = None,
     overlap: str | Sequence[str] = (),
     ranks: Mapping[int, str] | None = None,
+    alloc_conf: str | Sequence[str] = (),
+    capacity: int | str | None = None,
     steps: Chosen | None = None,
     language: str = "en",
     **filters: Unpack[Filters],
 ) -> Report:
     """How long a step would take if something were different, as the replay of the recorded program answers it.
 
+    Of an allocator snapshot: what its allocator would do.
+
     Args:
-        path: A trace, or the folder or files of the ranks of one run.
+        path: A trace, or the folder or files of the ranks of one run; or a snapshot.
         without: What would take no time: parts of the step (`data_loading`, `communication`, `sync`, `dispatch` …), or
-            findings, by the id or the slug of their rule.
+            findings, by the id or the slug of their rule; of a snapshot `empty_cache`.
         faster: What would be so many times as fast: parts, or regular expressions of names of device work.
         overlap: `communication`: it runs beside compute that does not need it, as far as there is any.
         ranks: `{3: "median"}`: rank 3 comes when the others do, so that they never wait for it.
+        alloc_conf: Of a snapshot: values of PYTORCH_ALLOC_CONF, each a question of its own.
+        capacity: Of a snapshot: memory of the device, in bytes or as `40GiB`.
         steps: Steps to analyse: `5`, `0,3-5`, `2:`.
         language: Of verdict and tables: en or zh.
         filters: What is what in a recording, and what of it counts, as of `analyze`: `step_marker`, `data_regex`,
@@ -66,11 +75,13 @@ def whatif(
         InputError: The input cannot be used.
         UsageError: Nothing is called so, or the input holds several runs.
     """
-    found = whatif_reports(
-        path_texts(path),
-        asked_for(several(without), _pairs("faster", faster, str), several(overlap), _pairs("ranks", ranks, int)),
-        Choices(steps=steps, **checked(filters, Filters)),
-    )
+    paths, of_memory = path_texts(path), bool(alloc_conf or capacity is not None)
+    pairs = _pairs("faster", faster, str), several(overlap), _pairs("ranks", ranks, int)
+    wanted = asked_for(several(without), *pairs, of_memory=of_memory)
+    if of_memory or hold_memory_files(paths):
+        found = whatif_of_snapshots(paths, wanted, several(alloc_conf), capacity)
+    else:
+        found = whatif_reports(paths, wanted, Choices(steps=steps, **checked(filters, Filters)))
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise UsageError("the input holds {count} runs ({names}); name one of them", len(found), names)
@@ -94,14 +105,34 @@ def whatif_reports(
     return tuple(_report(run, wanted, choices) for run in runs)
 
 
+def whatif_of_snapshots(
+    paths: Sequence[str],
+    wanted: Wanted,
+    alloc_confs: Sequence[str],
+    capacity: int | str | None,
+    *,
+    progress: ReadProgress | None = None,
+) -> tuple[Report, ...]:
+    """A report for every snapshot under the paths."""
+    if not hold_memory_files(paths):
+        raise UsageError("--alloc-conf and --capacity ask about allocator snapshots, and {path} is none", paths[0])
+    if wanted.faster or wanted.overlap or wanted.ranks or {*wanted.without} - {_EMPTY_CACHE}:
+        raise UsageError("{path}: of a snapshot ask --alloc-conf, --capacity or --without empty_cache", paths[0])
+    return memory_whatif_reports(
+        paths, alloc_confs=alloc_confs, capacity=capacity, empties=not wanted.without, progress=progress
+    )
+
+
 def asked_for(
     without: Sequence[str],
     faster: Sequence[tuple[str, float]],
     overlap: Sequence[str],
     ranks: Sequence[tuple[int, str]],
+    *,
+    of_memory: bool = False,
 ) -> Wanted:
-    """What users ask by names as they write them."""
-    if not (without or faster or overlap or ranks):
+    """What users ask by names as they write them; `of_memory`: they ask more, about a snapshot."""
+    if not (without or faster or overlap or ranks or of_memory):
         raise UsageError("say what would be different: --without, --faster, --overlap or --rank")
     for name in overlap:
         if _part_name(name) != OVERLAP:
@@ -127,7 +158,7 @@ def _without(text: str) -> str:
     if _part_name(text) in PARTS:
         return _part_name(text)
     known = {name.lower(): rule.id for rule in every_rule() for name in (rule.id, rule.slug)}
-    found = known.get(text.strip().lower())
+    found = known.get(text.strip().lower().replace("_", "-"))
     if found is None:
         raise UsageError(
             "--without {text}: no part of the step and no rule is called so; parts are {known}; `traceanalyze rule` "

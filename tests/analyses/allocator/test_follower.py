@@ -15,12 +15,11 @@ from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.histories import recorded
 from tests.simulate.allocator.pool import DEFAULT, KIB, MIB, Allocator, Free, OutOfMemoryError
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.caching import Domain, rules
 from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.dump import self_check
-from traceanalyze.analyses.memory.holes import Domain
 from traceanalyze.analyses.memory.layout import follow
-from traceanalyze.analyses.memory.rounding import rules
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -129,7 +128,7 @@ def test_the_layout_is_the_truth_after_every_event(tmp_path: Path, seed: int) ->
 def test_random_programs_hold_all_that_makes_following_hard() -> None:
     """Segments re-taken by other sizes, holes within expandable segments, graphs, rings, requests that fail."""
     seen: Counter[str] = Counter()
-    for one in map(recorded, range(60)):
+    for one in map(recorded, range(80)):
         events = one.allocator.events[-one.keep :]
         seen.update({event["action"] for event in events})
         seen["ring"] += one.keep < len(one.allocator.events)

@@ -38,13 +38,17 @@ def growing(loop: Loop, folder: Path, allocator: Allocator) -> GrowingSizes:
     return found
 
 
-@pytest.mark.parametrize(("expandable", "line"), [(False, "model.py:40 forward"), (True, "<backward: mm>")])
-def test_requests_that_grow_are_found_with_their_line_and_bytes(tmp_path: Path, expandable: bool, line: str) -> None:
+@pytest.mark.parametrize(
+    ("expandable", "line", "steps"), [(False, "model.py:40 forward", 7), (True, "<backward: mm>", 5)]
+)
+def test_requests_that_grow_are_found_with_their_line_and_bytes(
+    tmp_path: Path, expandable: bool, line: str, steps: int
+) -> None:
     """An expandable segment has room for the activations, and grows by what the backward pass needs besides."""
     allocator = Allocator(expandable=expandable)
     found = growing(Loop(growing=3 * MIB, activation=30 * MIB), tmp_path, allocator)
     assert found.flagged
-    assert (found.line, found.steps) == (line, 7)
+    assert (found.line, found.steps) == (line, steps)
     # The first layer of the second step, and of the layers of the last step one of those that needed more memory.
     assert found.smallest == 33 * MIB
     assert 51 * MIB <= found.largest <= 51 * MIB + 5 * 512

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.caching import rules
 from traceanalyze.analyses.memory.layout import Layout, follow
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes, active_curve, lifetimes, reserved_curve
-from traceanalyze.analyses.memory.rounding import rules
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot

@@ -218,9 +218,9 @@ FIRES = {
     "MEM104": [
         Fires(
             snapshot(allocator("fragmentation")),
-            count=61,
-            evidence={"request": 209715200, "free": 332401152, "hole": 12582912, "amount": 544213504},
-            ops=("train.py:25 train",),
+            count=70,
+            evidence={"request": 20971520, "free": 332401152, "hole": 10485760, "amount": 199229440},
+            ops=("train.py:70 train",),
         )
     ],
     "MEM105": [

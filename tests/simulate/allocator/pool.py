@@ -185,11 +185,22 @@ class Allocator:
             for block in segment.free
             if block.size - self._skipped(block, need) >= need
         ]
+        if self.expandable and fitting and fitting[0].segment.expandable:
+            # A block at the growing end of its segment counts as all that it may become, as long as the next is less.
+            fitting.sort(key=lambda block: (block.size, block.address))
+            sizes = [self._grown(block) for block in fitting]
+            return next(
+                block for at, block in enumerate(fitting) if at + 1 == len(fitting) or sizes[at + 1] >= sizes[at]
+            )
         best = min(fitting, key=lambda block: (block.size, block.address), default=None)
         if best is None or self.max_split is None:
             return best
         oversized = best.size >= self.max_split if need < self.max_split else best.size >= need + OVERSIZE
         return None if oversized else best
+
+    def _grown(self, block: Block) -> int:
+        following = [one for one in block.segment.blocks if one.address == block.end and one.state == "unmapped"]
+        return block.size + sum(one.size for one in following)
 
     def _skipped(self, block: Block, need: int) -> int:
         """Bytes in front of an aligned block."""
@@ -203,9 +214,25 @@ class Allocator:
             if block is not None:
                 return block
             if attempt == 0:
+                block = self._trade_oversized(need, domain, frames) and take(need, domain, frames)
+                if block:
+                    return block
                 self.empty_cache(frames)
         self._record("oom", None, need, domain, frames, device_free=self._device_free())
         raise OutOfMemoryError(size)
+
+    def _trade_oversized(self, need: int, domain: Domain, frames: Frames | None) -> bool:
+        """On a full device blocks that are never split go first: one large enough, else the largest until they are."""
+        if self.max_split is None:
+            return False
+        least, released = max(need, self.max_split), 0
+        free = [one for segment in self.segments if segment.domain == domain for one in segment.free]
+        free.sort(key=lambda block: (block.size, block.address))
+        enough = [block for block in free if block.size >= least]
+        for block in enough[:1] or free[::-1]:
+            if released < least and block.size >= self.max_split:
+                released += self._release(block.segment, frames)
+        return released >= least
 
     def _device_free(self) -> int:
         return self.capacity - self.outside - self.reserved

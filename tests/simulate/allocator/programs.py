@@ -129,8 +129,13 @@ def _free_all(allocator: Allocator, addresses: list[int]) -> None:
 
 
 def shred(allocator: Allocator, *, pieces: int, size: int, line: int = 60) -> Sequence[int]:
-    """Fill memory with blocks and free every other one: half of it is free, in pieces of one block."""
+    """Fill memory with blocks and free two of every four: half of it is free.
+
+    In pieces of one block where each has a segment of its own; where segments expand, in pieces of two.
+    """
     blocks = [allocator.malloc(size, user(line)) for _ in range(pieces)]
-    for address in blocks[::2]:
-        allocator.free(address)
-    return blocks[1::2]
+    freed = {address for at, address in enumerate(blocks) if at % 4 in {1, 2}}
+    for address in blocks:
+        if address in freed:
+            allocator.free(address)
+    return [address for address in blocks if address not in freed]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory import patterns
+from traceanalyze.analyses.memory.caching import Rules
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, CATEGORY, LINE
 from traceanalyze.analyses.memory.composition import (
     AT_DUMP,
@@ -37,12 +38,12 @@ from traceanalyze.analyses.memory.device_calls import (
 )
 from traceanalyze.analyses.memory.dump import segments, self_check, statistics
 from traceanalyze.analyses.memory.groups import memory_over_time
-from traceanalyze.analyses.memory.holes import GROWTH, past_segments
+from traceanalyze.analyses.memory.holes import past_segments
 from traceanalyze.analyses.memory.layout import Growth, LostWay
 from traceanalyze.analyses.memory.lifetimes import Curve
-from traceanalyze.analyses.memory.rounding import Rules
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
+from traceanalyze.analyses.memory.whatif import expandable_saving, with_expandable
 from traceanalyze.model.snapshot import Action, History, Snapshot, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
 
@@ -80,7 +81,7 @@ class Fragmentation(NamedTuple):
     growths: int
     """Growths of this kind."""
     avoidable: int
-    """Bytes taken from the device by them, at most what was not in blocks at the reserved peak."""
+    """Bytes by which expandable segments would lower the reserved peak, as the replay has it."""
     line: str
     pinners: Table
     """Who was in the way, most bytes held back first."""
@@ -94,7 +95,7 @@ class Fragmentation(NamedTuple):
 
 
 def fragmentation(device: Device, *, pressed: bool) -> Fragmentation | NotMeasured:
-    """The worst growth of this kind, what all of them took, and who was in the way.
+    """The worst growth of this kind, what expandable segments would save, and who was in the way.
 
     Args:
         device: The allocator.
@@ -115,10 +116,10 @@ def fragmentation(device: Device, *, pressed: bool) -> Fragmentation | NotMeasur
         none = PINNERS.fill(**dict.fromkeys(PINNERS.keys, ()))
         return Fragmentation(0.0, 0, 0, 0, 0, 0, "", none, "none")
     share, growth, request = max(found, key=lambda one: one[0])
-    # Of all that they took at most what no block used when the reserve was largest.
-    peak, event = reserved.peak
-    avoidable = min(sum(_taken(history, each) for _, each, _ in found), max(peak - device.blocks.at(event), 0))
-    level = _level(share, avoidable, device.capacity, peak, pressed=pressed)
+    avoidable = device.once(expandable_saving) if share >= INFO else 0
+    if isinstance(avoidable, NotMeasured):
+        return avoidable
+    level = _level(share, avoidable, device.capacity, reserved.peak[0], pressed=pressed)
     free, line, pinners = growth.free, device.line(growth.event), _pinners(device, growth)
     return Fragmentation(share, request, free.bytes, free.largest, len(found), avoidable, line, pinners, level)
 
@@ -129,15 +130,6 @@ def _request(history: History, growth: Growth, rules: Rules) -> int | None:
     if len(after) == 0:
         return None
     return rules.rounded(int(history.size[growth.event + int(after[0])]))
-
-
-def _taken(history: History, growth: Growth) -> int:
-    """Bytes taken from the device in one growth, which may be of several mapped pieces."""
-    total, event = 0, growth.event
-    while event < len(history) and history.action[event] in GROWTH:
-        total += int(history.size[event])
-        event += 1
-    return total
 
 
 def _pinners(device: Device, growth: Growth) -> Table:
@@ -307,7 +299,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         marks=step_marks(device.snapshot),
         churn=churn(device),
         fragmentation=pieces,
-        ooms=out_of_memory(device),
+        ooms=with_expandable(device, out_of_memory(device)),
         leaks=contradicts or leaks(device),
         spike=patterns.spike(device),
         gradients=patterns.held_gradients(device),

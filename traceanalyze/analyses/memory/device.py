@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.memory.caching import Rules, rules
 from traceanalyze.analyses.memory.layout import Layout, follow
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Curve, Lifetimes, active_curve, lifetimes, reserved_curve
-from traceanalyze.analyses.memory.rounding import Rules, rules
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.model.snapshot import Action, Snapshot, SnapshotDevice
 

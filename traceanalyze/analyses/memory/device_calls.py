@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.memory.caching import SMALL
 from traceanalyze.analyses.memory.columns import EVENT, LINE
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
-from traceanalyze.analyses.memory.rounding import SMALL
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
@@ -212,6 +212,8 @@ class OutOfMemory(NamedTuple):
     kind: str
     """isolation, fragmentation, split, other_processes, capacity, unknown, or unlocated: the layout is not exact"""
     line: str
+    expandable: bool | None = None
+    """Whether it would succeed with expandable segments, where the replay was asked and tells."""
 
 
 def out_of_memory(device: Device) -> tuple[OutOfMemory, ...]:

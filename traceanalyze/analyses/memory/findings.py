@@ -25,6 +25,10 @@ _SAY = sentences(
         "A request of {request} failed with {free} free inside segments and {device} on the device: "
         "expandable_segments:True joins the two."
     ),
+    advice_oom_pieces=(
+        "A request of {request} failed although {free} were free inside segments, the largest piece {hole}; as a "
+        "replay shows, it fails with expandable_segments:True, too: allocate long-lived tensors first, or need less."
+    ),
     advice_oom_other_processes=(
         "A request of {request} failed with {device} free on the device, most of which others hold: look for other "
         "processes, and for NCCL or HCCL buffers."
@@ -200,7 +204,8 @@ def _advice(key: str, **values: Value) -> Message:
 def _ooms(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     for one in analysis.ooms:
         key = f"oom_{one.kind}"
-        advice = _advice(key, request=one.request, free=one.free, hole=one.largest_hole, device=one.device_free)
+        said = "oom_pieces" if one.kind in {"fragmentation", "split"} and one.expandable is False else key
+        advice = _advice(said, request=one.request, free=one.free, hole=one.largest_hole, device=one.device_free)
         yield MemoryFinding("critical", key, advice, one.request, count=1, line=one.line)
 
 

@@ -1,4 +1,7 @@
-"""Who held the memory over the history: live blocks by category and source line at the points that draw the curves."""
+"""Who held the memory over time: live blocks of a history by category and source line, tensors of a timeline by theirs.
+
+Curves are drawn at points, among them the lowest and highest value of each part.
+"""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -11,7 +14,9 @@ from traceanalyze.analyses.memory import columns
 from traceanalyze.analyses.memory.composition import CATEGORIES, categories, first_of_line
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.sites import call_stack
-from traceanalyze.model.table import Column, Kind, Table, Word, declare
+from traceanalyze.model.snapshot import CATEGORIES as TENSORS
+from traceanalyze.model.snapshot import MemoryTimeline
+from traceanalyze.model.table import Column, Kind, Table, Value, Word, declare
 
 POINTS = 1000
 """Points of a curve, among them the lowest and highest value of each part of the history."""
@@ -60,6 +65,32 @@ _GROUPS = declare(
     replace(columns.EVENT, meaning="event after which it is first so many"),
     replace(columns.BLOCKS, meaning="live blocks then"),
     Column("call_stack", Kind.TEXT, "user's frames of its largest block, innermost first", machine=True),
+    detail=True,
+)
+_TENSORS = declare(
+    "timeline_at_peak",
+    "Tensors at the peak",
+    Column("tensor_category", Kind.TERM, "the profiler's own category of tensors", heading="category"),
+    Column("tensor_bytes", Kind.MEMORY, "bytes of tensors when all of them together were most", heading="at the peak"),
+    Column("share", Kind.SHARE, "part of the bytes of all tensors then"),
+    Column("highest_bytes", Kind.MEMORY, "most bytes of this category at any time"),
+    bar="share",
+)
+_TENSOR_CURVE = declare(
+    "timeline_curve",
+    "Tensors over time",
+    columns.SINCE_START,
+    Column("total_bytes", Kind.MEMORY, "bytes of all tensors; the allocator's blocks are larger", heading="all"),
+    Column("parameter_bytes", Kind.MEMORY, "bytes of parameters", heading="parameters"),
+    Column("optimizer_state_bytes", Kind.MEMORY, "bytes of the optimizer's state"),
+    Column("input_bytes", Kind.MEMORY, "bytes of inputs"),
+    Column("temporary_bytes", Kind.MEMORY, "bytes of tensors that live within one operator"),
+    Column("activation_bytes", Kind.MEMORY, "bytes of tensors kept for the backward pass", heading="activations"),
+    Column("gradient_bytes", Kind.MEMORY, "bytes of gradients", heading="gradients"),
+    Column("autograd_detail_bytes", Kind.MEMORY, "bytes of autograd's own tensors", heading="autograd"),
+    Column("unknown_bytes", Kind.MEMORY, "bytes the profiler could not classify"),
+    plot=("total_bytes", "total_bytes"),
+    stack=tuple(f"{name}_bytes" for name in TENSORS),
     detail=True,
 )
 
@@ -158,3 +189,25 @@ def _top_blocks(row: NDArray[np.int64], size: NDArray[np.int64], count: int) -> 
     """The first of the largest blocks of each row."""
     order = np.lexsort((-size, row))
     return order[np.searchsorted(row[order], np.arange(count))]
+
+
+def timeline_tables(timeline: MemoryTimeline) -> tuple[Table, Table]:
+    """What the tensors of each category take, at the peak and over time."""
+    total = timeline.bytes.sum(axis=1)
+    at = int(total.argmax())
+    peak = timeline.bytes[at]
+    order = np.argsort(-peak, kind="stable")
+    at_peak = _TENSORS.fill(
+        tensor_category=[f"tensor_{TENSORS[i]}" for i in order.tolist()],
+        tensor_bytes=peak[order],
+        share=peak[order] / max(int(total[at]), 1),
+        highest_bytes=timeline.bytes.max(axis=0)[order],
+    )
+    whole: dict[str, Value] = {"tensor_category": "moment_peak", "tensor_bytes": int(total[at]), "share": 1.0}
+    rows = np.array(sorted(points(min(POINTS // 2, len(total)), total) | {at}), np.int64)
+    curve = _TENSOR_CURVE.fill(
+        since_start_ns=timeline.time[rows] - timeline.time[0],
+        total_bytes=total[rows],
+        **{f"{name}_bytes": timeline.bytes[rows, column] for column, name in enumerate(TENSORS)},
+    )
+    return replace(at_peak, totals=whole), curve

@@ -6,16 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.memory.rounding import SMALL, SMALL_SEGMENT, Rules
+from traceanalyze.analyses.memory.caching import LARGE_SEGMENT, SMALL, SMALL_SEGMENT, Domain, Rules
 from traceanalyze.model.snapshot import Action, History, SnapshotDevice, State
-
-
-class Domain(NamedTuple):
-    """What cannot serve each other's requests: a pool, a stream, small or large blocks."""
-
-    pool: int
-    stream: int
-    large: bool
 
 
 class Free(NamedTuple):
@@ -186,8 +178,6 @@ def past_segments(device: SnapshotDevice, rules: Rules, event: int = 0) -> Past:
 
 
 _OF_BLOCKS = (Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED)
-_LARGE_GRANULE = 20 << 20
-"""What large blocks' expandable segments are mapped and unmapped by."""
 
 
 def _own_domain(history: History, rules: Rules, change: int, inside: NDArray[np.int64]) -> Domain:
@@ -197,7 +187,7 @@ def _own_domain(history: History, rules: Rules, change: int, inside: NDArray[np.
     if len(known):
         large = rules.rounded(int(history.size[known.max()])) > SMALL
     elif history.action[change] in (Action.SEGMENT_MAP, Action.SEGMENT_UNMAP):
-        large = size % _LARGE_GRANULE == 0
+        large = size % LARGE_SEGMENT == 0
     else:
         large = size > SMALL_SEGMENT
     pool = 0 if history.pool is None else max(int(history.pool[change]), 0)

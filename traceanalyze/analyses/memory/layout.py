@@ -10,18 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.memory.holes import (
-    GROWTH,
-    RELEASE,
-    Domain,
-    Free,
-    Holes,
-    Past,
-    free_at_dump,
-    past_segments,
-)
+from traceanalyze.analyses.memory.caching import ALIGN, SMALL, Domain, Rules
+from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, Free, Holes, Past, free_at_dump, past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
-from traceanalyze.analyses.memory.rounding import ALIGN, SMALL, Rules
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 
@@ -52,6 +43,8 @@ class Layout(NamedTuple):
     """Block bytes, at least."""
     slack: NDArray[np.int64]
     """Bytes that the block may have had beyond that (blocks allocated before the history, freed in it)."""
+    pool: NDArray[np.int32]
+    """Index into `SnapshotDevice.pools`."""
     growths: tuple[Growth, ...]
     watched: dict[int, tuple[Free, ...]]
     """Free memory of every domain just before the watched events, and (at the number of events) at the dump."""
@@ -83,8 +76,8 @@ def follow(device: SnapshotDevice, lives: Lifetimes, rules: Rules, watch: frozen
         size = np.array([rules.rounded(requested) for requested in lives.requested.tolist()], np.int64)
         known = lives.block >= 0
         size[known] = device.blocks.size[lives.block[known]]
-        return Layout(size, np.zeros_like(size), (), at_dump, error.args[0])
-    return Layout(walk.size, early.slack, tuple(walk.growths), walk.watched | at_dump, None)
+        return Layout(size, np.zeros_like(size), np.zeros(len(size), np.int32), (), at_dump, error.args[0])
+    return Layout(walk.size, early.slack, walk.pool, tuple(walk.growths), walk.watched | at_dump, None)
 
 
 class _Early:
@@ -163,6 +156,8 @@ class _Walk:
         early.fill(self.holes)
         self.size = np.zeros(len(lives), np.int64)
         self.size[early.rows] = early.size
+        self.pool = np.zeros(len(lives), np.int32)
+        self.pool[early.rows] = np.array([one.domain.pool for one in past.ranges], np.int32)[early.range]
         # What each live block takes, by its row: domain and end.
         ends, domains = (early.start + early.size).tolist(), [past.ranges[at].domain for at in early.range.tolist()]
         self.live = dict(zip(early.rows.tolist(), zip(domains, ends, strict=True), strict=True))
@@ -177,20 +172,21 @@ class _Walk:
         action, address = history.action.tolist(), history.address.tolist()
         stream, requested = history.stream.tolist(), history.size.tolist()
         changes, alloc = {*map(int, GROWTH), *map(int, RELEASE)}, int(Action.ALLOC)
-        sizes: dict[int, int] = {}
+        sizes: dict[int, tuple[int, int]] = {}
         for event, what in enumerate(action):
             if event in watch:
                 self.watched[event] = holes.all()
             if what == alloc:
                 row, start = begun[event], address[event]
                 domain, end = self._place(event, start, requested[event], stream[event])
-                live[row], sizes[row] = (domain, end), end - start
+                live[row], sizes[row] = (domain, end), (end - start, domain.pool)
             elif event in ended:
                 domain, end = live.pop(ended[event])
                 holes.add(domain, address[event], end)
             elif what in changes:
                 self._resize(event, what, address[event], address[event] + requested[event])
-        self.size[list(sizes)] = list(sizes.values())
+        rows = list(sizes)
+        self.size[rows], self.pool[rows] = np.array(list(sizes.values()), np.int64).reshape(-1, 2).T
 
     def _place(self, event: int, address: int, requested: int, stream: int) -> tuple[Domain, int]:
         """Put a block into the hole at its address; its domain and its end."""

@@ -89,6 +89,7 @@ MESSAGES = {
     "about_snapshot_state": "{path}{device}, state only, reconciled exactly",
     "about_snapshot_inexact": "{path}{device}, {steps} events, layout not exact (see below)",
     "about_snapshot_state_inexact": "{path}{device}, state only, layout not exact (see below)",
+    "about_snapshot_whatif": "{path}{device}, {steps} events, replayed through a model of the allocator",
     "about_snapshot_off": "{path}{device}, {steps} events, history and dump do not agree (see below)",
     "about_snapshot_state_off": "{path}{device}, state only, contradicts itself (see below)",
     "memory_peak_at_step": "Peak {requested} in use at step {step}, {reserved} reserved.",
@@ -190,6 +191,8 @@ REASONS = {
     "no_gradient_stacks": "no stack shows AccumulateGrad",
     "snapshot_contradicts_itself": "the snapshot contradicts itself",
     "layout_not_exact": "the layout of memory is not exact",
+    "replay_off": "the model of the allocator does not come to the recorded reserve",
+    "reserve_peak_before": "the reserve was largest before the history begins",
 }
 
 _BOTH = "record host and device: torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU])"

@@ -1,15 +1,17 @@
 """Reports about memory: of a snapshot, of two against each other, of a timeline, and what a trace says of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.findings import MemoryFinding, findings_table, memory_findings
+from traceanalyze.analyses.memory.groups import timeline_tables
 from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
-from traceanalyze.analyses.memory.timeline import timeline_tables
+from traceanalyze.analyses.memory.whatif import WHATIF
 from traceanalyze.analyses.results import Check
 from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
@@ -47,6 +49,16 @@ _SAY = sentences(
     ),
     trace_allocator_calls="{count} allocator call(s) inside the steps took {time} on the host.",
     compared_with="Compared with {path}.",
+    memory_whatif_now="At most {reserved} were reserved, {used} were in blocks.",
+    memory_whatif_unknown="What would change is not measured: {reason}.",
+    memory_whatif_setting_unknown="{what}: not measured: {reason}.",
+    memory_whatif_less="With {what} at most {then} would be reserved: {change} less.",
+    memory_whatif_more="With {what} at most {then} would be reserved: {change} more.",
+    memory_whatif_same="With {what} as much would be reserved.",
+    memory_whatif_fits="In {limit} every request succeeds.",
+    memory_whatif_fits_after="In {limit} every request succeeds; {retries} of them find the device full at first.",
+    memory_whatif_fails="In {limit} a request of {request} fails at {line}: {missing} are missing.",
+    memory_whatif_full="In {limit} there is no room for what lived before the history: {missing} are missing.",
     memory_diff_verdict="The peak is {change} {direction} than the base's {base}.",
     memory_diff_equal="Both peaks are {base}.",
     memory_diff_line="The largest change is {change} at {line}.",
@@ -151,6 +163,53 @@ def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) 
         )
     report = _single(candidate.path, "about_difference", 0, tuple(_difference_verdict(found)), (found,))
     return replace(report, note_messages=(Message(_SAY["compared_with"], (("path", Kind.NAME, base.path),)),))
+
+
+def whatif_report(snapshot: Snapshot, found: Sequence[tuple[Device, Table | NotMeasured]]) -> Report:
+    """What the allocators of a snapshot's devices would do."""
+    sides = tuple(_whatif_side(snapshot.path, *each) for each in found)
+    most = max(range(len(found)), key=lambda at: found[at][0].reserved.peak[0])
+    notes = tuple(map(remark, snapshot.notes))
+    verdict = sides[most].verdict_messages
+    return Report(snapshot.path, __version__, verdict, notes, (), sides, tuple(range(len(sides))), command="whatif")
+
+
+def _whatif_side(path: str, device: Device, found: Table | NotMeasured) -> RankReport:
+    about = headline("about_snapshot_whatif", path, device.events, device=device.device.id)
+    peaks = ("reserved", Kind.MEMORY, device.reserved.peak[0]), ("used", Kind.MEMORY, device.blocks.peak[0])
+    said: Iterable[Message]
+    if isinstance(found, NotMeasured):
+        table, said = WHATIF.missing(found.reason), [Message(_SAY["memory_whatif_unknown"], (_reason(found),))]
+    else:
+        table, said = found, chain(*map(_supposed, islice(found.records(), 1, None)))
+    verdict = (Message(_SAY["memory_whatif_now"], peaks), *said)
+    return RankReport(None, path, Mode.MEMORY, 1000, about, verdict, (table,), (), ())
+
+
+def _supposed(row: Any) -> Iterator[Message]:
+    """What is reserved then, and whether every request succeeds."""
+    change, values = (
+        row.reserved_change_bytes,
+        [("what", Kind.NAME, row.settings), ("limit", Kind.MEMORY, row.limit_bytes)],
+    )
+    if isinstance(change, NotMeasured):
+        if row.settings is not None:
+            yield Message(_SAY["memory_whatif_setting_unknown"], (*values, _reason(change)))
+    elif row.settings is not None and change is not None:
+        key = "less" if change < 0 else "more" if change > 0 else "same"
+        amounts = ("then", Kind.MEMORY, row.then_reserved_bytes), ("change", Kind.MEMORY, abs(change))
+        yield Message(_SAY[f"memory_whatif_{key}"], (*values, *amounts))
+    if row.fits is None:
+        return
+    fits = "fits_after" if row.retries else "fits"
+    kind = fits if row.fits else "full" if row.event is None else "fails"
+    failure = ("request", Kind.MEMORY, row.failing_bytes), ("missing", Kind.MEMORY, row.missing_bytes)
+    told = (*values, *failure, ("line", Kind.NAME, row.source_line), ("retries", Kind.COUNT, row.retries))
+    yield Message(_SAY[f"memory_whatif_{kind}"], told)
+
+
+def _reason(unknown: NotMeasured) -> tuple[str, Kind, str]:
+    return "reason", Kind.TERM, f"reason_{unknown.reason}"
 
 
 def _single(path: str, about: str, steps: int, verdict: tuple[Message, ...], tables: tuple[Table, ...]) -> Report:
