@@ -200,17 +200,19 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
                 yield from _waiting(path, sums, moved)
         some = any(path[0][0] == key for side in sums for path in side)
         if key == "communication" and some and not measured:
-            split = [_by_ranks(*each) for each in zip((base, candidate), sums, moved, strict=True)]
+            # Ranks tell the waiting of all groups together: of one it is a part, below several it would be none.
+            one = len(paths) <= 2
+            split = [_by_ranks(*each, known=one) for each in zip((base, candidate), sums, moved, strict=True)]
             for row, times in zip(("comm_wait", "comm_transfer"), zip(*split, strict=True), strict=True):
-                yield Row(row, 1, *times)
+                yield Row(row, len(paths) if any(isinstance(time, int) for time in times) else 1, *times)
         elif key == "communication" and some and len(paths) == 1:
             yield from _waiting(((key, None), ("group", "")), sums, moved)
 
 
-def _by_ranks(side: Side, sums: Sums, moved: Mapping[str, Time]) -> tuple[Time, Time]:
-    """Waiting and transfer as all ranks tell them, else why they are not measured."""
+def _by_ranks(side: Side, sums: Sums, moved: Mapping[str, Time], *, known: bool) -> tuple[Time, Time]:
+    """Waiting and transfer as all ranks tell them, where that is `known`, else why they are not measured."""
     waited = side.info.waited
-    if waited is None:
+    if waited is None or not known:
         why = next(iter(moved.values()), 0)
         return why, why
     return waited, sums.get((("communication", None),), (0, 0))[0] - waited
