@@ -121,7 +121,7 @@ class SyncCosts(NamedTuple):
 
 
 def sync_costs(context: Context) -> SyncCosts:
-    """Sync calls of the steps that count, and what they cost inside these; none where the calls of the runtime were not recorded."""
+    """Sync calls of the steps that count, and their cost there; none where the runtime's calls were not recorded."""
     calls = context.calls
     if len(calls) == 0 or context.queue_only:
         nothing = np.empty(0, np.int64)

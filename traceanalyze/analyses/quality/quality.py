@@ -39,14 +39,14 @@ _SAY = sentences(
     skipped_bad_value="Left out: {count} argument value(s) that could not be read; their events are kept.",
     skipped_no_begin="Skipped: {count} end(s) of events that never begin.",
     no_end="Never ended: {count} event(s); each was closed with the event around it.",
-    other_kinds="Not read: {count} event(s) that are no ranges, marks or arrows ({phases}), such as counters.",
+    other_kinds="Not read, as neither ranges nor marks nor arrows, but such as counters: {count} event(s) ({phases}).",
     unknown_kinds="Not read: {count} event(s) of kinds that no profiler writes ({phases}).",
     misshapen="Kept, but perhaps misplaced: {count} event(s) without a name, process or thread that can be read.",
-    twice="Counted twice: {count} operator(s) that stand in the file twice.",
+    twice="Counted twice, as in the file: {count} operator(s).",
     repaired="Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
-    impossible_start="Left out: {count} event(s) that begin {before_ns} before all else: their times were never set.",
-    impossible_late="Left out: {count} event(s) that begin {after_ns} after all else has ended: no time of theirs is right.",
-    repeated="Left out: {count} device event(s) that stand in the file twice.",
+    impossible_start="Left out, as of times never set, {before_ns} before all else: {count} event(s).",
+    impossible_late="Left out, as of impossible times, {after_ns} after all else has ended: {count} event(s).",
+    repeated="Left out, as in the file before: {count} device event(s).",
     unlinked=(
         "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
         "times, but not in launch figures."
@@ -192,16 +192,7 @@ def _repairs(context: Context) -> Iterator[Check]:
     if counts.get("bad_value", 0):
         yield Check("Q02", Level.WARN, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
     device = context.device
-    events, impossible = context.trace.events, context.kind == EventKind.IMPOSSIBLE
-    if impossible.any():
-        early, late = (events.ts[impossible & side] for side in (events.ts < context.begin, events.ts >= context.begin))
-        if len(early):
-            values = (("count", len(early)), ("before_ns", context.begin - int(early.min())))
-            yield Check("Q02", Level.WARN, _SAY["impossible_start"], values)
-        if len(late):
-            end = (events.ts + events.dur)[~impossible & (context.kind != EventKind.OVERHEAD)].max()
-            after = int(late.min() - end)
-            yield Check("Q02", Level.WARN, _SAY["impossible_late"], (("count", len(late)), ("after_ns", after)))
+    yield from _impossible(context)
     again = int((context.kind == EventKind.REPEATED).sum())
     if again:
         yield Check("Q02", Level.WARN, _SAY["repeated"], (("count", again),))
@@ -209,6 +200,21 @@ def _repairs(context: Context) -> Iterator[Check]:
         window = int(context.steps.time.sum())
         level = Level.ERROR if device.removed > 0.01 * window else Level.WARN
         yield Check("Q02", level, _SAY["repaired"], (("count", device.repaired), ("removed_ns", device.removed)))
+
+
+def _impossible(context: Context) -> Iterator[Check]:
+    """Events at times that were never set."""
+    events, impossible = context.trace.events, context.kind == EventKind.IMPOSSIBLE
+    if not impossible.any():
+        return
+    early, late = (events.ts[impossible & side] for side in (events.ts < context.begin, events.ts >= context.begin))
+    if len(early):
+        before = context.begin - int(early.min())
+        yield Check("Q02", Level.WARN, _SAY["impossible_start"], (("count", len(early)), ("before_ns", before)))
+    if len(late):
+        end = (events.ts + events.dur)[~impossible & (context.kind != EventKind.OVERHEAD)].max()
+        after = int(late.min() - end)
+        yield Check("Q02", Level.WARN, _SAY["impossible_late"], (("count", len(late)), ("after_ns", after)))
 
 
 def _kinds(phases: Mapping[str, int]) -> Iterator[Check]:
