@@ -219,7 +219,7 @@ def memory_whatif_reports(
         empties: Calls of empty_cache stay.
         progress: Told how much has been read.
     """
-    settings, fraction, room = [], 1.0, parse_capacity(capacity)
+    settings, notes, room = [], set[Phrase](), parse_capacity(capacity)
     for text in alloc_confs:
         changed = alloc_conf(text)
         own = changed.pop(_FRACTION, None)
@@ -228,15 +228,16 @@ def memory_whatif_reports(
         if "collect" in changed and own is None:
             # As the allocator itself: without a fraction it never collects.
             del changed["collect"]
-        fraction = fraction if own is None else own
-        settings.append((text, changed))
-    asked = Asked(tuple(settings), fraction, room, empties)
+            notes.add(Phrase("garbage_collection_threshold has no effect without {key}", _FRACTION))
+        settings.append((text, changed, 1.0 if own is None else own))
+    asked = Asked(tuple(settings), room, empties)
     reports = []
     for source in (one for path in paths for one in snapshots_of(path)):
         snapshot = memory_files.not_empty(read_snapshot(source, progress_of(progress, source)))
         known = sites(snapshot.stacks)
         devices = [Device(snapshot, each, known, room) for each in snapshot.devices]
-        reports.append(whatif_report(snapshot, [(each, answers(each, asked)) for each in devices]))
+        found = whatif_report(snapshot, [(each, answers(each, asked)) for each in devices])
+        reports.append(replace(found, note_messages=(*found.note_messages, *map(remark, notes))))
     return tuple(reports)
 
 

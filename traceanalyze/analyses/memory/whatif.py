@@ -145,10 +145,8 @@ def replay(device: Device, supposed: Supposed) -> Outcome:
 class Asked(NamedTuple):
     """What a user asks."""
 
-    settings: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    """Each a question of its own: as written, and the `Rules` that it sets."""
-    fraction: float = 1.0
-    """Of the device that the process may take."""
+    settings: tuple[tuple[str, Mapping[str, Any], float], ...] = ()
+    """Each a question of its own: as written, the `Rules` that it sets, and the part of the device that it allows."""
     capacity: int | None = None
     empties: bool = True
 
@@ -159,9 +157,9 @@ def answers(device: Device, asked: Asked) -> Table | NotMeasured:
     if reason is not None:
         return reason
     base = as_recorded(device)
-    limit = base.limit if asked.capacity is None else int(asked.capacity * asked.fraction)
     rows = [_row(device, "", base, replay(device, base), 0)]
-    for text, changed in asked.settings or (("", {}),):
+    for text, changed, fraction in asked.settings or (("", {}, 1.0),):
+        limit = base.limit if asked.capacity is None else int(asked.capacity * fraction)
         supposed = Supposed(base.rules._replace(**changed), limit, asked.empties)
         found = replay(device, supposed)
         saved = None if found.failed is not None else saving(device, found)
