@@ -28,6 +28,15 @@ def test_sizes_and_bandwidth_by_direction_and_memory():
     assert (found["copy_fill", None].bytes, found["copy_fill", None].blocking) == (64, 0)
 
 
+def test_a_size_below_zero_is_none():
+    b = TraceBuilder()
+    b.step(1, 0, 500)
+    b.copy(0, 5, 10, 20, bytes=100_000)
+    b.copy(40, 5, 50, 20, bytes=-1)
+    row = copies(b)["copy_h2d", "memory_pageable"]
+    assert (row.count, row.bytes, row.bandwidth) == (2, 100_000, pytest.approx(5.0))
+
+
 def test_bandwidth_counts_only_copies_with_size_and_duration():
     b = TraceBuilder()
     b.step(1, 0, 500)

@@ -209,3 +209,13 @@ def test_an_impossible_duration_is_clipped_also_inside_the_span_of_the_profiler(
     b.event("Trace", "PyTorch Profiler (0)", 0, 9_000_300, pid="Spans", tid="x")
     a = b.analyze()
     assert int(a.partitions[0].compute.sum()) == 20_000 + 200_000
+
+
+def test_a_device_and_a_stream_below_zero_are_none():
+    """Then the process and the thread tell."""
+    b = TraceBuilder()
+    b.step(1, 0, 500)
+    b.launch(0, 1, 10, 20)
+    b.event("kernel", "k", 40, 30, pid=0, tid=7, device=-1, stream=-1)
+    (row,) = b.rows("devices")
+    assert (row.device, row.compute_ns) == (0, 50_000)

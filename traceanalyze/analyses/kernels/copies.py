@@ -7,7 +7,6 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
-from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Values, declare, where
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -141,7 +140,7 @@ def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[
     device = context.device
     size = context.trace.events.numbers("bytes", device.row[event])
     duration = device.end[event] - device.start[event]
-    sized = size != MISSING
+    sized = size >= 0
     timed = sized & (duration > 0)
     with_size = groups.sum(sized)
     total = groups.sum(np.where(sized, size, 0))

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.columns import MISSING
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -67,9 +66,9 @@ def numbers_of_devices(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def _number(trace: Trace, row: NDArray[np.int64], field: str, *, column: int) -> NDArray[np.int64]:
-    """Device or stream: the argument when present, else the last number in the text of the process or thread id."""
+    """Device or stream: the argument when it is one, else the last number in the text of the process or thread id."""
     value = trace.events.numbers(field, row)
-    absent = value == MISSING
+    absent = value < 0
     if absent.any():
         of_track = np.fromiter((_last_number(trace.track_text(t)[column]) for t in range(len(trace.tracks))), np.int64)
         value[absent] = of_track[trace.events.track[row[absent]]]

@@ -74,6 +74,7 @@ def copied_bytes(facts: Facts, event: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     context = facts.context
     size = context.trace.events.numbers("bytes", context.device.row[event]).astype(np.int64)
+    size[size < 0] = MISSING
     if context.trace.origin.format != "ascend":
         return size
     row = context.op_nest.rows(dispatched(facts, context.event_op[event]))
