@@ -58,7 +58,7 @@ def _profiler_options(rank: RankSteps) -> tuple[str, ...]:
     events, stated = context.trace.events, context.trace.options
     shown = {
         "device": len(context.device) > 0,
-        "host": context.host_recorded,
+        "host": len(context.host_rows) > 0,
         "runtime": len(context.calls) > 0,
         "shapes": stated.get("record_shapes", False) or "shapes" in events.fields,
         "stacks": stated.get("with_stack", False)

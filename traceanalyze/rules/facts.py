@@ -160,7 +160,7 @@ class Facts:
             "D": self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
             "L": len(context.calls) > 0,
             "A": len(context.calls) > 0 and not context.waits_lost,
-            "O": context.host_recorded,
+            "O": len(context.host_rows) > 0,
             "P": context.once(user_frames).recorded,
             "H": "shapes" in fields,
             "N": self.allocator is not None,
