@@ -99,7 +99,7 @@ def test_only_what_the_file_tells_is_lost(tmp_path: Path, form: str, name: str) 
 def test_tables_that_nothing_reads_are_told(tmp_path: Path) -> None:
     home = without(tmp_path, "text")
     for name in ("l2_cache.csv", "data_preprocess.csv"):
-        (home / OUTPUT / name).write_text("Stream Id,Task Id,Hit Rate,Victim Rate,Op Name\n2,1,0.5,0.1,Add1\n")
+        (home / OUTPUT / name).write_text("Stream Id,Task Id,Hit Rate,Victim Rate,Op Name\n2,1,N/A,0.1,Add1\n")
     report = traceanalyze.analyze(home)
     assert notes(report) == "data_preprocess.csv, l2_cache.csv: passed over, nothing of it is in any number here"
     assert report.tables["split"].rows == whole("text").tables["split"].rows

@@ -269,6 +269,50 @@ def test_the_kernel_table_names_types_cores_and_counters(tmp_path):
     assert (relu.op_type, relu.core, relu.work) == ("Relu", "AI_VECTOR_CORE", "work_elementwise")
 
 
+def test_kernels_have_the_hit_rate_of_the_table_of_the_l2_cache(tmp_path):
+    """Of 100 µs at 0.8 and 300 µs at 0.4 it is (80 + 120) / 400; what joins no kernel, two, or is no rate is told."""
+    built = AscendBuilder()
+    built.step(1, 0, 1000)
+    for at, dur, op_type in ((0, 100, "MatMulV2"), (100, 300, "MatMulV2"), (400, 50, "Relu"), (500, 40, "Add")):
+        built.kernel(op_type, at, dur, op_type=op_type)
+    first, second, relu, add = (row["Task ID"] for row in built.kernels)
+    built.number = int(add) - 2
+    built.kernel("Add", 600, 60, op_type="Add")
+    rows = [
+        ["2", first, "0.8", "0.1", "MatMulV2"],
+        ["2", second, "0.4", "1.1", "MatMulV2"],
+        ["2", relu, "N/A", "0.2", "Relu"],
+        # Of two kernels, of none by its name, stream or number, and no rate.
+        ["2", add, "0.9", "0.2", "Add"],
+        ["2", relu, "0.5", "0.2", "Gelu"],
+        ["3", relu, "0.5", "0.2", "Relu"],
+        ["2", "99999", "0.5", "0.2", "Relu"],
+        ["2", relu, "1.5", "0.2", "Relu"],
+        ["2", relu, "much", "0.2", "Relu"],
+    ]
+    built.tables["l2_cache.csv"] = [["Stream Id", "Task Id", "Hit Rate", "Victim Rate", "Op Name"], *rows]
+    found = analyze(built.write(tmp_path / "a_ascend_pt"))
+    rates = {row.op_type: row.l2_hit_rate for row in found.records("kernel_types")}
+    assert rates.pop("MatMulV2") == pytest.approx(0.5, abs=1e-12)
+    assert rates == dict.fromkeys(("Relu", "Add"), NotMeasured("vendor_does_not_say"))
+    told = [note for note in found.trace.read.notes if note.startswith("l2_cache.csv")]
+    assert told == [
+        "l2_cache.csv: 1 number(s) cannot be read (was it saved by a spreadsheet?): hit rate",
+        "l2_cache.csv: 5 hit rate(s) left out, of no kernel, of several, or not from 0 to 1",
+    ]
+    assert not any("passed over" in note for note in found.trace.read.notes)
+
+
+def test_a_table_of_the_l2_cache_without_a_rate_is_passed_over(tmp_path):
+    built = step()
+    task = built.kernels[0]["Task ID"]
+    header = ["Stream Id", "Task Id", "Hit Rate", "Victim Rate", "Op Name"]
+    built.tables["l2_cache.csv"] = [header, ["2", task, "N/A", "0.2", built.kernels[0]["Name"]]]
+    found = analyze(built.write(tmp_path / "a_ascend_pt"))
+    assert {row.l2_hit_rate for row in found.records("kernel_types")} == {NotMeasured("vendor_does_not_say")}
+    assert any(note.startswith("l2_cache.csv: passed over") for note in found.trace.read.notes)
+
+
 @pytest.mark.parametrize(
     "header",
     [

@@ -171,6 +171,13 @@ _TYPES = declare(
     Column(
         "core_clock", Kind.NUMBER, "clock of the cores, MHz, mean weighted by time", heading="clock (MHz)", minor=True
     ),
+    Column(
+        "l2_hit_rate",
+        Kind.SHARE,
+        "part of the accesses to memory that the L2 cache served, as the profile says, mean weighted by time",
+        heading="L2 hits",
+        minor=True,
+    ),
     Column("dynamic", Kind.COUNT, "kernels compiled for any shapes, the table's OP State", minor=True),
     ranked=True,
 )
@@ -350,6 +357,7 @@ def kernel_types(context: Context) -> Table:
             busiest=where(limited, np.array([f"unit_{unit}" for unit in _UNITS])[shares.argmax(0)], untold),
             busiest_share=where(limited, shares.max(0), untold),
             core_clock=known(groups.mean(clock, time), "no_core_counters"),
+            l2_hit_rate=known(groups.mean(ratio_argument(context, "l2_hit_rate", row), time), "vendor_does_not_say"),
             dynamic=where(groups.sum(state >= 0) > 0, groups.sum(dynamic), NotMeasured("vendor_does_not_say")),
         )
         .sort("-device_time_ns", "op_type")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -228,7 +229,46 @@ def kernel_rows(
     return row
 
 
+def hit_rates(
+    table: Table,
+    names: Callable[[Callable[[str], int]], NDArray[Any]],
+    stream: NDArray[np.int64],
+    task: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """What l2_cache.csv says of each kernel, NaN for nothing: of the only one with a row's stream, task and name.
+
+    `names` gives a number for the name of each kernel. Numbers of tasks begin again after 65,535, so that some rows
+    may be of several kernels.
+    """
+    said, name = table.coded("name")
+    place = {text: number for number, text in enumerate(said)}
+    rate, streams, tasks = table.sizes("hit_rate", _MILLION), table.integers("stream"), table.integers("task")
+    usable = np.flatnonzero((rate >= 0) & (rate <= _MILLION) & (streams != ABSENT) & (tasks != ABSENT))
+    theirs, rows = _once(_key(name, streams, tasks)[usable])
+    own, kernels = _once(_key(names(lambda text: place.get(text, -1)).astype(np.int64), stream, task))
+    _, left, right = np.intersect1d(theirs, own, assume_unique=True, return_indices=True)
+    out = np.full(len(stream), np.nan)
+    out[kernels[right]] = rate[usable[rows[left]]] / _MILLION
+    if lost := int(np.count_nonzero(rate != ABSENT)) - len(left):
+        table.notes.append(
+            Lost(
+                "{name}: {count:,} hit rate(s) left out, of no kernel, of several, or not from 0 to 1", table.name, lost
+            )
+        )
+    return out
+
+
+_MILLION = 1_000_000
+"""Rates are written with six decimals."""
+
+
+def _once(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Those that stand there only once, and where."""
+    distinct, at, count = np.unique(keys, return_index=True, return_counts=True)
+    return distinct[count == 1], at[count == 1]
+
+
 def _key(moment: NDArray[np.int64], stream: NDArray[np.int64], task: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One number for a moment (as its place among all), a stream and a task, whose numbers have 16 bits."""
+    """One number for a moment or name (as its place among all), a stream and a task, whose numbers have 16 bits."""
     key: NDArray[np.int64] = (moment << 32) | ((stream & 0xFFFF) << 16) | (task & 0xFFFF)
     return key

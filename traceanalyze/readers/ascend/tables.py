@@ -357,6 +357,7 @@ OPTIONAL = KERNELS.keys() - {"op_type", "core", "start"}
 """Of these: what level 0 or some version lacks."""
 ROWS = KERNELS | {"name": ("Name", "Op Name"), "dur": ("Duration(us)", "Task Duration(us)")}
 """With what the timeline tells, where there is one."""
+L2_CACHE = {"stream": KERNELS["stream"], "task": KERNELS["task"], "name": ("Op Name",), "hit_rate": ("Hit Rate",)}
 COMMUNICATION = frozenset({"HCCL", "COMMUNICATION"})
 """Cores of collectives."""
 _STEPS = {

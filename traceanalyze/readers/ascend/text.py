@@ -15,6 +15,7 @@ from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fie
 from traceanalyze.readers.ascend.folder import SUMS, Profile
 from traceanalyze.readers.ascend.hardware import (
     CORES,
+    hit_rates,
     kernel_columns,
     kernel_rows,
     rows_not_drawn,
@@ -28,6 +29,7 @@ from traceanalyze.readers.ascend.sampled_memory import module_memory, process_me
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Columns, Records, Texts
 from traceanalyze.readers.ascend.tables import (
     KERNELS,
+    L2_CACHE,
     MEMORY_RECORD,
     OPTIONAL,
     ROWS,
@@ -54,12 +56,18 @@ def ascend_trace(
 
     `again` scans the timeline with more events, those that only the table of kernels has.
     """
-    notes = [*_missing(profile), *read.notes]
+    notes: list[str] = []
     about = read_about(profile)
     kernels = _read(
         profile, "kernel_details.csv", lambda path: read_table(path, KERNELS, notes, optional=OPTIONAL), notes
     )
     kernels = kernels or _summary(profile, notes)
+    cache = None
+    if kernels is not None:
+        cache = _read(profile, "l2_cache.csv", lambda path: read_table(path, L2_CACHE, notes), notes)
+    if cache is not None and (cache.sizes("hit_rate", 1) == ABSENT).all():
+        cache = None
+    notes[:0] = [*_missing(profile, _READ if cache is None else _READ | {"l2_cache"}), *read.notes]
     record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD, notes), notes)
     memory = _memory(profile, record, notes)
     vendor: dict[str, Any] = {
@@ -80,7 +88,7 @@ def ascend_trace(
             read, found = read._replace(no_copies=no_tasks), again(lacking)
             place = places(found, only)
     texts = Texts(found.strings)
-    conversion = _Conversion(found, texts, place, kernels, times, about)
+    conversion = _Conversion(found, texts, place, kernels, times, about, cache)
     events = conversion.events()
     instants = shared.no_instants() if memory is None else shared.memory_instants(memory, texts, track=0)
     trace = Trace(
@@ -137,7 +145,7 @@ _DRAWN_TOO = frozenset({"operator_details", "api_statistic"})
 """Tables with nothing but what the timeline tells, too."""
 
 
-def _missing(profile: Profile) -> Iterator[Phrase]:
+def _missing(profile: Profile, read: frozenset[str]) -> Iterator[Phrase]:
     """What is lost: of tables that are written together, where one of them is missing."""
     operators, totals, details, steps = (
         profile.table(f"{name}.csv") is not None
@@ -162,7 +170,7 @@ def _missing(profile: Profile) -> Iterator[Phrase]:
         yield Lost("memory_record.csv is missing: no totals beside those of operators, no memory of the whole process")
     if details and not steps:
         yield Phrase("step_trace_time.csv is missing: no step times of the profile's own to compare with")
-    known = _READ if profile.timeline is None else _READ | _DRAWN_TOO
+    known = read if profile.timeline is None else read | _DRAWN_TOO
     tables = profile.output.glob("*.csv") if profile.output is not None else ()
     if others := sorted(path.name for path in tables if path.stem not in known):
         yield Phrase("{names}: passed over, nothing of it is in any number here", ", ".join(others))
@@ -231,9 +239,10 @@ class _Conversion:
         kernels: Table | None,
         times: NDArray[np.int64],
         about: About,
+        cache: Table | None,
     ) -> None:
         self._found, self._texts, self._place, self._kernels, self._about = found, texts, place, kernels, about
-        self._times = times
+        self._times, self._cache = times, cache
         """Starts of the rows of the kernel table."""
         self._track = found.events.track
         self._process = place.process[self._track]
@@ -365,6 +374,11 @@ class _Conversion:
         for name, values in kernel_columns(self._kernels, row[known], texts).items():
             stated = np.flatnonzero(shared.present(values))
             columns.put(name, kernels[known[stated]], values[stated])
+        if self._cache is not None:
+            name, task = self._found.events.name[kernels], self._argument("task", kernels)
+            rate = hit_rates(self._cache, lambda number: self._found.strings.lookup(name, number), streams, task)
+            stated = np.flatnonzero(shared.present(rate))
+            columns.put("l2_hit_rate", kernels[stated], rate[stated])
 
     def _put_operations(self, columns: Columns) -> None:
         rows, groups = self._operations, self._place.group
