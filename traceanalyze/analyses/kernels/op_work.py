@@ -168,7 +168,7 @@ def _short_float(context: Context, work: Work, rows: NDArray[np.int64]) -> NDArr
 
 
 def precisions(context: Context) -> dict[str, int]:
-    """Device time, ns, of matrix products, convolutions and attention by the type they compute in; `` is unknown.
+    """Device time, ns, of matrix products, convolutions and attention by the type they compute in, empty where unknown.
 
     By the first tensor of the kernel, or of the operator that launched it if that says what it computes, else by the
     kernel's name. Float of which nothing tells whether matrix units multiply it is fp32/tf32.
