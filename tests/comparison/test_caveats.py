@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +64,68 @@ def test_work_that_is_done_more_often_is_not_the_same_work():
     # With markers both do the same in a step, and one operator more often is a cause, not other work.
     assert not any("work" in key for key in keyed(steps_of(2), steps_of(6)))
     assert not any("work" in key for key in keyed(steps_of(2), steps_of(2, again=4)))
+
+
+SGEMM, HALVES = "ampere_sgemm_128x64_tn", "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn"
+FLOATS, BRAINS = ["float", "float"], ["c10::BFloat16", "c10::BFloat16"]
+
+
+def multiplying(*products):
+    """A step of operators with one kernel each: operator, types of its tensors, kernel, µs."""
+    b = TraceBuilder()
+    b.step(0, 0, 1000)
+    for place, (op, types, kernel, time) in enumerate(products):
+        at = 100 * place
+        b.op(op, at, 50, **({"Input Dims": [[64, 64], [64, 64]], "Input type": types} if types else {}))
+        b.launch(at + 10, 5, at + 20, time, name=kernel, grid=[8, 1, 1], block=[64, 1, 1])
+    return side_from(b)
+
+
+def test_products_of_another_precision_are_told():
+    floats = multiplying(
+        ("aten::mm", FLOATS, SGEMM, 60), ("aten::mm", BRAINS, HALVES, 20), ("aten::add", FLOATS, "add", 70)
+    )
+    brains = multiplying(("aten::mm", BRAINS, HALVES, 30))
+    differ = {"base": "fp32", "base_share": 0.75, "candidate": "bf16", "candidate_share": 1.0}
+    assert keyed(floats, brains)["precision_differs"] == differ
+    assert keyed(brains, floats)["precision_differs"]["base"] == "bf16"
+    # What a region is given, and products without types, say less than the names of kernels.
+    named = multiplying(("Torch-Compiled Region", FLOATS, HALVES, 30), ("aten::mm", [], HALVES, 10))
+    assert keyed(floats, named)["precision_differs"] == differ
+    # Float on matrix units is TF32.
+    short = multiplying(("aten::mm", FLOATS, "cutlass_80_tensorop_s1688gemm_128x128_32x5_nn_align4", 30))
+    assert keyed(floats, short)["precision_differs"]["candidate"] == "tf32"
+
+
+def test_precision_that_one_side_does_not_tell_is_not_compared():
+    floats, unsure = multiplying(("aten::mm", FLOATS, SGEMM, 60)), multiplying(("aten::mm", FLOATS, "my_gemm", 60))
+    unknown = multiplying(("aten::mm", [], "my_gemm", 60), ("aten::mm", [], HALVES, 50))
+    none = multiplying(("aten::add", FLOATS, "add", 60))
+    for other in (floats, unsure, unknown, none):
+        assert "precision_differs" not in keyed(floats, other)
+        assert "precision_differs" not in keyed(other, floats)
+    assert keyed(unsure, multiplying(("aten::mm", BRAINS, HALVES, 9)))["precision_differs"]["base"] == "fp32/tf32"
+
+
+def test_a_model_that_went_from_float_to_bfloat16(shared_traces):
+    """Its causes are ranked all the same, and the verdict begins with the time."""
+    folder = shared_traces / "pairs" / "sam_fast_ladder"
+    paths = folder / "a73da0_asdf_False.json.gz", folder / "4488ee_asdf_True.json.gz"
+    if not folder.exists():
+        pytest.skip("not among the shared traces")
+    found = traceanalyze.compare(*paths)
+    (told,) = (dict(each.values) for each in found.comparison.caveats if each.key == "precision_differs")
+    assert (told["base"], told["candidate"], told["candidate_share"]) == ("fp32", "bf16", 1.0)
+    # What cuBLAS calls sgemm or gemmSN and cuDNN's conversions, of these and of what has tf32 or s1688 in its name.
+    events = json.loads(gzip.decompress(paths[0].read_bytes()))["traceEvents"]
+    kernels = [(each["name"], each["dur"]) for each in events if each.get("cat") == "kernel"]
+    full, short = (
+        sum(time for name, time in kernels if re.search(pattern, name))
+        for pattern in ("sgemm|gemmSN|convertTensor", "tf32|s1688|(?i:folded)Nhwc")
+    )
+    assert told["base_share"] == pytest.approx(full / (full + short), abs=0.001)
+    assert found.verdict.startswith("The candidate is 236.6 ms (8.5 %) faster per step")
+    assert found.tables["causes"].absent is None
 
 
 def headed(**header):

@@ -146,6 +146,24 @@ def test_communication_by_group_and_wait_that_one_rank_cannot_tell():
     assert tree(table(reducing("[0, 1, 2]"), reducing("[0, 1]")))["communication/0-2 → 0-1"] == (10.0, 1)
 
 
+def test_waiting_that_all_ranks_tell_is_that_of_all_groups_together():
+    def waiting(*groups):
+        b = TraceBuilder()
+        b.step(0, 0, 100)
+        for at, ranks in enumerate(groups):
+            more = {"Collective name": "allreduce", "Process Group Ranks": ranks}
+            b.launch(20 * at, 1, 20 * at + 5, 10, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL", **more)
+        one = side_from(b)
+        return one._replace(info=replace(one.info, waited=4_000))
+
+    one, two = waiting("[0, 1]"), waiting("[0, 1]", "[0, 2]")
+    assert tree(table(one, one))["communication/0-1/comm_wait"] == (4.0, None)
+    found = tree(table(two, two))
+    assert found["communication"] == (20.0, 2)
+    assert found["communication/comm_wait"] == found["communication/comm_transfer"]
+    assert found["communication/comm_wait"] == (NotMeasured("of_all_together"), None)
+
+
 def test_peaks_of_memory_are_labelled_and_not_per_step():
     b = training()
     b.memory(5, 1000, allocated=5000, reserved=9000)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from math import prod
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from traceanalyze.analyses.communication.ranges import description_rows, sizes, 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.analyses.kernels.op_work import precisions
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.quality import SKIPPED, unknown_categories
 from traceanalyze.analyses.steps.steady import settled
@@ -42,6 +44,10 @@ CAVEATS = sentences(
     work_collectives=(
         "Not the same work: the collectives of the candidate move {ratio} times as much, {candidate_bytes} a step "
         "instead of {base_bytes}."
+    ),
+    precision_differs=(
+        "Precision differs: base {base} ({base_share} of the time of matrix products, convolutions and attention), "
+        "candidate {candidate} ({candidate_share})."
     ),
     no_device_on_either="No device was recorded: host time is compared.",
     no_device_on_one="The {side} has no device events: only the length of the step can be compared.",
@@ -119,7 +125,10 @@ def caveats(base: Side, candidate: Side) -> tuple[Caveat, ...]:
     """Everything that is to be said before the sides are compared, what touches most first."""
     return tuple(
         caveat
-        for check in (_work, _device, _idle, _levels, _steps, _ranks, _coverage, _clocks, _recorded, _options, _damage)
+        for check in (
+            *(_work, _precision, _device, _idle, _levels, _steps, _ranks, _coverage, _clocks, _recorded, _options),
+            _damage,
+        )
         for caveat in check(base, candidate)
     )
 
@@ -166,6 +175,23 @@ def _work(base: Side, candidate: Side) -> Iterator[Caveat]:
         if old_bytes and new_bytes and not 1 / _OTHER < new_bytes / old_bytes < _OTHER:
             values = (("base_bytes", old_bytes), ("candidate_bytes", new_bytes))
             yield Caveat(key, (("ratio", new_bytes / old_bytes), *values))
+
+
+def _precision(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """What most of the time of products is computed in, where that is another type on the other side."""
+    found = [precisions(side.context) for side in (base, candidate)]
+    (old, old_share), (new, new_share) = (
+        max(
+            ((name, time / sum(each.values())) for name, time in each.items() if time),
+            key=itemgetter(1),
+            default=("", 0.0),
+        )
+        for each in found
+    )
+    # Float that may or may not have been multiplied as TF32 is not known to differ from either.
+    if old and new and min(old_share, new_share) > MATCHED and old not in new and new not in old:
+        values = (("base", old), ("base_share", old_share), ("candidate", new), ("candidate_share", new_share))
+        yield Caveat("precision_differs", values)
 
 
 def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options: CompareOptions) -> Iterator[Caveat]:

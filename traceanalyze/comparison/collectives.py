@@ -194,7 +194,7 @@ def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> 
     rows = group(of)
     bare, keys = rows.sum(exposed[event]).tolist(), of[rows.first].tolist()
     parts = context.once(collective_parts)
-    why: Time = NotMeasured("needs_all_ranks" if parts is None else "no_collective_tasks")
+    why: Time = NotMeasured("of_all_together" if parts is None else "no_collective_tasks")
     wait: list[Time] = [why] * len(keys)
     transfer = list(wait)
     if parts is not None:

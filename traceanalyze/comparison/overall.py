@@ -213,7 +213,7 @@ def _by_ranks(side: Side, sums: Sums, moved: Mapping[str, Time], *, known: bool)
     """Waiting and transfer as all ranks tell them, where that is `known`, else why they are not measured."""
     waited = side.info.waited
     if waited is None or not known:
-        why = next(iter(moved.values()), 0)
+        why = next(iter(moved.values()), 0) if waited is None else NotMeasured("of_all_together")
         return why, why
     return waited, sums.get((("communication", None),), (0, 0))[0] - waited
 

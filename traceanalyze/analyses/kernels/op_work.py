@@ -11,9 +11,10 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import DEVICE_TIME, group
 from traceanalyze.analyses.kernels.ascend import kernel_cost, matrix_cycles
 from traceanalyze.analyses.kernels.work import WORK, Work, device_work
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, occurs
 from traceanalyze.model.device_peaks import Peaks, peaks_of, peaks_of_cycles
 from traceanalyze.model.kernel_classes import FULL_FLOAT, KernelGroup, TensorCore
+from traceanalyze.model.kernel_names import meaning_of
 from traceanalyze.model.op_calls import Call, Shape, listed_shapes, parse_call
 from traceanalyze.model.op_costs import Cost, cost_of
 from traceanalyze.model.patterns import regex
@@ -32,6 +33,10 @@ _DTYPES = {
     "signed char": "int8",
     "char": "int8",
 }
+_BY_NAME = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "e4m3": "fp8", "e5m2": "fp8", "i8": "int8"}
+"""Types as labels of kernels have them, where tables of peaks call them otherwise."""
+_PRODUCTS = (KernelGroup.MATMUL, KernelGroup.ATTENTION, KernelGroup.CONVOLUTION)
+_MARKS = regex(r'[][",;]+')
 
 _OP_RATES = declare(
     "op_rates",
@@ -74,6 +79,7 @@ _OP_RATES = declare(
 _TENSORS = ("op_type", "kernel_shapes", "kernel_dtypes", "kernel_formats", "kernel_outputs", "kernel_output_dtypes")
 Rows = dict[tuple[str, str, str, Cost, str], list[int]]
 """By operator, shapes, element type, what one call needs and why that lacks something: calls and device time, ns."""
+_KNOWN = frozenset({*_DTYPES.values(), "fp8", "tf32"})
 _NAMESPACES = ("aten::", "flash_attn::", "torch_attn::")
 """Of operators whose names say what they compute."""
 Amount = int | NotMeasured
@@ -161,6 +167,35 @@ def _short_float(context: Context, work: Work, rows: NDArray[np.int64]) -> NDArr
     return short
 
 
+def precisions(context: Context) -> dict[str, int]:
+    """Device time, ns, of matrix products, convolutions and attention by the type they compute in, empty where unknown.
+
+    By the first tensor of the kernel, or of the operator that launched it if that says what it computes, else by the
+    kernel's name. Float of which nothing tells whether matrix units multiply it is fp32/tf32.
+    """
+    work, events, text = context.once(device_work), context.trace.events, context.trace.strings.text
+    rows = np.flatnonzero(occurs(work.group, _PRODUCTS))
+    of_kernel = events.numbers("kernel_dtypes", context.device.row[work.event[rows]])
+    of_op = np.where(of_kernel < 0, events.numbers("dtypes", work.op[rows]), of_kernel)
+    telling = context.trace.strings.matches(
+        np.maximum(work.op_name[rows], 0).astype(np.int32), lambda name: name.startswith(_NAMESPACES)
+    )
+    types = np.where((of_kernel >= 0) | telling, of_op, MISSING)
+    unsure = work.tensor_core[rows] == TensorCore.UNKNOWN
+    name, short = context.device.name[work.event[rows]].astype(np.int64), _short_float(context, work, rows)
+    kinds, found = group(types, name, short, unsure), dict[str, int]()
+    for at, time in zip(kinds.first.tolist(), kinds.sum(work.time[rows]).tolist(), strict=True):
+        said = next(filter(None, _MARKS.split(text(int(types[at])))), "") if types[at] >= 0 else ""
+        dtype = _named(said, matrix_units=bool(short[at]))
+        if dtype not in _KNOWN:
+            meant = meaning_of(text(int(name[at])))
+            said = meant.dtype.partition("·")[0] if meant else ""
+            dtype = _named(_BY_NAME.get(said, said), matrix_units=bool(short[at]))
+        dtype = "fp32/tf32" if dtype == "fp32" and unsure[at] else dtype if dtype in _KNOWN else ""
+        found[dtype] = found.get(dtype, 0) + time
+    return found
+
+
 def _shown(shapes: Iterable[Shape | None]) -> str:
     return ", ".join("×".join(map(str, shape)) for shape in shapes if shape)
 
@@ -222,7 +257,12 @@ def _row(shapes: str, dtype: str, cost: Cost, why: str, sums: Sequence[int], pea
 
 def _dtype(shapes: Iterable[Shape | None], dtypes: Iterable[str], *, matrix_units: bool) -> str:
     """Element type of the first tensor, as the table of peaks names it; on matrix units float is multiplied as TF32."""
-    first = next((dtype for dtype, shape in zip(dtypes, shapes, strict=False) if shape), "")
+    return _named(
+        next((dtype for dtype, shape in zip(dtypes, shapes, strict=False) if shape), ""), matrix_units=matrix_units
+    )
+
+
+def _named(first: str, *, matrix_units: bool) -> str:
     lower = first.lower()
     known = "fp8" if "float8" in lower else _DTYPES.get(lower, first)
     return "tf32" if known == "fp32" and matrix_units else known

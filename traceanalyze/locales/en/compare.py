@@ -166,4 +166,5 @@ REASONS = {
     "no_frees": "frees were not recorded",
     "other_work": "the sides do not do the same work (--rank-anyway compares it all the same)",
     "needs_all_ranks": "needs the recordings of all ranks",
+    "of_all_together": "the recordings of all ranks tell it only of all process groups and collectives together",
 }
