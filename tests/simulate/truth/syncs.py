@@ -30,11 +30,10 @@ def sync_places(
 ) -> dict[Place, Cost]:
     """Cost of every place with a sync call that touches the steps; calls of one operator run are one point.
 
-    Calls count with their part from the first step to the end of the last (definitions §18).
+    Calls and what they cost count with their part inside the steps (definitions §18).
     """
-    first, end = steps[0].start, steps[-1].end
-    calls = [call for call in schedule.calls if call.klass == "sync" and call.start < end and call.end > first]
-    idle = _idle_caused(calls, explained)
+    calls = [call for call in schedule.calls if call.klass == "sync" and _inside(call, steps)]
+    idle = _idle_caused(calls, explained, steps)
     last = max(work.call.start for work in schedule.recorded if work.call)
     points: dict[int, list[Call]] = {}
     for call in calls:
@@ -46,12 +45,19 @@ def sync_places(
         terminal = all(call.start >= last for call in point)
         cost = found.setdefault((point[0].op.name if point[0].op else None, frame, names, terminal), Cost())
         cost.count += 1
-        cost.blocked += sum(min(call.end, end) - max(call.start, first) for call in point)
+        cost.blocked += sum(_inside(call, steps) for call in point)
         cost.idle_caused += sum(idle[id(call)] for call in point)
     return found
 
 
-def _idle_caused(calls: Sequence[Call], explained: Sequence[tuple[Gap, list[Piece]]]) -> dict[int, int]:
+def _inside(one: Call | Piece, steps: Sequence[Window]) -> int:
+    """How much of it is in the steps."""
+    return sum(max(0, min(one.end, step.end) - max(one.start, step.start)) for step in steps)
+
+
+def _idle_caused(
+    calls: Sequence[Call], explained: Sequence[tuple[Gap, list[Piece]]], steps: Sequence[Window]
+) -> dict[int, int]:
     found = {id(call): 0 for call in calls}
     for gap, parts in explained:
         drained = [call for call in calls if _drains(call, gap)]
@@ -59,11 +65,11 @@ def _idle_caused(calls: Sequence[Call], explained: Sequence[tuple[Gap, list[Piec
             launcher = gap.call.thread if gap.call else None
             chosen = max(drained, key=lambda call: (call.thread == launcher, call.start))
             counted = (part for part in parts if part.cause not in {"data_loading", "peer_wait"})
-            found[id(chosen)] += sum(part.end - part.start for part in counted)
+            found[id(chosen)] += sum(_inside(part, steps) for part in counted)
             continue
         for part in parts:
             if part.cause == "sync" and id(part.call) in found:
-                found[id(part.call)] += part.end - part.start
+                found[id(part.call)] += _inside(part, steps)
     return found
 
 
