@@ -319,9 +319,8 @@ class Sections:
             only = self._short(told[0], rest)
             least = 1 + len(items[0][2]) + sure
             fair = least + sum(len(each[2]) - 1 for each in items[1:weighty])
-            head, kept = (self._heading(),), min(least, _NAMED + 2)
-            most = {"kept": kept, "least": min(least, _TODO), "fair": min(fair, _TODO)}
-            yield Section("todo", head, items, more, sure, line=only, **most)
+            head, kept, least, fair = (self._heading(),), min(least, _NAMED + 2), min(least, _TODO), min(fair, _TODO)
+            yield Section("todo", head, items, more, sure, line=only, kept=kept, least=least, fair=fair)
         elif self.alone and any(rank.said for rank in self.ranks):
             yield Section("todo", (self._line(self._say("nothing")),), (), more, kept=1)
 
