@@ -74,6 +74,12 @@ def test_choices_that_choose_nothing_are_errors(path: Path, chosen: dict[str, st
         analysed(path, **chosen)
 
 
+def test_a_time_after_the_end_is_an_error_that_tells_the_end(path: Path) -> None:
+    assert analysed(path, time="0.00009s-").analyses
+    with pytest.raises(UsageError, match=r"time: .* is \S+ s long; nothing of it is left from 100 s on"):
+        analysed(path, time="100s-")
+
+
 def test_links_and_operators_of_what_is_left_stay_right(path: Path) -> None:
     table = analysed(path, streams="9").tables["operators"]
     times = dict(zip(table.column("op"), table.column("device_self_ns"), strict=True))

@@ -141,6 +141,7 @@ def test_warnings_fail_when_strict(run, runs):
         (["{head}", "--warmup", "x"], "--warmup x: give a whole number"),
         (["nowhere", "--baseline", "{base}"], "nowhere"),
         (["{head}", "--baseline", "nowhere"], "nowhere"),
+        (["missing", "--baseline", "nowhere"], "--baseline nowhere: no such file"),
         (["{head}"], "nothing to judge"),
         (["{head}", "--baseline", "{base}", "--format", "pdf"], "--format pdf"),
         (["{head}", "--baseline", "{base}", "--format", "json="], "--format json="),

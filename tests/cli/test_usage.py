@@ -133,6 +133,18 @@ def test_variables_stand_for_options_and_the_command_line_wins(run, monkeypatch,
     assert run(sample, "--lang", "en", "--top", "x").err == "error: --top x: give a whole number, such as 5\n"
 
 
+def test_what_is_wrong_in_a_recording_names_where_it_was_given(run, monkeypatch, sample):
+    (sample.parent / "traceanalyze.toml").write_text("[analyze]\nsteps = 99\ncategory = ['x=y']\n")
+    assert run(sample, "--category", "x=kernel").err.startswith("error: traceanalyze.toml: [analyze] steps = 99: the")
+    assert "[analyze] category = ['x=y']: x=y: write NAME=class" in run(sample).err
+    monkeypatch.setenv("TRACEANALYZE_STEPS", "20:")
+    assert run(sample, "--category", "x=kernel").err.startswith("error: TRACEANALYZE_STEPS=20:: ")
+    monkeypatch.setenv("TRACEANALYZE_STEPS", "zz")
+    said = run(sample, "--category", "x=kernel", "--lang", "zh").err
+    assert said.startswith("错误：TRACEANALYZE_STEPS=zz")
+    assert run(sample, "--category", "x=kernel", "--steps", "77").err.startswith("error: --steps 77: ")
+
+
 def test_an_output_without_a_name_writes_nothing(run, sample):
     before = sorted(sample.parent.iterdir())
     assert run(sample, "-o", "").err == "error: give a path\n"

@@ -26,6 +26,7 @@ from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.pipeline import Choices, reports
 from traceanalyze.report.console import HEIGHT, Style, render_all
 from traceanalyze.report.console.fitting import Section, fitted
+from traceanalyze.report.console.sections import Sections
 from traceanalyze.report.console.style import display_width
 from traceanalyze.report.console.tables import Field, fit
 from traceanalyze.report.contents import build_report
@@ -191,7 +192,7 @@ def test_of_several_ranks_one_is_meant_throughout_and_findings_name_theirs():
     assert text.startswith("Rank 1 of 2 works longest")
     assert "rank1.json.gz · rank 1" in text
     assert "(24 %) · rank 0 · train.py:41 step · COM101" in text
-    assert "one rank computes more slowly · rank 1 · KRN118" in text
+    assert "and 1 more: one rank computes more slowly" in text, "its lines are those of the kernels"
     assert "compute        15.08 ms  46.9 %" in text, "the split is that of rank 1"
     assert found.focus == (1, 0)
 
@@ -381,6 +382,33 @@ def test_what_is_not_certain_is_counted_however_much_else_there_is(height):
     told = fitted([todo, trust], height, gap=1)[-1]
     assert told[-1] == f"{3 - told.count('a doubt')} more"
     assert ("a doubt" in told) == ("doubts" in told), "nothing without its heading"
+
+
+@pytest.mark.parametrize("height", range(2, 60))
+def test_what_takes_most_is_shown_or_named_however_much_was_found(height):
+    todo = Section("todo", ("head",), [(("short",), ("told",) * 6)] * 9, str, sure=9, kept=5, least=16, fair=16)
+    work = Section("work", ("names",), [(("row",),)] * 9, str, line="no room for it", kept=4, least=4)
+    told = fitted([todo, work], height, gap=1)
+    assert sum(map(len, told)) + len(told) <= height
+    if height >= 8:
+        assert told[-1] == ["no room for it"] or told[-1].count("row") >= 2
+    if height >= 11:
+        assert "names" in told[-1]
+        assert "head" in told[0]
+
+
+def test_kernels_have_two_rows_beside_many_ranks_and_findings(shared_traces):
+    found = traceanalyze.postmortem(shared_traces / "pairs/torchrec_ladder/sst_long_a2a_optimizer_3")
+    lines = screens(found).splitlines()
+    head = next(at for at, line in enumerate(lines) if line.startswith("Kernels"))
+    assert "" not in lines[head : head + 5], "title, headings, two rows and how many more"
+
+
+def test_what_is_cut_ends_before_its_bracket():
+    made = Sections(report_of(), texts("zh"), Style(80))
+    label = "Kernel、拷贝与填充（占用率、每 SM 的线程块、寄存器）"
+    line = made._one_line([label], "需要带有硬件指标的采集，而这一份采集里没有")
+    assert line.startswith("Kernel、拷贝与填充…：")
 
 
 def test_a_line_without_room_for_all_keeps_the_reason():

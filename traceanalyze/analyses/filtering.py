@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Filter, Options
-from traceanalyze.errors import Phrase, Unmatched
+from traceanalyze.errors import Phrase, Unmatched, UsageError
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Events, Instants, Trace
 
@@ -51,6 +51,7 @@ def _filtered(context: Context, chosen: Filter) -> Trace:
         fits = trace.strings.matches(device.name, pattern.search)
         keep[device.row[~fits]] = False
     if chosen.time is not None and len(trace.events):
+        _check_begun(context, chosen.time[0])
         start = trace.events.ts - context.begin
         keep &= (start < chosen.time[1]) & (start + trace.events.dur >= chosen.time[0])
     records = np.ones(len(trace.instants.ts), np.bool_)
@@ -65,6 +66,15 @@ def _filtered(context: Context, chosen: Filter) -> Trace:
     read = trace.read._replace(notes=(*trace.read.notes, note))
     events, instants = _taken(trace.events, keep), _taken_instants(trace.instants, records)
     return replace(trace, events=events, instants=instants, read=read)
+
+
+def _check_begun(context: Context, since: int) -> None:
+    """Times after the end are an error, as steps are that were not recorded."""
+    events, name = context.trace.events, context.trace.origin.path
+    length = int((events.ts + events.dur).max()) - context.begin
+    if since > length:
+        ends = (f"{each / 1e9:.6g}" for each in (length, since))
+        raise UsageError("--time: {path} is {length} s long; nothing of it is left from {since} s on", name, *ends)
 
 
 def _taken_instants(instants: Instants, keep: NDArray[np.bool_]) -> Instants:

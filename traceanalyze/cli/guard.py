@@ -3,9 +3,11 @@
 import errno
 import functools
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import ParamSpec
 
@@ -20,6 +22,9 @@ INTERRUPTED = 130
 CANNOT_WRITE = 2
 ENGLISH = "en"
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+STATED: ContextVar[Mapping[str, str]] = ContextVar("STATED")
+"""Options that the command line leaves to variables and the configuration, with where each stands and its value."""
 
 P = ParamSpec("P")
 
@@ -45,9 +50,19 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 def tell(error: BaseException, language: str) -> int:
     """Print one line about an error, whatever its text holds; the exit code that it means."""
     message, code = _said_of(error)
-    line = " ".join(in_language(message, language).split())
+    line = _placed(" ".join(in_language(message, language).split()))
     sys.stderr.write("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line) + "\n")
     return code
+
+
+def _placed(line: str) -> str:
+    """An error about an option names where its value came from, as wrong usage does."""
+    for option, place in STATED.get({}).items():
+        value = place.partition("=")[2].strip()
+        found = re.match(rf"(\w+[:：] ?){option}(?![\w-])(?P<all> {re.escape(value)}(?=[:：]))?(?P<some> )?", line)
+        if found:
+            return f"{found[1]}{place}{': ' if found['some'] else ''}{line[found.end() :]}"
+    return line
 
 
 def _said_of(error: BaseException) -> tuple[Phrase, int]:

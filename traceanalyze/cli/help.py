@@ -12,10 +12,10 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from traceanalyze.cli.guard import ENGLISH, chosen_language, language_behind, may_be_configured, tell
+from traceanalyze.cli.guard import ENGLISH, STATED, chosen_language, language_behind, may_be_configured, tell
 from traceanalyze.errors import Phrase, TraceAnalyzeError, UsageError
 
-_LANGUAGE = "traceanalyze.language"
+_LANGUAGE, _PLACES = "traceanalyze.language", "traceanalyze.places"
 _WIDEST, _NAMES = 80, 30
 """Columns of a page, and of the names in it that share a line with what they mean."""
 _WRONG = (
@@ -78,7 +78,9 @@ class _Spoken:
                 for flags, others in _INSTEAD:
                     if flags & {*args}:
                         ctx.default_map = {key: each for key, each in ctx.default_map.items() if key not in others}
-                given |= {name: place for name, place in places.items() if name not in given}
+                places = {name: place for name, place in places.items() if name not in given}
+                ctx.meta[_PLACES] = places
+                given |= places
             return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
 
     def get_help(self, ctx: Any) -> str:
@@ -93,6 +95,14 @@ class _Spoken:
 
 class Command(_Spoken, TyperCommand):
     """A command."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it; errors that it finds in values name where these were given."""
+        token = STATED.set(ctx.meta.get(_PLACES, {}))
+        try:
+            return super().invoke(ctx)
+        finally:
+            STATED.reset(token)
 
 
 class Group(_Spoken, TyperGroup):

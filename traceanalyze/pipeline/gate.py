@@ -98,12 +98,13 @@ def gate_report(
     waived = check_keys(waived, "--no-match")
     old_label, new_label = _labels(labels, baseline, candidate)
     reading = _reading(written, choices)
-    new = read_runs(candidate, reading, progress=progress)
-    rules = written.for_environment(new[0].environment)
+    # First, as its path is the one that is written once and forgotten.
     try:
         old = read_runs(baseline, reading, progress=progress) if baseline else ()
     except InputError as error:
         raise InputError("--baseline {error}", error) from error
+    new = read_runs(candidate, reading, progress=progress)
+    rules = written.for_environment(new[0].environment)
     stored = any(map(is_baseline, baseline))
     if not stored:
         # What the CI system tests is the candidate.

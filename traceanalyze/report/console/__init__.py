@@ -1,7 +1,8 @@
 """Reports as text for a terminal: one screen of each, or all of it.
 
 A screen has at most 40 lines whatever was recorded, in one order for all commands. Every section has a number of lines
-that it needs at least, and one that it gets before others get more. What has no room is counted, and `--all` prints it.
+that all others leave to it, one that it needs, and one that it gets before others get more. What has no room is
+counted, and `--all` prints it.
 """
 
 from collections.abc import Sequence

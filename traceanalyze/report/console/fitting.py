@@ -24,9 +24,9 @@ class Section(NamedTuple):
     foot: tuple[str, ...] = ()
     """A total."""
     line: str = ""
-    """What stands for all of it where there is one line."""
+    """What stands for all of it where there is one line, or too few."""
     kept: int = 0
-    """Lines that it has whatever else there is."""
+    """Lines that it has before any section has more."""
     least: int = 4
     fair: int = 8
     most: int = 99
@@ -78,7 +78,7 @@ class Section(NamedTuple):
 
 
 def fitted(sections: Sequence[Section], height: int, *, gap: int) -> list[list[str]]:
-    """Sections in so many lines: each what it needs at least, then what is fair, then what is left."""
+    """Sections in so many lines: each what it is kept, then what it needs, then what is fair, then what is left."""
     weights = sorted(range(len(sections)), key=lambda at: _WEIGHT.index(sections[at].name))
     needs = [min(len(each.whole), each.most) for each in sections]
     placed: dict[int, list[str]] = {}
@@ -88,9 +88,13 @@ def fitted(sections: Sequence[Section], height: int, *, gap: int) -> list[list[s
             used = len(placed.get(at, ()))
             room = min(getattr(sections[at], most), needs[at], used + left - (0 if used else gap))
             lines = sections[at].within(room) if room > used else []
-            # What its items cannot use is for others; one that does not get what it needs at least is left out.
+            # What its items cannot use is for others; one that does not get what it needs at least is left out, or
+            # told in a line. One that has its heading and items can use any line more.
             needed = sections[at].least if max(used, room) > sections[at].kept else sections[at].kept
-            if len(lines) > used and (used > sections[at].kept or room >= min(needed, needs[at])):
+            if used <= 1 and 0 < room < min(needed, needs[at]) and sections[at].line:
+                lines = [sections[at].line]
+                room = needed
+            if len(lines) > used and (used > 1 or room >= min(needed, needs[at])):
                 left -= len(lines) - used + (0 if used else gap)
                 placed[at] = lines
     return [placed[at] for at in sorted(placed)]

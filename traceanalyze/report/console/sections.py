@@ -34,6 +34,7 @@ _SAY = sentences(
     screen_sum="{title}: {sum}",
     screen_cells="{title} ({names})",
     screen_more="and {count} more",
+    screen_no_room="Left out here: {title}",
     screen_titles="and {count} more: {titles}",
     screen_minor="Only lesser findings",
     screen_notes="{count} note(s)",
@@ -67,6 +68,8 @@ _DOUBTS = frozenset({"run_note", "recording_note"})
 """Notes on the input that are doubts; others say what is shown."""
 _LONG_WORD = regex(r"(?=[!-~]*[/\\])[!-~]{40,}")
 """Paths, which are shortened where they take half of a line."""
+_OPEN = regex(r"(?<=\S) ?[(（][^()（）]*(…|\.\.\.)$")
+"""What is cut within brackets."""
 _LINE = regex(r"(?P<folder>(?:.*[/\\])?)(?P<file>[^/\\]+\.py)(?:\((?P<at>\d+)\): ?|:(?P<line>\d+) ?)(?P<function>.*)")
 """A line of the program as traces and as memory snapshots have it."""
 _REMARK, _MISSING = 1, 2
@@ -194,8 +197,9 @@ class Sections:
         known = {*_BESIDE, *_PARTS, *_FOUND}
         others = [key for key, each in self._tables.items() if not (key in known or each.detail or each.plot)]
         works = [key for key in (*_WORK, *others) if len(self._tables.get(key, ()))]
-        for key in works[: 2 if works[1:2] == ["faster"] else 1]:
-            yield from self._first((key,), "work", least=5 if len(works) == 1 else 4, fair=6, most=8, asked=self.rows)
+        works = works[: 2 if works[1:2] == ["faster"] else 1]
+        for key in works:
+            yield from self._first((key,), "work", least=6 - len(works), fair=6, most=8, asked=self.rows)
         yield from self.trust()
 
     @property
@@ -222,7 +226,7 @@ class Sections:
 
     def few(self) -> Iterator[Section]:
         """What no run goes without that has others beside it."""
-        yield from (each._replace(least=1) for each in self._todo())
+        yield from (each._replace(kept=0, least=1) for each in self._todo())
 
     def details(self) -> Iterator[Section]:
         """What is told of one run among others."""
@@ -259,6 +263,8 @@ class Sections:
             lambda omitted: self._counts(more=len(omitted) + len(every) - len(first)),
             order=[places.index(at) for at in first],
             foot=(*lines[len(rows) :], *bars),
+            line=self._line(self._say("no_room", title=(Kind.TEXT, title))) if name in {"work", "asked"} else "",
+            kept=least + len(bars),
             least=least + len(bars),
             fair=(fair or large(table) + 3) + len(bars),
             most=most + len(bars),
@@ -303,9 +309,8 @@ class Sections:
         advice = [self._advice(self.formatter.message(each)) for each in self.report.remarks.get("advice", ())]
         if advice:
             head = (self._line(self.texts.messages["advice"]),)
-            yield Section(
-                "todo", head, [(each,) for each in advice], lambda omitted: self._counts(more=len(omitted)), fair=7
-            )
+            items = [[each] for each in advice]
+            yield Section("todo", head, items, lambda omitted: self._counts(more=len(omitted)), kept=4, fair=7)
         elif told:
             weighty = max((at + 1 for at, one in enumerate(told) if one.severity in {"high", "medium"}), default=0)
             sure = max(weighty, min(len(told), _NAMED))
@@ -314,10 +319,10 @@ class Sections:
             only = self._short(told[0], rest)
             least = 1 + len(items[0][2]) + sure
             fair = least + sum(len(each[2]) - 1 for each in items[1:weighty])
-            head = (self._heading(),)
-            yield Section("todo", head, items, more, sure, line=only, least=min(least, _TODO), fair=min(fair, _TODO))
+            head, kept, least, fair = (self._heading(),), min(least, _NAMED + 2), min(least, _TODO), min(fair, _TODO)
+            yield Section("todo", head, items, more, sure, line=only, kept=kept, least=least, fair=fair)
         elif self.alone and any(rank.said for rank in self.ranks):
-            yield Section("todo", (self._line(self._say("nothing")),), (), more)
+            yield Section("todo", (self._line(self._say("nothing")),), (), more, kept=1)
 
     def _heading(self) -> str:
         """With what they save together, where that was replayed."""
@@ -489,7 +494,8 @@ class Sections:
     def _one_line(self, labels: list[str], text: str) -> str:
         """What is said, with less of what it is about where a line has no room for both."""
         for room in range(display_width(labels[-1]) if labels else 0, _PLACE, -1):
-            about = "".join(self.style._replace(width=room).clip(labels[-1], 1))
+            # A list in brackets whose end has no room goes whole.
+            about = _OPEN.sub(r"\1", "".join(self.style._replace(width=room).clip(labels[-1], 1)))
             line = self.formatter.said_of([*labels[:-1], about], text)
             if display_width(line) <= self.style.width - 2:
                 return line
