@@ -453,6 +453,24 @@ def test_regressions_enter_a_baseline_only_when_accepted(run, slower):
     assert "improvement" in gate(run, "perf.json", base).out
 
 
+@pytest.mark.parametrize("how", ["update", "write"])
+def test_an_improvement_is_the_level_of_the_next_gate(run, runs, how):
+    """Among slower runs of before, going back to half of what was won would be no regression."""
+    before, faster, half = (runs(name, *[{"slow": slow}] * 3) for name, slow in (("a", 400), ("b", 0), ("c", 150)))
+    run("baseline", "update", "perf.json", before)
+    if how == "update":
+        run("baseline", "update", "perf.json", faster)
+    else:
+        run("gate", faster, "--baseline", "perf.json", "--write-baseline", "perf.json")
+    assert [bool(each["accepted"]) for each in baseline_runs()] == [False] * 3 + [True] * 3
+    result = gate(run, "perf.json", half)
+    assert (result.code, result.err) == (1, "traceanalyze gate: fail: step.time (regression)\n")
+
+
+def baseline_runs():
+    return json.loads(gate_runs.Path("perf.json").read_text())["runs"]
+
+
 def test_why_works_from_the_baseline_alone(run, slower):
     base, head = slower
     run("baseline", "update", "perf.json", base)

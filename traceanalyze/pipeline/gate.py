@@ -221,31 +221,36 @@ def update(
 
 
 def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *, accept: bool) -> str:
-    """Id under which regressed runs are accepted; empty where they are none."""
+    """Id of the level that begins with these runs: an accepted regression or an improvement; empty where none does."""
     old = _matching(present.level(), fresh, budget, ()) if fresh and present.runs else ()
     keys = {*budget.settings.match, PROFILER_OPTIONS}
     if not old or any(old[0].environment.get(key) != fresh[0].environment.get(key) for key in keys):
         return ""
     found = judge(SideSummary("baseline", old, stored=True), SideSummary("candidate", tuple(fresh)), budget)
-    worse = _worse(found)
+    worse = _errors(found, Verdict.REGRESSION)
     if worse and not accept:
         raise UsageError(
             "the runs are a regression against the baseline ({names}); --accept takes them in as the new level",
             listed(Phrase("{name} (± assumed)", each.name) if each.assumed else each.name for each in worse),
         )
-    return fresh[0].id if worse else ""
+    return _level_of(found)
 
 
-def _worse(result: GateResult) -> list[MetricResult]:
-    """Metrics whose regression is an error."""
-    return [each for each in result.metrics if each.verdict == Verdict.REGRESSION and each.rule.level == "error"]
+def _level_of(found: GateResult) -> str:
+    """Id of the level that the candidate begins; among slower runs the next regression would not be seen."""
+    return found.candidate.runs[0].id if _errors(found, Verdict.REGRESSION, Verdict.IMPROVEMENT) else ""
+
+
+def _errors(result: GateResult, *verdicts: Verdict) -> list[MetricResult]:
+    """Metrics at level error with one of these verdicts."""
+    return [each for each in result.metrics if each.verdict in verdicts and each.rule.level == "error"]
 
 
 def write_refreshed(path: str, baseline: Sequence[str], result: GateResult) -> None:
     """The baseline of a gate with the candidate's runs added, as a file."""
     before = next((read_baseline(old) for old in baseline if is_baseline(old)), None)
     present = before or Baseline(result.baseline.runs, created=_now())
-    mark = result.candidate.runs[0].id if _worse(result) else ""
+    mark = _level_of(result)
     checked_out = commit()
     new = [replace(run, accepted=mark, commit=run.commit or checked_out) for run in result.candidate.runs]
     after, _ = added(present, new)

@@ -23,7 +23,7 @@ _RUNS = declare(
     Column("usable_steps", Kind.COUNT, "steps that were used", heading="steps"),
     Column("step_time_ns", Kind.DURATION, "median of its steps", heading="step.time"),
     Column("environment_device", Kind.TEXT, "name of its device", heading="device"),
-    Column("accepted", Kind.TEXT, "a star where it regressed and was accepted: a new level begins"),
+    Column("accepted", Kind.TEXT, "a star where it improved, or regressed and was accepted: a new level begins"),
 )
 _FLOORS = declare(
     "baseline_floors",
