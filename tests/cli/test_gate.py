@@ -467,6 +467,19 @@ def test_an_improvement_is_the_level_of_the_next_gate(run, runs, how):
     assert (result.code, result.err) == (1, "traceanalyze gate: fail: step.time (regression)\n")
 
 
+def test_a_new_level_on_one_device_is_none_on_another(run, runs):
+    first, slower, faster = (runs(name, *[{"slow": slow}] * 3) for name, slow in (("a", 0), ("b", 300), ("c", 10)))
+    for folder in (slower, faster):
+        for path in folder.rglob("*.json"):
+            path.write_text(path.read_text().replace("Example GPU", "Other GPU"))
+    for folder in (first, slower, faster):
+        assert run("baseline", "update", "perf.json", folder).code == 0
+    assert [bool(each["accepted"]) for each in baseline_runs()] == [False] * 6 + [True] * 3
+    result = gate(run, "perf.json", first)
+    assert (result.code, result.err) == (0, "")
+    assert "baseline   3 runs of 3 steps · Example GPU" in result.out
+
+
 def baseline_runs():
     return json.loads(gate_runs.Path("perf.json").read_text())["runs"]
 

@@ -13,7 +13,16 @@ from traceanalyze.pipeline.choices import Choices, PathLike, Patterns, checked, 
 from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
 from traceanalyze.pipeline.selection import Chosen
-from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, is_baseline, read_baseline, write_baseline
+from traceanalyze.regression.baseline import (
+    KEEP,
+    Baseline,
+    added,
+    changed,
+    is_baseline,
+    level,
+    read_baseline,
+    write_baseline,
+)
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
 from traceanalyze.regression.metrics import METRICS
 from traceanalyze.regression.results import GateResult, MetricResult, SideSummary, Verdict
@@ -98,7 +107,7 @@ def gate_report(
     waived = check_keys(waived, "--no-match")
     old_label, new_label = _labels(labels, baseline, candidate)
     reading = _reading(written, choices)
-    new = read_runs(candidate, reading, progress=progress)
+    new = level(read_runs(candidate, reading, progress=progress))
     rules = written.for_environment(new[0].environment)
     try:
         old = read_runs(baseline, reading, progress=progress) if baseline else ()
@@ -165,11 +174,11 @@ def _reading(written: BudgetFile, choices: Choices) -> Reading:
 def _matching(
     old: Sequence[RunSample], new: Sequence[RunSample], budget: Budget, waived: Sequence[str]
 ) -> tuple[RunSample, ...]:
-    """The runs of a baseline file from the candidate's environment; all where there is none, so that it is told."""
+    """The level of a baseline file in the candidate's environment; its last run where none is, so that it is told."""
     keys = {*budget.settings.match, PROFILER_OPTIONS} - set(waived)
     wanted = {key: new[0].environment.get(key) for key in keys}
     fitting = tuple(run for run in old if all(run.environment.get(key) == wanted[key] for key in keys))
-    return fitting or tuple(old[-1:])
+    return level(fitting) or tuple(old[-1:])
 
 
 def _labels(labels: Sequence[str], baseline: Sequence[str], candidate: Sequence[str]) -> tuple[str, str]:
@@ -222,7 +231,7 @@ def update(
 
 def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *, accept: bool) -> str:
     """Id of the level that begins with these runs: an accepted regression or an improvement; empty where none does."""
-    old = _matching(present.level(), fresh, budget, ()) if fresh and present.runs else ()
+    old = _matching(present.runs, fresh, budget, ()) if fresh and present.runs else ()
     keys = {*budget.settings.match, PROFILER_OPTIONS}
     if not old or any(old[0].environment.get(key) != fresh[0].environment.get(key) for key in keys):
         return ""
