@@ -274,6 +274,19 @@ def test_a_reader_of_the_output_that_has_gone_does_not_change_the_verdict(run_pr
     assert done.returncode == 1, (sys.version, done.stderr)
 
 
+def test_a_whole_trace_is_no_step_to_compare_with(run, slower):
+    base, head = slower
+    for path in base.rglob("*.json"):
+        trace = json.loads(path.read_text())
+        trace["traceEvents"] = [each for each in trace["traceEvents"] if "ProfilerStep" not in each["name"]]
+        path.write_text(json.dumps(trace))
+    for old, new, told in ((base, head, "unknown / ProfilerStep"), (head, base, "ProfilerStep / unknown")):
+        result = gate(run, old, new)
+        assert result.code == 2
+        assert f"step_marker: {told}" in result.err
+    assert "improvement" in gate(run, base, head, "--no-match", "step_marker").out
+
+
 def test_environments_that_differ_exit_2_unless_waived(run, same, tmp_path):
     trace = json.loads((same[1] / "run0/trace.json").read_text())
     trace["deviceProperties"][0]["name"] = "Other GPU"

@@ -27,7 +27,7 @@ from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_
 from traceanalyze.regression.metrics import METRICS
 from traceanalyze.regression.results import GateResult, MetricResult, SideSummary, Verdict
 from traceanalyze.regression.samples import Place, RunSample
-from traceanalyze.regression.verdict import PROFILER_OPTIONS
+from traceanalyze.regression.verdict import ALWAYS_MATCH
 from traceanalyze.regression.verdict import gate as judge
 from traceanalyze.report.contents.gate import build_gate
 from traceanalyze.report.model import GateReport
@@ -175,7 +175,7 @@ def _matching(
     old: Sequence[RunSample], new: Sequence[RunSample], budget: Budget, waived: Sequence[str]
 ) -> tuple[RunSample, ...]:
     """The level of a baseline file in the candidate's environment; its last run where none is, so that it is told."""
-    keys = {*budget.settings.match, PROFILER_OPTIONS} - set(waived)
+    keys = {*budget.settings.match, *ALWAYS_MATCH} - set(waived)
     wanted = {key: new[0].environment.get(key) for key in keys}
     fitting = tuple(run for run in old if all(run.environment.get(key) == wanted[key] for key in keys))
     return level(fitting) or tuple(old[-1:])
@@ -232,7 +232,7 @@ def update(
 def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *, accept: bool) -> str:
     """Id of the level that begins with these runs: an accepted regression or an improvement; empty where none does."""
     old = _matching(present.runs, fresh, budget, ()) if fresh and present.runs else ()
-    keys = {*budget.settings.match, PROFILER_OPTIONS}
+    keys = {*budget.settings.match, *ALWAYS_MATCH}
     if not old or any(old[0].environment.get(key) != fresh[0].environment.get(key) for key in keys):
         return ""
     found = judge(SideSummary("baseline", old, stored=True), SideSummary("candidate", tuple(fresh)), budget)

@@ -34,6 +34,7 @@ class Baseline:
     tool_version: str = ""
     label: str = ""
 
+
 def level(runs: Sequence[RunSample]) -> tuple[RunSample, ...]:
     """The runs of one environment to compare with: those since its last change, as older ones tell of another level."""
     change = next((run.accepted for run in reversed(runs) if run.accepted), "")
