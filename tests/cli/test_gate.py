@@ -287,6 +287,16 @@ def test_a_whole_trace_is_no_step_to_compare_with(run, slower):
     assert "improvement" in gate(run, base, head, "--no-match", "step_marker").out
 
 
+def test_a_floor_that_decided_is_said_where_the_column_of_budgets_has_no_room(run, runs, tmp_path):
+    budgets = (("step.time", '"5%"\nmin_effect = "0.5 ms"'), ('op["aten::mm"].device_time', '"5%"'))
+    text = "".join(f"[gate.metrics.'{name}']\nmax_increase = {budget}\n" for name, budget in budgets)
+    (tmp_path / "traceanalyze.toml").write_text(text)
+    result = gate(run, runs("base", {}, {}, {}), runs("head", *[{"slow": 144}] * 3))
+    assert result.code == 0
+    assert "- step.time: the change is below 500.0 µs, the least that counts" in result.out
+    assert "Δ ≥" not in result.out
+
+
 def test_environments_that_differ_exit_2_unless_waived(run, same, tmp_path):
     trace = json.loads((same[1] / "run0/trace.json").read_text())
     trace["deviceProperties"][0]["name"] = "Other GPU"
