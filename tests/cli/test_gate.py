@@ -568,6 +568,13 @@ def test_a_damaged_or_newer_baseline_exits_2(run, same, tmp_path):
         assert told in result.err
 
 
+def test_a_run_that_is_compared_with_itself_is_told(run, runs):
+    base = runs("base", {}, {"slow": 5})
+    assert "is a run of the baseline, too" not in gate(run, base / "run0", base / "run1").out
+    run("baseline", "update", "perf.json", base)
+    assert "- run1/trace: is a run of the baseline, too" in gate(run, "perf.json", base).out
+
+
 def test_an_empty_baseline_exits_2(run, same):
     run("baseline", "update", "perf.json", same[0])
     run("baseline", "prune", "perf.json", "--environment", "device=Example GPU")

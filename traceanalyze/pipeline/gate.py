@@ -127,7 +127,11 @@ def gate_report(
     sides = SideSummary(old_label, old, stored=stored), SideSummary(new_label, new)
     found = judge(*sides, rules, strict=strict, exit_zero=exit_zero, waived=waived)
     failed = (("plugin", {"text": note}) for note in plugins.notes())
-    return build_gate(replace(found, tool_version=__version__, notes=(*failed, *found.notes)))
+    known = {run.id for run in old}
+    twice = (
+        ("input", {"run": run.name, "text": Phrase("is a run of the baseline, too")}) for run in new if run.id in known
+    )
+    return build_gate(replace(found, tool_version=__version__, notes=(*failed, *twice, *found.notes)))
 
 
 def _in_checkout(place: Place) -> Place:
