@@ -275,6 +275,29 @@ def test_a_reader_of_the_output_that_has_gone_does_not_change_the_verdict(run_pr
     assert done.returncode == 1, (sys.version, done.stderr)
 
 
+def test_a_whole_trace_is_no_step_to_compare_with(run, slower):
+    base, head = slower
+    for path in base.rglob("*.json"):
+        trace = json.loads(path.read_text())
+        trace["traceEvents"] = [each for each in trace["traceEvents"] if "ProfilerStep" not in each["name"]]
+        path.write_text(json.dumps(trace))
+    for old, new, told in ((base, head, "unknown / ProfilerStep"), (head, base, "ProfilerStep / unknown")):
+        result = gate(run, old, new)
+        assert result.code == 2
+        assert f"step_marker: {told}" in result.err
+    assert "improvement" in gate(run, base, head, "--no-match", "step_marker").out
+
+
+def test_a_floor_that_decided_is_said_where_the_column_of_budgets_has_no_room(run, runs, tmp_path):
+    budgets = (("step.time", '"5%"\nmin_effect = "0.5 ms"'), ('op["aten::mm"].device_time', '"5%"'))
+    text = "".join(f"[gate.metrics.'{name}']\nmax_increase = {budget}\n" for name, budget in budgets)
+    (tmp_path / "traceanalyze.toml").write_text(text)
+    result = gate(run, runs("base", {}, {}, {}), runs("head", *[{"slow": 144}] * 3))
+    assert result.code == 0
+    assert "- step.time: the change is below 500.0 µs, the least that counts" in result.out
+    assert "Δ ≥" not in result.out
+
+
 def test_environments_that_differ_exit_2_unless_waived(run, same, tmp_path):
     trace = json.loads((same[1] / "run0/trace.json").read_text())
     trace["deviceProperties"][0]["name"] = "Other GPU"
@@ -454,6 +477,37 @@ def test_regressions_enter_a_baseline_only_when_accepted(run, slower):
     assert "improvement" in gate(run, "perf.json", base).out
 
 
+@pytest.mark.parametrize("how", ["update", "write"])
+def test_an_improvement_is_the_level_of_the_next_gate(run, runs, how):
+    """Among slower runs of before, going back to half of what was won would be no regression."""
+    before, faster, half = (runs(name, *[{"slow": slow}] * 3) for name, slow in (("a", 400), ("b", 0), ("c", 150)))
+    run("baseline", "update", "perf.json", before)
+    if how == "update":
+        run("baseline", "update", "perf.json", faster)
+    else:
+        run("gate", faster, "--baseline", "perf.json", "--write-baseline", "perf.json")
+    assert [bool(each["accepted"]) for each in baseline_runs()] == [False] * 3 + [True] * 3
+    result = gate(run, "perf.json", half)
+    assert (result.code, result.err) == (1, "traceanalyze gate: fail: step.time (regression)\n")
+
+
+def test_a_new_level_on_one_device_is_none_on_another(run, runs):
+    first, slower, faster = (runs(name, *[{"slow": slow}] * 3) for name, slow in (("a", 0), ("b", 300), ("c", 10)))
+    for folder in (slower, faster):
+        for path in folder.rglob("*.json"):
+            path.write_text(path.read_text().replace("Example GPU", "Other GPU"))
+    for folder in (first, slower, faster):
+        assert run("baseline", "update", "perf.json", folder).code == 0
+    assert [bool(each["accepted"]) for each in baseline_runs()] == [False] * 6 + [True] * 3
+    result = gate(run, "perf.json", first)
+    assert (result.code, result.err) == (0, "")
+    assert "baseline   3 runs of 3 steps · Example GPU" in result.out
+
+
+def baseline_runs():
+    return json.loads(gate_runs.Path("perf.json").read_text())["runs"]
+
+
 def test_why_works_from_the_baseline_alone(run, slower):
     base, head = slower
     run("baseline", "update", "perf.json", base)
@@ -513,6 +567,13 @@ def test_a_damaged_or_newer_baseline_exits_2(run, same, tmp_path):
         result = gate(run, name, same[1])
         assert result.code == 2
         assert told in result.err
+
+
+def test_a_run_that_is_compared_with_itself_is_told(run, runs):
+    base = runs("base", {}, {"slow": 5})
+    assert "is a run of the baseline, too" not in gate(run, base / "run0", base / "run1").out
+    run("baseline", "update", "perf.json", base)
+    assert "- run1/trace: is a run of the baseline, too" in gate(run, "perf.json", base).out
 
 
 def test_an_empty_baseline_exits_2(run, same):

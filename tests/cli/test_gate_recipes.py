@@ -271,6 +271,15 @@ def test_pull_requests_in_a_repository_from_the_first_baseline_on(repository, sh
     assert repository(slow=300.0)[0] == 0
 
 
+@pytest.mark.parametrize("update", ["true", "accept"])
+def test_a_baseline_that_cannot_be_updated_fails_the_job_after_its_report(repository, shell, tmp_path, update):
+    (tmp_path / "base").mkdir()
+    training().write(tmp_path / "base/trace.json")
+    # Runs as a baseline can be compared with, but not added to.
+    code, told = repository(event="push", update=update, baseline="base")
+    assert (code, "PASS" in told, "error: base" in told) == (2, True, True)
+
+
 def test_a_pull_request_that_may_not_be_commented_is_judged_all_the_same(repository, service):
     repository(event="push", update="true")
     service.open = False

@@ -19,6 +19,7 @@ from traceanalyze.regression.baseline import (
     changed,
     dump,
     is_baseline,
+    level,
     load,
     read_baseline,
     write_baseline,
@@ -108,8 +109,8 @@ def test_a_run_that_is_in_it_gets_what_a_budget_named_later():
 
 def test_an_accepted_change_begins_a_new_level():
     old, new = runs(300, 301), [run(n, time=350, accepted="id5") for n in (5, 6)]
-    assert [each.id for each in Baseline((*old, *new, run(7, time=351))).level()] == ["id5", "id6", "id7"]
-    assert Baseline(tuple(old)).level() == tuple(old)
+    assert [each.id for each in level((*old, *new, run(7, time=351)))] == ["id5", "id6", "id7"]
+    assert level(old) == tuple(old)
 
 
 def test_a_newer_schema_is_refused():

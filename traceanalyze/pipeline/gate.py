@@ -13,12 +13,21 @@ from traceanalyze.pipeline.choices import Choices, PathLike, Patterns, checked, 
 from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
 from traceanalyze.pipeline.selection import Chosen
-from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, is_baseline, read_baseline, write_baseline
+from traceanalyze.regression.baseline import (
+    KEEP,
+    Baseline,
+    added,
+    changed,
+    is_baseline,
+    level,
+    read_baseline,
+    write_baseline,
+)
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
 from traceanalyze.regression.metrics import METRICS
 from traceanalyze.regression.results import GateResult, MetricResult, SideSummary, Verdict
 from traceanalyze.regression.samples import Place, RunSample
-from traceanalyze.regression.verdict import PROFILER_OPTIONS
+from traceanalyze.regression.verdict import ALWAYS_MATCH
 from traceanalyze.regression.verdict import gate as judge
 from traceanalyze.report.contents.gate import build_gate
 from traceanalyze.report.model import GateReport
@@ -103,7 +112,7 @@ def gate_report(
         old = read_runs(baseline, reading, progress=progress) if baseline else ()
     except InputError as error:
         raise InputError("--baseline {error}", error) from error
-    new = read_runs(candidate, reading, progress=progress)
+    new = level(read_runs(candidate, reading, progress=progress))
     rules = written.for_environment(new[0].environment)
     stored = any(map(is_baseline, baseline))
     if not stored:
@@ -119,7 +128,11 @@ def gate_report(
     sides = SideSummary(old_label, old, stored=stored), SideSummary(new_label, new)
     found = judge(*sides, rules, strict=strict, exit_zero=exit_zero, waived=waived)
     failed = (("plugin", {"text": note}) for note in plugins.notes())
-    return build_gate(replace(found, tool_version=__version__, notes=(*failed, *found.notes)))
+    known = {run.id for run in old}
+    twice = (
+        ("input", {"run": run.name, "text": Phrase("is a run of the baseline, too")}) for run in new if run.id in known
+    )
+    return build_gate(replace(found, tool_version=__version__, notes=(*failed, *twice, *found.notes)))
 
 
 def _in_checkout(place: Place) -> Place:
@@ -166,11 +179,11 @@ def _reading(written: BudgetFile, choices: Choices) -> Reading:
 def _matching(
     old: Sequence[RunSample], new: Sequence[RunSample], budget: Budget, waived: Sequence[str]
 ) -> tuple[RunSample, ...]:
-    """The runs of a baseline file from the candidate's environment; all where there is none, so that it is told."""
-    keys = {*budget.settings.match, PROFILER_OPTIONS} - set(waived)
+    """The level of a baseline file in the candidate's environment; its last run where none is, so that it is told."""
+    keys = {*budget.settings.match, *ALWAYS_MATCH} - set(waived)
     wanted = {key: new[0].environment.get(key) for key in keys}
     fitting = tuple(run for run in old if all(run.environment.get(key) == wanted[key] for key in keys))
-    return fitting or tuple(old[-1:])
+    return level(fitting) or tuple(old[-1:])
 
 
 def _labels(labels: Sequence[str], baseline: Sequence[str], candidate: Sequence[str]) -> tuple[str, str]:
@@ -222,31 +235,36 @@ def update(
 
 
 def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *, accept: bool) -> str:
-    """Id under which regressed runs are accepted; empty where they are none."""
-    old = _matching(present.level(), fresh, budget, ()) if fresh and present.runs else ()
-    keys = {*budget.settings.match, PROFILER_OPTIONS}
+    """Id of the level that begins with these runs: an accepted regression or an improvement; empty where none does."""
+    old = _matching(present.runs, fresh, budget, ()) if fresh and present.runs else ()
+    keys = {*budget.settings.match, *ALWAYS_MATCH}
     if not old or any(old[0].environment.get(key) != fresh[0].environment.get(key) for key in keys):
         return ""
     found = judge(SideSummary("baseline", old, stored=True), SideSummary("candidate", tuple(fresh)), budget)
-    worse = _worse(found)
+    worse = _errors(found, Verdict.REGRESSION)
     if worse and not accept:
         raise UsageError(
             "the runs are a regression against the baseline ({names}); --accept takes them in as the new level",
             listed(Phrase("{name} (± assumed)", each.name) if each.assumed else each.name for each in worse),
         )
-    return fresh[0].id if worse else ""
+    return _level_of(found)
 
 
-def _worse(result: GateResult) -> list[MetricResult]:
-    """Metrics whose regression is an error."""
-    return [each for each in result.metrics if each.verdict == Verdict.REGRESSION and each.rule.level == "error"]
+def _level_of(found: GateResult) -> str:
+    """Id of the level that the candidate begins; among slower runs the next regression would not be seen."""
+    return found.candidate.runs[0].id if _errors(found, Verdict.REGRESSION, Verdict.IMPROVEMENT) else ""
+
+
+def _errors(result: GateResult, *verdicts: Verdict) -> list[MetricResult]:
+    """Metrics at level error with one of these verdicts."""
+    return [each for each in result.metrics if each.verdict in verdicts and each.rule.level == "error"]
 
 
 def write_refreshed(path: str, baseline: Sequence[str], result: GateResult) -> None:
     """The baseline of a gate with the candidate's runs added, as a file."""
     before = next((read_baseline(old) for old in baseline if is_baseline(old)), None)
     present = before or Baseline(result.baseline.runs, created=_now())
-    mark = result.candidate.runs[0].id if _worse(result) else ""
+    mark = _level_of(result)
     checked_out = commit()
     new = [replace(run, accepted=mark, commit=run.commit or checked_out) for run in result.candidate.runs]
     after, _ = added(present, new)

@@ -62,7 +62,7 @@ def read_runs(paths: Sequence[str], reading: Reading, *, progress: ReadProgress 
     for path in paths:
         file = Source(path, size=Path(path).stat().st_size) if Path(path).is_file() else None
         if is_baseline(path):
-            found.extend(read_baseline(path).level())
+            found.extend(read_baseline(path).runs)
         elif file is not None and is_snapshot(file):
             found.append(_snapshot_run(path, (file,)))
         elif Path(path).is_dir() and not _has_traces(path):

@@ -34,13 +34,12 @@ class Baseline:
     tool_version: str = ""
     label: str = ""
 
-    def level(self) -> tuple[RunSample, ...]:
-        """The runs to compare with: those since the last accepted change, as older ones tell of another level."""
-        change = next((run.accepted for run in reversed(self.runs) if run.accepted), "")
-        if not change:
-            return self.runs
-        first = next(index for index, run in enumerate(self.runs) if run.accepted == change)
-        return self.runs[first:]
+
+def level(runs: Sequence[RunSample]) -> tuple[RunSample, ...]:
+    """The runs of one environment to compare with: those since its last change, as older ones tell of another level."""
+    change = next((run.accepted for run in reversed(runs) if run.accepted), "")
+    first = next(index for index, run in enumerate(runs) if run.accepted == change) if change else 0
+    return tuple(runs[first:])
 
 
 def is_baseline(path: str) -> bool:

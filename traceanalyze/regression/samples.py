@@ -207,7 +207,7 @@ class RunSample:
     label: str = ""
     commit: str = ""
     accepted: str = ""
-    """Of runs that regressed and were accepted together: the id of their first; it begins a new level."""
+    """Of runs that improved, or regressed and were accepted, together: the id of their first; it begins a new level."""
     findings: Mapping[str, int] | None = None
     """Rule → findings; None where rules were not run."""
     notes: tuple[str, ...] = ()

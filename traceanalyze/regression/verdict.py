@@ -17,7 +17,8 @@ from traceanalyze.regression.results import BAD, GateResult, MetricResult, Overa
 from traceanalyze.regression.samples import FEW_STEPS, EnvironmentValue, RunSample
 from traceanalyze.regression.statistics import drifted, drifts, mann_whitney, outliers, two_populations
 
-PROFILER_OPTIONS = "profiler_options"
+ALWAYS_MATCH = frozenset({"profiler_options", "step_marker"})
+"""Whatever the budget says: recording inflates times, and a whole trace or another range is no such step."""
 LIKE_WORKLOAD = 0.8
 """Below it the sides probably run different programs."""
 
@@ -27,7 +28,7 @@ def comparable(
 ) -> tuple[tuple[Difference, ...], float | None]:
     """Differences of the environment that do not forbid a comparison, and the likeness of the workloads."""
     found = differences(baseline, candidate)
-    must = {*settings.match, PROFILER_OPTIONS} - set(waived)
+    must = {*settings.match, *ALWAYS_MATCH} - set(waived)
     broken = [each for each in found if each.key in must]
     if broken:
         listed = "; ".join(

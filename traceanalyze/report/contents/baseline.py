@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from traceanalyze.model.table import Column, Kind, Quantity, Table, Value, declare
-from traceanalyze.regression.baseline import Baseline
+from traceanalyze.regression.baseline import Baseline, level
 from traceanalyze.regression.budget import Settings, default
 from traceanalyze.regression.evaluate import noise_prior, part_floor
 from traceanalyze.regression.metrics import Kind as MetricKind
@@ -23,7 +23,7 @@ _RUNS = declare(
     Column("usable_steps", Kind.COUNT, "steps that were used", heading="steps"),
     Column("step_time_ns", Kind.DURATION, "median of its steps", heading="step.time"),
     Column("environment_device", Kind.TEXT, "name of its device", heading="device"),
-    Column("accepted", Kind.TEXT, "a star where it regressed and was accepted: a new level begins"),
+    Column("accepted", Kind.TEXT, "a star where it improved, or regressed and was accepted: a new level begins"),
 )
 _FLOORS = declare(
     "baseline_floors",
@@ -55,13 +55,13 @@ def _run(run: RunSample) -> dict[str, Value]:
 
 def _floors(baseline: Baseline) -> Iterator[dict[str, Value]]:
     """Of times and ratios."""
-    level = baseline.level()
-    least = part_floor(level, Settings(), stored=True)
-    for name in dict.fromkeys(name for run in level for name in run.metrics):
+    runs = level(baseline.runs)
+    least = part_floor(runs, Settings(), stored=True)
+    for name in dict.fromkeys(name for run in runs for name in run.metrics):
         metric = metric_of(name)
         if metric is None or metric.kind == MetricKind.EXACT:
             continue
-        samples = [run.metrics[name] for run in level if name in run.metrics]
+        samples = [run.metrics[name] for run in runs if name in run.metrics]
         floor = noise_prior(default(metric), samples, Settings(), least if metric.part_of_step else 0).floor
         kept = Quantity(floor, "points" if metric.kind == MetricKind.RATIO else "%")
         yield {"metric": name, "runs": len(samples), "noise_floor": kept}

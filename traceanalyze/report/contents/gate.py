@@ -10,7 +10,7 @@ from traceanalyze.regression.results import GateResult, MetricResult, Overall, S
 from traceanalyze.regression.statistics import MOST_RUNS
 from traceanalyze.regression.verdict import shown
 from traceanalyze.report.contents.gate_keys import former_keys
-from traceanalyze.report.contents.gate_metrics import SIDES, change, metric_tables, reason, resolution, value
+from traceanalyze.report.contents.gate_metrics import BY_FLOOR, SIDES, change, metric_tables, reason, resolution, value
 from traceanalyze.report.contents.gate_why import why_tables
 from traceanalyze.report.model import GateReport, Side
 
@@ -226,11 +226,14 @@ def _notes(result: GateResult) -> Iterator[Message]:
                 yield Message(_SAY["gate_runs_needed"], (metric, ("runs", Kind.COUNT, statistics.runs_needed)))
             elif statistics.threshold > 0:
                 yield Message(_SAY["gate_runs_many"], (metric, ("most", Kind.COUNT, MOST_RUNS)))
-        if each.verdict == Verdict.MISSING or each.reason in {"varies", "asked_later"}:
+        if each.verdict == Verdict.MISSING or each.reason in {"varies", "asked_later", *BY_FLOOR}:
             yield Message("said_of", (("title", Kind.NAME, each.name), ("text", Kind.LIST, (reason(each),))))
+    # What decides nothing stands last.
+    for each in result.metrics:
         for key, text in each.notes:
             if key != "not_measured":
-                yield Message(_SAY[f"gate_note_{key}"], (metric, ("value", Kind.TEXT, SIDES.get(text, text))))
+                told = ("metric", Kind.NAME, each.name), ("value", Kind.TEXT, SIDES.get(text, text))
+                yield Message(_SAY[f"gate_note_{key}"], told)
 
 
 def _changes(result: GateResult) -> Iterator[Message]:

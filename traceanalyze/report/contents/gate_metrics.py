@@ -44,7 +44,7 @@ _SAY = sentences(
     gate_reason_missing_both="not measured on either side: {why}",
 )
 
-_BY_FLOOR = frozenset({"below_floor", "below_min_effect", "near_min_effect"})
+BY_FLOOR = frozenset({"below_floor", "below_min_effect", "near_min_effect"})
 """Reasons in which the smallest change that counts has decided."""
 SIDES = {"baseline": Phrase("baseline"), "candidate": Phrase("candidate")}
 """As the gate calls them, which other languages do not call as comparisons do."""
@@ -198,7 +198,7 @@ def budget(each: MetricResult) -> str:
         text = f"{allowed.value:g} points" if unit == "points" else "0"
     else:
         text = units.quantity(allowed.value, unit)
-    floor = each.floor if rule.min_effect is not None or each.reason in _BY_FLOOR else None
+    floor = each.floor if rule.min_effect is not None or each.reason in BY_FLOOR else None
     limits = (("Δ ≥", floor), ("≤", rule.highest), ("≥", rule.lowest))
     shown = (f"{mark} {units.quantity(limit, _unit(each))}" for mark, limit in limits if limit is not None)
     return ", ".join([text, *shown])
