@@ -25,8 +25,9 @@ AGAIN = (
     "Phrase(said, first, _nearest(first, command))",
     """Phrase(said, *([shown, *(each.replace("'", '') for each in others)] if '{' in said else ()))""",
     "Phrase(what.template, _GIVE_MEMORY)",
+    "Phrase(_LACKING[key], *map(itemgetter(1), told))",
 )
-"""What typer says, which is known again by the template, and what a file is, with other advice."""
+"""What typer says, which is known again by the template, what a file is, with other advice, and what it lacks."""
 PHRASES = texts("zh").phrases
 
 

@@ -47,7 +47,7 @@ def said(path):
 
     def counters(value):
         texts = value.values() if isinstance(value, dict) else [value]
-        return any(isinstance(each, str) and "Not read:" in each for each in texts)
+        return any(isinstance(each, str) and "Not read, as" in each for each in texts)
 
     return clean(json.loads(render([traceanalyze.analyze(path)], texts())))
 

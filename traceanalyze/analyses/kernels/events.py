@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
+from traceanalyze.model.columns import MISSING, distinct
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -68,7 +69,8 @@ def numbers_of_devices(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64
 def _number(trace: Trace, row: NDArray[np.int64], field: str, *, column: int) -> NDArray[np.int64]:
     """Device or stream: the argument when it is one, else the last number in the text of the process or thread id."""
     value = trace.events.numbers(field, row)
-    absent = value < 0
+    # Streams below zero are those of readers: of work that has none.
+    absent = value < 0 if field == "device" else value == MISSING
     if absent.any():
         of_track = np.fromiter((_last_number(trace.track_text(t)[column]) for t in range(len(trace.tracks))), np.int64)
         value[absent] = of_track[trace.events.track[row[absent]]]
@@ -101,7 +103,7 @@ def begin_impossibly(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]
         _device_begins_late(ts, end, np.flatnonzero(of_device), int(end[others].max())) if others.any() else early[:0]
     )
     span = np.flatnonzero(own & (ts <= ts[early].max(initial=np.iinfo(np.int64).min)))
-    return np.unique(np.concatenate((unset, early, late, span)))
+    return distinct(np.concatenate((unset, early, late, span)))
 
 
 def _device_begins_early(ts: NDArray[np.int64], row: NDArray[np.int64], host: int | None) -> NDArray[np.int64]:
