@@ -126,15 +126,15 @@ def sync_table(base: Context, candidate: Context, options: CompareOptions, per: 
         return _SYNCS.missing(absent.reason)
     sides = [[*table.records()][::-1] for table in tables]
 
-    def place(row: Any) -> str:
-        return canonical(row.op, options) if row.op else call(row)
+    def place(row: Any) -> tuple[str, bool]:
+        # What the last wait of a recording holds up is not in it: such waits are compared among themselves.
+        return canonical(row.op, options) if row.op else call(row), row.at_end
 
     def call(row: Any) -> str:
         return plain_api(row.call or "")
 
-    places = (lambda row: (place(row), row.frame), lambda row: (row.op, call(row)), place)
+    places = (lambda row: (place(row), row.frame), lambda row: (row.op, call(row), row.at_end), place)
     cells = [_sync_cells(pair, (per.base_steps, per.candidate_steps)) for pair in partners(sides[0], sides[1], *places)]
-
     cells.sort(key=lambda row: -abs(row["diff_ns"]) if isinstance(row["diff_ns"], int) else 0)
     return _SYNCS.fill_records(cells)
 
@@ -144,8 +144,6 @@ def _sync_cells(pair: tuple[Any, Any], steps: tuple[int, int]) -> dict[str, Any]
     for name, row, count in zip(("base", "candidate"), pair, steps, strict=True):
         for key, sums in (("blocked_ns", "blocked_ns"), ("idle_ns", "idle_caused_ns")):
             amount = None if row is None else getattr(row, sums)
-            # After the last wait of a recording nothing comes that it could hold up.
-            amount = None if amount == NotMeasured("terminal_sync") else amount
             cells[f"{name}_{key}"] = rounded(amount, count) if isinstance(amount, int) else amount
         cells |= {f"{name}_calls": row and row.count / count, f"{name}_frame": row and row.frame}
     either = pair[1] or pair[0]
