@@ -18,6 +18,7 @@ from tests.simulate.workload import Device, Model, Workload
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from traceanalyze.analyses.options import Options
 from traceanalyze.comparison import caveats as caveats_module
+from traceanalyze.comparison import same_work
 from traceanalyze.comparison.caveats import caveats, recorded
 from traceanalyze.comparison.side import median_step, side
 
@@ -32,12 +33,12 @@ def test_equal_recordings_need_no_caveat():
 
 def test_every_caveat_has_a_sentence_for_its_values():
     """Also the ones that no hand-made pair here has."""
-    source = Path(caveats_module.__file__).read_text(encoding="utf-8")
+    source = "".join(Path(each.__file__).read_text(encoding="utf-8") for each in (caveats_module, same_work))
     keys = set(re.findall(r'Caveat\("(\w+)"', source))
     keys |= {f"{what}_on_one" for what in recorded(side_from(training()).context)}
     assert len(keys) > 15
     keys |= {f"side{why}_left_out" for why in ("", "_start", "_cycle")}
-    keys |= {*caveats_module.OTHER_WORK, *caveats_module.SAID_FIRST}
+    keys |= {*same_work.OTHER_WORK, *caveats_module.SAID_FIRST}
     keys |= {f"side_{what}" for what in ("truncated", "salvaged", "unknown", "impossible")}
     assert keys | {"levels_differ", "levels_differ_in_calls"} == set(caveats_module.CAVEATS)
 

@@ -12,7 +12,7 @@ import pytest
 from tests.report.make import MS, analysis
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, NotMeasured, Quantity, Table, Word
-from traceanalyze.report import folder, parquet
+from traceanalyze.report import folder
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.folder import files, is_index
 
@@ -75,14 +75,14 @@ def test_a_table_that_was_not_measured_has_its_header():
 
 def test_parquet_is_typed():
     pq = pytest.importorskip("pyarrow.parquet")
-    table = pq.read_table(io.BytesIO(parquet.render(_TABLE)))
+    table = pq.read_table(io.BytesIO(folder.parquet(_TABLE)))
     assert table.column_names == [column.key for column in _COLUMNS]
     kinds = [str(kind).partition("<")[0] for kind in table.schema.types]
     assert kinds == ["string", "int64", "double", "bool", "map", "double"]
     assert table.column("time_ns").to_pylist() == [1_500_000, -5, None]
     assert table.column("causes").to_pylist()[0] == [("sync", 3), ("host_op", 1)]
     missing = Table("extra", _COLUMNS).missing("no_api")
-    assert pq.read_table(io.BytesIO(parquet.render(missing))).num_rows == 0
+    assert pq.read_table(io.BytesIO(folder.parquet(missing))).num_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_parquet_is_typed():
 def test_a_column_in_which_nothing_was_measured_keeps_its_type(kind, name):
     pq = pytest.importorskip("pyarrow.parquet")
     table = Table("extra", (Column("one", kind),)).fill(one=[None, NotMeasured("no_api")])
-    written = pq.read_table(io.BytesIO(parquet.render(table)))
+    written = pq.read_table(io.BytesIO(folder.parquet(table)))
     assert str(written.schema.types[0]).replace(" ('one')", "") == name
     assert written.column("one").to_pylist() == [None, None]
 
@@ -112,7 +112,7 @@ def test_numbers_of_several_units_are_plain_and_words_among_them_are_no_numbers(
     )
     assert [row["value"] for row in read(table)] == ["2.5", "", "", "3"]
     pq = pytest.importorskip("pyarrow.parquet")
-    written = pq.read_table(io.BytesIO(parquet.render(table)))
+    written = pq.read_table(io.BytesIO(folder.parquet(table)))
     assert written.column("value").to_pylist() == [2.5, None, None, 3.0]
 
 

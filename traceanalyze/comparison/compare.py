@@ -8,7 +8,7 @@ from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison.apis import APIS, api_pairs, sync_table
 from traceanalyze.comparison.attribution import headline, headline_keys, parts
-from traceanalyze.comparison.caveats import OTHER_WORK, caveats, unmatched_work
+from traceanalyze.comparison.caveats import caveats
 from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS, memory_call_pairs, memory_pairs
@@ -19,6 +19,7 @@ from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.peaks import peak_rows, peak_table, rate_rows, rate_table
 from traceanalyze.comparison.reasons import causes_table, chance_of_parts, reasons
 from traceanalyze.comparison.results import Comparison, Pair, Pairs, Part
+from traceanalyze.comparison.same_work import OTHER_WORK, unmatched_work
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 

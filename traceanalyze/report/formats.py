@@ -38,7 +38,7 @@ FORMATS = {
         Format("json", "json:render", ("view",), ending=".json", place=3),
         Format("xlsx", "xlsx:render", ending=".xlsx", place=0, binary=True),
         Format("csv", "folder:csv", ending=".csv", tables=True),
-        Format("parquet", "parquet:render", ending=".parquet", needs="pyarrow", tables=True),
+        Format("parquet", "folder:parquet", ending=".parquet", needs="pyarrow", tables=True),
         Format("svg", "flame:render", ending=".svg", place=4, only=("analyze",)),
         Format("html", "html:render", ending=".html", place=1),
         Format("markdown", "markdown:render", ("view",), ending=".md", place=2),

@@ -5,11 +5,12 @@ from typing import Any
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, HOST_SIDE, IDLE, OUTSIDE_CALLS, STEP, headline, headline_keys
-from traceanalyze.comparison.caveats import CAVEATS, OTHER_WORK, SAID_FIRST
+from traceanalyze.comparison.caveats import CAVEATS, SAID_FIRST
 from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import NOISE, WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
+from traceanalyze.comparison.same_work import OTHER_WORK
 from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import BUSY_PARTS, Cause

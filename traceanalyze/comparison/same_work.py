@@ -1,0 +1,203 @@
+"""Whether both sides do the same work: how often, of which sizes, how many bytes, in which precision."""
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from operator import itemgetter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.analyses.kernels.op_work import precisions
+from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.comparison.names import canonical
+from traceanalyze.comparison.results import Caveat
+from traceanalyze.comparison.side import CompareOptions, Side
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import Table
+from traceanalyze.model.vocabulary import DeviceClass
+
+OTHER_WORK = ("work_unmatched", "work_number", "work_shapes", "work_grids")
+"""Caveats that make percentages of the two sides meaningless."""
+MATCHED = 0.5
+"""Share of the device time of both sides that must have a partner for them to do the same work."""
+_ALIKE = 1.25
+"""Up to how much larger work of one name may be on one side and still be called the same."""
+_DIMENSIONS = regex(r"\[(\d+(?:,\s*\d+)*)\]")
+_OTHER = 1.5
+"""From how much more bytes on one side they are told."""
+
+
+def work(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """Whether both sides do the same work: how often, sizes of what both do as often, and bytes that are moved."""
+    for key, sized in (("work_shapes", _tensors), ("work_grids", _launches)):
+        old, new = sized(base), sized(candidate)
+        if old and new:
+            steps = base.info.count, candidate.info.count
+            often = [*_of_another_number(old, new, *steps)]
+            yield from often or _of_another_size(key, old, new, *steps)
+            break
+    for key, moved in (("work_inputs", _inputs), ("work_collectives", _collectives)):
+        old_bytes, new_bytes = (moved(side) // max(side.info.count, 1) for side in (base, candidate))
+        if old_bytes and new_bytes and not 1 / _OTHER < new_bytes / old_bytes < _OTHER:
+            values = (("base_bytes", old_bytes), ("candidate_bytes", new_bytes))
+            yield Caveat(key, (("ratio", new_bytes / old_bytes), *values))
+
+
+def precision(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """What most of the time of products is computed in, where that is another type on the other side."""
+    found = [precisions(side.context) for side in (base, candidate)]
+    (old, old_share), (new, new_share) = (
+        max(
+            ((name, time / sum(each.values())) for name, time in each.items() if time),
+            key=itemgetter(1),
+            default=("", 0.0),
+        )
+        for each in found
+    )
+    # Float that may or may not have been multiplied as TF32 is not known to differ from either.
+    if old and new and min(old_share, new_share) > MATCHED and old not in new and new not in old:
+        values = (("base", old), ("base_share", old_share), ("candidate", new), ("candidate_share", new_share))
+        yield Caveat("precision_differs", values)
+
+
+def unmatched_work(base: Side, candidate: Side, unmatched: Table | None, options: CompareOptions) -> Iterator[Caveat]:
+    """Whether most of the time has no partner (table `unmatched`), not even within operators that both sides have."""
+    times: dict[str, list[int]] = {}
+    for row in unmatched.records() if unmatched is not None else ():
+        alone, every = times.setdefault(row.section, [0, 0])
+        times[row.section] = [alone + row.unmatched_ns, every + row.of_ns]
+    comparable = "section_operators" in times or base.info.vendor == candidate.info.vendor
+    shares = [1 - alone / every for alone, every in times.values() if every]
+    if comparable and shares and max(shares) < MATCHED:
+        share = max(*shares, _within_common_operators((base.context, candidate.context), options))
+        if share < MATCHED:
+            yield Caveat("work_unmatched", (("share", share),))
+
+
+def _within_common_operators(contexts: tuple[Context, Context], options: CompareOptions) -> float:
+    """Share of the device time that operators of names which both sides have launch, by themselves or further in."""
+    base, candidate = (context.trace.strings.texts(np.unique(context.op_names)) for context in contexts)
+    common = {canonical(name, options) for name in base} & {canonical(name, options) for name in candidate}
+    inside = whole = 0
+    for context in contexts:
+        work, nest = context.once(device_work), context.op_nest
+        shared = context.trace.strings.matches(context.op_names, lambda name: canonical(name, options) in common)
+        for _ in range(int(nest.depth.max(initial=0))):
+            shared |= (nest.parent >= 0) & shared[nest.parent]
+        place = context.event_op[work.event]
+        inside += int(work.time[place >= 0][shared[place[place >= 0]]].sum())
+        whole += int(work.time.sum())
+    return inside / whole if whole else 0.0
+
+
+class _Sizes(NamedTuple):
+    """Of calls of one name, over the steps that count."""
+
+    number: int
+    size: int
+    time: int
+
+
+def _of_another_number(
+    old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: int, new_steps: int
+) -> Iterator[Caveat]:
+    """Most names, and of the time, of which one side does more in more calls: layers, micro-batches, unmarked steps."""
+    both = [(old[name], new[name]) for name in old.keys() & new.keys()]
+    whole = sum(one.time for side in (old, new) for one in side.values())
+    for one, other in ((0, 1), (1, 0)):
+        per = (new_steps, steps)
+        more = [
+            pair
+            for pair in both
+            if pair[other].number * per[other] > _ALIKE * pair[one].number * per[one]
+            and pair[other].size * per[other] >= _ALIKE * pair[one].size * per[one]
+        ]
+        share = sum(base.time + new_one.time for base, new_one in more) / whole if whole else 0.0
+        if share > MATCHED and 2 * len(more) > len(both):
+            numbers = [sum(pair[at].number for pair in more) * per[at] for at in (0, 1)]
+            yield Caveat("work_number", (("share", share), ("ratio", numbers[1] / numbers[0])))
+
+
+def _of_another_size(
+    key: str, old: Mapping[str, _Sizes], new: Mapping[str, _Sizes], steps: int, new_steps: int
+) -> Iterator[Caveat]:
+    """What both sides do equally often a step, if most of its time is of another size on one of them."""
+    both = [
+        (old[name], new[name])
+        for name in old.keys() & new.keys()
+        if old[name].number * new_steps == new[name].number * steps and old[name].size and new[name].size
+    ]
+    ratios = [one.size * steps / (base.size * new_steps) for base, one in both]
+    times = [base.time + one.time for base, one in both]
+    other = sum(time for time, ratio in zip(times, ratios, strict=True) if not 1 / _ALIKE <= ratio <= _ALIKE)
+    if 2 * other > sum(times):
+        whole = sum(one.size for _, one in both) * steps / (sum(base.size for base, _ in both) * new_steps)
+        yield Caveat(key, (("share", other / sum(times)), ("ratio", whole)))
+
+
+def _tensors(side: Side) -> dict[str, _Sizes]:
+    """Elements of the inputs of operators with device work, by name; nothing where shapes were not recorded."""
+    context, work = side.context, side.context.once(device_work)
+    if "shapes" not in context.trace.events.fields:
+        return {}
+    strings = context.trace.strings
+    rows = np.unique(work.op[work.op >= 0])
+    time = np.bincount(np.searchsorted(rows, work.op[work.op >= 0]), work.time[work.op >= 0], len(rows))
+    codes = context.trace.events.numbers("shapes", rows)
+    elements = np.zeros(len(rows), np.int64)
+    known = codes >= 0
+    elements[known] = strings.lookup(codes[known].astype(np.int32), _elements)
+    return _by_name(context, context.trace.events.name[rows], elements, time)
+
+
+def _launches(side: Side) -> dict[str, _Sizes]:
+    """Threads of kernels, by name; nothing where launch configurations were not recorded."""
+    context, work = side.context, side.context.once(device_work)
+    row, strings = context.device.row[work.event], context.trace.strings
+    threads = np.ones(len(row), np.int64)
+    for field in ("grid", "block"):
+        codes = context.trace.events.numbers(field, row)
+        if not (codes >= 0).any():
+            return {}
+        threads[codes < 0] = 0
+        threads[codes >= 0] *= strings.lookup(codes[codes >= 0].astype(np.int32), _elements)
+    return _by_name(context, context.device.name[work.event], threads, work.time)
+
+
+def _by_name(
+    context: Context, name: NDArray[np.int32], size: NDArray[np.int64], time: NDArray[np.int64]
+) -> dict[str, _Sizes]:
+    rows = group(name.astype(np.int64))
+    sums = rows.count().tolist(), rows.sum(size).tolist(), rows.sum(time.astype(np.int64)).tolist()
+    names = context.trace.strings.texts(name[rows.first])
+    return {text: _Sizes(*each) for text, *each in zip(names, *sums, strict=True)}
+
+
+def _elements(text: str) -> int:
+    """Elements of all tensors of a list of shapes, or what a grid multiplies to; at most 2³¹ - 1."""
+    return min(sum(prod(map(int, found.split(","))) for found in _DIMENSIONS.findall(text)), 2**31 - 1)
+
+
+def _inputs(side: Side) -> int:
+    """Bytes copied to the device."""
+    event = side.context.once(device_work).event
+    event = event[side.context.device.klass[event] == DeviceClass.MEM]
+    event = event[directions(side.context, event) == DIRECTIONS.index("h2d")]
+    return _bytes(side.context.trace.events.numbers("bytes", side.context.device.row[event]))
+
+
+def _collectives(side: Side) -> int:
+    """Bytes of its collectives."""
+    event = side.context.once(device_work).event
+    event = event[side.context.device.klass[event] == DeviceClass.COMM]
+    rows = description_rows(side.context, event)
+    return _bytes(sizes(side.context, rows, types(side.context, event, rows)))
+
+
+def _bytes(size: NDArray[np.int64]) -> int:
+    return int(size[size > 0].sum())
