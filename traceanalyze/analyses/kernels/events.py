@@ -124,6 +124,8 @@ def _device_begins_late(
     ts: NDArray[np.int64], end: NDArray[np.int64], row: NDArray[np.int64], host: int
 ) -> NDArray[np.int64]:
     """What begins so long after all of the host and of the device has ended that nothing can have launched it."""
+    if ts[row].max(initial=host) - host <= STRAY_LIMIT_NS:
+        return row[:0]
     row = row[np.argsort(ts[row], kind="stable")]
     before = np.maximum(np.append(host, np.maximum.accumulate(end[row])[:-1]), host)
     return row[np.logical_or.accumulate(ts[row] - before > STRAY_LIMIT_NS)]
