@@ -174,6 +174,12 @@ def test_a_sync_that_was_added_is_named_with_its_line_and_costs_what_it_makes_th
     assert {row.change for row in both(tmp_path, added, added).tables["sync_compare"].records()} == {"finding_same"}
 
 
+def test_what_the_last_wait_of_a_recording_holds_up_is_no_zero():
+    rows = traceanalyze.compare(SAMPLES / "gpu_sync", SAMPLES / "gpu_healthy").tables["sync_compare"].records()
+    (last,) = (row for row in rows if row.op == "cudaDeviceSynchronize")
+    assert (last.change, last.base_idle_ns, last.candidate_idle_ns, last.diff_ns) == ("finding_same", None, None, None)
+
+
 def test_layout_kernels_that_were_added_are_the_first_cause(tmp_path):
     added = replace(LONGER, model=replace(LONGER.model, relayouts=1))
     found = both(tmp_path, LONGER, added)

@@ -126,14 +126,19 @@ def sync_table(base: Context, candidate: Context, options: CompareOptions, per: 
         return _SYNCS.missing(absent.reason)
     sides = [[*table.records()][::-1] for table in tables]
 
-    def place(row: Any) -> tuple[str, bool]:
-        # What the last wait of a recording holds up is not in it: such waits are compared among themselves.
-        return canonical(row.op, options) if row.op else call(row), row.at_end
+    def place(row: Any) -> str:
+        return canonical(row.op, options) if row.op else call(row)
 
     def call(row: Any) -> str:
         return plain_api(row.call or "")
 
-    places = (lambda row: (place(row), row.frame), lambda row: (row.op, call(row), row.at_end), place)
+    # What the last wait of a recording holds up is not in it: such waits are compared among themselves, if they can be.
+    places = (
+        lambda row: (place(row), row.frame, row.at_end),
+        lambda row: (row.op, call(row), row.at_end),
+        lambda row: (place(row), row.frame),
+        place,
+    )
     cells = [_sync_cells(pair, (per.base_steps, per.candidate_steps)) for pair in partners(sides[0], sides[1], *places)]
     cells.sort(key=lambda row: -abs(row["diff_ns"]) if isinstance(row["diff_ns"], int) else 0)
     return _SYNCS.fill_records(cells)
@@ -144,11 +149,14 @@ def _sync_cells(pair: tuple[Any, Any], steps: tuple[int, int]) -> dict[str, Any]
     for name, row, count in zip(("base", "candidate"), pair, steps, strict=True):
         for key, sums in (("blocked_ns", "blocked_ns"), ("idle_ns", "idle_caused_ns")):
             amount = None if row is None else getattr(row, sums)
+            # Why the last wait of a recording has no idle time stands with the sync points of each side.
+            amount = None if amount == NotMeasured("terminal_sync") else amount
             cells[f"{name}_{key}"] = rounded(amount, count) if isinstance(amount, int) else amount
         cells |= {f"{name}_calls": row and row.count / count, f"{name}_frame": row and row.frame}
     either = pair[1] or pair[0]
     idle = [cells["base_idle_ns"], cells["candidate_idle_ns"]]
     unknown = next((each for each in idle if isinstance(each, NotMeasured)), None)
-    old, new = (None if row is None else 0 if unknown else each or 0 for row, each in zip(pair, idle, strict=True))
+    known = unknown is None and all(row is None or each is not None for row, each in zip(pair, idle, strict=True))
+    old, new = (None if row is None else each if known else 0 for row, each in zip(pair, idle, strict=True))
     op, change = either.op or either.call, how_changed(old, new)
-    return {**cells, "op": op, "change": change, "diff_ns": unknown or (new or 0) - (old or 0)}
+    return {**cells, "op": op, "change": change, "diff_ns": (new or 0) - (old or 0) if known else unknown}
