@@ -291,7 +291,7 @@ def test_both_sides_are_shown_in_one_unit_with_as_many_decimals():
     sides = allocated(4, 8_000, 10 * MS), allocated(8, 32_000_000_000, NotMeasured("no_frees"))
     memory = (Pair({"op": "aten::empty"}, *sides),)
     sheets = opened(found._replace(overall=peaks, memory=memory))
-    assert {"base (GB)", "candidate (GB)"} <= set(lines(sheets["Summary"]))
+    assert {"base (MB)", "candidate (MB)"} <= set(lines(sheets["Summary"]))
     row = next(row for row in sheets["Summary"].iter_rows() if row[0].value == "PyTorch's allocator: allocated")
     assert [cell.value for cell in row[1:3]] == [0.708, 2.21]
     assert row[1].number_format == row[2].number_format

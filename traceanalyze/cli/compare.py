@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 _NAME = "performance_comparison_result_"
 """What msprof-analyze calls its workbook, before the time."""
+
+
+class Layout(StrEnum):
+    """Whose workbook is written."""
+
+    OWN = "own"
+    MSPROF = "msprof"
 
 
 def sides(paths: Sequence[str], *, base: str | None, candidate: str | None) -> tuple[str, str]:
@@ -55,6 +63,13 @@ def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[
     chosen = format_ or "xlsx"
     name = f"{_NAME}{datetime.now(UTC):%Y%m%d%H%M%S}{FORMATS[chosen].ending}"
     return Target(path / name, chosen, make_folder=path)
+
+
+def in_layout_of_msprof(target: Target) -> Target:
+    """The workbook as msprof-analyze lays it out; nothing else has such a layout."""
+    if target.format != "xlsx":
+        raise UsageError("--layout msprof: is of a workbook; give -o FILE.xlsx or a folder")
+    return target._replace(format="msprof")
 
 
 def write_compare(report: "CompareReport", targets: Sequence[Target], texts: Texts, view: View) -> None:
@@ -94,6 +109,15 @@ def compare(
         options.CompareFormat | None,
         typer.Option("--format", help="What to write; default: by the name of the output, else xlsx, else console."),
     ] = None,
+    layout: Annotated[
+        Layout,
+        typer.Option(
+            help=(
+                "Of the workbook: ours, or that of msprof-analyze for scripts that read it (sheets, headings, units "
+                "and sums over all steps)."
+            )
+        ),
+    ] = Layout.OWN,
     profiling: Annotated[bool, options.both("--enable_profiling_compare", "The overall table.")] = False,
     operator: Annotated[bool, options.both("--enable_operator_compare", "Operators and modules.")] = False,
     memory: Annotated[bool, options.both("--enable_memory_compare", "Memory of operators.")] = False,
@@ -195,7 +219,7 @@ def compare(
     base_path, candidate_path = sides(paths or [], base=base, candidate=candidate)
     flags = profiling, operator, memory, communication, api, kernel
     # No single call stands on it.
-    one_screen = not (whole or verbose or output) and format_ in {None, "console"}
+    one_screen = not (whole or verbose or output or layout == Layout.MSPROF) and format_ in {None, "console"}
     what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ())
     choices = CompareChoices(
         base=SideChoices("base", base_path, base_step, base_rank),
@@ -211,8 +235,13 @@ def compare(
         ),
         op_name_map=op_name_map,
     )
+    if layout == Layout.MSPROF:
+        # Where nothing is said, msprof-analyze writes into the folder one is in.
+        output = output or ["./"]
     once_each(output or ())
     targets = [compare_target(each, format_, inputs=(base_path, candidate_path)) for each in output or (None,)]
+    if layout == Layout.MSPROF:
+        targets = [in_layout_of_msprof(target) for target in targets]
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     if not quiet:

@@ -48,6 +48,8 @@ class SideInfo:
     """Of each step that counts."""
     cycle: int = 1
     """In how many steps long and short ones alternate, 1 where they do not."""
+    kernel_span: int = 0
+    """From the first to the last kernel or collective of the steps that count, those between included."""
     waited: int | None = None
     """Time of communication that is waiting for other ranks, by the recordings of all of them; None without these."""
 

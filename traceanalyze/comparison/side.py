@@ -24,7 +24,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
-from traceanalyze.model.vocabulary import Mode
+from traceanalyze.model.vocabulary import DeviceClass, Mode
 
 _CALLS = (
     ("rocm", regex(r"hip[A-Z]")),
@@ -156,9 +156,18 @@ def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> S
         linked_time=int(work.time[known].sum()),
         resolution_ns=trace.resolution_ns,
         level=trace.origin.level or None,
+        kernel_span=_kernel_span(context),
         times=tuple(steps.time.tolist()),
         cycle=cycle_of(steps.time),
     )
+
+
+def _kernel_span(context: Context) -> int:
+    work, device = context.once(device_work).event, context.device
+    if len(work) == 0:
+        return 0
+    own = work[(device.device[work] == context.devices[0]) & (device.klass[work] != DeviceClass.MEM)]
+    return int(device.end[own].max() - device.start[own].min()) if len(own) else 0
 
 
 def _device_name(context: Context) -> str | None:

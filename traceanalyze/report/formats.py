@@ -37,6 +37,8 @@ FORMATS = {
         Format("console", "console:render_all", ("style", "view"), ending=".txt", place=5),
         Format("json", "json:render", ("view",), ending=".json", place=3),
         Format("xlsx", "xlsx:render", ending=".xlsx", place=0, binary=True),
+        # Of `compare --layout msprof`, not for --format.
+        Format("msprof", "xlsx.vendor:render", binary=True, only=("",)),
         Format("csv", "folder:csv", ending=".csv", tables=True),
         Format("parquet", "folder:parquet", ending=".parquet", needs="pyarrow", tables=True),
         Format("svg", "flame:render", ending=".svg", place=4, only=("analyze",)),

@@ -1,0 +1,131 @@
+"""`compare --layout msprof`: read as a script reads the workbook of msprof-analyze."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import openpyxl
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import traceanalyze
+from tests.builder import TraceBuilder
+from traceanalyze.cli.app import app
+from traceanalyze.locales import texts
+from traceanalyze.report.formats import renderer
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
+PAIR = Path("sample_traces/gpu_npu_pair")
+RESNET = "kineto/kineto_tb/samples/resnet50_num_workers_"
+
+
+def _workbook(base: Path, candidate: Path) -> dict[str, pd.DataFrame]:
+    report = traceanalyze.compare(base, candidate)
+    content = renderer("msprof")([report], texts("en"))
+    # Differences are text for people, without a heading.
+    return pd.read_excel(BytesIO(content), sheet_name=None, header=2)
+
+
+def _times(sheet: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    names = sheet["Index"].str.strip()
+    return dict(zip(names, zip(sheet["Duration(ms)"], sheet["Duration(ms).1"], strict=True), strict=True))
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+@pytest.mark.parametrize(
+    ("base", "candidate", "expected"),
+    [
+        (
+            f"{RESNET}0/worker0.1623143089861.pt.trace.json.gz",
+            f"{RESNET}4/worker0.1623212756351.pt.trace.json.gz",
+            {
+                "Computing Time": (591.532, 594.868),
+                "Conv (Forward)": (126.619, 128.683),
+                "Free Time": (402.568, 202.443),
+                "E2E Time": (994.100, 797.311),
+            },
+        ),
+        (
+            "kineto/hta/trace_diff/control/control.json.gz",
+            "kineto/hta/trace_diff/test/test.json.gz",
+            {"Computing Time": (281.336, 548.148), "Uncovered Communication Time": (87.921, 73.298)},
+        ),
+        (
+            "ascend/msinsight_2rank_torch/text/level1/rank1_ascend_pt",
+            "ascend/msinsight_2rank_torch/text/level1/rank0_ascend_pt",
+            {
+                "Computing Time": (8.878, 8.874),
+                "Conv (Forward)": (1.118, 1.116),
+                "Conv (Forward) (Cube)": (0.722, 0.723),
+                "Uncovered Communication Time": (96.359, 101.963),
+                "Wait": (92.412, 98.027),
+                "E2E Time": (131.913, 136.581),
+            },
+        ),
+    ],
+)
+def test_totals_are_those_that_msprof_analyze_has_right(
+    base: str, candidate: str, expected: dict[str, tuple[float, float]]
+) -> None:
+    found = _times(_workbook(SHARED / base, SHARED / candidate)["OverallMetrics"])
+    for name, both in expected.items():
+        # Steps that are not complete are left out here and counted there.
+        assert found[name] == pytest.approx(both, abs=0.21 if "hta" in base else 0.0006), name
+
+
+def test_sheets_and_headings_are_those_of_msprof_analyze() -> None:
+    found = _workbook(PAIR / "gpu", PAIR / "npu")
+    assert list(found) == [
+        *("OverallMetrics", "CommunicationCompare", "ModuleCompareStatistic", "ModuleCompare"),
+        *("MemoryCompareStatistic", "MemoryCompare", "ApiCompare", "KernelCompare", "KernelTypeCompare", "Differences"),
+    ]
+    once = ["Communication OP Name", "Task Name", "Calls"]
+    times = [f"{each} Duration(us)" for each in ("Total", "Avg", "Max", "Min")]
+    both = [*once, *times, *(f"{each}.1" for each in (*once, *times))]
+    assert list(found["CommunicationCompare"]) == ["Order Id", *both, "Diff Duration(us)", "Diff Ratio"]
+    assert list(found["OverallMetrics"]) == [
+        *("Index", "Duration(ms)", "Duration Ratio", "Number", "Duration(ms).1", "Duration Ratio.1", "Number.1"),
+        *("Diff Duration(ms)", "Diff Ratio"),
+    ]
+    assert list(found["ModuleCompareStatistic"])[-5:] == [
+        *("Device Total Time Diff(ms)", "Device Self Time Diff(ms)", "Diff Total Ratio"),
+        *("Base Call Stack", "Comparison Call Stack"),
+    ]
+    assert set(found["ModuleCompareStatistic"]["Module Class"].dropna()) >= {"nn.Module: Linear"}
+
+
+def _trace(path: Path, steps: int, kernel_us: int) -> Path:
+    trace = TraceBuilder()
+    for at in range(0, steps * 1000, 1000):
+        trace.step(at // 1000, at, 900)
+        trace.launch(at + 10, 5, at + 100, kernel_us, name="gemm")
+    return trace.write(path)
+
+
+def test_numbers_are_sums_over_the_steps_in_the_units_of_the_headings(tmp_path: Path) -> None:
+    base, candidate = _trace(tmp_path / "a.json", 2, 300), _trace(tmp_path / "b.json", 3, 100)
+    found = _workbook(base, candidate)
+    times = _times(found["OverallMetrics"])
+    # First to last kernel: 100 to 1,400 µs, and 100 to 2,200.
+    assert times["Computing Time"] == (0.6, 0.3)
+    assert times["E2E Time"] == (1.3, 2.1)
+    assert times["Free Time"] == pytest.approx((0.7, 1.8))
+    (kernel,) = found["KernelCompare"].to_dict("records")
+    assert (kernel["Calls"], kernel["Total Duration(us)"], kernel["Avg Duration(us)"]) == (2, 600, 300)
+    assert (kernel["Calls.1"], kernel["Total Duration(us).1"], kernel["Diff Total Ratio"]) == (3, 300, 0.5)
+
+
+def test_the_command_writes_it_where_msprof_analyze_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base, candidate = _trace(tmp_path / "a.json", 2, 300), _trace(tmp_path / "b.json", 2, 100)
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke(app, ["compare", str(base), str(candidate), "--layout", "msprof"])
+    assert run.exit_code == 0, run.output
+    (written,) = tmp_path.glob("performance_comparison_result_*.xlsx")
+    sheet = openpyxl.load_workbook(written)["OverallMetrics"]
+    assert sheet["B1"].value.startswith("Base Profiling: ")
+    assert [str(each) for each in sheet.merged_cells.ranges] == ["B1:D1", "E1:G1"]
+    refused = CliRunner().invoke(app, ["compare", str(base), str(candidate), "--layout", "msprof", "-o", "x.html"])
+    assert refused.exit_code == 2
+    assert not (tmp_path / "x.html").exists()

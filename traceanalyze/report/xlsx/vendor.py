@@ -1,0 +1,300 @@
+"""A comparison as the workbook of msprof-analyze, for scripts that read that: its sheets, headings, units and sums.
+
+Facts of that layout: the first row names both sides, headings stand in the third; times and sizes have the unit of
+their heading, whatever their size; numbers are sums over all steps, not per step. The ratio of two zeros is 1, and INF
+where only the base is zero; what a side does not have is 0.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
+from typing import Any, NamedTuple, Self
+
+from xlsxwriter import Workbook
+
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, sentences
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import CompareReport, formatter_over
+from traceanalyze.report.xlsx.formats import SIDE_FILLS, Formats
+from traceanalyze.report.xlsx.text import clean
+
+OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+
+_SAY = sentences(
+    vendor_sheet="Where this workbook differs from that of msprof-analyze",
+    vendor_steps="Numbers are sums over the steps compared: {base} of the base, {candidate} of the candidate.",
+    vendor_end=(
+        "`E2E Time` is from the first to the last kernel or collective of these steps, and `Free Time` what compute "
+        "and communication leave of it; the host's work around it is part of the step in `traceanalyze compare`."
+    ),
+    vendor_kernels=(
+        "Every kernel counts once, also those launched through the driver's API or on stream 0; work whose launch is "
+        "not known has a row of its own."
+    ),
+    vendor_classes=(
+        "Kernels have their class by their own names, then by the operator around them; where a recording does not "
+        "tell the unit, it is `Unknown`, not `Vector`."
+    ),
+    vendor_wait="`Wait` is what a collective's transfers leave of it; where a recording does not tell, it is left out.",
+    vendor_pairs="Collectives are paired by kind, across vendors; the tasks they consist of have no rows.",
+    vendor_calls="Self time is taken thread by thread, so that it is never below 0.",
+    vendor_order="Rows are ordered by how much they differ, single calls by time.",
+    vendor_cut="{name}: the first {shown} of {number} rows; more fit no sheet.",
+)
+
+_UNITS = {"(us)": 1_000, "(ms)": 1_000_000, "(KB)": 1 << 10, "(MB)": 1 << 20}
+_COMPARED = {
+    "overall_metrics": "time_ns",
+    "communication_compare": "total_ns",
+    "module_compare_statistic": "total_ns",
+    "module_compare": "total_ns",
+    "operator_compare_statistic": "device_ns",
+    "operator_compare": "device_ns",
+    "memory_compare_statistic": "bytes",
+    "memory_compare": "size_bytes",
+    "api_compare": "total_ns",
+    "kernel_compare": "total_ns",
+    "kernel_type_compare": "total_ns",
+}
+"""Tables that are sheets, in their order, each with what its plain differences and ratios are of."""
+_IN_PLACE = {"operator_compare_statistic": "module_compare_statistic", "operator_compare": "module_compare"}
+"""Which table stands for which other where both sides recorded modules."""
+_SINGLE = frozenset({"operator_compare", "memory_compare"})
+"""Tables of single calls, which are no sums."""
+_NAMED = frozenset({"op", "base_op", "candidate_op", "api", "kernel", "kernel_type"})
+"""Columns of names, some of which are words of ours."""
+_EACH = frozenset({"avg_ns", "max_ns", "min_ns"})
+_TASK = "Task Name"
+
+MAX_ROWS = 50_000
+"""Of a sheet; ten thousand take a second to write."""
+
+_MODULE_NAMES: dict[str, Callable[[str], str]] = {
+    "module_class": "nn.Module: {}".format,
+    "module": lambda path: "/ " + path.replace("/", "/ "),
+}
+
+Cells = dict[str, Any]
+"""Of a row, by the key of the column; amounts of a side are sums, in the unit of their heading."""
+
+
+class _Sheet(NamedTuple):
+    table: Table
+    columns: tuple[Column, ...]
+    """Those that msprof-analyze has."""
+    steps: Mapping[str | None, int]
+    """How many steps a side's sums are of."""
+    formatter: Formatter
+
+    @classmethod
+    def of(cls, table: Table, steps: Mapping[str | None, int], formatter: Formatter) -> Self:
+        known = tuple(column for column in table.columns if column.alias and not column.alias.startswith(_TASK))
+        return cls(table, known, steps, formatter)
+
+    @property
+    def name(self) -> str:
+        """`operator_compare` as msprof-analyze writes it."""
+        return "".join(word.capitalize() for word in self.table.key.split("_"))
+
+    def rows(self) -> Iterator[Cells]:
+        keys = self.table.keys
+        for row in self.table.known_rows:
+            cells = dict(zip(keys, row, strict=True))
+            yield {**cells, **{column.key: self._sum(column, cells) for column in self.columns}}
+
+    def _sum(self, column: Column, cells: Cells) -> Any:
+        value, key = cells[column.key], column.key.partition("_")[2]
+        if isinstance(value, NotMeasured):
+            return None
+        if column.side is None or column.kind not in {Kind.DURATION, Kind.BYTES, Kind.NUMBER}:
+            return value
+        if value is None:
+            return None if self.table.key == "overall_metrics" else 0
+        alone = self.table.key in _SINGLE or key in _EACH
+        amount = value * (1 if alone else self.steps[column.side])
+        if key == _COMPARED[self.table.key]:
+            # Exact, where the table has it: means are rounded.
+            amount = cells.get(f"{column.side}_sum_ns") or amount
+        return round(amount) if column.kind == Kind.NUMBER else amount / _unit(column)
+
+    def cell(self, column: Column, cells: Cells, place: int) -> Any:
+        """What stands in a column of the sheet."""
+        if column.alias in {"Order Id", "Top"}:
+            return place
+        if column.par is None:
+            value, named = cells[column.key], _MODULE_NAMES.get(column.key) if cells.get("module_class") else None
+            known = column.key in _NAMED and isinstance(value, str)
+            return named(value) if named else self.formatter.value(column.kind, value) if known else value
+        what = column.key.partition("_")[0]
+        of = "calls" if what == "calls" else f"{what}_ns" if f"base_{what}_ns" in cells else _COMPARED[self.table.key]
+        base, candidate = cells[f"base_{of}"], cells[f"candidate_{of}"]
+        if base is None or candidate is None:
+            return None
+        if column.kind != Kind.RATIO:
+            return candidate - base
+        return candidate / base if base else "INF" if candidate else 1
+
+
+def _unit(column: Column) -> int:
+    return next((size for name, size in _UNITS.items() if column.alias.endswith(name)), 1)
+
+
+def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
+    """The comparison as that workbook; one sheet more says where it differs on purpose."""
+    (report,) = reports
+    if report.comparison is None:
+        raise ValueError("no comparison")
+    base, candidate = report.comparison.base, report.comparison.candidate
+    tables, formatter, target = {table.key: table for table in report.summary}, formatter_over(report, texts), BytesIO()
+    with Workbook(target, OPTIONS) as workbook:
+        formats, cut = Formats(workbook), list[Message]()
+        for key in _COMPARED:
+            table = tables.get(key)
+            if table is None or not len(table) or len(tables.get(_IN_PLACE.get(key, ""), ())):
+                continue
+            sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter)
+            rows = sheet.rows()
+            if key == "overall_metrics":
+                rows = _overall(rows, (base.kernel_span, candidate.kernel_span))
+            elif key == "communication_compare":
+                rows = _collectives(rows)
+            every = list(rows)
+            _write(workbook, formats, sheet, every[:MAX_ROWS], (base.path, candidate.path))
+            if len(every) > MAX_ROWS:
+                numbers = ("shown", Kind.COUNT, MAX_ROWS), ("number", Kind.COUNT, len(every))
+                cut.append(Message(_SAY["vendor_cut"], (("name", Kind.NAME, sheet.name), *numbers)))
+        steps = Message(
+            _SAY["vendor_steps"], (("base", Kind.COUNT, base.count), ("candidate", Kind.COUNT, candidate.count))
+        )
+        _write_differences(workbook, formats, formatter, (steps, *cut))
+    return target.getvalue()
+
+
+_PARTS = {
+    "compute": "Computing Time",
+    "communication": "Uncovered Communication Time",
+    "matmul": "Matmul",
+    "attention_forward": "Flash Attention (Forward)",
+    "attention_backward": "Flash Attention (Backward)",
+    "attention": "Flash Attention",
+    "convolution_forward": "Conv (Forward)",
+    "convolution_backward": "Conv (Backward)",
+    "convolution": "Conv",
+    "paged_attention": "Page Attention",
+    "vector_work": "Vector",
+    "cube": "Cube",
+    "vector": "Vector",
+    "other": "Other",
+    "comm_wait": "Wait",
+    "comm_transfer": "Transmit",
+    "units_unknown": "Unknown",
+}
+_SIDES = ("base", "candidate")
+
+
+def _overall(rows: Iterable[Cells], spans: tuple[int, int]) -> Iterator[Cells]:
+    """Compute and communication with their classes, and what they leave of the time from first to last kernel."""
+    whole = {f"{side}_time_ns": span / _UNITS["(ms)"] for side, span in zip(_SIDES, spans, strict=True)}
+    end = {"index": "E2E Time", **whole}
+    free: Cells = {"index": "Free Time", **whole}
+    found = list[Cells]()
+    part = above = ""
+    for cells in rows:
+        level, key = cells["level"], str(cells["index"])
+        part = key if level == 0 else part
+        if part not in {"compute", "communication"}:
+            continue
+        name = _PARTS.get(key, key)
+        if level == 0:
+            for side in whole:
+                free[side] -= cells[side] or 0
+        elif part == "communication" and not key.startswith("comm_"):
+            name = f"{name[0].upper()}{name[1:]} Communication"
+        elif level == 1 and part == "compute":
+            above = key
+        elif level == 2 and part == "compute":
+            kind = ("Trans" if key == "layout" else "No Trans") if above == "vector_work" else name
+            name = f"{_PARTS.get(above, above)} ({kind})"
+        name = "\t" * level + name
+        same = next((each for each in found if part == "compute" and each["index"] == name), None)
+        if same is not None:
+            same.update({each: same[each] + cells[each] for each in (*whole, "base_number", "candidate_number")})
+            continue
+        found.append({**cells, "index": name})
+    for cells in (*found, free, {**free, "index": "\tFree"}, end):
+        shares = {
+            f"{side}_share": None if cells[at] is None else cells[at] / whole[at] if whole[at] else 0
+            for side, at in zip(_SIDES, whole, strict=True)
+        }
+        numbers = {f"{side}_number": "/" for side in _SIDES if cells.get(f"{side}_number") is None}
+        yield {**cells, **shares, **numbers}
+
+
+def _collectives(rows: Iterable[Cells]) -> Iterator[Cells]:
+    """A row for each kind, over groups and sizes."""
+    found: dict[str, Cells] = {}
+    for cells in rows:
+        kind = str(cells["collective"]).replace("_", "")
+        same = found.setdefault(kind, {f"{side}_name": None for side in _SIDES})
+        for side in _SIDES:
+            calls = cells[f"{side}_calls"]
+            if not calls:
+                continue
+            old = same[f"{side}_name"] is not None
+            same[f"{side}_name"] = kind
+            for key, join in (("calls", sum), ("total_ns", sum), ("max_ns", max), ("min_ns", min)):
+                at = f"{side}_{key}"
+                same[at] = join((same[at], cells[at])) if old else cells[at]
+            same[f"{side}_avg_ns"] = same[f"{side}_total_ns"] / same[f"{side}_calls"]
+    for same in found.values():
+        empty = {f"{side}_{key}": 0 for side in _SIDES for key in ("calls", "total_ns", "avg_ns", "max_ns", "min_ns")}
+        yield {**empty, **same}
+
+
+def _write(workbook: Workbook, formats: Formats, sheet: _Sheet, rows: Sequence[Cells], paths: tuple[str, str]) -> None:
+    page = workbook.add_worksheet(sheet.name)
+    page.freeze_panes(3, 0)
+    headings = [_heading(column, sheet.table.key) for column in sheet.columns]
+    # Empty, as tasks have no rows here; scripts count columns.
+    tasks = [at + 1 for at, heading in enumerate(headings) if heading == "Communication OP Name"]
+    sides = [column.side for column in sheet.columns]
+    for at in reversed(tasks):
+        headings.insert(at, _TASK)
+        sides.insert(at, sides[at - 1])
+    for side, word, path in zip(_SIDES, ("Base", "Comparison"), paths, strict=True):
+        first = sides.index(side)
+        last = next((at for at in range(first, len(sides)) if sides[at] != side), len(sides)) - 1
+        page.merge_range(0, first, 0, last, clean(f"{word} Profiling: {path}"), formats.group(SIDE_FILLS[side]))
+    for at, heading in enumerate(headings):
+        page.write_string(2, at, heading, formats.header(right=False, fill=SIDE_FILLS.get(sides[at] or "", "#DCE6F1")))
+        page.set_column(at, at, 42 if "Name" in heading or heading in {"Index", "Kernel", "api name"} else 16)
+    for place, cells in enumerate(rows, start=1):
+        line = [sheet.cell(column, cells, place) for column in sheet.columns]
+        for at in reversed(tasks):
+            line.insert(at, None)
+        for at, value in enumerate(line):
+            if isinstance(value, str):
+                page.write_string(place + 2, at, "\t" * _level(value) + clean(value.lstrip("\t")))
+            elif value is not None:
+                page.write_number(place + 2, at, value)
+
+
+def _level(text: str) -> int:
+    return len(text) - len(text.lstrip("\t"))
+
+
+def _heading(column: Column, table: str) -> str:
+    """Those of differences between modules have no unit of their own."""
+    alone = column.alias.endswith("Time Diff")
+    return column.alias + (("(ms)" if table.endswith("statistic") else "(us)") if alone else "")
+
+
+def _write_differences(workbook: Workbook, formats: Formats, formatter: Formatter, of_this: Sequence[Message]) -> None:
+    page = workbook.add_worksheet("Differences")
+    page.set_column(0, 0, 120)
+    page.write_string(0, 0, formatter.texts.messages[_SAY["vendor_sheet"]], formats["title"])
+    always = [
+        Message(_SAY[f"vendor_{key}"]) for key in ("end", "kernels", "classes", "wait", "pairs", "calls", "order")
+    ]
+    for row, message in enumerate((*of_this, *always), start=2):
+        page.write_string(row, 0, clean(formatter.message(message)), formats["wrapped"])
