@@ -86,7 +86,7 @@ def shallow(table: Table) -> Table:
     return table.take([place for place, row in rows if table.depth(row) in {0, 1} or row[0] in _ALWAYS])
 
 
-BESIDE = ("finding_compare", "sync_compare", "rank_compare")
+BESIDE = ("migration", "finding_compare", "sync_compare", "rank_compare")
 """Tables that say what is behind the causes."""
 _INPUTS = frozenset({"compare_sides", "compare_options"})
 """Tables on what was compared, which lines above the others say."""

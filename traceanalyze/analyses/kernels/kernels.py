@@ -181,7 +181,7 @@ _TYPES = declare(
     Column("dynamic", Kind.COUNT, "kernels compiled for any shapes, the table's OP State", minor=True),
     ranked=True,
 )
-_UNITS = {
+UNITS = {
     "cube": "mac_time",
     "vector": "vec_time",
     "scalar": "scalar_time",
@@ -334,7 +334,7 @@ def kernel_types(context: Context) -> Table:
     duration = context.trace.events.dur[row]
     groups = group(op_type, core)
     first, spread = groups.first, groups.spread(time)
-    busy = {unit: _share(context, groups, row, duration, field) for unit, field in _UNITS.items()}
+    busy = {unit: _share(context, groups, row, duration, field) for unit, field in UNITS.items()}
     shares, untold = np.nan_to_num(np.array(list(busy.values()))), NotMeasured("no_core_counters")
     # Other choices of counters tell of some units only.
     limited = ~np.isnan(busy["mte2"]) & (shares.max(0) > 0)
@@ -354,7 +354,7 @@ def kernel_types(context: Context) -> Table:
                 groups.mean(ratio_argument(context, "cube_utilisation", row) / 100, time), "no_core_counters"
             ),
             **{f"{unit}_share": known(share, "no_core_counters") for unit, share in busy.items()},
-            busiest=where(limited, np.array([f"unit_{unit}" for unit in _UNITS])[shares.argmax(0)], untold),
+            busiest=where(limited, np.array([f"unit_{unit}" for unit in UNITS])[shares.argmax(0)], untold),
             busiest_share=where(limited, shares.max(0), untold),
             core_clock=known(groups.mean(clock, time), "no_core_counters"),
             l2_hit_rate=known(groups.mean(ratio_argument(context, "l2_hit_rate", row), time), "vendor_does_not_say"),

@@ -12,7 +12,7 @@ from traceanalyze.comparison.reasons import NOISE, WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.comparison.same_work import OTHER_WORK
 from traceanalyze.errors import Lost, Unmatched
-from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare, sentences
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, Word, declare, sentences
 from traceanalyze.model.vocabulary import BUSY_PARTS, Cause
 from traceanalyze.report.contents.changed import Beside, Changed, changed, changed_table, in_verdict, ranks_table
 from traceanalyze.report.contents.quality import typed
@@ -60,6 +60,11 @@ _SAY = sentences(
     compare_advice="{part} {diff}: {check}.",
     compare_advice_cause="{part} {diff} (largest: {cause} {cause_diff}): {check}.",
     compare_advice_cause_next_op="{part} {diff} (largest: before {cause} {cause_diff}): {check}.",
+    compare_win="{op}: {win} to win, {candidate} instead of {base}: {to_do}.",
+    compare_win_work=(
+        "{op}: {win} to win, {candidate} instead of {base}: {to_do}. Base {base_tensors}; candidate {tensors}, "
+        "{kernels} on {core}, bound by {bound}."
+    ),
     compare_advice_cause_in_op="{part} {diff} (largest: after waiting in {cause} {cause_diff}): {check}.",
 )
 
@@ -375,6 +380,9 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         or _alike(comparison, per)
     ):
         return
+    if "migration" in comparison.tables:
+        yield from _to_win(comparison.tables["migration"], longest / (per.base_steps * per.candidate_steps))
+        return
     keys, causes = headline_keys(comparison.parts), list(comparison.tables["causes"].records())
     _, within = _chance(comparison, per)
     worth = [key for key, each in changes.items() if key not in within and each > 0 and each >= WORTH_ADVICE * whole]
@@ -395,6 +403,28 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         if top is not None:
             values += [("cause", Kind.PLACE, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
         yield Message(_SAY["compare_advice" if top is None else f"compare_advice_cause{_where(top)}"], tuple(values))
+
+
+def _to_win(table: Table, step: float) -> Iterator[Message]:
+    """What there is to win on the NPU, most first, with the tensors and kernels of operators."""
+    worth = (cells for cells in map(dict[str, Any], (zip(table.keys, row, strict=True) for row in table.known_rows)))
+    for cells in [each for each in worth if each["win_ns"] >= WORTH_ADVICE * step][:MOST_ADVICE]:
+        values = (
+            ("op", Kind.TERM if isinstance(cells["op"], Word) else Kind.NAME, cells["op"]),
+            ("win", Kind.DURATION, cells["win_ns"]),
+            ("base", Kind.DURATION, cells["base_time_ns"]),
+            ("candidate", Kind.DURATION, cells["candidate_time_ns"]),
+            ("to_do", Kind.LIST, cells["to_do"]),
+        )
+        if cells["kernels"] is None:
+            yield Message(_SAY["compare_win"], values)
+            continue
+        tensors = (
+            (side, Kind.NAME, " ".join(filter(None, (cells[f"{of}_shapes"], cells[f"{of}_dtypes"]))) or "?")
+            for side, of in (("base_tensors", "base"), ("tensors", "candidate"))
+        )
+        work = (("kernels", Kind.NAME, cells["kernels"]), ("core", Kind.TEXT, cells["core"] or "?"))
+        yield Message(_SAY["compare_win_work"], (*values, *tensors, *work, ("bound", Kind.TERM, cells["bound"])))
 
 
 def _check(key: str, change: int, comparison: Comparison, per: PerStep) -> str:

@@ -1,0 +1,122 @@
+"""From a GPU to an NPU: what there is to win, what binds it, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import traceanalyze
+from tests.ascend_builder import AscendBuilder, analyze
+from tests.builder import TraceBuilder
+from tests.real import SHARED
+
+PAIR = Path(__file__).resolve().parents[2] / "sample_traces" / "gpu_npu_pair"
+_NORM = (("pow", "Pow"), ("mean", "ReduceMean"), ("add", "Add"), ("rsqrt", "Rsqrt"), ("mul", "Mul"), ("mul", "Mul"))
+"""What an operator that is not fused does, and the types of its kernels."""
+
+
+def _gpu(path: Path) -> Path:
+    """A step with a product of 100 µs, a fused norm of 10 and a copy by kernel of 20, in bf16 on an A100."""
+    trace = TraceBuilder()
+    trace.header["deviceProperties"] = [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}]
+    trace.step(1, 0, 1000)
+    at = 0.0
+    for name, kernel, dur in (
+        ("aten::mm", "ampere_bf16_s16816gemm_bf16_128x128_tn", 100),
+        ("aten::rms_norm", "rms_norm_kernel", 10),
+        ("aten::topk", "gatherTopK", 20),
+    ):
+        types = ["c10::BFloat16", "c10::BFloat16"]
+        trace.op(name, at, 40, **{"Input Dims": [[64, 64], [64, 64]], "Input type": types})
+        trace.launch(at + 5, 5, at + 50, dur, name=kernel)
+        at += 200
+    return trace.write(path)
+
+
+def _npu(path: Path) -> Path:
+    """The same: a product of 400 µs and a change of layout of 60, six kernels for the norm, 90 µs on the AI CPU."""
+    made = AscendBuilder()
+    made.step(1, 0, 2000)
+
+    def launch(op: float, at: float, dur: float, kind: str, core: str = "AI_VECTOR_CORE", **row: Any) -> None:
+        made.queued(f"aclnn{kind}", op, op + 3, 4)
+        made.kernel(f"aclnn{kind}_{kind}", at, dur, op_type=kind, core=core, launch=op + 4, **row)
+
+    shapes = {"Input Dims": "64,64;64,64", "Input type": "DT_BF16;DT_BF16"}
+    # Cycles of 20 cores at 1800 MHz, half of which are busy: a 910B3.
+    cube = {"aic_total_cycles": "7200000", "Block Dim": "20", "Input Data Types": "DT_BF16;DT_BF16"}
+    made.op("aten::mm", 0, 40, **shapes)
+    launch(5, 100, 400, "MatMulV2", "AI_CORE", **cube)
+    launch(15, 510, 60, "TransData")
+    for number, (name, kind) in enumerate(_NORM):
+        at = 600 + number * 60
+        made.op(f"aten::{name}", at, 30)
+        launch(at + 5, at + 40, 15, kind)
+    made.op("aten::topk", 1100, 40)
+    launch(1105, 1150, 90, "TopK", "AI_CPU", **{"Block Dim": "1"})
+    return made.write(path / "rank0_ascend_pt")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("pair")
+    report = traceanalyze.compare(_gpu(folder / "gpu.json"), _npu(folder))
+    assert report.comparison is not None
+    return {row.op: row for row in report.comparison.tables["migration"].records()}
+
+
+def _said(row: Any) -> list[str]:
+    return [message.key for message in row.to_do]
+
+
+def test_a_product_may_take_as_much_longer_as_peaks_differ(rows: dict[str, Any]) -> None:
+    product = rows["aten::mm"]
+    assert (product.base_time_ns, product.candidate_time_ns) == (100_000, 460_000)
+    # 312 TFLOP/s of an A100 over 2 × 4096 × 36 · 10⁹ of a 910B3.
+    assert product.peak_ratio == pytest.approx(312 / 294.912)
+    assert product.win_ns == round(460_000 - 100_000 * 312 / 294.912)
+    # Half of the time of the product, which alone has counters for it, and none of the layout change.
+    assert (product.bound, product.bound_share) == ("unit_cube", pytest.approx(200 / 460))
+    assert product.layout_ns == 60_000
+    assert (product.core, product.blocks, product.cores) == ("AI_CORE, AI_VECTOR_CORE", 20, 20)
+    assert _said(product) == ["to_layout", "to_split"]
+
+
+def test_what_runs_on_the_host_processors_is_said(rows: dict[str, Any]) -> None:
+    found = rows["aten::topk"]
+    # Memory bandwidth: 2,039 and 1,638 GB/s.
+    assert found.win_ns == pytest.approx(90_000 - 20_000 * 2039 / 1638.4, abs=200)
+    assert _said(found)[0] == "to_cores"
+    assert found.to_do[0].values[0][2] == 90_000
+
+
+def test_a_fused_operator_has_the_name_of_what_replaces_it(rows: dict[str, Any]) -> None:
+    found = rows["aten::rms_norm"]
+    assert (found.base_time_ns, found.candidate_time_ns) == (10_000, 90_000)
+    (said,) = (message for message in found.to_do if message.key == "to_fused")
+    assert said.values[0][2] == "torch_npu.npu_rms_norm"
+
+
+def test_the_sample_begins_with_what_to_do_first() -> None:
+    report = traceanalyze.compare(PAIR / "gpu", PAIR / "npu")
+    sides = report.comparison
+    assert sides is not None
+    found = list(sides.tables["migration"].records())
+    assert [row.op for row in found[:3]] == ["data_loading", "aten::mm (backward)", "all_reduce"]
+    # Nothing is left out: operators have all compute, the other rows all else that a step is made of.
+    work = sum(row.candidate_sum_ns for row in found if row.kernels is not None)
+    assert work == 26_105_020
+    assert work + sum(row.candidate_sum_ns for row in found if row.kernels is None) == sides.candidate.step_time
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("kind", ["text", "db"])
+def test_nearly_all_compute_of_level_1_has_a_bound(kind: str, rank: int) -> None:
+    path = SHARED / f"ascend/msinsight_2rank_torch/{kind}/level1/rank{rank}_ascend_pt"
+    table = analyze(path).tables["kernel_types"]
+    rows = [row for row in table.records() if row.core in {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"}]
+    known = sum(row.device_time_ns for row in rows if isinstance(row.busiest, str))
+    assert known >= 0.95 * sum(row.device_time_ns for row in rows)

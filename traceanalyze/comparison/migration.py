@@ -1,0 +1,326 @@
+"""What an engineer works through who moves a model from a GPU to an NPU: operators and other parts by time to win."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
+from traceanalyze.analyses.kernels.kernels import UNITS
+from traceanalyze.analyses.kernels.op_work import device_peaks, precisions
+from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.comparison import columns
+from traceanalyze.comparison.calls import calls_of, described
+from traceanalyze.comparison.canonical_ops import Fused, fused_names
+from traceanalyze.comparison.names import BACKWARD_SUFFIX
+from traceanalyze.comparison.operators import frames_of_longest
+from traceanalyze.comparison.pairs import PerStep
+from traceanalyze.comparison.results import Pairs, Part
+from traceanalyze.comparison.side import CompareOptions, Side
+from traceanalyze.model.columns import MISSING
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Word, declare, sentences
+from traceanalyze.model.vocabulary import DeviceClass
+
+_SAY = sentences(
+    to_cores="{time} of it runs on the AI CPU, as no core has a kernel for its types: take other types or operators",
+    to_fused="one fused operator does it: {api}",
+    to_layout=(
+        "{time} of it changes layouts or types (TransData, Cast): keep one format and type, with "
+        "torch_npu.npu_format_cast once before the loop"
+    ),
+    to_split="{candidate} kernels a call, {base} on the other side",
+    to_fill="{blocks} of {cores} cores are used: larger or batched tensors",
+    to_check="{check}",
+)
+_API = {
+    "aten::scaled_dot_product_attention": "torch_npu.npu_fusion_attention",
+    "aten::rms_norm": "torch_npu.npu_rms_norm",
+    "aten::rotary_mul": "torch_npu.npu_rotary_mul",
+    "aten::swiglu": "torch_npu.npu_swiglu",
+    "aten::_fused_adamw": "torch_npu.optim.NpuFusedAdamW",
+    "aten::_fused_adam": "torch_npu.optim.NpuFusedAdam",
+}
+"""Operators that are fused on a GPU (`names.FUSED`), and what torch_npu has for them."""
+_PRODUCTS = (KernelGroup.MATMUL, KernelGroup.ATTENTION, KernelGroup.CONVOLUTION)
+_LAYOUT = regex(r"TransData|Cast|Transpose|ViewCopy|Format")
+_AI_CPU = regex(r"AI_?CPU")
+_WORTH = 0.05
+"""Own: part of an operator's time, from which on something about it is said."""
+
+_TABLE = declare(
+    "migration",
+    "From GPU to NPU: what there is to win (per step)",
+    columns.PLACE,
+    Column("op", Kind.NAME, "operator, kind of collective, or part of the step", heading="what"),
+    *columns.both(time_ns=""),
+    Column("win_ns", Kind.DURATION, "time above what the base takes, by the peaks of both devices", heading="to win"),
+    columns.ratio(),
+    Column("peak_ratio", Kind.RATIO, "candidate over base as the peaks of both devices allow", heading="peaks allow"),
+    Column("bound", Kind.TERM, "unit of the cores that works longest", heading="bound by"),
+    Column("bound_share", Kind.SHARE, "part of the time in which it works", heading="of the time"),
+    Column("to_do", Kind.LIST, "what to do about it", heading="what to do"),
+    *columns.minor(
+        Column("kernels", Kind.NAME, "types of the candidate's kernels, and how many a call"),
+        Column("core", Kind.TEXT, "cores they ran on"),
+        Column("blocks", Kind.NUMBER, "blocks of its longest kernel"),
+        Column("cores", Kind.COUNT, "most blocks that one kernel of the profile runs at once on cube cores"),
+        Column("layout_ns", Kind.DURATION, "time of kernels that only change layout or type"),
+        Column("base_shapes", Kind.NAME, "base: shapes of the tensors of the longest call", side="base"),
+        Column("candidate_shapes", Kind.NAME, "candidate: the same", side="candidate"),
+        Column("base_dtypes", Kind.TEXT, "base: their types", side="base"),
+        Column("candidate_dtypes", Kind.TEXT, "candidate: their types", side="candidate"),
+        Column("frame", Kind.PLACE, "candidate: source line of the longest piece", heading="source line"),
+    ),
+    *columns.SUMS,
+    ranked=True,
+)
+
+
+class _Work(NamedTuple):
+    """Kernels that compute, by the operator they count for."""
+
+    context: Context
+    names: list[str]
+    of: NDArray[np.int64]
+    event: NDArray[np.int64]
+    time: NDArray[np.int64]
+    op: NDArray[np.int64]
+    """Place of the operator that launched each, -1 where none is known."""
+    kind: NDArray[np.uint8]
+    """`KernelGroup`."""
+    unit: NDArray[np.int64]
+    """The call they are of: of a fused operator that is written as several the first."""
+
+    def each(self, own: NDArray[np.int64]) -> float:
+        """Kernels a call."""
+        return len(own) / max(len(np.unique(self.unit[own])), 1)
+
+    def rows(self) -> dict[str, NDArray[np.int64]]:
+        order = np.argsort(self.of, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(self.of, minlength=len(self.names)))[:-1])
+        return dict(zip(self.names, parts, strict=True)) if self.names else {}
+
+
+def _work(context: Context, options: CompareOptions, fused: Fused) -> _Work:
+    every, work = counted_events(context), context.once(device_work)
+    own = context.device.klass[every[0]] == DeviceClass.COMPUTE
+    event, time = (each[own] for each in every)
+    op = context.event_op[event]
+    calls, known = calls_of(context, options, fused), op >= 0
+    whole = np.where(known, calls.ops.whole[np.maximum(op, 0)] if len(calls.ops.whole) else 0, -1)
+    of_link = np.where(context.link[event] >= 0, -2, -1)
+    rows = group(np.where(known, calls.tokens[whole] if len(calls.tokens) else 0, of_link))
+    alone = {-1: UNLINKED, -2: OUTSIDE_OPS}
+    names = [calls.key(int(whole[at]))[0] if known[at] else alone[int(of_link[at])] for at in rows.first.tolist()]
+    unit = np.where(known, calls.ops.unit[whole] if len(calls.ops.unit) else 0, -1)
+    kinds = np.zeros(len(context.device), np.uint8)
+    kinds[work.event] = work.group
+    return _Work(context, names, rows.of, event, time, op, kinds[event], unit)
+
+
+def migrated(base: Side, candidate: Side) -> bool:
+    """Whether the candidate is of an NPU and the base of another vendor's device."""
+    return candidate.info.vendor == "ascend" and base.info.vendor in {"cuda", "rocm"}
+
+
+def migration_table(
+    base: Side, candidate: Side, parts: Sequence[Part], collectives: Pairs | None, options: CompareOptions, per: PerStep
+) -> Table:
+    """Operators, collectives and other parts of the step by what the candidate would win at the base's pace.
+
+    An operator of matrix products may take as much longer as the peak rates of both devices in the types they compute
+    in differ, any other as their memory bandwidths; where a device is not known, as long as in the base. What only the
+    candidate has is to win as a whole. Of communication counts what nothing hides.
+    """
+    fused = fused_names(base.context, candidate.context, options)
+    old, new = (_work(side.context, options, fused) for side in (base, candidate))
+    rows = [*_operators(old, new, per), *_collectives(collectives, per), *_others(parts, per)]
+    rows.sort(key=lambda row: (-row["win_ns"], row["op"]))
+    unknown = dict.fromkeys(_TABLE.keys)
+    return _TABLE.fill_records({**unknown, "place": place, **row} for place, row in enumerate(rows, start=1))
+
+
+def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]:
+    before, after = old.rows(), new.rows()
+    allowed = _allowed(old.context, new.context)
+    cores = _cores(new.context)
+    for name, own in after.items():
+        other = before.get(name, own[:0])
+        sums = int(old.time[other].sum()), int(new.time[own].sum())
+        product = np.isin(new.kind[own], _PRODUCTS)
+        peak = allowed[bool(2 * new.time[own][product].sum() > sums[1])]
+        bound, share = _bound(new, own)
+        win = _win(sums, peak, per)
+        cells = {
+            "op": Word("all_work") if name == "" else name,
+            **_amounts(sums, per),
+            "win_ns": win,
+            "peak_ratio": NotMeasured("unknown_device") if peak is None else peak,
+            "bound": bound,
+            "bound_share": share,
+            **_described(old, new, other, own),
+        }
+        cells["blocks"] = blocks = _blocks(new, own)
+        cells["cores"] = cores
+        cells["layout_ns"] = per.candidate(_named_time(new, own, "op_type", _LAYOUT))
+        said = tuple(_advice(name, old, new, other, own, win, (blocks, cores), per))
+        yield {**cells, "to_do": said}
+
+
+def _amounts(sums: tuple[int, int], per: PerStep) -> dict[str, Value]:
+    found = per.amounts(*sums)
+    return {
+        key: found[key] for key in ("base_time_ns", "candidate_time_ns", "ratio", "base_sum_ns", "candidate_sum_ns")
+    }
+
+
+def _win(sums: tuple[int, int], peak: float | None, per: PerStep) -> int:
+    pace = sums[0] / per.base_steps * (peak or 1.0)
+    return max(round(sums[1] / per.candidate_steps - pace), 0)
+
+
+def _allowed(base: Context, candidate: Context) -> dict[bool, float | None]:
+    """By how much longer the candidate may take: of matrix products (True) and of what moves memory (False)."""
+    old, new = base.once(device_peaks), candidate.once(device_peaks)
+    if old is None or new is None:
+        return {True: None, False: None}
+    types = (
+        max(found.items(), key=lambda each: each[1], default=("", 0)) for found in map(precisions, (base, candidate))
+    )
+    rates = [peak.rate(dtype) for peak, (dtype, _) in zip((old, new), types, strict=True)]
+    products = rates[0] / rates[1] if rates[0] and rates[1] else None
+    return {True: products, False: old.bandwidth / new.bandwidth}
+
+
+def _numbers(work: _Work, own: NDArray[np.int64], field: str, missing: int = MISSING) -> NDArray[np.int64]:
+    return work.context.trace.events.numbers(field, work.context.device.row[work.event[own]], missing)
+
+
+def _bound(work: _Work, own: NDArray[np.int64]) -> tuple[str | NotMeasured, float | NotMeasured]:
+    """The unit that works longest, and the part of the time of all kernels with counters in which it does."""
+    untold = NotMeasured("no_core_counters")
+    row = work.context.device.row[work.event[own]]
+    busy = {}
+    for unit, field in UNITS.items():
+        worked = work.context.trace.events.numbers(field, row)
+        told = worked != MISSING
+        busy[unit] = int(worked[told].sum()) / max(int(work.context.trace.events.dur[row[told]].sum()), 1)
+    unit = max(busy, key=lambda each: busy[each])
+    return (f"unit_{unit}", busy[unit]) if busy[unit] else (untold, untold)
+
+
+def _texts(work: _Work, own: NDArray[np.int64], field: str) -> list[tuple[str, int, int]]:
+    """What a text of the profile says of kernels, with their number and time, most time first."""
+    rows = group(_numbers(work, own, field, -1))
+    codes = _numbers(work, own[rows.first], field, -1).tolist()
+    text = work.context.trace.strings.text
+    found = zip(codes, rows.count().tolist(), rows.sum(work.time[own]).tolist(), strict=True)
+    return sorted(((text(code), count, time) for code, count, time in found if code >= 0), key=lambda each: -each[2])
+
+
+def _named_time(work: _Work, own: NDArray[np.int64], field: str, pattern: Any) -> int:
+    return sum(time for text, _, time in _texts(work, own, field) if pattern.search(text))
+
+
+def _described(old: _Work, new: _Work, other: NDArray[np.int64], own: NDArray[np.int64]) -> dict[str, Value]:
+    calls = len(own) / new.each(own)
+    kernels = ", ".join(f"{text} ×{count / calls:.3g}" for text, count, _ in _texts(new, own, "op_type")[:4])
+    found: dict[str, Value] = {
+        "kernels": kernels or None,
+        "core": ", ".join(text for text, _, _ in _texts(new, own, "core")) or None,
+        "frame": frames_of_longest(new.context, np.zeros(len(own), np.int64), new.event[own], new.time[own])[0],
+    }
+    for side, work, rows in (("base", old, other), ("candidate", new, own)):
+        launched = work.op[rows] >= 0
+        longest = work.op[rows[launched]][np.argmax(work.time[rows[launched]])] if launched.any() else -1
+        row = work.context.op_nest.row[[longest]] if longest >= 0 else None
+        for field in ("shapes", "dtypes"):
+            of_op = None if row is None else described(work.context, field, row)[0]
+            # Profiles of Ascend have the tensors of kernels where those of operators were not recorded.
+            of_kernel = (text for text, _, _ in _texts(work, rows, f"kernel_{field}")) if len(rows) else iter(())
+            found[f"{side}_{field}"] = of_op or next(of_kernel, None)
+    return found
+
+
+def _cores(context: Context) -> int | NotMeasured:
+    """Most blocks that a kernel on cube cores has, as such kernels take a core for each."""
+    events = context.trace.events
+    blocks, core = events.fields.get("block_dim"), events.fields.get("core")
+    if blocks is None or core is None:
+        return NotMeasured("no_core_counters")
+    row = blocks.row.astype(np.int64)
+    of_cube = context.trace.strings.matches(
+        np.maximum(events.numbers("core", row, 0), 0).astype(np.int32), regex(r"AI_CORE|AIC\b|MIX_AIC").search
+    )
+    return int(blocks.value[of_cube].max(initial=0)) or NotMeasured("no_core_counters")
+
+
+def _blocks(work: _Work, own: NDArray[np.int64]) -> float | NotMeasured:
+    found = _numbers(work, own[[int(np.argmax(work.time[own]))]], "block_dim", 0)
+    return float(found[0]) if found[0] > 0 else NotMeasured("no_core_counters")
+
+
+def _advice(
+    name: str,
+    old: _Work,
+    new: _Work,
+    other: NDArray[np.int64],
+    own: NDArray[np.int64],
+    win: int,
+    filled: tuple[float | NotMeasured, int | NotMeasured],
+    per: PerStep,
+) -> Iterator[Message]:
+    """What to do, the surest first; nothing where nothing is to win."""
+    whole = int(new.time[own].sum())
+    if win * per.candidate_steps < _WORTH * whole:
+        return
+    on_host = _named_time(new, own, "core", _AI_CPU)
+    if on_host >= _WORTH * whole:
+        yield _said("to_cores", time=(Kind.DURATION, per.candidate(on_host)))
+    numbers = old.each(other), new.each(own)
+    api = _API.get(name.removesuffix(BACKWARD_SUFFIX))
+    if api is not None and numbers[1] > numbers[0]:
+        yield _said("to_fused", api=(Kind.NAME, api))
+    layout = _named_time(new, own, "op_type", _LAYOUT)
+    if layout >= _WORTH * whole:
+        yield _said("to_layout", time=(Kind.DURATION, per.candidate(layout)))
+    if len(other) and numbers[1] >= 2 * numbers[0]:
+        yield _said("to_split", candidate=(Kind.NUMBER, numbers[1]), base=(Kind.NUMBER, numbers[0]))
+    blocks, cores = filled
+    if isinstance(blocks, float) and isinstance(cores, int) and blocks <= cores / 2:
+        yield _said("to_fill", blocks=(Kind.COUNT, round(blocks)), cores=(Kind.COUNT, cores))
+
+
+def _said(key: str, **values: tuple[Kind, Value]) -> Message:
+    return Message(_SAY[key], tuple((name, *value) for name, value in values.items()))
+
+
+def _collectives(pairs: Pairs | None, per: PerStep) -> Iterator[dict[str, Any]]:
+    """Kinds of collectives, by what of them nothing hides."""
+    found: dict[str, list[int]] = {}
+    for pair in () if pairs is None or isinstance(pairs, NotMeasured) else pairs:
+        sums = found.setdefault(str(pair.shared["collective"]), [0, 0])
+        for at, side in enumerate((pair.base, pair.candidate)):
+            sums[at] += side["exposed_ns"] if side else 0
+    for kind, (old, new) in found.items():
+        if new:
+            yield _plain(kind, (old, new), "communication", per)
+
+
+def _others(parts: Sequence[Part], per: PerStep) -> Iterator[dict[str, Any]]:
+    """Idle time by cause, and copies."""
+    for part in parts:
+        if isinstance(part.base, NotMeasured) or isinstance(part.candidate, NotMeasured):
+            continue
+        if part.candidate and part.key not in {"compute", "communication"}:
+            yield _plain(Word(part.key), (part.base, part.candidate), part.key, per)
+
+
+def _plain(name: str, sums: tuple[int, int], check: str, per: PerStep) -> dict[str, Any]:
+    said = (_said("to_check", check=(Kind.TERM, f"check_{check}")),)
+    return {"op": name, **_amounts(sums, per), "win_ns": (win := _win(sums, None, per)), "to_do": said if win else ()}
