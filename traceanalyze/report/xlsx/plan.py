@@ -51,7 +51,12 @@ _SAY = sentences(
 _THEMES = tuple(
     Theme(name, _SAY[f"theme_{key}"], colour, keys)
     for name, key, colour, keys in (
-        ("All findings", "findings", "#C00000", "finding|rules_not|not_judged|actions|cause_|(?<!idle_)causes"),
+        (
+            "All findings",
+            "findings",
+            "#C00000",
+            "finding|rules_not|not_judged|actions|cause_|(?<!idle_)causes|migration",
+        ),
         ("Between ranks", "ranks", "#ED7D31", "^rank|^collective_waits|links?$|link_rates|^clock|files$"),
         (
             "Parts of the step",

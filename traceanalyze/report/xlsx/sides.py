@@ -74,7 +74,7 @@ def _where(book: Book, sheet: Sheet) -> str:
 
 
 def _sheets(report: Report, texts: Texts, names: SheetNames) -> dict[str, Sheet]:
-    """All tables by key, the causes first; those without rows, or shown in other sheets, have no name."""
+    """All tables by key, the causes first, then what there is to win; those without rows, or shown in other sheets, have no name."""
     formatter = formatter_over(report, texts)
     groups = tuple(
         (side.key, texts.messages[f"group_{side.key}"].format(path=side.name))
@@ -82,7 +82,7 @@ def _sheets(report: Report, texts: Texts, names: SheetNames) -> dict[str, Sheet]
         if side.key in SIDE_FILLS
     )
     found, own = dict[str, Sheet](), list[str]()
-    for table in sorted(report.summary, key=lambda table: table.key != "causes"):
+    for table in sorted(report.summary, key=lambda table: (table.key != "causes", table.key != "migration")):
         rows = table.known_rows
         # `operator_compare_statistic` as msprof-analyze writes it, whose users look for these names.
         known = "".join(word.capitalize() for word in table.key.split("_"))
