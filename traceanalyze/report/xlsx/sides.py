@@ -74,7 +74,7 @@ def _where(book: Book, sheet: Sheet) -> str:
 
 
 def _sheets(report: Report, texts: Texts, names: SheetNames) -> dict[str, Sheet]:
-    """All tables by key, the causes first, then what there is to win; those without rows, or shown in other sheets, have no name."""
+    """All tables by key, causes and what to win first; those without rows, or shown in other sheets, have no name."""
     formatter = formatter_over(report, texts)
     groups = tuple(
         (side.key, texts.messages[f"group_{side.key}"].format(path=side.name))
