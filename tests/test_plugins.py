@@ -10,6 +10,7 @@ import tomllib
 import pytest
 from typer.testing import CliRunner
 
+from tests import documents
 from tests.builder import TraceBuilder
 from tests.plugin_site import EXAMPLE, example, installed
 from traceanalyze import plugins
@@ -92,9 +93,9 @@ def test_without_the_package_such_a_file_is_refused_as_before(tmp_path):
     assert shown.endswith("not a trace; give the .json file export_chrome_trace wrote")
 
 
-@pytest.mark.parametrize("readme", ["README.md", "README.zh-CN.md"])
-def test_the_readme_shows_the_example(readme):
-    text = (EXAMPLE.parents[1] / readme).read_text()
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_shows_the_example(language):
+    text = documents.text(language)
     (shown,) = (block for block in re.findall("```toml\n(.*?)```", text, re.DOTALL) if "entry-points" in block)
     stated = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())
     assert tomllib.loads(shown)["project"]["entry-points"] == stated["project"]["entry-points"]

@@ -1,4 +1,4 @@
-"""The README promises nothing that does not exist."""
+"""The README and the pages beside it promise nothing that does not exist."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 import traceanalyze
+from tests.documents import text
 from tests.report.make import analysis
 from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
@@ -19,7 +20,7 @@ from traceanalyze.report.contents import build_report
 from traceanalyze.report.view import View
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 OPTION = r"(?<=\s)--?[a-z][a-z_-]*"
 COMMANDS = [line.strip() for language, block in BLOCKS if language == "" for line in block.splitlines()]

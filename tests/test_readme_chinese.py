@@ -1,4 +1,4 @@
-"""The Chinese README promises nothing that does not exist, and shows what the tool prints."""
+"""The Chinese README and pages promise nothing that does not exist, and show what the tool prints."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from typer.main import get_command
 
 import traceanalyze
+from tests.documents import files, text
 from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
 from traceanalyze.report.console import Style, render_all
 from traceanalyze.report.view import View
 
 ROOT = Path(__file__).parents[1]
-ENGLISH = (ROOT / "README.md").read_text(encoding="utf-8")
-CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
+ENGLISH, CHINESE = text(), text("zh")
 PAGE = Style(width=80)
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -154,11 +154,17 @@ def test_every_option_in_the_table_of_a_command_exists(command, heading, least):
 
 def test_links_lead_somewhere():
     assert re.findall(r"\]\((https:[^)]+)", CHINESE) == re.findall(r"\]\((https:[^)]+)", ENGLISH)
-    for target in re.findall(r"\]\((?!https:)([^)#]+)", CHINESE):
-        assert (ROOT / target).is_file(), target
-    for anchor in re.findall(r"README\.md#([\w-]+)", CHINESE):
-        headings = re.findall(r"^#+ (.+)$", ENGLISH, re.MULTILINE)
-        assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
+    for page in (*files("en"), *files("zh")):
+        content = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\((?!https:|#)([^)#]+)", content):
+            assert (page.parent / target).is_file(), target
+        headings = {heading.lower().replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", content, re.MULTILINE)}
+        assert set(re.findall(r"\]\(#([^)]+)\)", content)) <= headings
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_readme_is_read_in_one_sitting(language):
+    assert len(files(language)[0].read_text(encoding="utf-8").splitlines()) <= 350
 
 
 @pytest.mark.parametrize("word", ["compute", "communication", "data_loading", "sync", "dispatch", "device_gap"])

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.documents import text
 from tests.regression.test_measure import training
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = text()
 SECTION = README.partition("## Gate a pull request")[2].partition("\n## ")[0]
 (INTERLEAVED,) = re.findall(r"^```bash\n(.*?)^```", SECTION, re.DOTALL | re.MULTILINE)
 RECORD = """
@@ -48,8 +49,8 @@ def shell(tmp_path, monkeypatch):
         "python3": f'exec {sys.executable} "$@"',
         "pip": "exit 0",
     }
-    for name, text in shims.items():
-        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+    for name, script in shims.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))

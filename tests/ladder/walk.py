@@ -1,6 +1,6 @@
 """Walk a recorded ladder: what the tool says at each rung against what the next one gained.
 
-`python -m tests.ladder.walk sample_traces/ladder_cpu` prints the table that README.md shows.
+`python -m tests.ladder.walk sample_traces/ladder_cpu` prints the table that docs/whatif.md shows.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Peak rates of devices that a user adds."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
+from tests.documents import text
 from traceanalyze.model.device_peaks import PEAKS, peaks_of, peaks_of_cycles
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline.choices import read_peaks
 
 GOOD = 'pattern = "my (chip|card)"\nname = "My chip"\nbandwidth_gbs = 500\ntflops = { fp32 = 2, bf16 = 4.5 }'
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+README = text()
 
 
 def write(folder, text):

@@ -1,4 +1,4 @@
-"""The figures that the READMEs show: stored beside this module, and written between two marks."""
+"""The figures that the pages show: stored beside this module, and written between two marks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ OPEN, CLOSE = "<!-- promises: python -m tests.simulate.matrix --write -->", "<!-
 _CHINESE = ("", "程序数", "首个原因正确", "问题数", "在范围内", "范围够窄", "ρ", "平均误差", "合计误差")
 _GROUPS = {"all": "全部", "one": "单个问题", "two": "两个问题", "three": "三个问题", "pairs": "改动前后的真实录制"}
 READMES: dict[Path, tuple[tuple[str, ...], dict[str, str]]] = {
-    _ROOT / "README.md": (HEADS, NAMES),
-    _ROOT / "README.zh-CN.md": (_CHINESE, _GROUPS),
+    _ROOT / "docs" / "whatif.md": (HEADS, NAMES),
+    _ROOT / "docs" / "zh" / "whatif.md": (_CHINESE, _GROUPS),
 }
 """With the words of each."""
 
@@ -30,7 +30,7 @@ def stored() -> dict[str, Figures]:
 
 
 def shown(path: Path) -> str:
-    """What a README shows."""
+    """What a page shows."""
     return path.read_text(encoding="utf-8").partition(OPEN)[2].partition(CLOSE)[0].strip()
 
 
