@@ -20,6 +20,12 @@ def files(language: str = "en") -> list[Path]:
     return [ROOT / readme, *(folder / f"{page}.md" for page in PAGES)]
 
 
+def guides(language: str = "en") -> list[Path]:
+    """The tutorial and the page of symptoms, which promise nothing that others do not."""
+    folder = ROOT / "docs" if language == "en" else ROOT / "docs" / language
+    return [folder / "tutorial.md", folder / "symptoms.md"]
+
+
 def text(language: str = "en") -> str:
     """Everything, chapters at the second level."""
     return "\n".join(map(_chapters, files(language)))

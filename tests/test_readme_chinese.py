@@ -9,11 +9,12 @@ import pytest
 from typer.main import get_command
 
 import traceanalyze
-from tests.documents import files, text
+from tests.documents import files, guides, text
 from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
 from traceanalyze.report.console import Style, render_all
 from traceanalyze.report.view import View
+from traceanalyze.rules.registry import every_rule
 
 ROOT = Path(__file__).parents[1]
 ENGLISH, CHINESE = text(), text("zh")
@@ -165,6 +166,17 @@ def test_links_lead_somewhere():
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_readme_is_read_in_one_sitting(language):
     assert len(files(language)[0].read_text(encoding="utf-8").splitlines()) <= 350
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_guides_run_on_what_is_there(language):
+    pages = "".join(page.read_text(encoding="utf-8") for page in guides(language))
+    for path in re.findall(r"sample_traces/[\w/]+", pages):
+        assert (ROOT / path).exists(), path
+    known = {each.id for each in every_rule()}
+    assert set(re.findall(r"\[([A-Z]{3}\d{3})\]", pages)) <= known
+    other = "".join(page.read_text(encoding="utf-8") for page in guides("en"))
+    assert sorted(re.findall(r"[A-Z]{3}\d{3}", pages)) == sorted(re.findall(r"[A-Z]{3}\d{3}", other))
 
 
 @pytest.mark.parametrize("word", ["compute", "communication", "data_loading", "sync", "dispatch", "device_gap"])
