@@ -1,6 +1,7 @@
 """Files that appear only when they are complete."""
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +11,11 @@ from traceanalyze.errors import UsageError
 
 
 @contextmanager
-def whole_file(path: Path, *, sync: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to, under a temporary name beside `path`; it gets its name when all went well.
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, under a temporary name beside `path`; it gets its name when it is whole and on the disk.
 
-    Args:
-        path: What it is to be called.
-        sync: Wait until the disk has it.
+    A link stays one: what it leads to is replaced. That keeps its permissions; a new file has those of the umask. What
+    is no file (a device, a pipe) is written to as it is.
 
     Raises:
         UsageError: It cannot be written.
@@ -23,23 +23,47 @@ def whole_file(path: Path, *, sync: bool = False) -> Iterator[IO[bytes]]:
     # Imported here: a report on a terminal needs no files.
     import tempfile
 
+    name, mode = path, _mode(path)
+    if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        with _told(name), path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve() if path.is_symlink() else path
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
-        raise UsageError("{said}: cannot be written: {why}", path, error.strerror) from error
+        raise UsageError("{said}: cannot be written: {why}", name, error.strerror) from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101 - mkstemp makes it private, a report is not
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes it private, a report is not.
+        os.chmod(temporary, 0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))  # noqa: PTH101
         os.replace(temporary, path)  # noqa: PTH105 - both names are strings here
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise UsageError("{said}: cannot be written: {why}", path, error.strerror) from error
+            raise UsageError("{said}: cannot be written: {why}", name, error.strerror) from error
         raise
+
+
+def _mode(path: Path) -> int | None:
+    """Kind and permissions of what is there, or of what a link leads to; None where nothing is."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return None
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError("{said}: cannot be written: {why}", path, error.strerror) from error
 
 
 def _umask() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import socket
 import threading
 import time
 import urllib.error
@@ -32,14 +33,15 @@ def server(tmp_path):
         assert not thread.is_alive()
 
 
-def get(server, path, **headers):
+def get(server, path=None, **headers):
+    path = server.path if path is None else path
     request = urllib.request.Request(f"http://127.0.0.1:{server.server_port}{path}", headers=headers)
     with urllib.request.urlopen(request, timeout=10) as answer:
         return answer.read(), answer.headers
 
 
 def test_the_viewer_may_read_the_file_and_then_it_ends(server):
-    body, headers = get(server, "/trace.json.gz")
+    body, headers = get(server)
     assert body == b"content"
     assert headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
     assert "Content-Encoding" not in headers
@@ -52,12 +54,29 @@ def test_the_viewer_may_read_the_file_and_then_it_ends(server):
 
 def test_it_listens_on_this_computer_only_and_the_address_is_the_viewers(server):
     assert server.server_address[0] == "127.0.0.1"
-    assert server.url() == f"https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{server.server_port}/trace.json.gz"
+    assert server.url() == f"https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{server.server_port}{server.path}"
+    assert re.fullmatch(r"/[\w-]{20,}/trace\.json\.gz", server.path)
+
+
+def test_browsers_are_told_that_the_viewer_may_ask(server):
+    address = f"http://127.0.0.1:{server.server_port}{server.path}"
+    request = urllib.request.Request(
+        address, method="OPTIONS", headers={"Access-Control-Request-Private-Network": "true"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.headers["Access-Control-Allow-Private-Network"] == "true"
+
+
+def test_a_wrong_request_changes_nothing(server):
+    for nonsense in (b"\x00\xff\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b""):
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as connection:
+            connection.sendall(nonsense)
+    assert get(server)[0] == b"content"
 
 
 @pytest.mark.parametrize(
     ("path", "headers"),
-    [("/", {}), ("/../../etc/passwd", {}), ("/other", {}), ("/trace.json.gz", {"Host": "evil.example:9001"})],
+    [("/", {}), ("/../../etc/passwd", {}), ("/trace.json.gz", {}), (None, {"Host": "evil.example:9001"})],
 )
 def test_nothing_else_is_given_out(server, path, headers):
     with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -77,7 +96,7 @@ def fetching(monkeypatch, address):
     class Viewed(FileServer):
         def serve_once(self):
             def fetch():
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.server_port}/trace.json.gz", timeout=10) as answer:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.server_port}{self.path}", timeout=10) as answer:
                     got.append(answer.read())
 
             thread = threading.Thread(target=fetch)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import stat
+import threading
 import zipfile
 
 import pytest
@@ -101,7 +103,7 @@ def test_a_dash_is_stdout(run, sample):
 
 def test_an_input_found_in_a_folder_is_not_replaced(run, sample):
     before = sample.read_text()
-    result = run(sample.parent, "-o", sample)
+    result = run(sample.parent, "-o", sample, "--overwrite")
     assert result.code == 2
     assert "this is an input" in result.err
     assert sample.read_text() == before
@@ -109,9 +111,9 @@ def test_an_input_found_in_a_folder_is_not_replaced(run, sample):
 
 def test_a_report_replaces_an_older_one_and_is_readable_by_all(run, sample):
     target = sample.parent / "report.txt"
-    target.write_text("old")
+    target.write_text("old, by traceanalyze")
     run(sample, "-o", target)
-    assert target.read_text() != "old"
+    assert target.read_text() != "old, by traceanalyze"
     umask = os.umask(0)
     os.umask(umask)
     assert target.stat().st_mode & 0o777 == 0o666 & ~umask
@@ -211,3 +213,45 @@ def test_markdown_is_chosen_by_name_or_format(run, sample, arguments):
     assert run(sample, "-o", name, *arguments[2:]).err == f"Wrote {name}\n"
     assert name.read_text().startswith("# ")
     assert "| ---: |" in name.read_text()
+
+
+def test_what_is_no_report_is_replaced_only_on_demand(run, sample):
+    mine = sample.parent / "notes.md"
+    mine.write_text("my notes\n")
+    refused = run(sample, "-o", sample.parent / "notes.md")
+    assert refused.code == 2
+    assert refused.err.endswith("notes.md: is there and is no report of traceanalyze; --overwrite replaces it\n")
+    assert mine.read_text() == "my notes\n"
+    assert run(sample, "-o", sample.parent / "notes.md", "--overwrite").code == 0
+    assert mine.read_text().startswith("# trace")
+
+
+@pytest.mark.parametrize("name", ["r.txt", "r.md", "r.json", "r.html", "r.xlsx", "r.svg"])
+def test_every_report_is_known_again(run, sample, name):
+    assert run(sample, "-o", sample.parent / name).code == 0
+    assert run(sample, "-o", sample.parent / name).code == 0
+
+
+def test_an_empty_file_is_a_place_for_a_report(run, sample):
+    (sample.parent / "r.json").touch()
+    assert run(sample, "-o", sample.parent / "r.json").code == 0
+
+
+def test_a_file_keeps_its_permissions_and_a_link_stays_one(run, sample):
+    run(sample, "-o", sample.parent / "real.json")
+    (sample.parent / "real.json").chmod(0o600)
+    (sample.parent / "link.json").symlink_to("real.json")
+    assert run(sample, "-o", sample.parent / "link.json", "-q").code == 0
+    assert (sample.parent / "link.json").is_symlink()
+    assert (sample.parent / "real.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_is_written_to_and_stays_one(run, sample):
+    os.mkfifo(sample.parent / "pipe.json")
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append((sample.parent / "pipe.json").read_bytes()))
+    reader.start()
+    assert run(sample, "-o", sample.parent / "pipe.json").code == 0
+    reader.join(10)
+    assert stat.S_ISFIFO((sample.parent / "pipe.json").stat().st_mode)
+    assert json.loads(read[0])["schema"].startswith("traceanalyze.report/")

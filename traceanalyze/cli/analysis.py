@@ -25,6 +25,7 @@ def report_on(
     *,
     format_: str | None = None,
     output: Sequence[str] | None = None,
+    overwrite: bool = False,
     top: int = TOP,
     lang: str = LANG,
     quiet: bool = False,
@@ -41,7 +42,7 @@ def report_on(
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
-    wanted = targets(output, format_, inputs=paths)
+    wanted = targets(output, format_, inputs=paths, overwrite=overwrite)
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     if not quiet:

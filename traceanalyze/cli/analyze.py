@@ -33,6 +33,7 @@ def analyze(
             ),
         ),
     ] = None,
+    overwrite: options.Overwrite = False,
     steps: Annotated[
         str | None,
         typer.Option(
@@ -68,5 +69,14 @@ def analyze(
     what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
     choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
     report_on(
-        paths, choices, format_=format_, output=output, top=top, lang=lang, quiet=quiet, verbose=verbose, whole=whole
+        paths,
+        choices,
+        format_=format_,
+        output=output,
+        overwrite=overwrite,
+        top=top,
+        lang=lang,
+        quiet=quiet,
+        verbose=verbose,
+        whole=whole,
     )

@@ -47,15 +47,17 @@ def sides(paths: Sequence[str], *, base: str | None, candidate: str | None) -> t
     return base, candidate
 
 
-def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[str]) -> Target:
+def compare_target(
+    output: str | None, format_: str | None, *, inputs: Sequence[str], overwrite: bool = False
+) -> Target:
     """Where the comparison is written beside the console, if anywhere, checked before any work is done."""
     if output is None or output == "-" or format_ in TABLES:
-        return Target.of(output, format_, inputs=inputs)
+        return Target.of(output, format_, inputs=inputs, overwrite=overwrite)
     path = Path(output)
     is_folder = path.is_dir() or output.endswith(("/", "\\"))
     files = {FORMATS[name].ending for name in names("compare") if name not in TABLES}
     if not is_folder and path.suffix.lower() in files:
-        return Target.of(output, format_, inputs=inputs)
+        return Target.of(output, format_, inputs=inputs, overwrite=overwrite)
     refuse_input(path, inputs)
     if not is_folder and (path.suffix or path.exists()):
         known = endings("compare", choice=True)
@@ -109,6 +111,7 @@ def compare(
         options.CompareFormat | None,
         typer.Option("--format", help="What to write; default: by the name of the output, else xlsx, else console."),
     ] = None,
+    overwrite: options.Overwrite = False,
     layout: Annotated[
         Layout,
         typer.Option(
@@ -239,7 +242,8 @@ def compare(
         # Where nothing is said, msprof-analyze writes into the folder one is in.
         output = output or ["./"]
     once_each(output or ())
-    targets = [compare_target(each, format_, inputs=(base_path, candidate_path)) for each in output or (None,)]
+    inputs = base_path, candidate_path
+    targets = [compare_target(each, format_, inputs=inputs, overwrite=overwrite) for each in output or (None,)]
     if layout == Layout.MSPROF:
         targets = [in_layout_of_msprof(target) for target in targets]
     words = texts(lang)

@@ -24,16 +24,18 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 _FORMATS = names("gate")
 
 
-def wanted(formats: Sequence[str], outputs: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
+def wanted(
+    formats: Sequence[str], outputs: Sequence[str], inputs: Sequence[str], *, overwrite: bool = False
+) -> tuple[Target, ...]:
     """What `--format F[=PATH]` and `--output` ask for."""
     once_each(outputs)
-    found = [Target.of(each, None, inputs=inputs, command="gate") for each in outputs]
+    found = [Target.of(each, None, inputs=inputs, command="gate", overwrite=overwrite) for each in outputs]
     for text in formats or ("console",):
         name, equals, path = text.partition("=")
         if name not in _FORMATS or (equals and not path):
             raise UsageError("--format {text}: write F or F=PATH with one of {known}", text, listed(_FORMATS))
         if FORMATS[name].needs or FORMATS[name].binary or name in TABLES:
-            found.append(Target.of(path or None, name, inputs=inputs, option=f"--format {name}="))
+            found.append(Target.of(path or None, name, inputs=inputs, option=f"--format {name}=", overwrite=overwrite))
             continue
         if path:
             refuse_input(Path(path), inputs)
@@ -114,6 +116,7 @@ def gate(
         ),
     ] = None,
     output: options.Output = None,
+    overwrite: options.Overwrite = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Inconclusive metrics and regressions at level warn fail.")
     ] = False,
@@ -150,7 +153,7 @@ def gate(
     from traceanalyze.regression.verdict import SAID
 
     inputs = (*candidate, *(baseline or ()))
-    targets = wanted(format_ or (), output or (), inputs)
+    targets = wanted(format_ or (), output or (), inputs, overwrite=overwrite)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     words = texts(lang)
     choices = Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()))

@@ -26,6 +26,7 @@ def memory(
     category: options.Category = None,
     format_: options.FormatOption = None,
     output: options.Output = None,
+    overwrite: options.Overwrite = False,
     top: options.Top = 5,
     lang: options.Lang = "en",
     quiet: options.Quiet = False,
@@ -46,7 +47,7 @@ def memory(
     if base is not None and len(paths) > 1:
         raise UsageError("--base: give one snapshot to compare with it")
     pair = (base, paths[0]) if base is not None else tuple(paths) if len(paths) == 2 and are_snapshots(paths) else None
-    wanted = targets(output, format_, inputs=[*paths, *([base] if base else [])], command="memory")
+    wanted = targets(output, format_, inputs=[*paths, *([base] if base else [])], command="memory", overwrite=overwrite)
     words, choices = texts(lang), Choices(categories=tuple(category or ()))
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     with Progress(words, wanted=not quiet) as progress:

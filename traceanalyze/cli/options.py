@@ -31,6 +31,9 @@ Output = Annotated[
     ),
 ]
 
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace what is there, even if it is no report of this tool.")
+]
 Top = Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")]
 Lang = Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en or zh.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")]

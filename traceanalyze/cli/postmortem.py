@@ -36,6 +36,7 @@ def postmortem(
     *,
     format_: options.FormatOption = None,
     output: options.Output = None,
+    overwrite: options.Overwrite = False,
     steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to look at: 5, 0,3-5, 2:.")] = None,
     ranks: Annotated[
         str | None, typer.Option(metavar="LIST", help="Ranks to look at, each in detail: 0,3-7. Default: all.")
@@ -77,7 +78,7 @@ def postmortem(
 
     what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
     choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
-    wanted = targets(output, format_, inputs=paths, command="postmortem")
+    wanted = targets(output, format_, inputs=paths, command="postmortem", overwrite=overwrite)
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole, usual=TOP)
     if not quiet:

@@ -1,5 +1,6 @@
 """One file served once, to a viewer in the browser of this computer."""
 
+import secrets
 import shutil
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,7 +12,10 @@ VIEWER = "https://ui.perfetto.dev"
 
 
 class FileServer(ThreadingHTTPServer):
-    """Serves one file under its name, to the viewer only; `fetched` says whether somebody has had all of it."""
+    """Serves one file to the viewer only, under an address that nobody can guess.
+
+    `fetched` says whether somebody has had all of it.
+    """
 
     # Browsers keep connections open that they do not use; so each has a thread, and requests are waited for in turns.
     timeout = 0.2
@@ -19,6 +23,7 @@ class FileServer(ThreadingHTTPServer):
     def __init__(self, file: Path, port: int) -> None:
         self.file = file
         self.fetched = False
+        self.path = f"/{secrets.token_urlsafe(16)}/{file.name}"
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
@@ -26,7 +31,7 @@ class FileServer(ThreadingHTTPServer):
 
     def url(self, place: tuple[int, int] | None = None) -> str:
         """Address that opens the file in the viewer, where `place` says from where to where, ns on the file's clock."""
-        found = f"{VIEWER}/#!/?url=http://{ADDRESS}:{self.server_port}/{self.file.name}"
+        found = f"{VIEWER}/#!/?url=http://{ADDRESS}:{self.server_port}{self.path}"
         return found if place is None else f"{found}&visStart={place[0]}&visEnd={place[1]}"
 
     def serve_once(self) -> None:
@@ -34,15 +39,34 @@ class FileServer(ThreadingHTTPServer):
         while not self.fetched:
             self.handle_request()
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A request that breaks off is nothing to tell the user about: the viewer asks again."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: FileServer
 
-    def do_GET(self) -> None:
-        """The file, and nothing else of this computer; not under another name of it (DNS rebinding)."""
+    def _meant(self) -> bool:
+        """Whether it is for the file, and not under another name of this computer (DNS rebinding)."""
         hosts = {f"{name}:{self.server.server_port}" for name in (ADDRESS, "localhost")}
-        if self.headers.get("Host") not in hosts or self.path.partition("?")[0] != f"/{self.server.file.name}":
-            self.send_error(404)
+        asked = self.path.partition("?")[0]
+        if self.headers.get("Host") in hosts and secrets.compare_digest(asked.encode(), self.server.path.encode()):
+            return True
+        self.send_error(404)
+        return False
+
+    def do_OPTIONS(self) -> None:
+        """What browsers ask before they let a page read from this computer."""
+        if self._meant():
+            self.send_response(204)
+            self.send_header("Access-Control-Allow-Origin", VIEWER)
+            self.send_header("Access-Control-Allow-Methods", "GET")
+            self.send_header("Access-Control-Allow-Private-Network", "true")
+            self.end_headers()
+
+    def do_GET(self) -> None:
+        """The file, and nothing else of this computer."""
+        if not self._meant():
             return
         with self.server.file.open("rb") as file:
             self.send_response(200)

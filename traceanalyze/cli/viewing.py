@@ -109,6 +109,7 @@ def convert(
         ),
     ],
     overlay_only: Annotated[bool, typer.Option("--overlay-only", help="Only these tracks, without the trace.")] = False,
+    overwrite: options.Overwrite = False,
     category: options.Category = None,
     lang: options.LangOfTracks = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks.")] = False,
@@ -122,7 +123,13 @@ def convert(
     with Progress(texts(lang), wanted=not quiet) as progress:
         known = tuple(category or ())
         notes = perfetto.annotate(
-            paths, annotate, overlay_only=overlay_only, categories=known, language=lang, progress=progress
+            paths,
+            annotate,
+            overlay_only=overlay_only,
+            categories=known,
+            language=lang,
+            progress=progress,
+            overwrite=overwrite,
         )
     if not quiet:
         for note in notes:

@@ -51,6 +51,7 @@ def whatif(
     ] = None,
     format_: options.FormatOption = None,
     output: options.Output = None,
+    overwrite: options.Overwrite = False,
     steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to look at: 5, 0,3-5, 2:.")] = None,
     streams: options.Streams = None,
     name_regex: options.NameRegex = None,
@@ -77,7 +78,7 @@ def whatif(
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
-    places, words = targets(output, format_, inputs=paths, command="whatif"), texts(lang)
+    places, words = targets(output, format_, inputs=paths, command="whatif", overwrite=overwrite), texts(lang)
     view = View.of(View().top, quiet=quiet, verbose=verbose, whole=whole)
     wanted = asked_for(
         options.listed(without),

@@ -27,7 +27,7 @@ from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.contents.ranks import whole_recordings
-from traceanalyze.report.output import refuse_input
+from traceanalyze.report.output import refuse_input, refuse_other
 from traceanalyze.report.perfetto import overlay, snapshot_overlay, with_findings
 from traceanalyze.report.perfetto.events import FIRST_PID, PROCESS, Clock, Overlay, Process, alone, overlay_events
 from traceanalyze.report.perfetto.merge import NoEventListError
@@ -51,6 +51,7 @@ def annotate(
     categories: Sequence[str] = (),
     language: str = "en",
     progress: ReadProgress | None = None,
+    overwrite: bool = False,
 ) -> tuple[str, ...]:
     """Write a trace with tracks of steps, phases, idle time by cause, sync points, findings and counters over it.
 
@@ -66,6 +67,7 @@ def annotate(
         categories: What unknown event categories are, as in `Choices`.
         language: Of the names of tracks.
         progress: Called as recordings are read.
+        overwrite: Replace what is there, even if this tool did not write it.
 
     Returns:
         Remarks: tracks the profile cannot give and why, and recordings whose text could not be taken over.
@@ -75,7 +77,13 @@ def annotate(
         UsageError: The inputs are several runs, or the output is one of them or cannot be written.
     """
     made = annotated(
-        paths, output, overlay_only=overlay_only, categories=categories, language=language, progress=progress
+        paths,
+        output,
+        overlay_only=overlay_only,
+        categories=categories,
+        language=language,
+        progress=progress,
+        overwrite=overwrite,
     )
     return made.notes
 
@@ -97,6 +105,7 @@ def annotated(
     categories: Sequence[str] = (),
     language: str = "en",
     progress: ReadProgress | None = None,
+    overwrite: bool = False,
 ) -> Annotated:
     """As `annotate`, and where to look first."""
     given = path_texts(paths)
@@ -107,6 +116,8 @@ def annotated(
         raise UsageError("{path}: the folder {parent} does not exist", target, target.parent)
     sources = {source.name: source for source in _sources(given)}
     refuse_input(target, (source.path for source in sources.values()))
+    if not overwrite:
+        refuse_other(target)
     if not overlay_only and any(source.size is None for source in sources.values()):
         raise UsageError("a pipe is empty once it was analysed: save it to a file first, or --overlay-only")
     if any(source.size is not None and is_snapshot(source) for source in sources.values()):

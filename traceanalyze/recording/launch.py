@@ -140,4 +140,5 @@ def tensorboard_command(folder: str, port: int) -> list[str]:
         raise UsageError(
             "{missing} not installed for {python}: pip install 'traceanalyze[tensorboard]'", names, sys.executable
         )
-    return [sys.executable, "-m", "tensorboard.main", "--logdir", str(path), "--port", str(port)]
+    # What lies in the folder one is in is data (-P), not modules to run.
+    return [sys.executable, "-P", "-m", "tensorboard.main", "--logdir", str(path), "--port", str(port)]

@@ -238,7 +238,7 @@ def read_baseline(path: str) -> Baseline:
 
 def write_baseline(path: str, baseline: Baseline) -> None:
     """Write the file: nobody ever sees a part of it."""
-    with whole_file(Path(path), sync=True) as file:
+    with whole_file(Path(path)) as file:
         file.write(dump(baseline))
 
 

@@ -11,9 +11,8 @@ from xml.sax.saxutils import escape, quoteattr
 from zlib import crc32
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
-from traceanalyze.report.format import Formatter
+from traceanalyze.report.format import Formatter, printable
 from traceanalyze.report.model import Report, formatter_of
 
 _SAY = sentences(
@@ -32,7 +31,6 @@ _LETTER = 6.7
 """Width of a letter of the picture's font, rounded up."""
 _NARROWEST = 0.1
 """Boxes narrower than this, in pixels, are left out, and said to be."""
-_ILLEGAL = regex("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML cannot hold, however it is written, and control characters."""
 
 
@@ -135,8 +133,8 @@ def _colour(name: str) -> str:
 
 
 def _legal(text: str) -> str:
-    """Text without what XML cannot hold, in one line."""
-    return " ".join(_ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).split())
+    """Text without what XML cannot hold or what could steer its reader, in one line."""
+    return " ".join(printable(text).split())
 
 
 def _line(text: str, y: int, css: str = "") -> str:
@@ -149,6 +147,7 @@ def _picture(parts: Sequence[str], height: int, *, script: str) -> str:
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">\n'
+        "<metadata>traceanalyze</metadata>\n"
         f"<style>{_STYLE}</style>\n"
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>\n{body}\n'
         + (f"<script><![CDATA[{script}]]></script>\n" if script else "")

@@ -222,17 +222,24 @@ class Report:
         return Tables({table.key: ShownTable.of(table, formatter) for table in found})
 
     def write(
-        self, path: str | os.PathLike[str], *, language: str | None = None, top: int = 5, everything: bool = False
+        self,
+        path: str | os.PathLike[str],
+        *,
+        language: str | None = None,
+        top: int = 5,
+        everything: bool = False,
+        overwrite: bool = False,
     ) -> None:
         """Write it to a file in the format that its ending says, or every table into a folder, `tables/`.
 
-        A file appears when it is complete. Where JSON leaves rows out, it has them with `everything`.
+        A file appears when it is complete. Where JSON leaves rows out, it has them with `everything`. What is
+        there and is no report is replaced with `overwrite` only.
 
         Raises:
             UsageError: No format has this ending, or the file cannot be written.
         """
         spoken = self.in_language(language or self.language)
-        function_of("output:write_to")(spoken, path, texts(spoken.language), top, whole=everything)
+        function_of("output:write_to")(spoken, path, texts(spoken.language), top, whole=everything, overwrite=overwrite)
 
     def figure(self) -> Any:
         """Its main view as a figure of matplotlib, which has to be installed (`pip install traceanalyze[plot]`)."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, NamedTuple, Self, cast
 
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.locales import Texts
@@ -95,6 +95,51 @@ def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
         raise UsageError("{path}: {taken} is there and is not from an older report; choose another folder", path, taken)
 
 
+_SIGNED = {"console": "\ntraceanalyze {version}", "markdown": "\n<!-- traceanalyze {version} -->"}
+"""Last line of files in formats that have no other place for who wrote them."""
+_MARK = b"traceanalyze"
+"""In every report, so that the next one knows what it may replace."""
+_LOOKED_AT = 1 << 16
+"""Bytes of the begin and of the end of a file."""
+
+
+def refuse_other(path: Path) -> None:
+    """Nobody's file is lost to a report by accident; an older report, or an empty file, is replaced."""
+    if not path.is_file() or path.stat().st_size == 0 or not os.access(path, os.R_OK):
+        return
+    if _MARK not in (_properties(path) if path.suffix.lower() == ".xlsx" else _ends(path)):
+        raise UsageError("{path}: is there and is no report of traceanalyze; --overwrite replaces it", path)
+
+
+def _inflated(path: Path) -> IO[bytes]:
+    # Imported here: most reports replace nothing.
+    from isal import igzip
+
+    return cast("Callable[[Path], IO[bytes]]", igzip.IGzipFile)(path)
+
+
+def _ends(path: Path) -> bytes:
+    head = tail = b""
+    try:
+        with _inflated(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            while block := file.read(_LOOKED_AT):
+                head, tail = head or block, tail[-_LOOKED_AT:] + block
+    except (OSError, EOFError):
+        return b""
+    return head + tail
+
+
+def _properties(workbook: Path) -> bytes:
+    # Imported here: most reports replace no workbook.
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(workbook) as opened:
+            return b"".join(opened.read(name) for name in opened.namelist() if name.startswith("docProps/"))
+    except (BadZipFile, OSError, ValueError):
+        return b""
+
+
 class Target(NamedTuple):
     """File or folder (None: stdout) and format."""
 
@@ -112,8 +157,12 @@ class Target(NamedTuple):
         inputs: Sequence[str],
         command: str = "analyze",
         option: str = "--output ",
+        overwrite: bool = False,
     ) -> Self:
-        """Check what the user asked for, with an option that a path follows, before any work is done."""
+        """Check what the user asked for, with an option that a path follows, before any work is done.
+
+        What is there and is no report is replaced only where the user says so (`overwrite`).
+        """
         known = FORMATS[format_ or "console"]
         if known.needs and find_spec(known.needs) is None:
             raise UsageError(
@@ -135,15 +184,25 @@ class Target(NamedTuple):
             raise UsageError("{output}: the folder {parent} does not exist", output, path.parent)
         if format_ in TABLES or path.is_dir() or output.endswith(_SLASHES):
             return cls(path, _folder_format(output, path, format_))
-        return cls(path, _file_format(output, path, format_, command))
+        format_ = _file_format(output, path, format_, command)
+        if not overwrite:
+            refuse_other(path)
+        return cls(path, format_)
 
 
 def targets(
-    outputs: Sequence[str] | None, format_: str | None, *, inputs: Sequence[str], command: str = "analyze"
+    outputs: Sequence[str] | None,
+    format_: str | None,
+    *,
+    inputs: Sequence[str],
+    command: str = "analyze",
+    overwrite: bool = False,
 ) -> tuple[Target, ...]:
     """Each file or folder that the user asked for; stdout where there is none."""
     once_each(outputs or ())
-    return tuple(Target.of(each, format_, inputs=inputs, command=command) for each in outputs or (None,))
+    return tuple(
+        Target.of(each, format_, inputs=inputs, command=command, overwrite=overwrite) for each in outputs or (None,)
+    )
 
 
 def once_each(outputs: Sequence[str]) -> None:
@@ -203,11 +262,13 @@ def write(reports: "Sequence[Report]", target: Target, texts: Texts, view: View)
     return Phrase("Wrote {path}", target.path)
 
 
-def write_to(report: "Report", path: str | os.PathLike[str], texts: Texts, top: int, *, whole: bool) -> None:
+def write_to(
+    report: "Report", path: str | os.PathLike[str], texts: Texts, top: int, *, whole: bool, overwrite: bool = False
+) -> None:
     """Write one report to a file or folder by its ending."""
     if not isinstance(path, str | os.PathLike):
         raise UsageError("{value}: write one path", str(path))
-    target = Target.of(os.fspath(path), None, inputs=(), command=report.command)
+    target = Target.of(os.fspath(path), None, inputs=(), command=report.command, overwrite=overwrite)
     write([report], target, texts, View(top=top, whole=whole))
 
 
@@ -222,4 +283,7 @@ def rendered(reports: "Sequence[Report]", target: Target, texts: Texts, view: Vi
         # A file has no end of the screen.
         given["view"] = view if target.path is None else view._replace(whole=True)
     content: str | bytes = render(reports, texts, **{name: given[name] for name in takes})
-    return content
+    signed = _SIGNED.get(target.format) if target.path is not None else None
+    if signed is None or isinstance(content, bytes):
+        return content
+    return f"{content}{signed.format(version=reports[0].version)}\n"
