@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory.caching import SMALL
-from traceanalyze.analyses.memory.composition import live_at, short_lived
+from traceanalyze.analyses.memory.categories import short_lived
+from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, device_calls
 from traceanalyze.analyses.memory.steps import step_starts

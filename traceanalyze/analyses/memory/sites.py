@@ -1,6 +1,7 @@
 """Who allocated: the user's source line of a call stack, the library line beside it, and what kind of work it was."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from traceanalyze.model.patterns import regex
@@ -18,6 +19,10 @@ _PACKAGES = regex(r"(^|/)(site-packages|dist-packages)/")
 _OPERATOR = regex(r"at::_ops::(?P<op>\w+)::(call|redispatch)")
 _NATIVE = regex(r"at::_ops::\w+::\w+|torch::autograd::[\w:]*\w")
 _MODULE_CALL = frozenset({"_call_impl", "_wrapped_call_impl"})
+_COLLECTIVE = regex(r"(^|/)torch/distributed/(?!tensor/|_tensor/|run\b|launcher/|elastic/)|/deepspeed/runtime/zero/")
+_LOSS = regex(r"cross_entropy|nll_loss|log_softmax|logsumexp")
+_AGAIN = frozenset({"recompute_fn", "unpack_hook", "inner_unpack", "backward"})
+"""Functions of torch's checkpointing that run in the backward pass."""
 
 
 class Site(NamedTuple):
@@ -39,12 +44,18 @@ class Site(NamedTuple):
     """Under a step of torch.optim."""
     empties_cache: bool
     """Under torch's `empty_cache`."""
+    communication: bool = False
+    """A buffer of collectives: of buckets, gathered parameters."""
+    loss: bool = False
+    """Under a function of the loss."""
+    calls: tuple[tuple[int, ...], ...] = ()
+    """The calls of modules around it, outermost first: indices of the Python frames outside of each, innermost last."""
 
 
 def sites(stacks: Stacks) -> tuple[Site, ...]:
     """One site a stack, in the order of `Stacks.stacks`; the last one is for rows without a stack (index -1)."""
-    found = [_site([stacks.frames[index] for index in stack]) for stack in stacks.stacks]
-    return (*found, _site([]))
+    found = [_site(stack, [stacks.frames[index] for index in stack]) for stack in stacks.stacks]
+    return (*found, _site((), []))
 
 
 def call_stack(stacks: Stacks, stack: int) -> tuple[str, ...]:
@@ -57,11 +68,16 @@ def call_stack(stacks: Stacks, stack: int) -> tuple[str, ...]:
     own = [frame for frame in python if not _FRAMEWORK.search(frame.filename.replace("\\", "/"))]
     named = own or python
     if named:
-        return tuple(f"{frame.filename}:{frame.line} {frame.name}" for frame in named)
+        return tuple(map(frame_text, named))
     return tuple(found[0] for frame in frames if (found := _NATIVE.search(frame.name)))
 
 
-def _site(frames: Sequence[Frame]) -> Site:
+def frame_text(frame: Frame) -> str:
+    """A frame as one line."""
+    return f"{frame.filename}:{frame.line} {frame.name}"
+
+
+def _site(stack: Sequence[int], frames: Sequence[Frame]) -> Site:
     names = [frame.name for frame in frames]
     paths = [frame.filename.replace("\\", "/") for frame in frames]
     python = [index for index, path in enumerate(paths) if _PYTHON.search(path)]
@@ -80,11 +96,32 @@ def _site(frames: Sequence[Frame]) -> Site:
         library=None if library is None else _line(frames[library], paths[library]),
         path=None if user is None else paths[user],
         in_module=any(names[i] in _MODULE_CALL or (names[i] == "forward" and i in python) for i in range(len(names))),
-        backward=engine or any(path.endswith("torch/autograd/graph.py") for path in paths),
+        backward=engine or any(map(_runs_backward, names, paths)),
         gradient=any("AccumulateGrad" in name for name in names),
         optimizer=any("/torch/optim/" in path for path in paths),
         empties_cache=any(name == "empty_cache" or name.endswith("emptyCache") for name in names),
+        communication=any(_COLLECTIVE.search(path) or name.startswith("c10d::") for name, path in _own(names, paths)),
+        loss=any(map(_LOSS.search, names)),
+        calls=tuple(_module_calls(stack, names, python)),
     )
+
+
+def _runs_backward(name: str, path: str) -> bool:
+    return path.endswith("torch/autograd/graph.py") or (name in _AGAIN and path.endswith("torch/utils/checkpoint.py"))
+
+
+def _own(names: Sequence[str], paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The frames inside the innermost call of a module: others run the model, such as one that is sharded."""
+    return takewhile(lambda frame: frame[0] not in _MODULE_CALL, zip(names, paths, strict=True))
+
+
+def _module_calls(stack: Sequence[int], names: Sequence[str], python: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    outside: list[int] = []
+    for at in reversed(python):
+        if names[at] == "_call_impl":
+            yield tuple(outside)
+        if names[at] not in _MODULE_CALL:
+            outside.append(stack[at])
 
 
 def _line(frame: Frame, path: str) -> str:
