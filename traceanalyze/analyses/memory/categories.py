@@ -149,7 +149,7 @@ def categories(device: Device) -> Categories:
 
 
 def _told(device: Device) -> tuple[NDArray[np.int64], tuple[tuple[str, str], ...]]:
-    """What the event of each block's allocation tells beside its stack: index into the texts, the last of them empty."""
+    """What each block's allocation tells beside its stack: index into the texts, of which the last is empty."""
     history, begin = device.history, device.lives.begin
     texts = (*history.texts, ("", ""))
     if history.told is None:
@@ -179,7 +179,7 @@ def _by_size(device: Device, early: NDArray[np.int64], gradient: NDArray[np.bool
     # Parameters and states outlive all work; gradients of the step before are given back first.
     work = runs.event[runs.phase != _FORWARD]
     end = lives.end[early]
-    lasting = (end == count) | (end > work[-1])
+    lasting = (end == count) | (end > work.max(initial=BEFORE))
     in_optimizer = np.append(runs.spans(_OPTIMIZER, count), False)[end] & ~lasting
     free = np.ones(len(early), np.bool_)
     order = np.argsort(lives.address[early], kind="stable")

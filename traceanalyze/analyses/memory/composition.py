@@ -16,7 +16,6 @@ from traceanalyze.analyses.memory.steps import step_label, step_starts
 from traceanalyze.model.snapshot import History, Snapshot
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 
-
 _HELD = (
     columns.LINE,
     columns.CATEGORY,

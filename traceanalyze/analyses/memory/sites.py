@@ -72,6 +72,11 @@ def call_stack(stacks: Stacks, stack: int) -> tuple[str, ...]:
     return tuple(found[0] for frame in frames if (found := _NATIVE.search(frame.name)))
 
 
+def frame_line(frame: Frame) -> str:
+    """File, line and function of a frame."""
+    return _line(frame, frame.filename.replace("\\", "/"))
+
+
 def frame_text(frame: Frame) -> str:
     """A frame as one line."""
     return f"{frame.filename}:{frame.line} {frame.name}"
