@@ -25,7 +25,7 @@ from traceanalyze.analyses.memory.composition import (
     live_at,
     moments,
 )
-from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.device import Device, Patterns
 from traceanalyze.analyses.memory.device_calls import (
     RETRIES,
     Churn,
@@ -40,10 +40,11 @@ from traceanalyze.analyses.memory.dump import segments, self_check, statistics
 from traceanalyze.analyses.memory.groups import memory_over_time
 from traceanalyze.analyses.memory.holes import past_segments
 from traceanalyze.analyses.memory.layout import Growth, LostWay
+from traceanalyze.analyses.memory.levers import levers
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
-from traceanalyze.analyses.memory.whatif import expandable_saving, with_expandable
+from traceanalyze.analyses.memory.whatif import expandable_saving, missing, with_expandable
 from traceanalyze.model.snapshot import Action, History, Snapshot, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
 
@@ -220,6 +221,12 @@ class AllocatorAnalysis(NamedTuple):
     growing: patterns.GrowingSizes | NotMeasured
     oversized: patterns.OversizedBlocks | NotMeasured
     small: patterns.SmallBlocks | NotMeasured
+    unused: int
+    """Bytes reserved at most, less the most in blocks at any time of the history."""
+    rising: bool
+    """The peak is at the dump: more may have followed."""
+    missing: int | None
+    """Bytes that the first failed request lacked, by the replay; None where nothing failed, or it does not tell."""
     truncation: str
     """What says that the history lacks its beginning; empty where nothing does."""
     held: tuple[Table, ...]
@@ -248,6 +255,11 @@ class AllocatorAnalysis(NamedTuple):
         return None if self.capacity is None else self.most_reserved >= NEAR_LIMIT * self.capacity
 
     @property
+    def levers(self) -> Table:
+        """What would make the peak smaller, most bytes first."""
+        return next(table for table in self.held if table.key == "memory_levers")
+
+    @property
     def activations(self) -> tuple[int, float, str]:
         """Block bytes of activations at the peak, their share of it, and the line that holds most of them."""
         held = [one for one in self.at_peak.records() if one.memory_category == "category_activations"]
@@ -255,15 +267,18 @@ class AllocatorAnalysis(NamedTuple):
         return amount, amount / max(int(self.moments.array("block_bytes")[0]), 1), held[0].source_line if held else ""
 
 
-def analyze_snapshot(snapshot: Snapshot, capacity: int | None = None) -> tuple[AllocatorAnalysis, ...]:
+def analyze_snapshot(
+    snapshot: Snapshot, capacity: int | None = None, patterns: Patterns | None = None
+) -> tuple[AllocatorAnalysis, ...]:
     """What every device's allocator did.
 
     Args:
         snapshot: As a reader returns it.
         capacity: Bytes of device memory, if the user or a profile tells.
+        patterns: Categories of the user's own.
     """
     known = sites(snapshot.stacks)
-    return tuple(_analysis(Device(snapshot, device, known, capacity)) for device in snapshot.devices)
+    return tuple(_analysis(Device(snapshot, device, known, capacity, patterns)) for device in snapshot.devices)
 
 
 def _analysis(device: Device) -> AllocatorAnalysis:
@@ -283,7 +298,8 @@ def _analysis(device: Device) -> AllocatorAnalysis:
     # Where the dump is the peak, once is enough.
     at_dump = (held(AT_DUMP, len(kinds) - 1),) if "moment_dump" in kinds[1:] else ()
     pinners = PINNERS.missing(pieces.reason) if isinstance(pieces, NotMeasured) else pieces.pinners
-    counted = device.snapshot.statistics
+    counted, active, reserved = device.snapshot.statistics, device.active, device.reserved.peak[0]
+    ooms = with_expandable(device, out_of_memory(device))
     return AllocatorAnalysis(
         device=device.device.id,
         events=device.events,
@@ -299,7 +315,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         marks=step_marks(device.snapshot),
         churn=churn(device),
         fragmentation=pieces,
-        ooms=with_expandable(device, out_of_memory(device)),
+        ooms=ooms,
         leaks=contradicts or leaks(device),
         spike=patterns.spike(device),
         gradients=patterns.held_gradients(device),
@@ -309,8 +325,22 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         growing=patterns.growing_sizes(device),
         oversized=patterns.oversized_blocks(device),
         small=patterns.small_blocks(device),
+        unused=reserved - device.blocks.peak[0],
+        rising=not ooms
+        and device.events > 1
+        and 0 <= active.peak[1]
+        and active.at(device.events - 1) == active.peak[0],
+        missing=missing(device),
         truncation=patterns.truncation(device),
-        held=(decisive, *memory_over_time(device), by_category(at_peak), at_peak, *at_oom, *at_dump),
+        held=(
+            decisive,
+            *memory_over_time(device),
+            by_category(at_peak, reserved),
+            levers(device),
+            at_peak,
+            *at_oom,
+            *at_dump,
+        ),
         state=(steps, runs, pinners, free, segments(device.device), *([statistics(counted)] if counted else []), check),
     )
 

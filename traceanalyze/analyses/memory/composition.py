@@ -34,8 +34,8 @@ _CATEGORIES = declare(
     "memory_categories",
     "What the peak consists of, in the allocator's blocks",
     columns.CATEGORY,
-    columns.BLOCK_BYTES,
-    Column("share", Kind.SHARE, "part of all live blocks"),
+    replace(columns.BLOCK_BYTES, heading="bytes"),
+    Column("share", Kind.SHARE, "part of what was reserved at most"),
     columns.BLOCKS,
     bar="share",
 )
@@ -106,16 +106,26 @@ def holders(table: Table, device: Device, event: int) -> Table:
     ).sort("-block_bytes", "source_line", "memory_category")
 
 
-def by_category(held: Table) -> Table:
-    """The same blocks by category alone."""
+def by_category(held: Table, reserved: int) -> Table:
+    """The same blocks by category alone, and what was reserved at most besides: together all that was taken."""
     names = held.column("memory_category")
     rows = group(np.array([names.index(name) for name in names], np.int64))
     size, count = rows.sum(held.array("block_bytes")), rows.sum(held.array("blocks"))
-    total, blocks = int(size.sum()), int(count.sum())
-    known = [names[row] for row in rows.first.tolist()]
-    found = _CATEGORIES.fill(memory_category=known, block_bytes=size, share=size / max(total, 1), blocks=count)
-    totals: dict[str, Value] = {"memory_category": "moment_peak", "block_bytes": total, "share": 1.0, "blocks": blocks}
-    return replace(found.sort("-block_bytes"), totals=totals)
+    records: list[dict[str, Value]] = [
+        {"memory_category": names[row], "block_bytes": amount, "share": amount / max(reserved, 1), "blocks": blocks}
+        for row, amount, blocks in zip(rows.first.tolist(), size.tolist(), count.tolist(), strict=True)
+    ]
+    used = int(size.sum())
+    if reserved > used:
+        unused: dict[str, Value] = {
+            "block_bytes": reserved - used,
+            "share": (reserved - used) / reserved,
+            "blocks": None,
+        }
+        records.append({"memory_category": "category_cached", **unused})
+    found = _CATEGORIES.fill_records(records).sort("-block_bytes")
+    totals: dict[str, Value] = {"memory_category": "moment_reserved_peak", "block_bytes": reserved, "share": 1.0}
+    return replace(found, totals={**totals, "blocks": int(count.sum())})
 
 
 def moments(device: Device) -> tuple[Table, Table]:

@@ -17,6 +17,8 @@ from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.model.snapshot import Action, Snapshot, SnapshotDevice
 
 T = TypeVar("T")
+Patterns = Mapping[str, re.Pattern[str]]
+"""Name of a category → what its call stacks, the user's ranges around it or its marks hold."""
 
 
 class Device:
@@ -27,7 +29,7 @@ class Device:
         device: One of its devices.
         sites: What its call stacks say; the last one is for rows without a stack.
         capacity: Bytes of the device, where anybody tells.
-        patterns: Categories of the user's own, by what their stacks, ranges or marks hold.
+        patterns: Categories of the user's own.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class Device:
         device: SnapshotDevice,
         sites: Sequence[Site],
         capacity: int | None = None,
-        patterns: Mapping[str, re.Pattern[str]] | None = None,
+        patterns: Patterns | None = None,
     ) -> None:
         self.snapshot, self.device, self.sites, self.capacity = snapshot, device, sites, capacity
         self.patterns = patterns or {}

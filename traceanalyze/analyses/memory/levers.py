@@ -98,7 +98,9 @@ def _levers(device: Device) -> Iterator[_Lever]:
 
     states, optimizer = known.of("optimizer"), of_stack("optimizer")
     yield smaller("shard_optimizer", "optimizer", states, 1 / RANKS)
-    yield smaller("eight_bit_optimizer", "optimizer", states, 1 / 4)
+    # States smaller than the gradients they are for have fewer bits already, or are shared.
+    largest = [int(device.lives.requested[rows].max(initial=0)) for rows in (states, known.of("gradients"))]
+    yield smaller("eight_bit_optimizer", "optimizer", states & (largest[0] >= largest[1]), 1 / 4)
     yield smaller("fused_optimizer", "transient", known.of("transient") & optimizer, 0)
     yield smaller("half_gradients", "gradients", known.of("gradients"), 1 / 2)
     yield smaller("shard_parameters", "parameters", known.of("parameters"), 1 / RANKS)

@@ -100,6 +100,11 @@ def as_recorded(device: Device) -> Supposed:
     return Supposed(device.rules, device.once(recorded_limit))
 
 
+def recorded(device: Device) -> Outcome:
+    """The history itself."""
+    return replay(device, as_recorded(device))
+
+
 def replay(device: Device, supposed: Supposed) -> Outcome:
     """Do what the program did, one request after the other; the layout of the device must be exact."""
     history, lives, pad = device.history, device.lives, device.rules.pad
@@ -157,7 +162,7 @@ def answers(device: Device, asked: Asked) -> Table | NotMeasured:
     if reason is not None:
         return reason
     base = as_recorded(device)
-    rows = [_row(device, "", base, replay(device, base), 0)]
+    rows = [_row(device, "", base, device.once(recorded), 0)]
     for text, changed, fraction in asked.settings or (("", {}, 1.0),):
         limit = base.limit if asked.capacity is None else int(asked.capacity * fraction)
         supposed = Supposed(base.rules._replace(**changed), limit, asked.empties)
@@ -197,7 +202,7 @@ def unknown(device: Device) -> NotMeasured | None:
     if device.layout.lost:
         return NotMeasured("layout_not_exact")
     peak = device.reserved.peak[0]
-    off = abs(replay(device, as_recorded(device)).peak - peak) > EXACT * peak
+    off = abs(device.once(recorded).peak - peak) > EXACT * peak
     return NotMeasured("replay_off") if off else None
 
 
@@ -214,6 +219,14 @@ def expandable_saving(device: Device) -> int | NotMeasured:
     base = as_recorded(device)
     wider = base._replace(rules=base.rules._replace(expandable=True))
     return device.once(unknown) or saving(device, replay(device, wider))
+
+
+def missing(device: Device) -> int | None:
+    """Bytes that the first failed request lacked; None where nothing failed, or the replay does not tell."""
+    if not device.failures or device.once(unknown) is not None:
+        return None
+    found = device.once(recorded)
+    return found.missing if found.failed == device.failures[0] else None
 
 
 def with_expandable(device: Device, ooms: tuple[OutOfMemory, ...]) -> tuple[OutOfMemory, ...]:
