@@ -44,7 +44,7 @@ from traceanalyze.analyses.memory.levers import levers
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
-from traceanalyze.analyses.memory.whatif import expandable_saving, missing, with_expandable
+from traceanalyze.analyses.memory.whatif import expandable_saving, missing, with_expandable, without_empty_cache
 from traceanalyze.model.snapshot import Action, History, Snapshot, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
 
@@ -218,6 +218,8 @@ class AllocatorAnalysis(NamedTuple):
     """Bytes the device has, where known."""
     settings: tuple[str, ...]
     """Keys of configuration remarks."""
+    variable: str
+    """Environment variable of the allocator's settings."""
     growing: patterns.GrowingSizes | NotMeasured
     oversized: patterns.OversizedBlocks | NotMeasured
     small: patterns.SmallBlocks | NotMeasured
@@ -313,7 +315,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         runs=runs,
         calls=device.once(device_calls),
         marks=step_marks(device.snapshot),
-        churn=churn(device),
+        churn=_churn(device),
         fragmentation=pieces,
         ooms=ooms,
         leaks=contradicts or leaks(device),
@@ -322,13 +324,14 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         rounding_waste=_waste(device.device),
         capacity=device.capacity,
         settings=patterns.settings_remarks(device),
+        variable=patterns.settings_variable(device.snapshot),
         growing=patterns.growing_sizes(device),
         oversized=patterns.oversized_blocks(device),
         small=patterns.small_blocks(device),
         unused=reserved - device.blocks.peak[0],
         rising=not ooms
         and device.events > 1
-        and 0 <= active.peak[1]
+        and active.peak[1] >= 0
         and active.at(device.events - 1) == active.peak[0],
         missing=missing(device),
         truncation=patterns.truncation(device),
@@ -343,6 +346,13 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         ),
         state=(steps, runs, pinners, free, segments(device.device), *([statistics(counted)] if counted else []), check),
     )
+
+
+def _churn(device: Device) -> Churn | NotMeasured:
+    found = churn(device)
+    if isinstance(found, NotMeasured) or found.kind != "release_empty_cache":
+        return found
+    return found._replace(avoided=without_empty_cache(device))
 
 
 def _waste(device: SnapshotDevice) -> float:

@@ -34,6 +34,8 @@ RANKS, CHUNKS = 2, 8
 """Ranks that share states or parameters; pieces of the loss (own: more save more)."""
 WORTH = 0.01
 """Part of the peak that a lever must save (own)."""
+CACHED = 0.05
+"""Part of the reserve that no block ever used, from which on other segments are asked about (own)."""
 _MODULES = 3
 """Modules that are named, those that save most."""
 _LARGE = 1 / 64
@@ -112,7 +114,8 @@ def _levers(device: Device) -> Iterator[_Lever]:
     temporary = known.of("transient") & ~optimizer
     yield smaller("in_place", "transient", temporary, 0)
     yield from _by_module(device, known, base, peak)
-    saved = device.once(expandable_saving)
+    worth = device.reserved.peak[0] - device.blocks.peak[0] >= CACHED * device.reserved.peak[0]
+    saved = device.once(expandable_saving) if worth else 0
     yield _Lever("expandable_segments", "cached", 0 if isinstance(saved, NotMeasured) else saved)
 
 

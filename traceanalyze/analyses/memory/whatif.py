@@ -221,6 +221,15 @@ def expandable_saving(device: Device) -> int | NotMeasured:
     return device.once(unknown) or saving(device, replay(device, wider))
 
 
+def without_empty_cache(device: Device) -> int | NotMeasured | None:
+    """Requests that then would not go to the device; None where one of them would fail."""
+    reason = device.once(unknown)
+    if reason is not None:
+        return reason
+    found, now = replay(device, as_recorded(device)._replace(empties=False)), device.once(recorded)
+    return None if found.failed is not None and now.failed is None else max(now.growths - found.growths, 0)
+
+
 def missing(device: Device) -> int | None:
     """Bytes that the first failed request lacked; None where nothing failed, or the replay does not tell."""
     if not device.failures or device.once(unknown) is not None:

@@ -32,6 +32,15 @@ _SAY = sentences(
     memory_peak="Peak {requested} in use, {reserved} reserved.",
     memory_peak_step="Peak {requested} in use in step {step}, {reserved} reserved.",
     memory_peak_before=("At least {requested} in use, before the recorded history begins; {reserved} reserved."),
+    memory_unused="That is {unused} more than was ever in blocks.",
+    memory_rising="It was still rising when the snapshot was dumped.",
+    memory_lever="To lower the peak, {lever} saves most: {saved}.",
+    memory_lever_line="To lower the peak, {lever} saves most: {saved}, at {line}.",
+    memory_missing="{missing} are missing for the request that failed.",
+    memory_missing_lever="It fits with {lever}: {saved} less.",
+    memory_missing_lever_line="It fits with {lever}: {saved} less, at {line}.",
+    memory_missing_more="No single change frees so much; {lever} frees most: {saved}.",
+    memory_missing_more_line="No single change frees so much; {lever} frees most: {saved}, at {line}.",
     memory_largest="The largest category is {category} ({share}), the largest holder {line} ({held}).",
     ran_out="The run ran out of memory.",
     memory_contradicts="The snapshot contradicts itself, so leaks and fragmentation are not judged.",
@@ -270,15 +279,36 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
         yield Message(_SAY["memory_peak_before"], values)
     else:
         yield Message(_SAY["memory_peak_step"] if peak.step is not None else _SAY["memory_peak"], values)
+    yield Message(_SAY["memory_unused"], (("unused", Kind.MEMORY, analysis.unused),))
+    if analysis.rising:
+        yield Message(_SAY["memory_rising"])
     kinds = next((each for each in analysis.held if each.key == "memory_categories"), analysis.at_peak)
     for top in islice(analysis.at_peak.records(), 1):
-        kind = max(kinds.records(), key=attrgetter("share"))
+        own = (one for one in kinds.records() if one.memory_category != "category_cached")
+        kind = max(own, key=attrgetter("share"))
         category = ("category", Kind.TERM, kind.memory_category), ("share", Kind.SHARE, kind.share)
         holder = ("line", Kind.NAME, top.source_line), ("held", Kind.SHARE, top.share)
         yield Message(_SAY["memory_largest"], (*category, *holder))
+    yield from _levers(analysis)
     yield from [one.advice for one in found if one.severity != "info"][:_NAMED_FINDINGS]
     if not analysis.reconciled:
         yield Message(_SAY["memory_contradicts"])
+
+
+def _levers(analysis: AllocatorAnalysis) -> Iterator[Message]:
+    """What is missing for a request that failed and what frees it, else the change that saves most."""
+    found, missing, kind = list(analysis.levers.records()), analysis.missing, "memory_lever"
+    if missing is not None:
+        yield Message(_SAY["memory_missing"], (("missing", Kind.MEMORY, missing),))
+        enough = [one for one in found if one.saved_bytes >= missing]
+        kind = "memory_missing_lever" if enough else "memory_missing_more"
+        found = enough or found[:1]
+    for one in found[: _NAMED_FINDINGS if kind == "memory_missing_lever" else 1]:
+        line = ("line", Kind.NAME, one.source_line)
+        values = ("lever", Kind.TERM, one.lever), ("saved", Kind.MEMORY, one.saved_bytes)
+        yield Message(
+            _SAY[f"{kind}_line" if one.source_line else kind], (*values, *([line] if one.source_line else []))
+        )
 
 
 def _checks(snapshot: Snapshot, analysis: AllocatorAnalysis) -> Iterator[Check]:
