@@ -284,9 +284,9 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
         yield Message(_SAY["memory_rising"])
     kinds = next((each for each in analysis.held if each.key == "memory_categories"), analysis.at_peak)
     for top in islice(analysis.at_peak.records(), 1):
-        own = (one for one in kinds.records() if one.memory_category != "category_cached")
-        kind = max(own, key=attrgetter("share"))
-        category = ("category", Kind.TERM, kind.memory_category), ("share", Kind.SHARE, kind.share)
+        own = [one for one in kinds.records() if one.memory_category != "category_cached"]
+        kind, used = max(own, key=attrgetter("block_bytes")), sum(one.block_bytes for one in own)
+        category = ("category", Kind.TERM, kind.memory_category), ("share", Kind.SHARE, kind.block_bytes / max(used, 1))
         holder = ("line", Kind.NAME, top.source_line), ("held", Kind.SHARE, top.share)
         yield Message(_SAY["memory_largest"], (*category, *holder))
     yield from _levers(analysis)
@@ -297,18 +297,18 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
 
 def _levers(analysis: AllocatorAnalysis) -> Iterator[Message]:
     """What is missing for a request that failed and what frees it, else the change that saves most."""
-    found, missing, kind = list(analysis.levers.records()), analysis.missing, "memory_lever"
+    # Copies to the host and back cost more time than anything else here does.
+    found = [one for one in analysis.levers.records() if one.lever != "lever_offload"]
+    missing, kind = analysis.missing, "memory_lever"
     if missing is not None:
         yield Message(_SAY["memory_missing"], (("missing", Kind.MEMORY, missing),))
         enough = [one for one in found if one.saved_bytes >= missing]
         kind = "memory_missing_lever" if enough else "memory_missing_more"
         found = enough or found[:1]
     for one in found[: _NAMED_FINDINGS if kind == "memory_missing_lever" else 1]:
+        values = (("lever", Kind.TERM, one.lever), ("saved", Kind.MEMORY, one.saved_bytes))
         line = ("line", Kind.NAME, one.source_line)
-        values = ("lever", Kind.TERM, one.lever), ("saved", Kind.MEMORY, one.saved_bytes)
-        yield Message(
-            _SAY[f"{kind}_line" if one.source_line else kind], (*values, *([line] if one.source_line else []))
-        )
+        yield Message(_SAY[f"{kind}_line"], (*values, line)) if one.source_line else Message(_SAY[kind], values)
 
 
 def _checks(snapshot: Snapshot, analysis: AllocatorAnalysis) -> Iterator[Check]:
