@@ -1,4 +1,4 @@
-"""Training steps of a GPT on the simulated allocator: every tensor of a block, the loss and the optimizer, by its bytes.
+"""Training steps of a GPT on the simulated allocator: every tensor of blocks, loss and optimizer, by its bytes.
 
 The order of allocations is that of eager PyTorch: activations are kept until their backward pass, gradients are made
 there, states in the first step. Options are what people do to need less memory.

@@ -47,12 +47,15 @@ class Categories(NamedTuple):
 
 
 def short_lived(lives: Lifetimes, history: History) -> NDArray[np.bool_]:
-    """Blocks freed within `SHORT` later allocations."""
+    """Blocks freed within `SHORT` later allocations, and not because a request failed meanwhile."""
     count = len(history)
-    before = np.concatenate(([0], np.cumsum(history.action == Action.ALLOC)))
     inside = (lives.begin != BEFORE) & (lives.end < count)
-    later = before[np.minimum(lives.end, count)] - before[np.maximum(lives.begin, 0) + 1 if count else 0]
-    found: NDArray[np.bool_] = inside & (later <= SHORT)
+    first, last = np.maximum(lives.begin, 0) + 1 if count else 0, np.minimum(lives.end, count)
+    allocations, failures = (
+        np.concatenate(([0], np.cumsum(history.action == action))) for action in (Action.ALLOC, Action.OOM)
+    )
+    found: NDArray[np.bool_] = inside & (allocations[last] - allocations[first] <= SHORT)
+    found &= failures[last] == failures[first]
     return found
 
 
@@ -102,7 +105,7 @@ def _within(device: Device, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     inside = np.zeros(device.events + 1, np.int64)
     if notes is not None and time is not None:
         known = np.array([pattern.search(name) is not None for name in notes.name], np.bool_)
-        np.add.at(inside, np.searchsorted(time, notes.time[known]), np.where(notes.start[known], 1, -1))
+        np.add.at(inside, np.searchsorted(time, notes.time[known], "right"), np.where(notes.start[known], 1, -1))
     found: NDArray[np.bool_] = np.cumsum(inside)[: device.events] > 0
     return found
 
@@ -181,25 +184,35 @@ def _by_size(device: Device, early: NDArray[np.int64], gradient: NDArray[np.bool
     end = lives.end[early]
     lasting = (end == count) | (end > work.max(initial=BEFORE))
     in_optimizer = np.append(runs.spans(_OPTIMIZER, count), False)[end] & ~lasting
-    free = np.ones(len(early), np.bool_)
-    order = np.argsort(lives.address[early], kind="stable")
+    order = np.lexsort((lives.address[early], lives.requested[early]))
+    ascending, free = lives.requested[early[order]], np.ones(len(early), np.bool_)
 
-    def take(bytes_: int, number: int, chosen: NDArray[np.bool_], name: str) -> int:
-        """Give a category to so many free blocks of a size; how many there were."""
-        rows = order[(free & chosen & (lives.requested[early] == bytes_))[order]][:number]
-        category[rows], free[rows] = CATEGORIES.index(name), False
-        return len(rows)
+    def of_size(bytes_: int, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Blocks of a size that are not named yet."""
+        first, last = np.searchsorted(ascending, (bytes_, bytes_ + 1))
+        rows = order[first:last]
+        found: NDArray[np.int64] = rows[free[rows] & chosen[rows]]
+        return found
+
+    def name(rows: NDArray[np.int64], as_: str) -> None:
+        category[rows], free[rows] = CATEGORIES.index(as_), False
 
     pairs = list(zip(size.tolist(), copies.tolist(), strict=True))
-    matched = sum(bytes_ * take(bytes_, number, lasting, "parameters") for bytes_, number in pairs)
-    if matched < KNOWN * int((size * copies).sum()):
-        return np.full(len(early), CATEGORIES.index("preexisting"))
+    # Parameters may have twice the bits of their gradients.
+    for bits in (1, 2):
+        there = sum(bytes_ * min(len(of_size(bits * bytes_, lasting)), number) for bytes_, number in pairs)
+        if there >= KNOWN * int((size * copies).sum()):
+            break
+    else:
+        return category
     for bytes_, number in pairs:
-        take(bytes_, len(early), in_optimizer, "optimizer")
-        take(bytes_, number, ~lasting, "gradients")
-        for other in (bytes_, 2 * bytes_, bytes_ // 2):
-            while (free & lasting & (lives.requested[early] == other)).sum() >= number:
-                take(other, number, lasting, "optimizer")
+        name(of_size(bits * bytes_, lasting)[:number], "parameters")
+    for bytes_, number in pairs:
+        name(of_size(bits * bytes_, in_optimizer), "optimizer")
+        name(of_size(bytes_, ~lasting)[:number], "gradients")
+        for other in (bits * bytes_, 2 * bits * bytes_, bits * bytes_ // 2, bits * bytes_ // 4):
+            more = of_size(other, lasting)
+            name(more[: len(more) // number * number], "optimizer")
     return category
 
 
