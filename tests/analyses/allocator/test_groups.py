@@ -46,7 +46,7 @@ def counted(found: Snapshot, events: list[int]) -> list[tuple[Counter[tuple[str,
     """Bytes and number of live blocks of every category and line after each event, block by block."""
     device = device_of(found)
     known, lives, size = device.sites, device.lives, device.layout.size.tolist()
-    found_codes, terms = categories(device)
+    found_codes, terms, _ = categories(device)
     names = [terms[code].removeprefix("category_") for code in found_codes.tolist()]
     rows = list(zip(lives.begin.tolist(), lives.end.tolist(), size, names, lives.stack.tolist(), strict=True))
     out = []

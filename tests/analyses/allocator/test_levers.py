@@ -62,7 +62,7 @@ def device_of(snapshot: Snapshot, **known: Any) -> Device:
 
 def held(device: Device, event: int | None = None) -> dict[str, int]:
     """Requested bytes of each category at the peak, or after an event."""
-    code, names = device.once(categories)
+    code, names, _ = device.once(categories)
     sums: dict[str, int] = {}
     for row in live_at(device.lives, device.active.peak[1] if event is None else event).tolist():
         name = names[code[row]].removeprefix("category_")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory import patterns
 from traceanalyze.analyses.memory.caching import Rules
+from traceanalyze.analyses.memory.categories import PHASES, phases
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, CATEGORY, LINE
 from traceanalyze.analyses.memory.composition import (
     AT_DUMP,
@@ -362,22 +363,26 @@ def _waste(device: SnapshotDevice) -> float:
     return (int(blocks.size[live].sum()) - requested) / requested if requested else 0.0
 
 
-def difference(base: Sequence[AllocatorAnalysis], candidate: Sequence[AllocatorAnalysis]) -> Table | None:
-    """The peaks of two snapshots by category and line, each of the device that reserves most; largest change first.
+def difference(base: Sequence[Device], candidate: Sequence[Device]) -> tuple[Table, tuple[str, str] | None]:
+    """Two snapshots by category and line, each of the device that reserves most; largest change first.
 
-    Rows sum to the peaks, without those that are equal. None when a side has no device.
+    Rows sum to what both hold, without those that are equal: at their peaks, or where these are in different phases of
+    a step, both at the highest moment of the base's. Returned are these two phases, None where the peaks are meant.
     """
-    if not base or not candidate:
-        return None
+    one, other = (max(side, key=lambda each: each.reserved.at(each.active.peak[1])) for side in (base, candidate))
+    moments_, apart = [one.active.peak[1], other.active.peak[1]], None
+    during = [np.append(each.once(phases).during(each.events), -1) for each in (one, other)]
+    wanted, own = (int(known[event]) for known, event in zip(during, moments_, strict=True))
+    alike = during[1][:-1] == wanted
+    if wanted != own and min(moments_) >= 0 and alike.any():
+        moments_[1] = int(np.flatnonzero(alike)[other.active.after[alike].argmax()])
+        apart = PHASES[wanted], PHASES[own]
     sums: dict[tuple[str, str], list[int]] = {}
-    peaks = []
-    for at, side in enumerate((base, candidate)):
-        device = max(side, key=lambda one: int(one.moments.array("reserved_bytes")[0]))
-        peaks.append(int(device.moments.array("block_bytes")[0]))
-        for one in device.at_peak.records():
-            entry = sums.setdefault((one.source_line, one.memory_category), [0, 0, 0, 0])
-            entry[at] += one.block_bytes
-            entry[2 + at] += one.blocks
+    for at, (device, event) in enumerate(zip((one, other), moments_, strict=True)):
+        for row in holders(AT_PEAK, device, event).records():
+            entry = sums.setdefault((row.source_line, row.memory_category), [0, 0, 0, 0])
+            entry[at] += row.block_bytes
+            entry[2 + at] += row.blocks
     found = _DIFFERENCE.fill_records(
         {
             "source_line": line,
@@ -391,10 +396,12 @@ def difference(base: Sequence[AllocatorAnalysis], candidate: Sequence[AllocatorA
         for (line, category), (before, after, blocks_before, blocks_after) in sorted(sums.items())
         if (before, blocks_before) != (after, blocks_after)
     )
+    held = [device.blocks.at(event) for device, event in zip((one, other), moments_, strict=True)]
     totals: dict[str, Value] = {
-        "source_line": Word("moment_peak"),
-        "base_block_bytes": peaks[0],
-        "candidate_block_bytes": peaks[1],
-        "change_bytes": peaks[1] - peaks[0],
+        "source_line": Word("moment_peak" if apart is None else f"phase_{apart[0]}"),
+        "base_block_bytes": held[0],
+        "candidate_block_bytes": held[1],
+        "change_bytes": held[1] - held[0],
     }
-    return replace(found.take(np.argsort(-np.abs(found.array("change_bytes")), kind="stable")), totals=totals)
+    order = np.argsort(-np.abs(found.array("change_bytes")), kind="stable")
+    return replace(found.take(order), totals=totals), apart

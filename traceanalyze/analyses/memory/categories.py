@@ -40,10 +40,12 @@ class Categories(NamedTuple):
     code: NDArray[np.int64]
     names: tuple[str, ...]
     """Term of each code; the user's own after those of the tool."""
+    own: NDArray[np.int64]
+    """The tool's categories, whatever the user names."""
 
     def of(self, *names: str) -> NDArray[np.bool_]:
         """Whether a block is of one of the tool's categories."""
-        return np.isin(self.code, [CATEGORIES.index(name) for name in names])
+        return np.isin(self.own, [CATEGORIES.index(name) for name in names])
 
 
 def short_lived(lives: Lifetimes, history: History) -> NDArray[np.bool_]:
@@ -69,10 +71,15 @@ class Phases(NamedTuple):
     over: NDArray[np.int64]
     """First allocation of another phase after it; the number of events where none follows."""
 
-    def at(self, event: int) -> int:
-        """The phase of the last allocation until an event."""
-        place = int(np.searchsorted(self.event, event, "right")) - 1
-        return int(self.phase[place]) if place >= 0 else _FORWARD
+    firm: NDArray[np.bool_]
+    """Allocations of the model, the backward pass or the optimizer: others belong to the phase before them."""
+
+    def during(self, count: int) -> NDArray[np.int64]:
+        """The phase that each event is in."""
+        last = np.maximum.accumulate(np.where(self.firm, np.arange(len(self.firm)), -1))
+        known = np.append(np.append(self.phase, _FORWARD)[last], _FORWARD)
+        found: NDArray[np.int64] = known[np.searchsorted(self.event, np.arange(count), "right") - 1]
+        return found
 
     def spans(self, phase: int, count: int) -> NDArray[np.bool_]:
         """Whether each event is in the phase."""
@@ -86,8 +93,8 @@ def phases(device: Device) -> Phases:
     history, count = device.history, device.events
     event = np.flatnonzero(history.action == Action.ALLOC)
     sites, stack = device.sites, history.stack[event]
-    flags = np.array([(one.backward, one.optimizer, one.communication) for one in sites], np.bool_).reshape(-1, 3)
-    backward, optimizer, collective = flags[stack].T
+    flags = [(one.backward, one.optimizer, one.communication, one.in_module) for one in sites]
+    backward, optimizer, collective, model = np.array(flags, np.bool_)[stack].T
     # Stacks of Python alone have no frames of the engine's threads, which run no Python.
     native = any("::" in frame.name for frame in device.snapshot.stacks.frames)
     if not native and (stack >= 0).any():
@@ -96,7 +103,8 @@ def phases(device: Device) -> Phases:
     event, phase = event[~collective], np.select((optimizer, backward), (_OPTIMIZER, _BACKWARD), _FORWARD)[~collective]
     last = np.flatnonzero(np.append(phase[1:] != phase[:-1], True)[: len(phase)])
     following = np.append(event, count)[last + 1]
-    return Phases(event, phase, following[np.searchsorted(last, np.arange(len(event)))])
+    over = following[np.searchsorted(last, np.arange(len(event)))]
+    return Phases(event, phase, over, model[~collective] | (phase != _FORWARD))
 
 
 def _within(device: Device, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
@@ -223,7 +231,7 @@ def _named(device: Device, code: NDArray[np.int64]) -> Categories:
     told, said = _told(device)
     names = list(dict.fromkeys((*device.patterns, *(text for text, _ in said if text))))
     if not names:
-        return Categories(code, tuple(terms))
+        return Categories(code, tuple(terms), code)
     chosen = np.array([names.index(text) if text else -1 for text, _ in said], np.int64)[told]
     texts = ["\n".join(frame_text(stacks.frames[at]) for at in stack) for stack in stacks.stacks]
     for name, pattern in reversed([*device.patterns.items()]):
@@ -231,4 +239,4 @@ def _named(device: Device, code: NDArray[np.int64]) -> Categories:
         hit |= np.array([any(text and pattern.search(text) for text in pair) for pair in said], np.bool_)[told]
         hit |= np.append(_within(device, pattern), False)[lives.begin]
         chosen[hit] = names.index(name)
-    return Categories(np.where(chosen >= 0, len(terms) + chosen, code), (*terms, *names))
+    return Categories(np.where(chosen >= 0, len(terms) + chosen, code), (*terms, *names), code)

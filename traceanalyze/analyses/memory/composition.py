@@ -85,7 +85,7 @@ def first_of_line(sites: Sequence[Site]) -> NDArray[np.int64]:
 
 def holders(table: Table, device: Device, event: int) -> Table:
     """Live blocks just after an event by category and line, most block bytes first; they sum to what is in blocks."""
-    lives, sites, (category, names) = device.lives, device.sites, device.once(categories)
+    lives, sites, (category, names, _) = device.lives, device.sites, device.once(categories)
     live = live_at(lives, event)
     line = first_of_line(sites)[lives.stack[live]]
     rows = group(line, category[live])

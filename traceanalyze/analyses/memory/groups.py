@@ -112,7 +112,7 @@ def memory_over_time(device: Device) -> tuple[Table, Table, Table]:
     event, count = np.array(sorted(kept), np.int64), len(kept)
     first, last = np.searchsorted(event, lives.begin), np.searchsorted(event, lives.end)
     lasting = np.flatnonzero(first < last)
-    category, terms = device.once(categories)
+    category, terms, _ = device.once(categories)
     key = (first_of_line(sites)[lives.stack] * len(terms) + category)[lasting]
     distinct, of = np.unique(key, return_inverse=True)
     of, first, last, size = of.reshape(-1), first[lasting], last[lasting], device.layout.size[lasting]

@@ -13,7 +13,6 @@ from traceanalyze.analyses.memory.groups import timeline_tables
 from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
 from traceanalyze.analyses.memory.whatif import WHATIF
 from traceanalyze.analyses.results import Check
-from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.model.vocabulary import Level, Mode
@@ -69,6 +68,10 @@ _SAY = sentences(
     memory_whatif_fails="In {limit} a request of {request} fails at {line}: {missing} are missing.",
     memory_whatif_full="In {limit} there is no room for what lived before the history: {missing} are missing.",
     memory_diff_verdict="The peak is {change} {direction} than the base's {base}.",
+    memory_diff_phase=(
+        "The base's peak ({base}) is in the {phase}, the candidate's in the {own}: compared is the most that both hold "
+        "in the {phase}, a change of {change}."
+    ),
     memory_diff_equal="Both peaks are {base}.",
     memory_diff_line="The largest change is {change} at {line}.",
     no_memory_stacks="No call stacks were recorded: nobody can be named.",
@@ -164,13 +167,9 @@ def of_timeline(timeline: MemoryTimeline) -> MemoryFile:
     return MemoryFile(timeline.path, "memory_timeline", report)
 
 
-def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) -> Report:
-    """Two snapshots against each other."""
-    if found is None:
-        raise InputError(
-            "{base} and {candidate}: one of the snapshots is empty, nothing to compare", base.path, candidate.path
-        )
-    report = _single(candidate.path, "about_difference", 0, tuple(_difference_verdict(found)), (found,))
+def difference_report(base: Snapshot, candidate: Snapshot, found: Table, apart: tuple[str, str] | None) -> Report:
+    """Two snapshots against each other; `apart` are the phases of their peaks where these differ."""
+    report = _single(candidate.path, "about_difference", 0, tuple(_difference_verdict(found, apart)), (found,))
     return replace(report, note_messages=(Message(_SAY["compared_with"], (("path", Kind.NAME, base.path),)),))
 
 
@@ -228,10 +227,13 @@ def _single(path: str, about: str, steps: int, verdict: tuple[Message, ...], tab
     return Report(path, __version__, verdict, (), (), (side,), (0,), command="memory")
 
 
-def _difference_verdict(found: Table) -> Iterator[Message]:
+def _difference_verdict(found: Table, apart: tuple[str, str] | None) -> Iterator[Message]:
     totals: Any = found.totals
     change, base = totals["change_bytes"], ("base", Kind.MEMORY, totals["base_block_bytes"])
-    if change == 0:
+    if apart is not None:
+        wanted, own = (("phase", Kind.TERM, f"phase_{apart[0]}"), ("own", Kind.TERM, f"phase_{apart[1]}"))
+        yield Message(_SAY["memory_diff_phase"], (wanted, own, ("change", Kind.MEMORY_CHANGE, change), base))
+    elif change == 0:
         yield Message(_SAY["memory_diff_equal"], (base,))
     else:
         direction = ("direction", Kind.TERM, "higher" if change > 0 else "lower")
