@@ -224,8 +224,8 @@ class AllocatorAnalysis(NamedTuple):
     growing: patterns.GrowingSizes | NotMeasured
     oversized: patterns.OversizedBlocks | NotMeasured
     small: patterns.SmallBlocks | NotMeasured
-    unused: int
-    """Bytes reserved at most, less the most in blocks at any time of the history."""
+    unused: int | None
+    """Bytes reserved at most, less the most in blocks at any time of the history; None: the layout is not exact."""
     rising: bool
     """The peak is at the dump: more may have followed."""
     missing: int | None
@@ -329,7 +329,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         growing=patterns.growing_sizes(device),
         oversized=patterns.oversized_blocks(device),
         small=patterns.small_blocks(device),
-        unused=reserved - device.blocks.peak[0],
+        unused=None if device.layout.lost else reserved - device.blocks.peak[0],
         rising=not ooms
         and device.events > 1
         and active.peak[1] >= 0

@@ -32,6 +32,7 @@ _SAY = sentences(
     memory_peak_step="Peak {requested} in use in step {step}, {reserved} reserved.",
     memory_peak_before=("At least {requested} in use, before the recorded history begins; {reserved} reserved."),
     memory_unused="That is {unused} more than was ever in blocks.",
+    memory_unused_now="{unused} of that are in no block.",
     memory_rising="It was still rising when the snapshot was dumped.",
     memory_lever="To lower the peak, {lever} saves most: {saved}.",
     memory_lever_line="To lower the peak, {lever} saves most: {saved}, at {line}.",
@@ -281,7 +282,9 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
         yield Message(_SAY["memory_peak_before"], values)
     else:
         yield Message(_SAY["memory_peak_step"] if peak.step is not None else _SAY["memory_peak"], values)
-    yield Message(_SAY["memory_unused"], (("unused", Kind.MEMORY, analysis.unused),))
+    if analysis.unused is not None:
+        unused = "memory_unused" if analysis.events > 1 else "memory_unused_now"
+        yield Message(_SAY[unused], (("unused", Kind.MEMORY, analysis.unused),))
     if analysis.rising:
         yield Message(_SAY["memory_rising"])
     kinds = next((each for each in analysis.held if each.key == "memory_categories"), analysis.at_peak)
