@@ -194,7 +194,7 @@ def test_savings_of_real_files_are_what_the_replay_confirms(shared_snapshots: Pa
                 confirmed.append((path.stem, one.key, one.amount))
             elif one.key in {"empty_cache", "churn"}:
                 now, then = (replay(device, as_recorded(device)._replace(empties=each)) for each in (True, False))
-                avoided = dict((name, value) for name, _, value in one.advice.values)["avoided"]
+                avoided = {name: value for name, _, value in one.advice.values}["avoided"]
                 assert 0 < avoided == now.growths - then.growths
                 confirmed.append((path.stem, one.key, avoided))
             else:
