@@ -229,7 +229,7 @@ class AllocatorAnalysis(NamedTuple):
     rising: bool
     """The peak is at the dump: more may have followed."""
     missing: int | None
-    """Bytes that the first failed request lacked, by the replay; None where nothing failed, or it does not tell."""
+    """Bytes that the first failed request lacked; None where nothing failed, or nothing tells."""
     truncation: str
     """What says that the history lacks its beginning; empty where nothing does."""
     held: tuple[Table, ...]
@@ -319,7 +319,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         churn=_churn(device),
         fragmentation=pieces,
         ooms=ooms,
-        leaks=contradicts or leaks(device),
+        leaks=contradicts or device.once(leaks),
         spike=patterns.spike(device),
         gradients=patterns.held_gradients(device),
         rounding_waste=_waste(device.device),

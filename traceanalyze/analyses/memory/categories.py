@@ -169,7 +169,7 @@ def _told(device: Device) -> tuple[NDArray[np.int64], tuple[tuple[str, str], ...
 
 
 def _leaked(device: Device) -> NDArray[np.bool_]:
-    found = leaks(device)
+    found = device.once(leaks)
     lines = set() if isinstance(found, NotMeasured) else {one.line for one in found}
     return np.array([one.line in lines for one in device.sites], np.bool_)[device.lives.stack]
 

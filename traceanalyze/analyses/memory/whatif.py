@@ -231,11 +231,14 @@ def without_empty_cache(device: Device) -> int | NotMeasured | None:
 
 
 def missing(device: Device) -> int | None:
-    """Bytes that the first failed request lacked; None where nothing failed, or the replay does not tell."""
-    if not device.failures or device.once(unknown) is not None:
+    """Bytes that the first failed request lacked: by the replay, else beside what the device had; None: neither tells."""
+    if not device.failures:
         return None
-    found = device.once(recorded)
-    return found.missing if found.failed == device.failures[0] else None
+    event, left = device.failures[0], device.history.device_free
+    found = None if device.once(unknown) is not None else device.once(recorded)
+    if found is not None and found.failed == event:
+        return found.missing
+    return max(int(device.history.size[event]) - left[event], 0) if event in left else None
 
 
 def with_expandable(device: Device, ooms: tuple[OutOfMemory, ...]) -> tuple[OutOfMemory, ...]:
