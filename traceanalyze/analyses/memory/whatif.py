@@ -231,7 +231,7 @@ def without_empty_cache(device: Device) -> int | NotMeasured | None:
 
 
 def missing(device: Device) -> int | None:
-    """Bytes that the first failed request lacked: by the replay, else beside what the device had; None: neither tells."""
+    """Bytes that the first failed request lacked: by the replay, else beside what the device had; else None."""
     if not device.failures:
         return None
     event, left = device.failures[0], device.history.device_free
