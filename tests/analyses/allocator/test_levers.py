@@ -257,6 +257,17 @@ def test_frames_of_compiled_graphs_stand_for_the_lines_they_come_from(tmp_path: 
     assert found.line(1) == "mlp.py:9 forward"
 
 
+@pytest.mark.parametrize("said", [3, None, ["a"], {"a": 1}])
+def test_marks_that_are_no_texts_say_nothing(tmp_path: Path, said: Any) -> None:
+    allocator = Quick()
+    allocator.malloc(MIB, user(10))
+    content = dump(allocator)
+    for event in content["device_traces"][0]:
+        event["user_metadata"] = event["compile_context"] = said
+        event["frames"] = [{**one, "fx_original_trace": said} for one in event["frames"]]
+    assert held(device_of(read(content, tmp_path))) == {"parameters": MIB}
+
+
 def test_what_steps_leave_behind_is_a_lever(tmp_path: Path) -> None:
     device = device_of(read(dump(loop(Loop(leak=10 * MIB), Quick())), tmp_path))
     assert held(device)["leaked"] == 70 * MIB

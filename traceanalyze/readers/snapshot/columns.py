@@ -14,6 +14,8 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.snapshot import Action, Annotations, Blocks, Frame, History, Segments, Stacks, State
 
 _ORIGIN = regex(r'File "(?P<file>[^"]+)", line (?P<line>\d{1,9}), in (?P<name>\S+)')
+_DEEPEST = 64
+"""Lines of the program that a node of a graph stands for at most; a file may claim any number."""
 _CHANGED = Phrase("this is not an allocator snapshot, or it was changed")
 
 
@@ -64,7 +66,7 @@ class StackTable:
         """A frame; before that of a compiled graph the lines of the program that its node stands for."""
         origin = frame.get("fx_original_trace") if isinstance(frame, dict) else None
         if isinstance(origin, str):
-            for found in reversed([*_ORIGIN.finditer(origin)]):
+            for found in reversed([*_ORIGIN.finditer(origin)][-_DEEPEST:]):
                 made = Frame(found["name"], found["file"], int(found["line"]))
                 yield self._frames.setdefault(made, len(self._frames))
         yield self._frame(frame)
