@@ -214,6 +214,26 @@ def test_buffers_of_collectives_are_told_from_the_model_that_runs_within_a_shard
     assert held(device_of(read(dump(allocator), tmp_path))) == {"communication": 8 * MIB, "activations": 4 * MIB}
 
 
+def test_gradients_of_sharded_modules_are_what_their_collectives_leave(tmp_path: Path) -> None:
+    """Reduced in the backward pass and alive after it; what was gathered for it is freed in it."""
+    collectives = [frame("foreach_reduce", f"{TORCH}/distributed/fsdp/_fully_shard/_fsdp_collectives.py", 500)]
+    allocator = Quick()
+    for _ in range(3):
+        allocator.malloc(8 * MIB, user(9))
+    keep = len(allocator.events)
+    allocator.malloc(MIB, engine("mm"))
+    gathered = allocator.malloc(16 * MIB, [*collectives, *engine("all_gather")])
+    allocator.malloc(8 * MIB, [*collectives, *engine("reduce_scatter")])
+    for _ in range(11):
+        allocator.free(allocator.malloc(MIB, engine("mm")))
+    allocator.free(gathered)
+    allocator.malloc(2 * MIB, user(12))
+    found = device_of(read(late(allocator, len(allocator.events) - keep), tmp_path))
+    assert held(found, -1) == {"parameters": 8 * MIB, "optimizer": 16 * MIB}
+    at_peak = held(found)
+    assert (at_peak["communication"], at_peak["gradients"]) == (16 * MIB, 9 * MIB)
+
+
 def marked(allocator: Allocator, **marks: tuple[str, str]) -> dict[str, Any]:
     """The snapshot with what the program and torch.compile say of allocations at some lines."""
     content = dump(allocator)

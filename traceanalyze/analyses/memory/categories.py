@@ -123,17 +123,19 @@ def categories(device: Device) -> Categories:
     lives, of_stack, count = device.lives, device.of_stack, device.events
     runs = device.once(phases)
     alive, begun = lives.end == count, lives.begin != BEFORE
-    place = np.clip(np.searchsorted(runs.event, lives.begin), 0, max(len(runs.event) - 1, 0))
-    known = begun & (len(runs.event) > 0)
-    known[known] = runs.event[place[known]] == lives.begin[known]
+    # Buffers of collectives belong to the phase that they are made in.
+    place = np.searchsorted(runs.event, lives.begin, "right") - 1
+    known = place >= 0
     phase, over = np.full(len(lives), _FORWARD), np.full(len(lives), count)
     phase[known], over[known] = runs.phase[place[known]], runs.over[place[known]]
     phase[~known & of_stack("backward")], phase[~known & of_stack("optimizer")] = _BACKWARD, _OPTIMIZER
     stays = ~known | (lives.end > over) | (alive & (over == count))
     transient, collective = short_lived(lives, device.history), of_stack("communication")
-    transient |= (phase == _OPTIMIZER) & ~stays
-    backward = (phase == _BACKWARD) & ~collective
+    transient |= (phase == _OPTIMIZER) & ~stays & ~collective
+    backward = phase == _BACKWARD
+    # What a sharded module reduces and keeps after the pass are its gradients.
     gradient = (of_stack("gradient") | (backward & stays)) & ~transient
+    collective &= ~gradient
     passes = np.append(runs.event[runs.phase == _BACKWARD], count)
     saved = begun & (passes[np.searchsorted(passes, lives.begin)] < lives.end) & ~alive
     # What a step leaves is overwritten by the next one; what was made in the first one is there for good.

@@ -15,7 +15,7 @@ from traceanalyze.analyses.memory.categories import PHASES, Categories, categori
 from traceanalyze.analyses.memory.columns import CATEGORY, LINE
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE
-from traceanalyze.analyses.memory.sites import frame_line
+from traceanalyze.analyses.memory.sites import ModuleCall, frame_line
 from traceanalyze.analyses.memory.whatif import expandable_saving
 from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
@@ -136,9 +136,9 @@ def _by_module(device: Device, known: Categories, base: _Blocks, peak: int) -> I
     lives, sites = device.lives, device.sites
     rows = np.flatnonzero(known.of("activations") & device.of_stack("in_module") & (lives.begin != BEFORE))
     held = np.bincount(lives.stack[rows], device.layout.size[rows], minlength=len(sites))
-    amount: dict[tuple[int, ...], float] = {}
+    amount: dict[ModuleCall, float] = {}
     for stack in np.flatnonzero(held).tolist():
-        for call in filter(None, sites[stack].calls):
+        for call in sites[stack].calls:
             amount[call] = amount.get(call, 0.0) + held[stack]
     found: dict[str, dict[int, _Lever]] = {"checkpoint": {}, "offload": {}}
     for call in sorted(amount, key=lambda call: -amount[call])[: 4 * _MODULES]:
@@ -147,7 +147,7 @@ def _by_module(device: Device, known: Categories, base: _Blocks, peak: int) -> I
         if saved is None or saved.number < 2:
             continue
         # One line may stand for several calls, such as those of a torch.nn.Sequential.
-        line = frame_line(device.snapshot.stacks.frames[call[-1]])
+        line = frame_line(device.snapshot.stacks.frames[call.frame])
         for name, of_name in found.items():
             less = peak - _highest(device, _without(base, saved, inputs=name == "checkpoint"))
             of_name.setdefault(less, _Lever(name, "activations", less, line, saved.number))

@@ -48,14 +48,23 @@ class Site(NamedTuple):
     """A buffer of collectives: of buckets, gathered parameters."""
     loss: bool = False
     """Under a function of the loss."""
-    calls: tuple[tuple[int, ...], ...] = ()
-    """The calls of modules around it, outermost first: indices of the Python frames outside of each, innermost last."""
+    calls: tuple["ModuleCall", ...] = ()
+    """The calls of modules around it, outermost first."""
+
+
+class ModuleCall(NamedTuple):
+    """Where a module is called: the same from the same lines."""
+
+    id: int
+    frame: int
+    """Index of the frame that calls it."""
 
 
 def sites(stacks: Stacks) -> tuple[Site, ...]:
     """One site a stack, in the order of `Stacks.stacks`; the last one is for rows without a stack (index -1)."""
-    found = [_site(stack, [stacks.frames[index] for index in stack]) for stack in stacks.stacks]
-    return (*found, _site((), []))
+    known: dict[tuple[int, ...], int] = {}
+    found = [_site(stack, [stacks.frames[index] for index in stack], known) for stack in stacks.stacks]
+    return (*found, _site((), [], known))
 
 
 def call_stack(stacks: Stacks, stack: int) -> tuple[str, ...]:
@@ -82,7 +91,7 @@ def frame_text(frame: Frame) -> str:
     return f"{frame.filename}:{frame.line} {frame.name}"
 
 
-def _site(stack: Sequence[int], frames: Sequence[Frame]) -> Site:
+def _site(stack: Sequence[int], frames: Sequence[Frame], known: dict[tuple[int, ...], int]) -> Site:
     names = [frame.name for frame in frames]
     paths = [frame.filename.replace("\\", "/") for frame in frames]
     python = [index for index, path in enumerate(paths) if _PYTHON.search(path)]
@@ -107,7 +116,7 @@ def _site(stack: Sequence[int], frames: Sequence[Frame]) -> Site:
         empties_cache=any(name == "empty_cache" or name.endswith("emptyCache") for name in names),
         communication=any(_COLLECTIVE.search(path) or name.startswith("c10d::") for name, path in _own(names, paths)),
         loss=any(map(_LOSS.search, names)),
-        calls=tuple(_module_calls(stack, names, python)),
+        calls=tuple(_module_calls(stack, names, python, known)),
     )
 
 
@@ -120,13 +129,18 @@ def _own(names: Sequence[str], paths: Sequence[str]) -> Iterator[tuple[str, str]
     return takewhile(lambda frame: frame[0] not in _MODULE_CALL, zip(names, paths, strict=True))
 
 
-def _module_calls(stack: Sequence[int], names: Sequence[str], python: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    outside: list[int] = []
+def _module_calls(
+    stack: Sequence[int], names: Sequence[str], python: Sequence[int], known: dict[tuple[int, ...], int]
+) -> Iterator[ModuleCall]:
+    """Calls from the outside in; `known` numbers them by the call around each and the frames between the two."""
+    between = [-1]
     for at in reversed(python):
-        if names[at] == "_call_impl":
-            yield tuple(outside)
-        if names[at] not in _MODULE_CALL:
-            outside.append(stack[at])
+        if names[at] == "_call_impl" and len(between) > 1:
+            found = known.setdefault(tuple(between), len(known))
+            yield ModuleCall(found, between[-1])
+            between = [found]
+        elif names[at] not in _MODULE_CALL:
+            between.append(stack[at])
 
 
 def _line(frame: Frame, path: str) -> str:
