@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,15 @@ from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.findings import memory_findings
 from traceanalyze.analyses.memory.sites import sites
-from traceanalyze.analyses.memory.whatif import EXACT, Outcome, Supposed, as_recorded, expandable_saving, replay
+from traceanalyze.analyses.memory.whatif import (
+    EXACT,
+    Outcome,
+    Supposed,
+    as_recorded,
+    expandable_saving,
+    replay,
+    unknown,
+)
 from traceanalyze.pipeline.memory import alloc_conf
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -48,6 +57,20 @@ def test_the_recorded_settings_give_the_recorded_reserve(tmp_path: Path, seed: i
     # A retry is one step of the replay, and several events of a history.
     differs = found.reserved != device.reserved.after[found.event]
     assert differs.sum() <= 1 + len(found.event) // 20
+
+
+def test_nothing_is_claimed_where_graphs_were_forgotten_and_the_replay_goes_another_way(tmp_path: Path) -> None:
+    """Whether the peak comes out right or not; before torch 2.12 no event names its pool."""
+    told = Counter[bool]()
+    for seed in range(140):
+        one = recorded(seed)
+        if any(event["pool_id"] != DEFAULT for event in one.allocator.events):
+            device = device_of(read(dump(one.allocator, keep=one.keep, vendor=one.vendor), tmp_path))
+            found = replay(device, as_recorded(device))
+            off = np.abs(found.reserved - device.reserved.after[found.event]) > EXACT * device.reserved.peak[0]
+            told[bool(off.sum() > 2 + len(off) // 10)] += unknown(device) is None
+    assert told[True] == 0
+    assert told[False] > 0
 
 
 def program(seed: int, *, empties: bool = True, phases: int = 4, **options: Any) -> tuple[Allocator, int | None]:
