@@ -45,6 +45,18 @@ def test_operators_of_a_category_that_the_user_names_have_the_peak(tmp_path: Pat
     assert "aten::empty" in run("memory", path, "--all", "--category", "my_op=op").stdout
 
 
+def test_blocks_have_the_categories_that_the_user_names(snapshot: str, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.json"
+    profile.write_text('{"rest of the graph": "train.py:31"}')
+    assert "rest of the graph" not in run("memory", snapshot).stdout
+    for given in (str(profile), profile.read_text()):
+        assert "rest of the graph" in run("memory", snapshot, "--custom-profile", given).stdout
+    for wrong in (str(tmp_path / "none.json"), '{"a": "("}', '{"a": 3}', "{", str(tmp_path)):
+        result = run("memory", snapshot, "--custom-profile", wrong)
+        assert result.exit_code == 2
+        assert "regular expressions" in result.stderr
+
+
 def test_a_snapshot_is_recognised_without_naming_the_command(snapshot: str) -> None:
     short, full = run(snapshot), run("memory", snapshot)
     assert short.exit_code == full.exit_code == 0

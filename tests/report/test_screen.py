@@ -203,7 +203,7 @@ def test_a_snapshot_says_that_memory_ran_out_and_tells_category_and_holder_apart
 
     assert said("out_of_memory").startswith("The run ran out of memory. Peak 1.04 GiB in use")
     assert "ran out" not in said("leak")
-    assert "category is kept data (86 %), the largest holder train.py:31 train (82 %)" in said("leak")
+    assert "category is left behind (82 %), the largest holder train.py:31 train (82 %)" in said("leak")
 
 
 @pytest.mark.parametrize("option", ["name_regex", "step_marker", "comm_regex", "not_comm_regex", "data_regex"])

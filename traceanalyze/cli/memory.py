@@ -24,6 +24,12 @@ def memory(
     ] = None,
     capacity: options.Capacity = None,
     category: options.Category = None,
+    custom_profile: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help='Categories of your own: JSON of names and regular expressions, {"experts": "moe"}.'
+        ),
+    ] = "",
     format_: options.FormatOption = None,
     output: options.Output = None,
     overwrite: options.Overwrite = False,
@@ -52,7 +58,9 @@ def memory(
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     with Progress(words, wanted=not quiet) as progress:
         if pair is None:
-            found = memory_reports(paths, capacity=capacity, choices=choices, progress=progress)
+            found = memory_reports(
+                paths, capacity=capacity, choices=choices, custom_profile=custom_profile, progress=progress
+            )
         else:
             found = (memory_difference(*pair, progress=progress),)
     write(found, wanted, words, view)

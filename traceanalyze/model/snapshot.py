@@ -115,6 +115,10 @@ class History:
     """Index into `SnapshotDevice.pools`, -1 unknown; None before torch 2.12."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Actions this version does not know, and how many."""
+    told: NDArray[np.int32] | None = None
+    """Index into `texts`; None where the file has neither (torch < 2.8)."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """What the program said of it (`user_metadata`), and what torch.compile was compiling; empty where nothing."""
 
     def __len__(self) -> int:
         return len(self.action)

@@ -1,5 +1,6 @@
 """Memory post-mortems: snapshots, and what traces say about the allocator."""
 
+import json
 import os
 import pathlib
 import re
@@ -7,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
-from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.allocator import difference
+from traceanalyze.analyses.memory.device import Device, Patterns
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.whatif import Asked, answers
 from traceanalyze.errors import InputError, Phrase, UsageError, listed
@@ -37,6 +38,7 @@ def memory(
     base: Path | None = None,
     capacity: int | str | None = None,
     categories: str | Sequence[str] = (),
+    custom_profile: str = "",
     language: str = "en",
 ) -> Report:
     """What an allocator snapshot, an exported memory timeline or a trace tells about memory.
@@ -46,6 +48,8 @@ def memory(
         base: A snapshot to compare it with, by source line at the peaks.
         capacity: Memory of the device: bytes, or text such as `80GiB`.
         categories: `NAME=class` for event categories of traces that the tool does not know.
+        custom_profile: Categories of blocks of your own: a JSON object of names and regular expressions, or a file
+            with one.
         language: Of verdict and tables: en or zh.
 
     Raises:
@@ -57,7 +61,9 @@ def memory(
         if len(paths) > 1:
             raise UsageError("base: give one snapshot to compare with it")
         return memory_difference(base, paths[0]).in_language(language)
-    found = memory_reports(paths, capacity=capacity, choices=Choices(categories=categories))
+    found = memory_reports(
+        paths, capacity=capacity, choices=Choices(categories=categories), custom_profile=custom_profile
+    )
     if len(found) > 1:
         raise UsageError("{path}: holds {count} snapshots or runs; name one of them", ", ".join(paths), len(found))
     return found[0].in_language(language)
@@ -68,6 +74,7 @@ def memory_reports(
     *,
     capacity: int | str | None = None,
     choices: Choices | None = None,
+    custom_profile: str = "",
     progress: ReadProgress | None = None,
 ) -> tuple[Report, ...]:
     """A report for every snapshot and memory timeline under the paths, and for traces of paths with neither.
@@ -76,9 +83,8 @@ def memory_reports(
     """
     choices = choices or Choices()
     room = parse_capacity(capacity) or memory_files.expected_capacity(paths)
-    files, notes = memory_files.memory_files(
-        paths, memory_files.expected_ranks(paths), capacity=room, progress=progress
-    )
+    ranks, patterns = memory_files.expected_ranks(paths), block_patterns(custom_profile)
+    files, notes = memory_files.memory_files(paths, ranks, capacity=room, patterns=patterns, progress=progress)
     if not files:
         return tuple(report for path in paths for report in _views(path, choices, notes, progress))
     allocators = memory_files.allocators_of_traces(files, paths)
@@ -133,9 +139,10 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
                 "{path}: holds {count} snapshots; two snapshots are compared, name one file each", path, len(found)
             )
         snapshot = memory_files.not_empty(read_snapshot(found[0], progress_of(progress, found[0])))
-        sides.append((snapshot, analyze_snapshot(snapshot)))
+        known = sites(snapshot.stacks)
+        sides.append((snapshot, [Device(snapshot, each, known) for each in snapshot.devices]))
     (first, before), (second, after) = sides
-    return difference_report(first, second, difference(before, after))
+    return difference_report(first, second, *difference(before, after))
 
 
 def hold_memory_files(paths: Sequence[str]) -> bool:
@@ -239,6 +246,25 @@ def memory_whatif_reports(
         found = whatif_report(snapshot, [(each, answers(each, asked)) for each in devices])
         reports.append(replace(found, note_messages=(*found.note_messages, *map(remark, notes))))
     return tuple(reports)
+
+
+def block_patterns(text: str) -> Patterns:
+    """Names of categories and what their stacks hold: a JSON object, or a file with one, as mosaic's.
+
+    Raises:
+        UsageError: It is no such object, or an expression is none.
+    """
+    if not text:
+        return {}
+    try:
+        found = json.loads(text if text.lstrip().startswith("{") else pathlib.Path(text).read_text(encoding="utf-8"))
+        return {name: re.compile(pattern) for name, pattern in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError, re.error) as error:
+        advice = Phrase("write a JSON object of names and regular expressions, such as {example}", _PROFILE)
+        raise UsageError("--custom-profile {text}: {error}; {advice}", text, error, advice) from None
+
+
+_PROFILE = '{"experts": "moe\\.py"}'
 
 
 def parse_capacity(text: int | str | None) -> int | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis, analyze_snapshot
+from traceanalyze.analyses.memory.device import Patterns
 from traceanalyze.analyses.memory.in_trace import InTrace
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.snapshot import Snapshot
@@ -28,11 +29,13 @@ def memory_files(
     ranks: Sequence[int | None],
     *,
     capacity: int | None = None,
+    patterns: Patterns | None = None,
     progress: ReadProgress | None = None,
 ) -> tuple[tuple[MemoryFile, ...], tuple[Phrase, ...]]:
     """Every snapshot and memory timeline under the paths, and remarks on those that cannot be used.
 
-    `ranks` are those of the traces beside them, None where one does not tell; `capacity` is in bytes.
+    `ranks` are those of the traces beside them, None where one does not tell; `capacity` is in bytes; `patterns` name
+    categories of blocks.
     """
     files: list[MemoryFile] = []
     notes: list[Phrase] = []
@@ -43,7 +46,7 @@ def memory_files(
             if kind == "memory_timeline":
                 files.append(of_timeline(read_memory_timeline(source, tell)))
             elif kind:
-                files.append(_snapshot(source, capacity, tell))
+                files.append(_snapshot(source, capacity, patterns, tell))
         except InputError as error:
             notes.append(Phrase("left out: {error}", error))
     return tuple(_ranked(files, ranks)), tuple(notes)
@@ -127,13 +130,15 @@ def not_empty(snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
-def _snapshot(source: Source, capacity: int | None, tell: Callable[[int], None] | None) -> MemoryFile:
+def _snapshot(
+    source: Source, capacity: int | None, patterns: Patterns | None, tell: Callable[[int], None] | None
+) -> MemoryFile:
     snapshot = not_empty(read_snapshot(source, tell))
     beside = (None, None) if source.member else statistics_beside(source.path, memory_sources.named_rank(source.path))
     statistics, remark = beside
     notes = (*snapshot.notes, remark) if remark else snapshot.notes
     snapshot = replace(snapshot, statistics=statistics, notes=notes)
-    return of_snapshot(snapshot, analyze_snapshot(snapshot, capacity))
+    return of_snapshot(snapshot, analyze_snapshot(snapshot, capacity, patterns))
 
 
 def _kind(source: Source) -> str:

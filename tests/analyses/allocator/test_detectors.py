@@ -13,12 +13,14 @@ from tests.simulate.allocator.programs import (
     CACHE_LINE,
     LEAK_LINE,
     Loop,
+    empty_cache,
     module,
     shred,
     train,
     user,
 )
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.findings import memory_findings
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -241,3 +243,51 @@ def test_a_state_only_dump_says_so(tmp_path: Path) -> None:
     found = analysed(train(Loop(), Allocator()), tmp_path, keep=1)
     assert "state_only_recording" in found.settings
     assert found.churn == NotMeasured("no_memory_history")
+
+
+def test_one_empty_cache_between_two_phases_is_no_finding(tmp_path: Path) -> None:
+    allocator = Allocator()
+    for size in (60 * MIB, 90 * MIB):
+        for _ in range(4):
+            allocator.free(allocator.malloc(size, user(50)))
+        if size == 60 * MIB:
+            allocator.empty_cache(empty_cache())
+    found = analysed(allocator, tmp_path)
+    assert not isinstance(found.churn, NotMeasured)
+    assert (found.churn.kind, found.churn.released) == ("release_empty_cache", 60 * MIB)
+    assert "empty_cache" not in {one.key for one in memory_findings(found)}
+
+
+def test_a_peak_at_the_dump_says_that_memory_was_still_rising(tmp_path: Path) -> None:
+    """And in every report stands what was reserved and never used."""
+    allocator = Allocator()
+    first = allocator.malloc(30 * MIB, user(50))
+    allocator.malloc(3 * MIB, user(51))
+    found = analysed(allocator, tmp_path)
+    assert (found.rising, found.unused) == (True, 17 * MIB)  # a segment of 20 MiB has 17 left
+    allocator.free(first)
+    found = analysed(allocator, tmp_path)
+    assert (found.rising, found.unused) == (False, 17 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("settings", "vendor", "variable"),
+    [
+        ({"graph_capture_record_stream_reuse": False}, "cuda", "PYTORCH_ALLOC_CONF"),
+        ({}, "cuda", "PYTORCH_CUDA_ALLOC_CONF"),
+        (None, "cuda", "PYTORCH_ALLOC_CONF / PYTORCH_CUDA_ALLOC_CONF"),
+        (None, "npu", "PYTORCH_NPU_ALLOC_CONF"),
+    ],
+)
+def test_the_variable_of_the_settings_is_what_the_version_reads(
+    tmp_path: Path, settings: dict[str, Any] | None, vendor: str, variable: str
+) -> None:
+    allocator = Allocator(pad=32 if vendor == "npu" else 0)
+    allocator.malloc(MIB, user(50), stream=1 << 40 if vendor == "npu" else 0)
+    content = dump(allocator, settings=settings, vendor=vendor)
+    if settings is None:
+        content.pop("allocator_settings", None)
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(content))
+    (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)))
+    assert found.variable == variable

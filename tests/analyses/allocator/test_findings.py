@@ -44,6 +44,8 @@ def device(**known: Any) -> Any:
         "near_limit": None,
         "rounding_waste": 0.0,
         "settings": (),
+        "variable": "PYTORCH_ALLOC_CONF",
+        "levers": table(),
     }
     return SimpleNamespace(**(usual | known))
 
@@ -69,7 +71,13 @@ def test_nothing_known_is_nothing_told() -> None:
 def test_a_failed_request_is_critical() -> None:
     one = OutOfMemory(7, 500, 300, 200, 100, "capacity", "a.py:1 f")
     assert told(ooms=(one,)) == [("critical", "oom_capacity", 500, None, 1, "a.py:1 f")]
-    assert values(only(ooms=(one,))) == {"request": 500, "free": 300, "hole": 200, "device": 100}
+    assert values(only(ooms=(one,))) == {
+        "request": 500,
+        "variable": "PYTORCH_ALLOC_CONF",
+        "free": 300,
+        "hole": 200,
+        "device": 100,
+    }
 
 
 @pytest.mark.parametrize(
@@ -156,9 +164,38 @@ def test_memory_that_goes_back_and_forth(kind: str, flagged: bool, expected: tup
         {"release_kind": "release_gc", "source_line": "a.py:2"},
         {"release_kind": "release_empty_cache", "source_line": "a.py:3"},
     )
-    churn = Churn(released=90, recycled=60, cycles=4, ratio=1.5, kind=kind, flagged=flagged)
+    churn = Churn(released=90, recycled=60, cycles=4, ratio=1.5, kind=kind, flagged=flagged, avoided=7)
     assert told(churn=churn, runs=runs) == ([expected] if expected else [])
     assert told(churn=churn._replace(released=0), runs=runs) == []
+    if kind == "release_empty_cache":
+        # Once between two phases, or without any use of what the replay tells.
+        assert told(churn=churn._replace(cycles=1), runs=runs) == told(churn=churn._replace(avoided=0), runs=runs) == []
+
+
+@pytest.mark.parametrize(
+    ("avoided", "said"),
+    [
+        (7, "advice_churn_empty_cache"),
+        (None, "advice_churn_empty_cache_needed"),
+        (NONE, "advice_churn_empty_cache_unknown"),
+    ],
+)
+def test_whether_empty_cache_can_go_is_what_the_replay_says(avoided: Any, said: str) -> None:
+    churn = Churn(90, 60, 4, 1.5, "release_empty_cache", flagged=True, avoided=avoided)
+    assert only(churn=churn).advice.key == said
+
+
+@pytest.mark.parametrize(("saved", "said"), [(0, ""), (NONE, ""), (5, "_expandable")])
+def test_other_segments_are_advised_for_growing_sizes_where_they_save_something(saved: Any, said: str) -> None:
+    growing = GrowingSizes("a.py:1", 4, 10, 40, 70, 0, flagged=True, saved=saved)
+    assert only(growing=growing).advice.key == f"advice_growing_sizes{said}"
+
+
+def test_checkpointing_is_advised_with_its_bytes() -> None:
+    levers = table({"lever": "lever_checkpoint", "source_line": "m.py:9 forward", "saved_bytes": 400})
+    found = only(activations=(500, 0.5, "m.py:1"), levers=levers)
+    assert found.advice.key == "advice_activations_module"
+    assert values(found) == {"share": 0.5, "line": "m.py:9 forward", "saved": 400}
 
 
 def test_pieces_have_their_level() -> None:
@@ -202,7 +239,7 @@ def test_patterns_of_requests() -> None:
     assert values(only(growing=growing)) == {"steps": 4, "first": 10, "last": 40, "amount": 70, "line": "a.py:1"}
     oversized = OversizedBlocks("b.py:1", 2, 60, 100, 130)
     assert told(oversized=oversized) == [("info", "oversized_blocks", 130, None, 2, "b.py:1")]
-    assert told(oversized=oversized._replace(growths=1)) == []
+    assert told(oversized=oversized._replace(growths=1)) == told(oversized=oversized._replace(saved=0)) == []
     small = SmallBlocks(1200, 0.4, 6, 90, "c.py:1", flagged=True)
     assert told(small=small) == [("info", "small_blocks", 90, 0.4, 1200, "c.py:1")]
     assert told(small=SmallBlocks(1200, 0.4, 6, 90, "c.py:1", flagged=False)) == []

@@ -14,7 +14,7 @@ from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import LEAK_LINE, TRAIN, Loop, train, user
 from traceanalyze.analyses.memory import groups as module
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.composition import CATEGORIES, categories
+from traceanalyze.analyses.memory.categories import categories
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.model.table import NotMeasured, Table
@@ -46,7 +46,8 @@ def counted(found: Snapshot, events: list[int]) -> list[tuple[Counter[tuple[str,
     """Bytes and number of live blocks of every category and line after each event, block by block."""
     device = device_of(found)
     known, lives, size = device.sites, device.lives, device.layout.size.tolist()
-    names = [CATEGORIES[code] for code in categories(device).tolist()]
+    found_codes, terms, _ = categories(device)
+    names = [terms[code].removeprefix("category_") for code in found_codes.tolist()]
     rows = list(zip(lives.begin.tolist(), lives.end.tolist(), size, names, lives.stack.tolist(), strict=True))
     out = []
     for event in events:

@@ -133,21 +133,6 @@ def test_a_free_block_that_is_too_large_to_give_away(tmp_path: Path) -> None:
     assert found == OversizedBlocks("train.py:32 train", 2, 70 * MIB, 100 * MIB, 130 * MIB)
 
 
-def test_pieces_taken_in_one_call_are_counted_once(tmp_path: Path) -> None:
-    """Without stacks each piece is a growth of its own, though one request asked for both."""
-    content = _unsplit(50 * MIB)
-    (events,) = content["device_traces"]
-    for event in events:
-        del event["frames"]
-    (place,) = (at for at, one in enumerate(events) if (one["action"], one["size"]) == ("segment_alloc", 70 * MIB))
-    other = BASE + 500 * MIB
-    events.insert(place, {**events[place], "addr": other, "size": 30 * MIB})
-    content["segments"].append(_segment(other, 30 * MIB, 0))
-    found = analysed(content, tmp_path).oversized
-    assert isinstance(found, OversizedBlocks)
-    assert found.grown == 60 * MIB + 100 * MIB
-
-
 @pytest.mark.parametrize("limit", [-1, 65 * MIB])
 def test_requests_below_the_limit_are_not_meant(tmp_path: Path, limit: int) -> None:
     found = analysed(_unsplit(limit), tmp_path).oversized

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,15 @@ from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.findings import memory_findings
 from traceanalyze.analyses.memory.sites import sites
-from traceanalyze.analyses.memory.whatif import EXACT, Outcome, Supposed, as_recorded, expandable_saving, replay
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.analyses.memory.whatif import (
+    EXACT,
+    Outcome,
+    Supposed,
+    as_recorded,
+    expandable_saving,
+    replay,
+    unknown,
+)
 from traceanalyze.pipeline.memory import alloc_conf
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -49,6 +57,20 @@ def test_the_recorded_settings_give_the_recorded_reserve(tmp_path: Path, seed: i
     # A retry is one step of the replay, and several events of a history.
     differs = found.reserved != device.reserved.after[found.event]
     assert differs.sum() <= 1 + len(found.event) // 20
+
+
+def test_nothing_is_claimed_where_graphs_were_forgotten_and_the_replay_goes_another_way(tmp_path: Path) -> None:
+    """Whether the peak comes out right or not; before torch 2.12 no event names its pool."""
+    told = Counter[bool]()
+    for seed in range(140):
+        one = recorded(seed)
+        if any(event["pool_id"] != DEFAULT for event in one.allocator.events):
+            device = device_of(read(dump(one.allocator, keep=one.keep, vendor=one.vendor), tmp_path))
+            found = replay(device, as_recorded(device))
+            off = np.abs(found.reserved - device.reserved.after[found.event]) > EXACT * device.reserved.peak[0]
+            told[bool(off.sum() > 2 + len(off) // 10)] += unknown(device) is None
+    assert told[True] == 0
+    assert told[False] > 0
 
 
 def program(seed: int, *, empties: bool = True, phases: int = 4, **options: Any) -> tuple[Allocator, int | None]:
@@ -182,15 +204,29 @@ def test_expandable_segments_are_advised_where_the_request_then_succeeds(tmp_pat
     )
 
 
-@pytest.mark.parametrize("name", REAL)
-def test_savings_of_real_files_are_what_the_replay_confirms(shared_snapshots: Path, name: str) -> None:
-    path = shared_snapshots / f"{name}.pickle"
-    snapshot = read_snapshot(Source(str(path), size=path.stat().st_size))
-    (found,), device = analyze_snapshot(snapshot), device_of(snapshot)
-    if isinstance(found.fragmentation, NotMeasured) or found.fragmentation.level == "none":
-        return
-    most = device.reserved.peak[0] - device.blocks.peak[0]
-    assert found.fragmentation.avoidable == expandable_saving(device) <= most
+def test_savings_of_real_files_are_what_the_replay_confirms(shared_snapshots: Path) -> None:
+    """Every finding whose amount is a saving, and the levers that change the allocator alone."""
+    confirmed = []
+    for path in sorted(shared_snapshots.glob("*.pickle")):
+        snapshot = read_snapshot(Source(str(path), size=path.stat().st_size))
+        (found,), device = analyze_snapshot(snapshot), device_of(snapshot)
+        most = device.reserved.peak[0] - device.blocks.peak[0]
+        for one in memory_findings(found):
+            if one.key == "fragmentation":
+                assert one.amount == expandable_saving(device) <= most
+                confirmed.append((path.stem, one.key, one.amount))
+            elif one.key in {"empty_cache", "churn"}:
+                now, then = (replay(device, as_recorded(device)._replace(empties=each)) for each in (True, False))
+                avoided = {name: value for name, _, value in one.advice.values}["avoided"]
+                assert 0 < avoided == now.growths - then.growths
+                confirmed.append((path.stem, one.key, avoided))
+            else:
+                assert one.key not in {"growing_sizes", "oversized_blocks", "small_blocks"}
+        for lever in found.levers.records():
+            assert lever.saved_bytes <= device.blocks.peak[0]
+            if lever.lever == "lever_expandable_segments":
+                assert lever.saved_bytes == expandable_saving(device) <= most
+    assert confirmed == [("npu-empty-cache", "empty_cache", 34), ("npu-empty-cache", "fragmentation", 18874368)]
 
 
 def test_garbage_is_collected_where_a_fraction_is_set(tmp_path: Path) -> None:

@@ -238,6 +238,7 @@ FIRES = {
             },
             ops=("a.py:3",),
             options={"steps": (3, 3, 4)},
+            advice=("longest_first", "bucket_lengths"),
         ),
         Fires(
             snapshot(simulated(Loop(growing=3 * MIB, activation=30 * MIB))),
@@ -302,6 +303,7 @@ FIRES = {
             severity="HIGH",
             evidence={"request": 73405952, "free": 18846208, "hole": 12583424, "kind": "capacity"},
             ops=("model.py:40 forward",),
+            advice=("less_memory",),
         ),
         Fires(
             snapshot(ooms=(OutOfMemory(7, GIB, None, None, None, "unlocated", "train.py:3 step"),)),
@@ -436,7 +438,11 @@ SILENT = {
         snapshot(simulated(Loop(activation=30 * MIB))),
         snapshot(simulated(Loop(activation=30 * MIB, empty_cache=True))),
     ],
-    "MEM106": [*SOUND, snapshot(oversized=OversizedBlocks("a.py:3", 1, GIB, 2 * GIB, GIB))],
+    "MEM106": [
+        *SOUND,
+        snapshot(oversized=OversizedBlocks("a.py:3", 1, GIB, 2 * GIB, GIB)),
+        snapshot(oversized=OversizedBlocks("a.py:3", 2, GIB, 2 * GIB, 0)),
+    ],
     "MEM115": [
         *SOUND,
         snapshot(small=SmallBlocks(1000, 0.3, 100, MIB, "a.py:3", flagged=False)),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory import patterns
 from traceanalyze.analyses.memory.caching import Rules
+from traceanalyze.analyses.memory.categories import PHASES, phases
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, CATEGORY, LINE
 from traceanalyze.analyses.memory.composition import (
     AT_DUMP,
@@ -25,7 +26,7 @@ from traceanalyze.analyses.memory.composition import (
     live_at,
     moments,
 )
-from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.device import Device, Patterns
 from traceanalyze.analyses.memory.device_calls import (
     RETRIES,
     Churn,
@@ -40,10 +41,11 @@ from traceanalyze.analyses.memory.dump import segments, self_check, statistics
 from traceanalyze.analyses.memory.groups import memory_over_time
 from traceanalyze.analyses.memory.holes import past_segments
 from traceanalyze.analyses.memory.layout import Growth, LostWay
+from traceanalyze.analyses.memory.levers import levers
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
-from traceanalyze.analyses.memory.whatif import expandable_saving, with_expandable
+from traceanalyze.analyses.memory.whatif import expandable_saving, missing, with_expandable, without_empty_cache
 from traceanalyze.model.snapshot import Action, History, Snapshot, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
 
@@ -217,9 +219,17 @@ class AllocatorAnalysis(NamedTuple):
     """Bytes the device has, where known."""
     settings: tuple[str, ...]
     """Keys of configuration remarks."""
+    variable: str
+    """Environment variable of the allocator's settings."""
     growing: patterns.GrowingSizes | NotMeasured
     oversized: patterns.OversizedBlocks | NotMeasured
     small: patterns.SmallBlocks | NotMeasured
+    unused: int | None
+    """Bytes reserved at most, less the most in blocks at any time of the history; None: the layout is not exact."""
+    rising: bool
+    """The peak is at the dump: more may have followed."""
+    missing: int | None
+    """Bytes that the first failed request lacked; None where nothing failed, or nothing tells."""
     truncation: str
     """What says that the history lacks its beginning; empty where nothing does."""
     held: tuple[Table, ...]
@@ -248,6 +258,11 @@ class AllocatorAnalysis(NamedTuple):
         return None if self.capacity is None else self.most_reserved >= NEAR_LIMIT * self.capacity
 
     @property
+    def levers(self) -> Table:
+        """What would make the peak smaller, most bytes first."""
+        return next(table for table in self.held if table.key == "memory_levers")
+
+    @property
     def activations(self) -> tuple[int, float, str]:
         """Block bytes of activations at the peak, their share of it, and the line that holds most of them."""
         held = [one for one in self.at_peak.records() if one.memory_category == "category_activations"]
@@ -255,15 +270,18 @@ class AllocatorAnalysis(NamedTuple):
         return amount, amount / max(int(self.moments.array("block_bytes")[0]), 1), held[0].source_line if held else ""
 
 
-def analyze_snapshot(snapshot: Snapshot, capacity: int | None = None) -> tuple[AllocatorAnalysis, ...]:
+def analyze_snapshot(
+    snapshot: Snapshot, capacity: int | None = None, patterns: Patterns | None = None
+) -> tuple[AllocatorAnalysis, ...]:
     """What every device's allocator did.
 
     Args:
         snapshot: As a reader returns it.
         capacity: Bytes of device memory, if the user or a profile tells.
+        patterns: Categories of the user's own.
     """
     known = sites(snapshot.stacks)
-    return tuple(_analysis(Device(snapshot, device, known, capacity)) for device in snapshot.devices)
+    return tuple(_analysis(Device(snapshot, device, known, capacity, patterns)) for device in snapshot.devices)
 
 
 def _analysis(device: Device) -> AllocatorAnalysis:
@@ -283,7 +301,8 @@ def _analysis(device: Device) -> AllocatorAnalysis:
     # Where the dump is the peak, once is enough.
     at_dump = (held(AT_DUMP, len(kinds) - 1),) if "moment_dump" in kinds[1:] else ()
     pinners = PINNERS.missing(pieces.reason) if isinstance(pieces, NotMeasured) else pieces.pinners
-    counted = device.snapshot.statistics
+    counted, active, reserved = device.snapshot.statistics, device.active, device.reserved.peak[0]
+    ooms = with_expandable(device, out_of_memory(device))
     return AllocatorAnalysis(
         device=device.device.id,
         events=device.events,
@@ -297,22 +316,44 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         runs=runs,
         calls=device.once(device_calls),
         marks=step_marks(device.snapshot),
-        churn=churn(device),
+        churn=_churn(device),
         fragmentation=pieces,
-        ooms=with_expandable(device, out_of_memory(device)),
-        leaks=contradicts or leaks(device),
+        ooms=ooms,
+        leaks=contradicts or device.once(leaks),
         spike=patterns.spike(device),
         gradients=patterns.held_gradients(device),
         rounding_waste=_waste(device.device),
         capacity=device.capacity,
         settings=patterns.settings_remarks(device),
+        variable=patterns.settings_variable(device.snapshot),
         growing=patterns.growing_sizes(device),
         oversized=patterns.oversized_blocks(device),
         small=patterns.small_blocks(device),
+        unused=None if device.layout.lost else reserved - device.blocks.peak[0],
+        rising=not ooms
+        and device.events > 1
+        and active.peak[1] >= 0
+        and active.at(device.events - 1) == active.peak[0],
+        missing=missing(device),
         truncation=patterns.truncation(device),
-        held=(decisive, *memory_over_time(device), by_category(at_peak), at_peak, *at_oom, *at_dump),
+        held=(
+            decisive,
+            *memory_over_time(device),
+            by_category(at_peak, reserved),
+            levers(device),
+            at_peak,
+            *at_oom,
+            *at_dump,
+        ),
         state=(steps, runs, pinners, free, segments(device.device), *([statistics(counted)] if counted else []), check),
     )
+
+
+def _churn(device: Device) -> Churn | NotMeasured:
+    found = churn(device)
+    if isinstance(found, NotMeasured) or found.kind != "release_empty_cache":
+        return found
+    return found._replace(avoided=without_empty_cache(device))
 
 
 def _waste(device: SnapshotDevice) -> float:
@@ -322,22 +363,26 @@ def _waste(device: SnapshotDevice) -> float:
     return (int(blocks.size[live].sum()) - requested) / requested if requested else 0.0
 
 
-def difference(base: Sequence[AllocatorAnalysis], candidate: Sequence[AllocatorAnalysis]) -> Table | None:
-    """The peaks of two snapshots by category and line, each of the device that reserves most; largest change first.
+def difference(base: Sequence[Device], candidate: Sequence[Device]) -> tuple[Table, tuple[str, str] | None]:
+    """Two snapshots by category and line, each of the device that reserves most; largest change first.
 
-    Rows sum to the peaks, without those that are equal. None when a side has no device.
+    Rows sum to what both hold, without those that are equal: at their peaks, or where these are in different phases of
+    a step, both at the highest moment of the base's. Returned are these two phases, None where the peaks are meant.
     """
-    if not base or not candidate:
-        return None
+    one, other = (max(side, key=lambda each: each.reserved.at(each.active.peak[1])) for side in (base, candidate))
+    moments_, apart = [one.active.peak[1], other.active.peak[1]], None
+    during = [np.append(each.once(phases).during(each.events), -1) for each in (one, other)]
+    wanted, own = (int(known[event]) for known, event in zip(during, moments_, strict=True))
+    alike = during[1][:-1] == wanted
+    if wanted != own and min(moments_) >= 0 and alike.any():
+        moments_[1] = int(np.flatnonzero(alike)[other.active.after[alike].argmax()])
+        apart = PHASES[wanted], PHASES[own]
     sums: dict[tuple[str, str], list[int]] = {}
-    peaks = []
-    for at, side in enumerate((base, candidate)):
-        device = max(side, key=lambda one: int(one.moments.array("reserved_bytes")[0]))
-        peaks.append(int(device.moments.array("block_bytes")[0]))
-        for one in device.at_peak.records():
-            entry = sums.setdefault((one.source_line, one.memory_category), [0, 0, 0, 0])
-            entry[at] += one.block_bytes
-            entry[2 + at] += one.blocks
+    for at, (device, event) in enumerate(zip((one, other), moments_, strict=True)):
+        for row in holders(AT_PEAK, device, event).records():
+            entry = sums.setdefault((row.source_line, row.memory_category), [0, 0, 0, 0])
+            entry[at] += row.block_bytes
+            entry[2 + at] += row.blocks
     found = _DIFFERENCE.fill_records(
         {
             "source_line": line,
@@ -351,10 +396,12 @@ def difference(base: Sequence[AllocatorAnalysis], candidate: Sequence[AllocatorA
         for (line, category), (before, after, blocks_before, blocks_after) in sorted(sums.items())
         if (before, blocks_before) != (after, blocks_after)
     )
+    held = [device.blocks.at(event) for device, event in zip((one, other), moments_, strict=True)]
     totals: dict[str, Value] = {
-        "source_line": Word("moment_peak"),
-        "base_block_bytes": peaks[0],
-        "candidate_block_bytes": peaks[1],
-        "change_bytes": peaks[1] - peaks[0],
+        "source_line": Word("moment_peak" if apart is None else f"phase_{apart[0]}"),
+        "base_block_bytes": held[0],
+        "candidate_block_bytes": held[1],
+        "change_bytes": held[1] - held[0],
     }
-    return replace(found.take(np.argsort(-np.abs(found.array("change_bytes")), kind="stable")), totals=totals)
+    order = np.argsort(-np.abs(found.array("change_bytes")), kind="stable")
+    return replace(found.take(order), totals=totals), apart

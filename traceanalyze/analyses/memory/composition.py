@@ -8,20 +8,13 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory import columns
+from traceanalyze.analyses.memory.categories import categories
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.analyses.memory.steps import step_label, step_starts
-from traceanalyze.model.snapshot import Action, History, Snapshot
+from traceanalyze.model.snapshot import History, Snapshot
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-
-CATEGORIES = ("preexisting", "transient", "gradients", "backward", "optimizer", "activations", "parameters", "other")
-"""The first that fits: allocated before the history; freed within `SHORT` later allocations; kept by AccumulateGrad; on
-the autograd engine; under a step of torch.optim; under a module call and freed later; outside modules and alive at the
-dump; the rest."""
-SHORT = 10
-"""Later allocations within which a block is freed again to be short-lived (own)."""
-
 
 _HELD = (
     columns.LINE,
@@ -41,8 +34,8 @@ _CATEGORIES = declare(
     "memory_categories",
     "What the peak consists of, in the allocator's blocks",
     columns.CATEGORY,
-    columns.BLOCK_BYTES,
-    Column("share", Kind.SHARE, "part of all live blocks"),
+    replace(columns.BLOCK_BYTES, heading="bytes"),
+    Column("share", Kind.SHARE, "part of what was reserved at most"),
     columns.BLOCKS,
     bar="share",
 )
@@ -79,32 +72,6 @@ _FREE = declare(
 )
 
 
-def short_lived(lives: Lifetimes, history: History) -> NDArray[np.bool_]:
-    """Blocks freed within `SHORT` later allocations."""
-    count = len(history)
-    before = np.concatenate(([0], np.cumsum(history.action == Action.ALLOC)))
-    inside = (lives.begin != BEFORE) & (lives.end < count)
-    later = before[np.minimum(lives.end, count)] - before[np.maximum(lives.begin, 0) + 1 if count else 0]
-    found: NDArray[np.bool_] = inside & (later <= SHORT)
-    return found
-
-
-def categories(device: Device) -> NDArray[np.uint8]:
-    """Index into `CATEGORIES` of every block."""
-    lives, of_stack = device.lives, device.of_stack
-    alive = lives.end == device.events
-    tests = (
-        lives.begin == BEFORE,
-        short_lived(lives, device.history),
-        of_stack("gradient"),
-        of_stack("backward"),
-        of_stack("optimizer"),
-        of_stack("in_module") & ~alive,
-        ~of_stack("in_module") & alive,
-    )
-    return np.select(tests, np.arange(len(tests)), len(tests)).astype(np.uint8)
-
-
 def live_at(lives: Lifetimes, event: int) -> NDArray[np.int64]:
     """Blocks alive just after an event, -1 for before the first."""
     return np.flatnonzero((lives.begin <= event) & (lives.end > event))
@@ -118,7 +85,7 @@ def first_of_line(sites: Sequence[Site]) -> NDArray[np.int64]:
 
 def holders(table: Table, device: Device, event: int) -> Table:
     """Live blocks just after an event by category and line, most block bytes first; they sum to what is in blocks."""
-    lives, sites, category = device.lives, device.sites, device.once(categories)
+    lives, sites, (category, names, _) = device.lives, device.sites, device.once(categories)
     live = live_at(lives, event)
     line = first_of_line(sites)[lives.stack[live]]
     rows = group(line, category[live])
@@ -128,7 +95,7 @@ def holders(table: Table, device: Device, event: int) -> Table:
     np.minimum.at(oldest, rows.of, lives.begin[live])
     return table.fill(
         source_line=[one.line for one in site],
-        memory_category=[f"category_{CATEGORIES[code]}" for code in category[live[rows.first]].tolist()],
+        memory_category=[names[code] for code in category[live[rows.first]].tolist()],
         block_bytes=allocated,
         share=allocated / max(int(allocated.sum()), 1),
         blocks=rows.count(),
@@ -139,16 +106,26 @@ def holders(table: Table, device: Device, event: int) -> Table:
     ).sort("-block_bytes", "source_line", "memory_category")
 
 
-def by_category(held: Table) -> Table:
-    """The same blocks by category alone."""
+def by_category(held: Table, reserved: int) -> Table:
+    """The same blocks by category alone, and what was reserved at most besides: together all that was taken."""
     names = held.column("memory_category")
     rows = group(np.array([names.index(name) for name in names], np.int64))
     size, count = rows.sum(held.array("block_bytes")), rows.sum(held.array("blocks"))
-    total, blocks = int(size.sum()), int(count.sum())
-    known = [names[row] for row in rows.first.tolist()]
-    found = _CATEGORIES.fill(memory_category=known, block_bytes=size, share=size / max(total, 1), blocks=count)
-    totals: dict[str, Value] = {"memory_category": "moment_peak", "block_bytes": total, "share": 1.0, "blocks": blocks}
-    return replace(found.sort("-block_bytes"), totals=totals)
+    records: list[dict[str, Value]] = [
+        {"memory_category": names[row], "block_bytes": amount, "share": amount / max(reserved, 1), "blocks": blocks}
+        for row, amount, blocks in zip(rows.first.tolist(), size.tolist(), count.tolist(), strict=True)
+    ]
+    used = int(size.sum())
+    if reserved > used:
+        unused: dict[str, Value] = {
+            "block_bytes": reserved - used,
+            "share": (reserved - used) / reserved,
+            "blocks": None,
+        }
+        records.append({"memory_category": "category_cached", **unused})
+    found = _CATEGORIES.fill_records(records).sort("-block_bytes")
+    totals: dict[str, Value] = {"memory_category": "moment_reserved_peak", "block_bytes": reserved, "share": 1.0}
+    return replace(found, totals={**totals, "blocks": int(count.sum())})
 
 
 def moments(device: Device) -> tuple[Table, Table]:

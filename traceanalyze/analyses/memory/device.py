@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.model.snapshot import Action, Snapshot, SnapshotDevice
 
 T = TypeVar("T")
+Patterns = Mapping[str, re.Pattern[str]]
+"""Name of a category → what its call stacks, the user's ranges around it or its marks hold."""
 
 
 class Device:
@@ -26,12 +29,19 @@ class Device:
         device: One of its devices.
         sites: What its call stacks say; the last one is for rows without a stack.
         capacity: Bytes of the device, where anybody tells.
+        patterns: Categories of the user's own.
     """
 
     def __init__(
-        self, snapshot: Snapshot, device: SnapshotDevice, sites: Sequence[Site], capacity: int | None = None
+        self,
+        snapshot: Snapshot,
+        device: SnapshotDevice,
+        sites: Sequence[Site],
+        capacity: int | None = None,
+        patterns: Patterns | None = None,
     ) -> None:
         self.snapshot, self.device, self.sites, self.capacity = snapshot, device, sites, capacity
+        self.patterns = patterns or {}
         self.history, self.events = device.history, len(device.history)
         self._made: dict[Callable[[Device], Any], Any] = {}
 

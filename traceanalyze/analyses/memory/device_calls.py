@@ -165,6 +165,8 @@ class Churn(NamedTuple):
     kind: str
     """The kind of run that released most."""
     flagged: bool
+    avoided: int | NotMeasured | None = 0
+    """Requests that would not go to the device without empty_cache, by the replay; None: one of them would fail."""
 
 
 def churn(device: Device) -> Churn | NotMeasured:

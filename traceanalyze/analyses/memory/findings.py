@@ -19,7 +19,7 @@ _SAY = sentences(
     ),
     advice_oom_fragmentation=(
         "A request of {request} failed although {free} were free inside segments, the largest piece {hole}: set "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (NPU: PYTORCH_NPU_ALLOC_CONF)."
+        "{variable}=expandable_segments:True."
     ),
     advice_oom_split=(
         "A request of {request} failed with {free} free inside segments and {device} on the device: "
@@ -50,13 +50,23 @@ _SAY = sentences(
     ),
     advice_retry_timed=(
         "{count} allocation(s) found the device full: {amount} were given back and taken anew, which cost at most "
-        "{cost}. Leave more room (smaller batch, checkpointing), or garbage_collection_threshold:0.8."
+        "{cost}. Leave more room (smaller batch, checkpointing), or set_per_process_memory_fraction(0.95) with "
+        "garbage_collection_threshold:0.8."
     ),
     advice_retry=(
         "{count} allocation(s) found the device full: {amount} were given back and taken anew. Leave more room "
-        "(smaller batch, checkpointing), or garbage_collection_threshold:0.8."
+        "(smaller batch, checkpointing), or set_per_process_memory_fraction(0.95) with "
+        "garbage_collection_threshold:0.8."
     ),
     advice_churn_empty_cache=(
+        "{amount} went back to the device and were taken again in {cycles} cycles, by empty_cache at {line}: remove "
+        "it; then {avoided} fewer requests go to the device, as a replay shows."
+    ),
+    advice_churn_empty_cache_needed=(
+        "{amount} went back to the device and were taken again in {cycles} cycles, by empty_cache at {line}; without "
+        "it a request would fail, as a replay shows: leave more room before it is removed."
+    ),
+    advice_churn_empty_cache_unknown=(
         "{amount} went back to the device and were taken again in {cycles} cycles, by empty_cache at {line}: remove it."
     ),
     advice_churn_retry=(
@@ -87,14 +97,21 @@ _SAY = sentences(
         "{amount} of gradients live through the next forward pass: call zero_grad(set_to_none=True) right after step()."
     ),
     advice_activations="Activations are {share} of the peak: activation checkpointing trades them for compute.",
+    advice_activations_module=(
+        "Activations are {share} of the peak: checkpointing of what is called at {line} saves {saved}, for compute."
+    ),
     advice_growing_sizes=(
         "In {steps} steps a request at {line} was larger than any before ({first}, at last {last}), and {amount} were "
+        "taken from the device: run one batch of the largest size first, or bucket or pad the lengths."
+    ),
+    advice_growing_sizes_expandable=(
+        "In {steps} steps a request at {line} was larger than any before ({first}, at last {last}), and {amount} were "
         "taken from the device: run one batch of the largest size first, bucket or pad the lengths, or set "
-        "expandable_segments:True."
+        "expandable_segments:True, which saves {saved}."
     ),
     advice_oversized_blocks=(
-        "The reserve grew {count} times ({amount} in all) for requests such as {request} although {hole} lay free in "
-        "one piece: raise max_non_split_rounding_mb, or leave max_split_size_mb out."
+        "The reserve grew {count} times for requests such as {request} although {hole} lay free in one piece: raise "
+        "max_non_split_rounding_mb, or leave max_split_size_mb out, which saves {amount}."
     ),
     advice_small_blocks=(
         "{count} blocks below 1 MiB live throughout; alone they keep {segments} segments with {amount} free: one "
@@ -135,13 +152,15 @@ _WASTE = 0.05
 _ACTIVATIONS = 0.5
 _OVERSIZED = 2
 """Growths, as MEM106."""
+_OVER_AND_OVER = 2
+"""Cycles; one call of empty_cache between two phases is nobody's mistake."""
 _SOON = 1000
 """Steps: a leak that fills the device within these ends the run."""
 
 
 _KINDS = {
-    **dict.fromkeys(("count", "cycles", "segments", "steps"), Kind.COUNT),
-    **dict.fromkeys(("line", "pinner"), Kind.NAME),
+    **dict.fromkeys(("avoided", "count", "cycles", "segments", "steps"), Kind.COUNT),
+    **dict.fromkeys(("line", "pinner", "variable"), Kind.NAME),
     "share": Kind.SHARE,
     "cost": Kind.DURATION,
 }
@@ -205,7 +224,8 @@ def _ooms(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     for one in analysis.ooms:
         key = f"oom_{one.kind}"
         said = "oom_pieces" if one.kind in {"fragmentation", "split"} and one.expandable is False else key
-        advice = _advice(said, request=one.request, free=one.free, hole=one.largest_hole, device=one.device_free)
+        values: dict[str, Value] = {"free": one.free, "hole": one.largest_hole, "device": one.device_free}
+        advice = _advice(said, request=one.request, variable=analysis.variable, **values)
         yield MemoryFinding("critical", key, advice, one.request, count=1, line=one.line)
 
 
@@ -242,10 +262,18 @@ def _churn(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     lines = [run.source_line for run in analysis.runs.records() if run.release_kind == churn.kind]
     line, kind = lines[0] if lines else "", churn.kind.removeprefix("release_")
     values: dict[str, Value] = {"amount": churn.recycled, "cycles": churn.cycles, "line": line}
+    if kind == "empty_cache" and not isinstance(churn.avoided, NotMeasured):
+        if churn.cycles < _OVER_AND_OVER or churn.avoided == 0:
+            # Between two phases, or it takes nothing from later requests.
+            return
+        kind = "empty_cache" if churn.avoided else "empty_cache_needed"
+        values["avoided"] = churn.avoided
+    elif kind == "empty_cache":
+        kind = "empty_cache_unknown"
     if churn.flagged:
         advice = _advice(f"churn_{kind}", **values)
         yield MemoryFinding("warn", "churn", advice, churn.recycled, churn.ratio, churn.cycles, line)
-    elif kind == "empty_cache":
+    elif churn.kind == "release_empty_cache" and churn.cycles >= _OVER_AND_OVER:
         advice = _advice("empty_cache", **values)
         yield MemoryFinding("info", "empty_cache", advice, churn.released, churn.ratio, len(lines), line)
 
@@ -275,7 +303,13 @@ def _habits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
         yield MemoryFinding("info", "held_gradients", advice, gradients.bytes, gradients.share)
     amount, share, line = analysis.activations
     if share >= _ACTIVATIONS:
-        yield MemoryFinding("info", "activation_peak", _advice("activations", share=share), amount, share, line=line)
+        module = next((one for one in analysis.levers.records() if one.lever == "lever_checkpoint"), None)
+        advice = (
+            _advice("activations", share=share)
+            if module is None
+            else _advice("activations_module", share=share, line=module.source_line, saved=module.saved_bytes)
+        )
+        yield MemoryFinding("info", "activation_peak", advice, amount, share, line=line)
 
 
 def _patterns(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
@@ -284,13 +318,17 @@ def _patterns(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     if not isinstance(growing, NotMeasured) and growing.flagged:
         steps, grown, line = growing.steps, growing.grown, growing.line
         first, last = growing.smallest, growing.largest
-        advice = _advice("growing_sizes", steps=steps, first=first, last=last, amount=grown, line=line)
+        told: dict[str, Value] = {"steps": steps, "first": first, "last": last, "amount": grown, "line": line}
+        if not isinstance(growing.saved, NotMeasured) and growing.saved > 0:
+            advice = _advice("growing_sizes_expandable", **told, saved=growing.saved)
+        else:
+            advice = _advice("growing_sizes", **told)
         severity = "warn" if growing.retries else "info"
         yield MemoryFinding(severity, "growing_sizes", advice, grown, count=steps, line=line)
-    if not isinstance(oversized, NotMeasured) and oversized.growths >= _OVERSIZED:
-        count, grown, hole = oversized.growths, oversized.grown, oversized.unused
-        advice = _advice("oversized_blocks", count=count, request=oversized.request, hole=hole, amount=grown)
-        yield MemoryFinding("info", "oversized_blocks", advice, grown, count=count, line=oversized.line)
+    if not isinstance(oversized, NotMeasured) and oversized.growths >= _OVERSIZED and oversized.saved > 0:
+        count, saved, hole = oversized.growths, oversized.saved, oversized.unused
+        advice = _advice("oversized_blocks", count=count, request=oversized.request, hole=hole, amount=saved)
+        yield MemoryFinding("info", "oversized_blocks", advice, saved, count=count, line=oversized.line)
     if not isinstance(small, NotMeasured) and small.flagged:
         advice = _advice("small_blocks", count=small.count, segments=small.segments, amount=small.held)
         yield MemoryFinding("info", "small_blocks", advice, small.held, small.share, small.count, small.line)

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory import columns
-from traceanalyze.analyses.memory.composition import CATEGORIES, categories, first_of_line
+from traceanalyze.analyses.memory.categories import categories
+from traceanalyze.analyses.memory.composition import first_of_line
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.sites import call_stack
 from traceanalyze.model.snapshot import CATEGORIES as TENSORS
@@ -111,7 +112,8 @@ def memory_over_time(device: Device) -> tuple[Table, Table, Table]:
     event, count = np.array(sorted(kept), np.int64), len(kept)
     first, last = np.searchsorted(event, lives.begin), np.searchsorted(event, lives.end)
     lasting = np.flatnonzero(first < last)
-    key = (first_of_line(sites)[lives.stack] * len(CATEGORIES) + device.once(categories))[lasting]
+    category, terms, _ = device.once(categories)
+    key = (first_of_line(sites)[lives.stack] * len(terms) + category)[lasting]
     distinct, of = np.unique(key, return_inverse=True)
     of, first, last, size = of.reshape(-1), first[lasting], last[lasting], device.layout.size[lasting]
     largest = _largest(of, first, last, size, count)
@@ -147,8 +149,8 @@ def memory_over_time(device: Device) -> tuple[Table, Table, Table]:
     highest, whole = amount.argmax(axis=1), np.arange(len(names))
     groups = _GROUPS.fill(
         group=[*range(1, len(names)), None],
-        memory_category=[*(f"category_{CATEGORIES[code % len(CATEGORIES)]}" for code in distinct[largest]), None],
-        source_line=[*(sites[code // len(CATEGORIES)].line for code in distinct[largest]), Word("other_groups")],
+        memory_category=[*(terms[code % len(terms)] for code in distinct[largest]), None],
+        source_line=[*(sites[code // len(terms)].line for code in distinct[largest]), Word("other_groups")],
         highest_bytes=amount[whole, highest],
         event=event[highest],
         blocks=blocks[whole, highest],

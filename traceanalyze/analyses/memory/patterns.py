@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory.caching import SMALL
-from traceanalyze.analyses.memory.composition import live_at, short_lived
+from traceanalyze.analyses.memory.categories import short_lived
+from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, device_calls
 from traceanalyze.analyses.memory.steps import step_starts
-from traceanalyze.model.snapshot import Action, History
+from traceanalyze.analyses.memory.whatif import as_recorded, expandable_saving, replay, saving, unknown
+from traceanalyze.model.snapshot import Action, History, Snapshot
 from traceanalyze.model.table import NotMeasured
 
 SPIKE_SHARE = 0.2
@@ -104,6 +106,16 @@ def settings_remarks(device: Device) -> tuple[str, ...]:
     return tuple(found)
 
 
+def settings_variable(snapshot: Snapshot) -> str:
+    """Environment variable of the allocator's settings; both of torch's names where the file does not tell which."""
+    if snapshot.vendor == "npu":
+        return "PYTORCH_NPU_ALLOC_CONF"
+    # A setting that came with the new name, in torch 2.9.
+    if "graph_capture_record_stream_reuse" in snapshot.settings:
+        return "PYTORCH_ALLOC_CONF"
+    return "PYTORCH_CUDA_ALLOC_CONF" if snapshot.settings else "PYTORCH_ALLOC_CONF / PYTORCH_CUDA_ALLOC_CONF"
+
+
 STEPS = 3
 """Steps after the first; own. The first step, and what is made when first needed, grow in every program."""
 _SIZE_BITS = 42
@@ -126,6 +138,8 @@ class GrowingSizes(NamedTuple):
     retries: int
     """Calls among them that found the device full."""
     flagged: bool
+    saved: int | NotMeasured = 0
+    """Bytes that expandable segments would save, by the replay."""
 
 
 def growing_sizes(device: Device) -> GrowingSizes | NotMeasured:
@@ -155,6 +169,7 @@ def growing_sizes(device: Device) -> GrowingSizes | NotMeasured:
         grown=int(calls.grown[chosen].sum()),
         retries=sum(calls.kind[row] in RETRIES for row in chosen.tolist()),
         flagged=bool(steps[best] >= STEPS),
+        saved=device.once(expandable_saving) if steps[best] >= STEPS else 0,
     )
 
 
@@ -185,8 +200,8 @@ class OversizedBlocks(NamedTuple):
     """The largest such request."""
     unused: int
     """The free block that it could not have."""
-    grown: int
-    """Bytes taken from the device, all such growths."""
+    saved: int
+    """Bytes by which less would be reserved at most if every block were split, by the replay."""
 
 
 def oversized_blocks(device: Device) -> OversizedBlocks | NotMeasured:
@@ -213,9 +228,15 @@ def oversized_blocks(device: Device) -> OversizedBlocks | NotMeasured:
         growths=len(failed),
         request=int(request[worst]),
         unused=int(hole[worst]),
-        # One call may take several pieces of memory.
-        grown=int(calls.grown[np.unique(row[failed])].sum()),
+        saved=device.once(_split_saving),
     )
+
+
+def _split_saving(device: Device) -> int:
+    """What is saved where `max_split_size` is left out; 0 where the replay does not tell."""
+    base = as_recorded(device)
+    found = unknown(device) or saving(device, replay(device, base._replace(rules=base.rules._replace(max_split=None))))
+    return 0 if isinstance(found, NotMeasured) else found
 
 
 COUNT, SHARE, AGE = 1000, 0.30, 0.90
@@ -261,7 +282,9 @@ def small_blocks(device: Device) -> SmallBlocks | NotMeasured:
     np.add.at(used, place[known & small], layout.size[live[known & small]])
     np.add.at(others, place[known & ~small], layout.size[live[known & ~small]])
     alone = (used > 0) & (others == 0)
-    held = int((segments.size - used)[alone].sum())
+    # No more than what was reserved and never used.
+    unused = device.reserved.peak[0] - device.blocks.peak[0]
+    held = min(int((segments.size - used)[alone].sum()), max(unused, 0))
     stack = int(np.bincount(lives.stack[chosen] + 1).argmax()) - 1
     share = len(chosen) / len(live)
     return SmallBlocks(

@@ -1,6 +1,7 @@
 """Who allocated: the user's source line of a call stack, the library line beside it, and what kind of work it was."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from traceanalyze.model.patterns import regex
@@ -18,6 +19,10 @@ _PACKAGES = regex(r"(^|/)(site-packages|dist-packages)/")
 _OPERATOR = regex(r"at::_ops::(?P<op>\w+)::(call|redispatch)")
 _NATIVE = regex(r"at::_ops::\w+::\w+|torch::autograd::[\w:]*\w")
 _MODULE_CALL = frozenset({"_call_impl", "_wrapped_call_impl"})
+_COLLECTIVE = regex(r"(^|/)torch/distributed/(?!tensor/|_tensor/|run\b|launcher/|elastic/)|/deepspeed/runtime/zero/")
+_LOSS = regex(r"cross_entropy|nll_loss|log_softmax|logsumexp")
+_AGAIN = frozenset({"recompute_fn", "unpack_hook", "inner_unpack", "backward"})
+"""Functions of torch's checkpointing that run in the backward pass."""
 
 
 class Site(NamedTuple):
@@ -39,12 +44,27 @@ class Site(NamedTuple):
     """Under a step of torch.optim."""
     empties_cache: bool
     """Under torch's `empty_cache`."""
+    communication: bool = False
+    """A buffer of collectives: of buckets, gathered parameters."""
+    loss: bool = False
+    """Under a function of the loss."""
+    calls: tuple["ModuleCall", ...] = ()
+    """The calls of modules around it, outermost first."""
+
+
+class ModuleCall(NamedTuple):
+    """Where a module is called: the same from the same lines."""
+
+    id: int
+    frame: int
+    """Index of the frame that calls it."""
 
 
 def sites(stacks: Stacks) -> tuple[Site, ...]:
     """One site a stack, in the order of `Stacks.stacks`; the last one is for rows without a stack (index -1)."""
-    found = [_site([stacks.frames[index] for index in stack]) for stack in stacks.stacks]
-    return (*found, _site([]))
+    known: dict[tuple[int, ...], int] = {}
+    found = [_site(stack, [stacks.frames[index] for index in stack], known) for stack in stacks.stacks]
+    return (*found, _site((), [], known))
 
 
 def call_stack(stacks: Stacks, stack: int) -> tuple[str, ...]:
@@ -57,11 +77,21 @@ def call_stack(stacks: Stacks, stack: int) -> tuple[str, ...]:
     own = [frame for frame in python if not _FRAMEWORK.search(frame.filename.replace("\\", "/"))]
     named = own or python
     if named:
-        return tuple(f"{frame.filename}:{frame.line} {frame.name}" for frame in named)
+        return tuple(map(frame_text, named))
     return tuple(found[0] for frame in frames if (found := _NATIVE.search(frame.name)))
 
 
-def _site(frames: Sequence[Frame]) -> Site:
+def frame_line(frame: Frame) -> str:
+    """File, line and function of a frame."""
+    return _line(frame, frame.filename.replace("\\", "/"))
+
+
+def frame_text(frame: Frame) -> str:
+    """A frame as one line."""
+    return f"{frame.filename}:{frame.line} {frame.name}"
+
+
+def _site(stack: Sequence[int], frames: Sequence[Frame], known: dict[tuple[int, ...], int]) -> Site:
     names = [frame.name for frame in frames]
     paths = [frame.filename.replace("\\", "/") for frame in frames]
     python = [index for index, path in enumerate(paths) if _PYTHON.search(path)]
@@ -80,11 +110,37 @@ def _site(frames: Sequence[Frame]) -> Site:
         library=None if library is None else _line(frames[library], paths[library]),
         path=None if user is None else paths[user],
         in_module=any(names[i] in _MODULE_CALL or (names[i] == "forward" and i in python) for i in range(len(names))),
-        backward=engine or any(path.endswith("torch/autograd/graph.py") for path in paths),
+        backward=engine or any(map(_runs_backward, names, paths)),
         gradient=any("AccumulateGrad" in name for name in names),
         optimizer=any("/torch/optim/" in path for path in paths),
         empties_cache=any(name == "empty_cache" or name.endswith("emptyCache") for name in names),
+        communication=any(_COLLECTIVE.search(path) or name.startswith("c10d::") for name, path in _own(names, paths)),
+        loss=any(map(_LOSS.search, names)),
+        calls=tuple(_module_calls(stack, names, python, known)),
     )
+
+
+def _runs_backward(name: str, path: str) -> bool:
+    return path.endswith("torch/autograd/graph.py") or (name in _AGAIN and path.endswith("torch/utils/checkpoint.py"))
+
+
+def _own(names: Sequence[str], paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The frames inside the innermost call of a module: others run the model, such as one that is sharded."""
+    return takewhile(lambda frame: frame[0] not in _MODULE_CALL, zip(names, paths, strict=True))
+
+
+def _module_calls(
+    stack: Sequence[int], names: Sequence[str], python: Sequence[int], known: dict[tuple[int, ...], int]
+) -> Iterator[ModuleCall]:
+    """Calls from the outside in; `known` numbers them by the call around each and the frames between the two."""
+    between = [-1]
+    for at in reversed(python):
+        if names[at] == "_call_impl" and len(between) > 1:
+            found = known.setdefault(tuple(between), len(known))
+            yield ModuleCall(found, between[-1])
+            between = [found]
+        elif names[at] not in _MODULE_CALL:
+            between.append(stack[at])
 
 
 def _line(frame: Frame, path: str) -> str:

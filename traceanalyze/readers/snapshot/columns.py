@@ -2,15 +2,20 @@
 
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError, Phrase
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.snapshot import Action, Annotations, Blocks, Frame, History, Segments, Stacks, State
 
+_ORIGIN = regex(r'File "(?P<file>[^"]+)", line (?P<line>\d{1,9}), in (?P<name>\S+)')
+_DEEPEST = 64
+"""Lines of the program that a node of a graph stands for at most; a file may claim any number."""
 _CHANGED = Phrase("this is not an allocator snapshot, or it was changed")
 
 
@@ -53,9 +58,18 @@ class StackTable:
         key = tuple(map(id, frames))
         code = self._stack_of.get(key)
         if code is None:
-            stack = tuple(map(self._frame, frames))
+            stack = tuple(chain.from_iterable(map(self._with_origin, frames)))
             code = self._stack_of[key] = self._stacks.setdefault(stack, len(self._stacks))
         return code
+
+    def _with_origin(self, frame: object) -> Iterator[int]:
+        """A frame; before that of a compiled graph the lines of the program that its node stands for."""
+        origin = frame.get("fx_original_trace") if isinstance(frame, dict) else None
+        if isinstance(origin, str):
+            for found in reversed([*_ORIGIN.finditer(origin)][-_DEEPEST:]):
+                made = Frame(found["name"], found["file"], int(found["line"]))
+                yield self._frames.setdefault(made, len(self._frames))
+        yield self._frame(frame)
 
     def _frame(self, frame: object) -> int:
         code = self._frame_of.get(id(frame))
@@ -230,6 +244,7 @@ def history(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], w
     stack, call = stacks.codes(rows)
     free = {index: rows[index].get("device_free") for index in np.flatnonzero(action == Action.OOM).tolist()}
     timed = all("time_us" in row for row in rows)
+    told, texts = _told(rows)
     return History(
         action=action,
         address=numbers(rows, "addr", where, default=0, within=ADDRESS),
@@ -241,7 +256,21 @@ def history(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], w
         device_free={index: value for index, value in free.items() if type(value) is int and value in BYTES},
         pool=_event_pools(rows, pools),
         unknown=dict(unknown),
+        told=told,
+        texts=texts,
     )
+
+
+def _told(rows: Rows) -> tuple[NDArray[np.int32] | None, tuple[tuple[str, str], ...]]:
+    """What the program and torch.compile say of each event, as far as they are texts."""
+    if not rows or rows[0].keys().isdisjoint(("user_metadata", "compile_context")):
+        return None, ()
+    found: dict[tuple[str, str], int] = {}
+    pairs = ((row.get("user_metadata"), row.get("compile_context")) for row in rows)
+    texts = (
+        (said if type(said) is str else "", unit if type(unit) is str and unit != "N/A" else "") for said, unit in pairs
+    )
+    return np.array([found.setdefault(each, len(found)) for each in texts], np.int32), tuple(found)
 
 
 def _event_pools(rows: Rows, pools: dict[tuple[int, int], int]) -> NDArray[np.int32] | None:

@@ -13,7 +13,6 @@ from traceanalyze.analyses.memory.groups import timeline_tables
 from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
 from traceanalyze.analyses.memory.whatif import WHATIF
 from traceanalyze.analyses.results import Check
-from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.model.vocabulary import Level, Mode
@@ -32,6 +31,16 @@ _SAY = sentences(
     memory_peak="Peak {requested} in use, {reserved} reserved.",
     memory_peak_step="Peak {requested} in use in step {step}, {reserved} reserved.",
     memory_peak_before=("At least {requested} in use, before the recorded history begins; {reserved} reserved."),
+    memory_unused="That is {unused} more than was ever in blocks.",
+    memory_unused_now="{unused} of that are in no block.",
+    memory_rising="It was still rising when the snapshot was dumped.",
+    memory_lever="To lower the peak, {lever} saves most: {saved}.",
+    memory_lever_line="To lower the peak, {lever} saves most: {saved}, at {line}.",
+    memory_missing="{missing} are missing for the request that failed.",
+    memory_missing_lever="It fits with {lever}: {saved} less.",
+    memory_missing_lever_line="It fits with {lever}: {saved} less, at {line}.",
+    memory_missing_more="No single change frees so much; {lever} frees most: {saved}.",
+    memory_missing_more_line="No single change frees so much; {lever} frees most: {saved}, at {line}.",
     memory_largest="The largest category is {category} ({share}), the largest holder {line} ({held}).",
     ran_out="The run ran out of memory.",
     memory_contradicts="The snapshot contradicts itself, so leaks and fragmentation are not judged.",
@@ -60,6 +69,10 @@ _SAY = sentences(
     memory_whatif_fails="In {limit} a request of {request} fails at {line}: {missing} are missing.",
     memory_whatif_full="In {limit} there is no room for what lived before the history: {missing} are missing.",
     memory_diff_verdict="The peak is {change} {direction} than the base's {base}.",
+    memory_diff_phase=(
+        "The base's peak ({base}) is in the {phase}, the candidate's in the {own}: compared is the most that both hold "
+        "in the {phase}, a change of {change}."
+    ),
     memory_diff_equal="Both peaks are {base}.",
     memory_diff_line="The largest change is {change} at {line}.",
     no_memory_stacks="No call stacks were recorded: nobody can be named.",
@@ -155,13 +168,9 @@ def of_timeline(timeline: MemoryTimeline) -> MemoryFile:
     return MemoryFile(timeline.path, "memory_timeline", report)
 
 
-def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) -> Report:
-    """Two snapshots against each other."""
-    if found is None:
-        raise InputError(
-            "{base} and {candidate}: one of the snapshots is empty, nothing to compare", base.path, candidate.path
-        )
-    report = _single(candidate.path, "about_difference", 0, tuple(_difference_verdict(found)), (found,))
+def difference_report(base: Snapshot, candidate: Snapshot, found: Table, apart: tuple[str, str] | None) -> Report:
+    """Two snapshots against each other; `apart` are the phases of their peaks where these differ."""
+    report = _single(candidate.path, "about_difference", 0, tuple(_difference_verdict(found, apart)), (found,))
     return replace(report, note_messages=(Message(_SAY["compared_with"], (("path", Kind.NAME, base.path),)),))
 
 
@@ -219,10 +228,13 @@ def _single(path: str, about: str, steps: int, verdict: tuple[Message, ...], tab
     return Report(path, __version__, verdict, (), (), (side,), (0,), command="memory")
 
 
-def _difference_verdict(found: Table) -> Iterator[Message]:
+def _difference_verdict(found: Table, apart: tuple[str, str] | None) -> Iterator[Message]:
     totals: Any = found.totals
     change, base = totals["change_bytes"], ("base", Kind.MEMORY, totals["base_block_bytes"])
-    if change == 0:
+    if apart is not None:
+        wanted, own = (("phase", Kind.TERM, f"phase_{apart[0]}"), ("own", Kind.TERM, f"phase_{apart[1]}"))
+        yield Message(_SAY["memory_diff_phase"], (wanted, own, ("change", Kind.MEMORY_CHANGE, change), base))
+    elif change == 0:
         yield Message(_SAY["memory_diff_equal"], (base,))
     else:
         direction = ("direction", Kind.TERM, "higher" if change > 0 else "lower")
@@ -270,15 +282,38 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
         yield Message(_SAY["memory_peak_before"], values)
     else:
         yield Message(_SAY["memory_peak_step"] if peak.step is not None else _SAY["memory_peak"], values)
+    if analysis.unused is not None:
+        unused = "memory_unused" if analysis.events > 1 else "memory_unused_now"
+        yield Message(_SAY[unused], (("unused", Kind.MEMORY, analysis.unused),))
+    if analysis.rising:
+        yield Message(_SAY["memory_rising"])
     kinds = next((each for each in analysis.held if each.key == "memory_categories"), analysis.at_peak)
     for top in islice(analysis.at_peak.records(), 1):
-        kind = max(kinds.records(), key=attrgetter("share"))
-        category = ("category", Kind.TERM, kind.memory_category), ("share", Kind.SHARE, kind.share)
+        own = [one for one in kinds.records() if one.memory_category != "category_cached"]
+        kind, used = max(own, key=attrgetter("block_bytes")), sum(one.block_bytes for one in own)
+        category = ("category", Kind.TERM, kind.memory_category), ("share", Kind.SHARE, kind.block_bytes / max(used, 1))
         holder = ("line", Kind.NAME, top.source_line), ("held", Kind.SHARE, top.share)
         yield Message(_SAY["memory_largest"], (*category, *holder))
+    yield from _levers(analysis)
     yield from [one.advice for one in found if one.severity != "info"][:_NAMED_FINDINGS]
     if not analysis.reconciled:
         yield Message(_SAY["memory_contradicts"])
+
+
+def _levers(analysis: AllocatorAnalysis) -> Iterator[Message]:
+    """What is missing for a request that failed and what frees it, else the change that saves most."""
+    # Copies to the host and back cost more time than anything else here does.
+    found = [one for one in analysis.levers.records() if one.lever != "lever_offload"]
+    missing, kind = analysis.missing, "memory_lever"
+    if missing is not None:
+        yield Message(_SAY["memory_missing"], (("missing", Kind.MEMORY, missing),))
+        enough = [one for one in found if one.saved_bytes >= missing]
+        kind = "memory_missing_lever" if enough else "memory_missing_more"
+        found = enough or found[:1]
+    for one in found[: _NAMED_FINDINGS if kind == "memory_missing_lever" else 1]:
+        values = (("lever", Kind.TERM, one.lever), ("saved", Kind.MEMORY, one.saved_bytes))
+        line = ("line", Kind.NAME, one.source_line)
+        yield Message(_SAY[f"{kind}_line"], (*values, line)) if one.source_line else Message(_SAY[kind], values)
 
 
 def _checks(snapshot: Snapshot, analysis: AllocatorAnalysis) -> Iterator[Check]:

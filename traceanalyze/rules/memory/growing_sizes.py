@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, measured, need, rule
 
@@ -35,14 +38,16 @@ def find(facts: Facts, options: Options) -> Findings:
         Growth and retries of the snapshot's history whose request is larger than all before with the same call stack.
         The first step, which allocates in every program, is left out.
     What to do
-        Run one batch of the largest size first; bucket or pad the lengths; `expandable_segments:True`.
+        Run one batch of the largest size first; bucket or pad the lengths; `expandable_segments:True`
+        where a replay of the allocator tells that it saves something.
 
     References
         Performance tuning guide (pre-allocate memory in case of variable input length); CUDA semantics.
     """
     found = need(facts.snapshot.growing)
     if found.steps >= options.number("steps"):
-        yield memory_finding(
+        expandable = not isinstance(found.saved, NotMeasured) and found.saved > 0
+        grown = memory_finding(
             Severity.MEDIUM if found.retries else Severity.LOW,
             found.line,
             found.steps,
@@ -51,3 +56,4 @@ def find(facts: Facts, options: Options) -> Findings:
             Evidence("last_request", found.largest, "MEMORY"),
             *measured(amount=found.grown),
         )
+        yield grown if expandable else replace(grown, advice=("longest_first", "bucket_lengths"))

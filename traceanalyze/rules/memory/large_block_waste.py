@@ -8,7 +8,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severi
     title="free blocks too large to be used",
     sentence=(
         "The reserve grew {count} times for requests such as {request} although {hole} lay free in one piece, too "
-        "large to be given away: {amount} in all."
+        "large to be given away; {amount} could be saved."
     ),
     confidence=Confidence.LOW,
     needs="N",
@@ -28,7 +28,8 @@ def find(facts: Facts, options: Options) -> Findings:
         while the device's memory fills up.
     How it is measured
         Free blocks of the snapshot's history at every growth, against the request. Without `max_split_size_mb` blocks
-        are split, and there is nothing to find.
+        are split, and there is nothing to find. What could be saved is what a replay of the allocator
+        reserves less with all blocks split.
     What to do
         Raise `max_non_split_rounding_mb` (default 20), or leave `max_split_size_mb` out.
 
@@ -36,6 +37,6 @@ def find(facts: Facts, options: Options) -> Findings:
         CUDA semantics: memory management.
     """
     found = need(facts.snapshot.oversized)
-    if found.growths >= options.number("growths"):
-        evidence = measured(count=found.growths, request=found.request, hole=found.unused, amount=found.grown)
+    if found.growths >= options.number("growths") and found.saved > 0:
+        evidence = measured(count=found.growths, request=found.request, hole=found.unused, amount=found.saved)
         yield memory_finding(Severity.LOW, found.line, found.growths, *evidence)

@@ -52,7 +52,10 @@ from traceanalyze.rules.rule import (
     needs="DLA",
     advice=("less_memory", "gc_threshold"),
     advice_texts={
-        "gc_threshold": "garbage_collection_threshold:0.8 frees blocks before the limit is reached.",
+        "gc_threshold": (
+            "torch.cuda.set_per_process_memory_fraction(0.95) with garbage_collection_threshold:0.8 frees blocks "
+            "before the limit is reached."
+        ),
         "gc_threshold.ascend": (
             "torch_npu.npu.set_per_process_memory_fraction(0.95) with garbage_collection_threshold:0.95, then lower."
         ),
@@ -76,7 +79,8 @@ def find(facts: Facts, options: Options) -> Findings:
         is short; its price is that of all calls from then on in steps that count. In a snapshot: releases followed by
         growth, or by a failure, in the same call.
     What to do
-        A smaller micro-batch, activation checkpointing, a sharded optimizer; `garbage_collection_threshold:0.8`.
+        A smaller micro-batch, activation checkpointing, a sharded optimizer; `garbage_collection_threshold:0.8`
+        together with `set_per_process_memory_fraction`, without which it has no effect.
 
     References
         Understanding CUDA memory usage; Ascend foundation-model tuning guide.

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from traceanalyze.rules.common.allocations import memory_finding
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, measured, rule
 
@@ -37,4 +39,7 @@ def find(facts: Facts, options: Options) -> Findings:
             yield memory_finding(Severity.HIGH, one.line, 1, *measured(request=one.request), sentence="unlocated")
             continue
         evidence = measured(request=one.request, free=one.free, hole=one.largest_hole)
-        yield memory_finding(Severity.HIGH, one.line, 1, *evidence, Evidence("kind", one.kind, "NAME"))
+        found = memory_finding(Severity.HIGH, one.line, 1, *evidence, Evidence("kind", one.kind, "NAME"))
+        # Other segments help where memory is free in pieces, unless the replay says that they do not.
+        in_pieces = one.kind in {"fragmentation", "split"} and one.expandable is not False
+        yield found if in_pieces else replace(found, advice=("less_memory",))
