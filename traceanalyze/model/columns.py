@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any, NamedTuple, TypeVar
 from weakref import ref
 
@@ -163,6 +164,15 @@ def quantile(values: NDArray[np.int64], part: float) -> float:
     low = int(at)
     first, second = np.partition(values, (low, min(low + 1, last)))[[low, min(low + 1, last)]].tolist()
     return float(first + (second - first) * (at - low))
+
+
+def median(values: NDArray[Any]) -> float:
+    """The middle value, of an even number the mean of the two middle ones; `np.median` would import `numpy.ma`."""
+    if not len(values):
+        return nan
+    low, high = (len(values) - 1) // 2, len(values) // 2
+    first, second = np.partition(values, (low, high))[[low, high]].tolist()
+    return (float(first) + float(second)) / 2
 
 
 @by_identity

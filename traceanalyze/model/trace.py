@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -320,6 +319,9 @@ class Run(NamedTuple):
         return f"<run {self.name}: {', '.join(map(repr, self.traces[:20]))}>"[:2000]
 
     def _repr_html_(self) -> str:
+        # Imported here: it brings a table of 2,231 characters.
+        from html import escape
+
         lines = "".join(f"<br>{escape(repr(each)[1:-1][:500])}" for each in self.traces[:20])
         more = f"<br>… {len(self.traces) - 20} more" if len(self.traces) > 20 else ""
         notes = "".join(f"<br>{escape(note[:500])}" for note in self.notes[:5])

@@ -126,7 +126,7 @@ def configuration(start: Path | None = None) -> tuple[Mapping[str, Any], str]:
         if own.is_file():
             return _tables(_read(own), own), own.name
         if project.is_file():
-            table = _read(project).get("tool", {})
+            table = _read(project, "traceanalyze").get("tool", {})
             if isinstance(table, dict) and "traceanalyze" in table:
                 return _tables(table["traceanalyze"], project), project.name
     return {}, OWN
@@ -138,12 +138,14 @@ def configured_rules(start: Path | None = None) -> RuleConfig:
     return rule_config(document.get("rules", {}), source)
 
 
-def _read(path: Path) -> dict[str, object]:
+def _read(path: Path, about: str = "") -> dict[str, object]:
+    """What a file says; nothing where it does not even hold the word that it must be `about`."""
     # Imported here: most folders have no configuration.
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text) if about in text else {}
     except OSError as error:
         raise UsageError("{path}: cannot be read: {why}", path, error.strerror) from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
