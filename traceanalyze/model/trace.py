@@ -1,13 +1,13 @@
 """One rank's recording as a handful of tables, whatever profiler wrote it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import MISSING, Sparse, Strings, by_identity
+from traceanalyze.model.columns import MISSING, Sparse, Strings, by_identity, dataclass
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.patterns import regex
 
