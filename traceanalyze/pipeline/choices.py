@@ -125,8 +125,8 @@ def configuration(start: Path | None = None) -> tuple[Mapping[str, Any], str]:
         own, project = here / OWN, here / PROJECT
         if own.is_file():
             return _tables(_read(own), own), own.name
-        if project.is_file():
-            table = _read(project, "traceanalyze").get("tool", {})
+        if project.is_file() and _named_in(project):
+            table = _read(project).get("tool", {})
             if isinstance(table, dict) and "traceanalyze" in table:
                 return _tables(table["traceanalyze"], project), project.name
     return {}, OWN
@@ -138,14 +138,20 @@ def configured_rules(start: Path | None = None) -> RuleConfig:
     return rule_config(document.get("rules", {}), source)
 
 
-def _read(path: Path, about: str = "") -> dict[str, object]:
-    """What a file says; nothing where it does not even hold the word that it must be `about`."""
+def _named_in(path: Path) -> bool:
+    """Whether a file has the tool's name, as most projects' do not; one that cannot be read may have."""
+    try:
+        return b"traceanalyze" in path.read_bytes()
+    except OSError:
+        return True
+
+
+def _read(path: Path) -> dict[str, object]:
     # Imported here: most folders have no configuration.
     import tomllib
 
     try:
-        text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text) if about in text else {}
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError("{path}: cannot be read: {why}", path, error.strerror) from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
