@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.model.columns import Sparse, Strings, distinct, distinct_codes, find, occurs, strings_of
+from traceanalyze.model.columns import (
+    Sparse,
+    Strings,
+    dataclass,
+    distinct,
+    distinct_codes,
+    find,
+    median,
+    occurs,
+    strings_of,
+)
 
 NUMBERS = st.lists(st.integers(-(2**62), 2**62), max_size=30)
 FEW = st.lists(st.integers(-3, 3), max_size=30)
@@ -82,3 +96,93 @@ def test_columns_asked_twice_and_others_in_their_place():
         for _ in range(2):
             assert known.matches(asked, lambda text: text == "two").tolist() == [code == 2 for code in codes]
             assert known.lookup(asked, len).tolist() == [3 * (code > 0) for code in codes]
+
+
+@given(NUMBERS | st.lists(st.floats(-1e18, 1e18), max_size=30))
+def test_the_median_is_that_of_numpy(values):
+    if values:
+        assert median(np.array(values)) == np.median(np.array(values))
+    else:
+        assert math.isnan(median(np.array(values, np.int64)))
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """As the standard one below."""
+
+    first: int
+    second: str = "b"
+    more: list[int] = dataclasses.field(default_factory=list, repr=False)
+    kept: dict[str, int] = dataclasses.field(default_factory=dict, init=False)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Theirs:
+    """As `Own`."""
+
+    first: int
+    second: str = "b"
+    more: list[int] = dataclasses.field(default_factory=list, repr=False)
+    kept: dict[str, int] = dataclasses.field(default_factory=dict, init=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Derived(Own):
+    """With a field and words of its own."""
+
+    third: int = 3
+
+    def __repr__(self):
+        return "derived"
+
+
+GIVEN = [
+    ((1,), {}),
+    ((1, "x", [2]), {}),
+    ((), {"second": "y", "first": 4}),
+    ((), {}),
+    ((1, "x", [2], {}), {}),
+    ((1,), {"first": 1}),
+    ((1,), {"fourth": 1}),
+    ((), {"second": "x", "fourth": 1}),
+    ((1,), {"kept": {}}),
+]
+
+
+@pytest.mark.parametrize(("values", "named"), GIVEN)
+def test_immutable_classes_take_what_those_of_the_standard_library_take(values, named):
+    try:
+        expected = Theirs(*values, **named)
+    except TypeError:
+        with pytest.raises(TypeError):
+            Own(*values, **named)
+        return
+    found = Own(*values, **named)
+    assert list(vars(found).items()) == list(vars(expected).items())
+    assert repr(found) == repr(expected).replace("Theirs", "Own")
+    assert list(vars(pickle.loads(pickle.dumps(found))).items()) == list(vars(expected).items())
+    assert found.more is not Own(*values, **named).more or "more" in named or len(values) > 2
+
+
+def test_immutable_classes_are_immutable_and_compare_by_identity():
+    one = Own(1)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.first = 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del one.first
+    assert one != Own(1)
+    assert len({one, Own(1)}) == 2
+    assert vars(dataclasses.replace(one, second="c")) == vars(Own(1, "c"))
+
+
+def test_immutable_classes_are_derived_from():
+    found = Derived(1, third=4)
+    assert (found.first, found.second, found.third, repr(found)) == (1, "b", 4, "derived")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.third = 5
+
+
+@pytest.mark.parametrize("wrong", [{"frozen": False, "eq": False}, {"frozen": True, "eq": True}])
+def test_only_immutable_classes_are_made_so(wrong):
+    with pytest.raises(TypeError):
+        dataclass(**wrong)

@@ -1,13 +1,12 @@
 """Rows with equal keys as groups, and the times of each group, without a loop over rows."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import distinct_codes
+from traceanalyze.model.columns import dataclass, distinct_codes
 from traceanalyze.model.table import Column, Kind
 
 _K = TypeVar("_K")

@@ -1,7 +1,7 @@
 """What a post-mortem is made of, ranks of recordings with their findings and what snapshots say, and what it finds."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.findings import MemoryFinding
+from traceanalyze.model.columns import dataclass
 from traceanalyze.ranks.results import leading
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, FindingKey, NotApplicable, Severity
@@ -155,7 +156,7 @@ def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:
     return max(max(own) - max(left), 0)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Onset:
     """In which of the recorded steps something is there."""
 
@@ -170,7 +171,7 @@ class Onset:
     """Steps in which it was looked for."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Cause:
     """One thing that cost the run time or memory, on whichever ranks and in whichever recordings.
 

@@ -5,7 +5,6 @@ import functools
 import os
 import re
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -76,6 +75,9 @@ def _said_of(error: BaseException) -> tuple[Phrase, int]:
         place = error.filename or Phrase("the output")
         return Phrase("error: {error}", Phrase("{said}: cannot be written: {why}", place, error.strerror)), CANNOT_WRITE
     if os.environ.get(DEBUG_VARIABLE):
+        # Imported here: most runs do without.
+        import traceback
+
         traceback.print_exc()
     told = (type(error).__name__, error, DEBUG_VARIABLE)
     return Phrase("internal error: {type}: {error} (set {variable}=1 for the traceback)", *told), INTERNAL_ERROR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, FUSED, WORDS, canonical, is_wrapper, names_backward
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.vocabulary import Phase
 
 FUSED_NAMES = frozenset(f"aten::{name}" for name, _ in FUSED)

@@ -1,8 +1,10 @@
-"""Columns that tables of two sides share."""
+"""Columns that tables of two sides share, and why a cell of theirs is empty."""
 
 from dataclasses import replace
 
-from traceanalyze.model.table import Column, Kind
+from traceanalyze.model.table import Column, Kind, NotMeasured
+
+PARTS_CANCEL = NotMeasured("parts_cancel")
 
 PART = Column("part", Kind.TERM, "what the time was spent on")
 INDEX = replace(PART, key="index", heading="part", meaning=f"{PART.meaning}; rows further in lie inside the row above")

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from traceanalyze.analyses.steps.window import rounded
+from traceanalyze.comparison.columns import PARTS_CANCEL
 from traceanalyze.comparison.results import Pair, Pairs, SideInfo
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 
@@ -90,7 +91,6 @@ class PerStep(NamedTuple):
         return cells | shown
 
 
-PARTS_CANCEL = NotMeasured("parts_cancel")
 _CANCEL = 2.0
 """Times the change of the whole that its parts may change in sum: their shares add up to 1, none is above 1.5."""
 

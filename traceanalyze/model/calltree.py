@@ -6,7 +6,6 @@ So in the tree children lie inside their parents, siblings do not overlap, and a
 """
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model import native
+from traceanalyze.model.columns import dataclass
 
 
 @dataclass(frozen=True, eq=False)

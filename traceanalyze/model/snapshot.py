@@ -4,13 +4,16 @@ Bytes are int64. Three quantities are kept apart everywhere: *requested* bytes (
 bytes (what the allocator set aside for it: `allocated`), and *reserved* bytes (segments taken from the device).
 """
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from traceanalyze.model.columns import dataclass
 
 
 class Action(IntEnum):
@@ -157,7 +160,7 @@ class ProcessStatistics(NamedTuple):
     """Free pieces of split blocks."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Snapshot:
     """One snapshot file."""
 

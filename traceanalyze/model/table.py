@@ -12,13 +12,16 @@ other languages are catalogues, found by the keys of tables and columns.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import namedtuple
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache, cached_property
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+
+from traceanalyze.model.columns import dataclass
 
 if TYPE_CHECKING:
     # Commands that read no trace load these neither.
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class NotMeasured:
     """A number the profile cannot give, and why; shown as "not measured: reason", never as 0."""
 

@@ -1,14 +1,13 @@
 """One rank's recording as a handful of tables, whatever profiler wrote it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import MISSING, Sparse, Strings, by_identity
+from traceanalyze.model.columns import MISSING, Sparse, Strings, by_identity, dataclass
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.patterns import regex
 
@@ -320,6 +319,9 @@ class Run(NamedTuple):
         return f"<run {self.name}: {', '.join(map(repr, self.traces[:20]))}>"[:2000]
 
     def _repr_html_(self) -> str:
+        # Imported here: it brings a table of 2,231 characters.
+        from html import escape
+
         lines = "".join(f"<br>{escape(repr(each)[1:-1][:500])}" for each in self.traces[:20])
         more = f"<br>… {len(self.traces) - 20} more" if len(self.traces) > 20 else ""
         notes = "".join(f"<br>{escape(note[:500])}" for note in self.notes[:5])

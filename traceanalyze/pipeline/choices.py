@@ -125,7 +125,7 @@ def configuration(start: Path | None = None) -> tuple[Mapping[str, Any], str]:
         own, project = here / OWN, here / PROJECT
         if own.is_file():
             return _tables(_read(own), own), own.name
-        if project.is_file():
+        if project.is_file() and _named_in(project):
             table = _read(project).get("tool", {})
             if isinstance(table, dict) and "traceanalyze" in table:
                 return _tables(table["traceanalyze"], project), project.name
@@ -136,6 +136,14 @@ def configured_rules(start: Path | None = None) -> RuleConfig:
     """What the nearest configuration says of rules."""
     document, source = configuration(start)
     return rule_config(document.get("rules", {}), source)
+
+
+def _named_in(path: Path) -> bool:
+    """Whether a file has the tool's name, as most projects' do not; one that cannot be read may have."""
+    try:
+        return b"traceanalyze" in path.read_bytes()
+    except OSError:
+        return True
 
 
 def _read(path: Path) -> dict[str, object]:

@@ -133,7 +133,10 @@ def run_reports(
 
 def report_of_ranks(run: Run, ranks: Sequence[AnalysedRank], choices: Choices) -> Report:
     """The report on a run of these ranks."""
-    rules = None if choices.detail == Detail.QUIET else choices.rules()
+    rules = None
+    if choices.detail != Detail.QUIET:
+        # What rules say of a rank alone they said when it was analysed.
+        rules = choices.rules() if len(ranks) > 1 else Plan(())
     return run_report(run, side_by_side(ranks, rules), Scope(choices.ranks is not None, choices.detail))
 
 

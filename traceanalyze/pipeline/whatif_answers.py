@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.intervals import EMPTY
 from traceanalyze.model.kernel_names import labels
 from traceanalyze.model.table import NotMeasured

@@ -5,13 +5,15 @@ Times int64 ns, on the clock of the rank they are about.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.table import NotMeasured
 
 PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc", "pause")
@@ -58,7 +60,7 @@ class Group(NamedTuple):
     """0 where unknown; never more than what is proven."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class LinkTraffic:
     """Transfers between two ranks over one kind of link, as one rank recorded them."""
 
@@ -77,7 +79,7 @@ class LinkTraffic:
         return self.bytes / self.time if self.time else 0.0
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class KernelTime:
     """A kernel of one rank with one shape and launch configuration, where nothing else ran beside it."""
 
@@ -133,7 +135,7 @@ class RankSummary:
         return replace(self, rank=rank, label="" if rank is None else str(rank))
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Stop:
     """Where the ranks of a group no longer agree on what they do; the rest of the step is not matched."""
 

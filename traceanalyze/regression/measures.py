@@ -1,7 +1,6 @@
 """Exact counts and bytes of every usable step of one rank: compared first, as they do not depend on luck."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.analyses.steps.steady import counted_steps
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.comparison.side import Side, side
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, dataclass
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace

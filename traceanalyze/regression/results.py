@@ -1,11 +1,12 @@
 """What the gate says: a verdict on every metric, on the whole, and why."""
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple
 
-from traceanalyze.model.columns import by_identity
+from traceanalyze.model.columns import by_identity, dataclass
 from traceanalyze.regression.budget import Budget, Rule
 from traceanalyze.regression.environment import Difference
 from traceanalyze.regression.explain import Why
@@ -56,7 +57,7 @@ class Statistics(NamedTuple):
         return self.significant or self.effect + self.half_width < 0
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class MetricResult:
     """One metric of both sides, in the metric's unit."""
 

@@ -9,7 +9,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.steps.critical_device import Lanes, lanes, last_launched, stream_waits, sync_records
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import distinct, median, occurs
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.longest import NEVER
@@ -94,7 +94,7 @@ def _launches(
     start, begun = context.device.start[event], context.launch_start[event]
     lag, binding = start - begun, by_launch[event]
     found = lag[binding & ~blocking[event]]
-    usual = min(int(np.median(found)), LAUNCH_LATENCY_NS) if len(found) else LAUNCH_LATENCY_NS
+    usual = min(int(median(found)), LAUNCH_LATENCY_NS) if len(found) else LAUNCH_LATENCY_NS
     least = np.minimum(lag, usual + unexplained[event])
     # A copy from pageable memory begins when the host has moved the first part of it to where the device can read it.
     until = np.where(blocking[event], start, np.minimum(context.launch_end[event], start))

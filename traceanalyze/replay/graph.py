@@ -5,7 +5,6 @@ windows) and the starts of device events. An edge says that a point comes so lon
 edges that lead to a point one fits exactly, so that the longest paths through the graph are the recording.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import dataclass, distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import DeviceOrder, device_order
 from traceanalyze.replay.host import READY_NS, Lines, Moments, device_waits, fetches, lines, moments, own_cost, reading

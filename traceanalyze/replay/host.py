@@ -14,7 +14,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.steps.critical_device import lanes, sync_records
 from traceanalyze.analyses.steps.critical_host import launched_before
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, occurs, quantile
+from traceanalyze.model.columns import distinct, median, occurs, quantile
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode, SyncKind
@@ -148,13 +148,13 @@ def fetches(context: Context) -> Fetches:
     rows = rows[np.argsort(trace.events.ts[rows], kind="stable")]
     begin, time = trace.events.ts[rows], trace.events.dur[rows]
     apart = np.diff(begin)
-    least = max(WAITED_NS, round(WAITED * float(np.median(apart)))) if len(apart) else WAITED_NS
-    waited = np.flatnonzero((time >= least) & (time <= ALONE * np.median(time))) if len(rows) else rows
+    least = max(WAITED_NS, round(WAITED * median(apart))) if len(apart) else WAITED_NS
+    waited = np.flatnonzero((time >= least) & (time <= ALONE * median(time))) if len(rows) else rows
     end = begin + time
     if len(waited) < LEAST_WAITS:
         return Fetches(rows[waited], end[waited])
     each = np.arange(waited[0], len(rows))
-    pace = float(np.median(np.diff(end[waited]) / np.diff(waited)))
+    pace = median(np.diff(end[waited]) / np.diff(waited))
     turn = np.interp(each, waited, end[waited]) + pace * np.maximum(each - waited[-1], 0)
     return Fetches(rows[each], np.minimum(np.round(turn).astype(np.int64), end[each]))
 
@@ -227,7 +227,7 @@ def _syncs(context: Context, launches: Launches) -> Waits:
     binds = end == latest[place]
     waited = latest > calls.start[sync]
     late = (returned - latest)[waited]
-    usual = min(int(np.median(late)), OWN_COST_NS) if len(late) else 0
+    usual = min(int(median(late)), OWN_COST_NS) if len(late) else 0
     lag = np.where(binds & waited[place], returned[place] - end, np.minimum(usual, returned[place] - end))
     if len(records.kind) == 0:
         kept = _of_one_stream(context, launches, sync, place, event, binds & waited[place])
@@ -299,7 +299,7 @@ def own_cost(context: Context, waits: Waits) -> tuple[int, NDArray[np.int64]]:
     waited[waits.call[context.device.end[waits.event] > calls.start[waits.call]]] = True
     free = context.once(is_sync_call) & ~waited
     found = (calls.end - calls.start)[free]
-    usual = min(int(np.median(found)), MOST_OWN_COST_NS) if len(found) else OWN_COST_NS
+    usual = min(int(median(found)), MOST_OWN_COST_NS) if len(found) else OWN_COST_NS
     most = np.where(waited, usual, np.iinfo(np.int64).max)
     frees = _implicit(context)[waits.call] & waited[waits.call]
     most[waits.call[frees]] = 0

@@ -1,6 +1,5 @@
 """All that a replay needs of one rank, apart from its recording: small, and fit to be sent between processes."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import Steps, window_of
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.replay.graph import Graph, graph
 

@@ -7,12 +7,12 @@ where in its own time that point lies. Without a change every recorded time come
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.columns import dataclass
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.replay.longest import NEVER, Edges, longest
 from traceanalyze.replay.program import Program

@@ -6,7 +6,6 @@ when it is done; batches that workers make are there when they were. Without a c
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import dataclass, distinct, occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.graph import Graph
 from traceanalyze.replay.longest import NEVER, longest, take_out

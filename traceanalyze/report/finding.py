@@ -1,9 +1,10 @@
 """What costs time or memory, as every output tells it: in words of one language, with its numbers and its proof."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.table import Column, Kind, Table, Value, declare
 from traceanalyze.report.formats import function_of
 

@@ -6,12 +6,13 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.locales import LANGUAGES, Texts, texts
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.finding import Finding, Saving

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from traceanalyze.model.columns import by_identity
+from traceanalyze.model.columns import by_identity, dataclass
 from traceanalyze.model.table import LABELLED, SIZES, TIMES, Column, Kind, NotMeasured, Table, Value, no_such
 from traceanalyze.report.finding import Finding, as_table
 from traceanalyze.report.format import Formatter, absent_reasons

@@ -1,12 +1,13 @@
 """What a rule says: a finding with its proof and its price, or why it could not be applied."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.replay.replay import Change

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from inspect import getdoc
 from typing import Any, NamedTuple
 
 from traceanalyze.rules.facts import Facts
@@ -119,7 +118,14 @@ class Rule:
     host: str | None = None
     """Its needs where the host alone computes (`Facts.host_computes`) and it is about the time of the host; None: it is
     about devices."""
-    doc: str = ""
+
+    @property
+    def doc(self) -> str:
+        """Its page, the docstring of the function."""
+        # Imported here: reports do without.
+        from inspect import getdoc
+
+        return getdoc(self.find) or ""
 
     @property
     def family(self) -> str:
@@ -193,7 +199,6 @@ def rule(
             beside=beside,
             unless=unless,
             host=host,
-            doc=getdoc(find) or "",
         )
 
     return decorated

@@ -1,13 +1,12 @@
 """Runtime calls and the other host events the analyses ask for, by thread."""
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.classify import WAITS_OF_XPU, api_class
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import dataclass, distinct
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 

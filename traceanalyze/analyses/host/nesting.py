@@ -1,6 +1,5 @@
 """Nesting of host events: who contains whom on each thread, and who is innermost at an instant (definitions §9)."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import calltree
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind

@@ -18,7 +18,7 @@ from traceanalyze.analyses.host.frames import locate, user_frames
 from traceanalyze.analyses.idle.host_state import data_loading, host_states
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import distinct, median, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
@@ -160,7 +160,7 @@ def _habits(
         if len(member) < TIMES or len(distinct(step[member])) < len(steps):
             continue
         recurs[member] = True
-        usual = float(np.median(length[member]))
+        usual = median(length[member])
         constant[member] = bool((np.abs(length[member] - usual) <= ALIKE * usual).all())
         timed[member] = constant[member] & (np.ptp(np.diff(silent.end[member])) <= np.ptp(length[member]))
     return recurs, constant, timed, step
@@ -207,7 +207,7 @@ def _irregular(
     if min(len(distinct(place[chosen])), len(distinct(step[chosen]))) < TIMES or length.max() > SPREAD * length.min():
         return none
     half = len(chosen) // 2
-    none[chosen] = np.median(length[half:]) >= SHRINKS * np.median(length[:half])
+    none[chosen] = median(length[half:]) >= SHRINKS * median(length[:half])
     return none
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.collectives import element_bytes
+from traceanalyze.model.columns import median
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.op_calls import listed_shapes
 from traceanalyze.model.op_costs import Cost
@@ -186,13 +187,13 @@ def matrix_cycles(trace: Trace) -> float | None:
     if use is not None:
         share = use.take(row, 0)
         exact = (share >= _USED) & (events.dur[row] > 0)
-        return float(np.median(cycles[exact] / events.dur[row][exact] / share[exact])) * 1e5 if exact.any() else None
+        return median(cycles[exact] / events.dur[row][exact] / share[exact]) * 1e5 if exact.any() else None
     time, blocks = (events.numbers(field, row, 0) for field in ("aicore_time", "block_dim"))
     known = (time > 0) & (blocks > 0)
     vector = events.fields.get("aiv_time")
     if not known.any() or vector is None:
         return None
-    clock, cores = float(np.median(cycles[known] / time[known] / blocks[known])) * 1e3, int(blocks[known].max())
+    clock, cores = median(cycles[known] / time[known] / blocks[known]) * 1e3, int(blocks[known].max())
     of_vector = events.numbers("block_dim", vector.row[vector.value > 0].astype(np.int64), 0)
     twice, more = (int(found.sum()) for found in (of_vector == 2 * cores, of_vector > 2 * cores))
     return clock * cores if twice > more else None

@@ -1,14 +1,13 @@
 """Device work as one table: kernels, copies and fills with device, stream, class and repaired ends."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.columns import MISSING, distinct
+from traceanalyze.model.columns import MISSING, dataclass, distinct
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 

@@ -1,7 +1,5 @@
 """The device events inside the analysed windows, with what every device table needs to know about each."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +8,7 @@ from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.ascend import classify_kernels
 from traceanalyze.model import intervals
 from traceanalyze.model.classifier import classifier_of_kernel, classifier_of_op, kind_of_op
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, tensor_core_use
 from traceanalyze.model.table import Column, Kind
 from traceanalyze.model.vocabulary import DeviceClass, EventKind

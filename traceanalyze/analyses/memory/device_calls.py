@@ -3,7 +3,6 @@
 The state at that moment says why a request failed; the dump comes later and shows something else.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from traceanalyze.analyses.memory.columns import EVENT, LINE
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
 from traceanalyze.analyses.memory.sites import Site
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 

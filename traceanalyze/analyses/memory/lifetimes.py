@@ -1,12 +1,12 @@
 """Every block that lived during the history: from which event to which, how large, and allocated where; their sums."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 BEFORE = -1

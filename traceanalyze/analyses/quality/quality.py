@@ -17,7 +17,7 @@ from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.errors import Lost
 from traceanalyze.model.classifier import classifier_of_range
 from traceanalyze.model.classify import NO_CATEGORY, is_data_loading
-from traceanalyze.model.columns import MISSING, distinct, occurs
+from traceanalyze.model.columns import MISSING, distinct, median, occurs
 from traceanalyze.model.intervals import contains, coverage, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import sentences
@@ -376,7 +376,7 @@ def _edges(context: Context) -> Iterator[Check]:
         return
     if not steps.complete[-1]:
         yield Check("Q07", Level.WARN, _SAY["last_step_cut"], (("step", steps.name[-1]),))
-    first, rest = int(steps.time[0]), float(np.median(steps.time[1:]))
+    first, rest = int(steps.time[0]), median(steps.time[1:])
     first_counts = bool(occurs(steps.start[:1], context.counted.start)[0])
     if first > 1.3 * rest and first_counts:
         values = (("step", steps.name[0]), ("ratio", first / rest if rest else 0.0))

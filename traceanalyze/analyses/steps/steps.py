@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
+from traceanalyze.model.columns import median
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
 
@@ -108,7 +109,7 @@ def _complete(owned: NDArray[np.int64]) -> NDArray[np.bool_]:
     some = owned[owned > 0]
     if len(owned) < 2 or len(some) == 0:
         return np.ones(len(owned), np.bool_)
-    reference = np.median(some) if len(some) > 2 else some.max()
+    reference = median(some) if len(some) > 2 else some.max()
     return owned >= COMPLETE_SHARE * reference
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, NotMeasured, Table
 

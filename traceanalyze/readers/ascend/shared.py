@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import Sparse, Strings, distinct_codes, find, strings_of
+from traceanalyze.model.columns import Sparse, Strings, dataclass, distinct_codes, find, strings_of
 from traceanalyze.model.trace import Events, Instants, Trace
 from traceanalyze.readers.ascend.info import About
 

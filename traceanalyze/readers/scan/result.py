@@ -4,7 +4,7 @@ Both scanners (the native one and its pure-Python twin) return a `Scan`; everyth
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import Phrase
-from traceanalyze.model.columns import Strings
+from traceanalyze.model.columns import Strings, dataclass
 from traceanalyze.model.trace import Events, Flows, Instants
 
 

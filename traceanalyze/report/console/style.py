@@ -2,10 +2,11 @@
 
 import os
 import re
-import shutil
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import takewhile
 from typing import NamedTuple, TextIO
@@ -175,13 +176,24 @@ class Style(NamedTuple):
         return lines.replace(HARD_SPACE, " ")
 
 
+def _columns() -> int:
+    """`COLUMNS` or the width of the terminal; `shutil.get_terminal_size` would bring all of its compressors."""
+    with suppress(ValueError):
+        if (wanted := int(os.environ.get("COLUMNS", ""))) > 0:
+            return wanted
+    if sys.__stdout__ is not None:
+        with suppress(ValueError, OSError):
+            return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80
+    return 80
+
+
 def style_for(stream: TextIO) -> Style:
     """Style of an output stream: `COLUMNS` or the terminal's width, colour on terminals.
 
     `FORCE_COLOR` has colour in a pipe, too, and `NO_COLOR` nowhere, whatever they are set to.
     """
     wanted = os.environ.get("FORCE_COLOR") or (stream.isatty() and os.environ.get("TERM") != "dumb")
-    width = shutil.get_terminal_size(fallback=(80, 24)).columns
+    width = _columns()
     encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
     return Style(
         width=min(max(width, MIN_WIDTH), MAX_WIDTH),

@@ -1,6 +1,5 @@
 """What rules found, in words: the one place where keys become titles, sentences, prices and advice for every output."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -316,6 +315,9 @@ def lines_of(found: Finding) -> tuple[str, ...]:
 
 
 def _id(one: Said) -> str:
+    # Imported here: the libraries behind it take 3 ms.
+    import hashlib
+
     key = "\0".join((*one.found.key[:3], *one.found.scope.ops, *map(str, one.found.scope.ranks), one.setting.place))
     return f"{one.found.rule or one.found.slug}-{hashlib.sha256(key.encode(errors='replace')).hexdigest()[:8]}"
 

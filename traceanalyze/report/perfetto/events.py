@@ -1,9 +1,10 @@
 """Tracks as Chrome trace events, in pieces of JSON text."""
 
+import dataclasses
 import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.classify import OVERLAY_CATEGORY
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.table import NotMeasured
 
 Value = str | int | float | None
@@ -42,7 +44,7 @@ class Counter:
     """Name of a series → its value at each instant."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Overlay:
     """All tracks of one rank, top to bottom."""
 

@@ -1,7 +1,10 @@
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Options, Scope, Severity, rule
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
 
 
 @rule(
@@ -28,7 +31,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Opt
     },
     rare=True,
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """Ranks were recorded or run with different settings.
 
     What it finds
@@ -75,6 +78,6 @@ def _differing(sides: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     return tuple(name for name in names if len({side.get(name, "") for side in sides}) > 1)
 
 
-def _labels(ranks: Cluster, values: Sequence[str], odd: str) -> list[str]:
+def _labels(ranks: "Cluster", values: Sequence[str], odd: str) -> list[str]:
     """Ranks with the rarest value."""
     return [rank.label for rank, value in zip(ranks.ranks, values, strict=True) if value == odd]

@@ -1,5 +1,4 @@
-import numpy as np
-
+from traceanalyze.model.columns import median
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
@@ -35,6 +34,6 @@ def find(facts: Facts, options: Options) -> Findings:
     time = steps.time[list(facts.window.rows)]
     if not facts.marked or len(time) < 3:
         return
-    middle = int(np.median(time))
+    middle = int(median(time))
     if time[0] >= options.number("ratio") * max(middle, 1):
         yield Finding(evidence=(Evidence("ratio", float(time[0]) / max(middle, 1), "RATIO"),), severity=Severity.INFO)

@@ -1,11 +1,10 @@
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES, bus_factor
-from traceanalyze.ranks.results import Cluster, MatchedGroup
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.rule import (
     Confidence,
@@ -18,6 +17,9 @@ from traceanalyze.rules.rule import (
     measured,
     rule,
 )
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster, MatchedGroup
 
 _MB = 1 << 20
 _ON_BOARD = 8
@@ -37,7 +39,7 @@ directions (NVIDIA NVLink generations 2 to 5; AMD Infinity Fabric, seven links o
 class _Rate(NamedTuple):
     """A group and the bus bandwidth of its large messages."""
 
-    group: MatchedGroup
+    group: "MatchedGroup"
     rows: NDArray[np.int64]
     rate: float
     nominal: float | None
@@ -69,7 +71,7 @@ class _Rate(NamedTuple):
         "least": (10.0, "own: messages"),
     },
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """Large messages are slower than the links, or than in other groups like this one.
 
     What it finds
@@ -132,14 +134,14 @@ def find(ranks: Cluster, options: Options) -> Findings:
         yield NotApplicable("unknown_links")
 
 
-def _faster(ranks: Cluster, one: _Rate, position: int, part: float) -> Change:
+def _faster(ranks: "Cluster", one: _Rate, position: int, part: float) -> Change:
     """The large messages of a rank in so much less time; nothing of a rank that is not in the group."""
     own = ranks.ranks[position].collectives
     rows = one.group.row[one.rows, one.group.members.index(position)] if position in one.group.members else one.rows[:0]
     return Change(events=own.event[rows], shorter=((own.end - own.start)[rows] * part).astype(np.int64))
 
 
-def _rate(ranks: Cluster, one: MatchedGroup, options: Options) -> _Rate | None:
+def _rate(ranks: "Cluster", one: "MatchedGroup", options: Options) -> _Rate | None:
     """Bus bandwidth of a group's large messages in GB/s; None where there are too few."""
     factor = np.array([bus_factor(kind, len(one.members)) or 0.0 for kind in TYPES])[one.kind]
     rows = np.flatnonzero(

@@ -1,4 +1,5 @@
-from traceanalyze.ranks.results import Cluster, MatchedGroup
+from typing import TYPE_CHECKING
+
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -12,6 +13,9 @@ from traceanalyze.rules.rule import (
     measured,
     rule,
 )
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster, MatchedGroup
 
 _INSIDE = frozenset({"tensor", "expert"})
 """Roles whose collectives lie on the critical path of every layer."""
@@ -36,7 +40,7 @@ _INSIDE = frozenset({"tensor", "expert"})
     },
     options={"share": (0.05, "own: of the step, in exposed collectives of these groups")},
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """A tensor or expert parallel group spans machines.
 
     What it finds
@@ -84,7 +88,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         yield NotApplicable("no_machines")
 
 
-def _spans(ranks: Cluster, one: MatchedGroup) -> bool | None:
+def _spans(ranks: "Cluster", one: "MatchedGroup") -> bool | None:
     """Whether the group spans machines; None where nothing tells."""
     members = [ranks.ranks[position] for position in one.members]
     networked = [rank.networked for rank in members if rank.networked is not None]

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.columns import median
 from traceanalyze.rules.common.communication import REPEATED, comm_finding, communicating
 from traceanalyze.rules.pricing import LEAST_SHARE
 from traceanalyze.rules.ranking import HIGH
@@ -112,5 +113,5 @@ def _usual(facts: Facts, spans: NDArray[np.int64]) -> NDArray[np.int64]:
         own = np.flatnonzero(step == one)
         own = own[length[own] >= _SHORT * length[own].max()]
         if len(own) >= REPEATED:
-            usual[own] = np.median(length[own])
+            usual[own] = median(length[own])
     return usual

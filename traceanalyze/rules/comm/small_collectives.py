@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from traceanalyze.model.columns import median
 from traceanalyze.rules.common.communication import chained, comm_finding, communicating
 from traceanalyze.rules.ranking import HIGH
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, measured, rule
@@ -64,7 +65,7 @@ def find(facts: Facts, options: Options) -> Findings:
     large = known & ~small & np.isin(work.kind, work.kind[small])
     rate = float(work.size[large].sum()) / float(work.time[large].sum()) if work.time[large].sum() else 0.0
     needed = min(1.0, float(work.size[small].sum()) / rate / time) if rate else 0.5
-    size = int(np.median(work.size[small]))
+    size = int(median(work.size[small]))
     evidence = measured(time=facts.mean(time), part=time / every, size=size, count=count)
     found = comm_finding(facts, small, evidence, saving=round(work.exposed_mean(facts, small) * (1 - needed)))
     most = Severity.MEDIUM if facts.share(found.saving or 0) >= HIGH else None

@@ -1,5 +1,4 @@
-import numpy as np
-
+from traceanalyze.model.columns import median
 from traceanalyze.model.patterns import regex
 from traceanalyze.rules.common.communication import comm_finding, communicating
 from traceanalyze.rules.common.op_chains import names_under
@@ -47,7 +46,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if count <= options.number("least") * facts.window.count:
         return
     exposed = work.exposed_mean(facts, chosen)
-    usual = Evidence("usual", int(np.median(work.time[chosen])), "DURATION")
+    usual = Evidence("usual", int(median(work.time[chosen])), "DURATION")
     evidence = (*measured(exposed=exposed, count=count), usual)
     bound = facts.per_step(work.time[chosen])
     yield comm_finding(facts, chosen, evidence, saving=exposed, bound=bound, about="SyncBatchNorm")

@@ -1,5 +1,4 @@
-import numpy as np
-
+from traceanalyze.model.columns import median
 from traceanalyze.rules.common.communication import transfers
 from traceanalyze.rules.rule import (
     Confidence,
@@ -67,7 +66,7 @@ def find(facts: Facts, options: Options) -> Findings:
         draws="comm_exposed",
         evidence=(
             Evidence("count", count, "COUNT", *tasks.longest(unaligned)),
-            *measured(size=int(np.median(tasks.size[unaligned])), time=time, part=part),
+            *measured(size=int(median(tasks.size[unaligned])), time=time, part=part),
         ),
         scope=Scope(ops=("SDMA",)),
         count=count,

@@ -1,6 +1,5 @@
 """Collectives of the windows, one by one, for the rules about communication."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import dataclass, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DeviceClass, Phase
 from traceanalyze.replay.device import device_order

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import dataclass
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.op_calls import listed_shapes
 from traceanalyze.model.vocabulary import DeviceClass

@@ -11,6 +11,7 @@ from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_step_marker
+from traceanalyze.model.columns import median
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -186,7 +187,7 @@ def usual_launch(facts: Facts) -> float | None:
     # Or one that it calls: on NPUs only the innermost operator, of CANN, asks for work.
     until = np.concatenate(([0], np.cumsum(launching)))
     chosen = (until[nest.stop] > until[:-1]) & facts.inside(nest.start)
-    return float(np.median(nest.own[chosen])) if chosen.any() else None
+    return median(nest.own[chosen]) if chosen.any() else None
 
 
 SLOW, SLOW_NS, TIMES = 5.0, 100_000, 10
@@ -219,7 +220,7 @@ def slow_views(facts: Facts) -> SlowViews | None:
     others = views & ~slow
     if not slow.any() or not others.any():
         return None
-    times = float(np.median(own[slow]) / max(float(np.median(own[others])), 1.0))
+    times = float(median(own[slow]) / max(median(own[others]), 1.0))
     if times < TIMES:
         return None
     root = np.flatnonzero(slow)

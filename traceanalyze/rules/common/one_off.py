@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import distinct, median, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause, EventKind
@@ -137,7 +137,7 @@ def _loading(facts: Facts) -> Intervals:
     # Of several values for one place the last stays.
     first[device.name[rows[latest]]] = latest
     first = first[first >= 0]
-    least = max(CALL_NS, CALL_TIMES * float(np.median(length)))
+    least = max(CALL_NS, CALL_TIMES * median(length))
     asks = context.trace.strings.matches(calls.name, _CODE.search) & (calls.end - calls.start >= least)
     asks[call[first[length[first] >= least]]] = True
     long = intervals.merge(calls.start[asks], calls.end[asks])
@@ -156,7 +156,7 @@ def _long_gaps(facts: Facts) -> Intervals:
     long &= 2 * launching_in >= length
     if not long.any():
         return intervals.EMPTY
-    long &= length >= LONG_TIMES * float(np.median(length[np.bincount(pieces.gap, minlength=len(gaps)) > 0]))
+    long &= length >= LONG_TIMES * median(length[np.bincount(pieces.gap, minlength=len(gaps)) > 0])
     spans = intervals_of(gaps.start[long], gaps.end[long])
     if _recurs(facts, spans):
         return intervals.EMPTY

@@ -42,6 +42,8 @@ _LETTERS = (
     ("t", r"^aten::(copy_|_to_copy|clone|contiguous)$|^(Cast|TensorMove|ViewCopy|Transpose)$"),
 )
 _KNOWN = tuple((ord(letter), regex(pattern)) for letter, pattern in _LETTERS)
+_FEW = 64
+"""So few runs are followed one by one."""
 OTHER, BREAK = ".", ";"
 """Another operator; the end of what a thread launched in a step."""
 
@@ -134,7 +136,7 @@ def fusible_rows(facts: Facts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     return order[np.repeat(inside, kernels)], np.repeat(kept, kernels[inside])
 
 
-def _first_again(code: NDArray[np.int32], opens: NDArray[np.bool_]) -> list[int]:
+def _first_again(code: NDArray[np.int32], opens: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Where in runs, of which the first places are known, a code stands that the run had since it last began anew."""
     again = np.full(len(code) + 1, len(code))
     order = np.argsort(code, kind="stable")
@@ -144,14 +146,17 @@ def _first_again(code: NDArray[np.int32], opens: NDArray[np.bool_]) -> list[int]
     again[begin[1:] - 1] = np.minimum(again[begin[1:] - 1], begin[1:])
     # The first place after each one at which something comes again, or the next run begins.
     following = np.minimum.accumulate(again[::-1])[::-1]
-    stop = np.append(begin[1:], len(code))
-    long, following, found = stop - begin > 1, following.tolist(), list[int]()
-    for at, end in zip(begin[long].tolist(), stop[long].tolist(), strict=True):
-        place = following[at]
-        while place < end:
-            found.append(place)
-            place = following[place]
-    return found
+    at, end, found = begin, np.append(begin[1:], len(code)), [begin[:0]]
+    # All runs at once, until few are left, which may be long.
+    while len(at) > _FEW:
+        at = following[at]
+        at, end = at[at < end], end[at < end]
+        found.append(at)
+    after, rest = following.tolist() if len(at) else [], list[int]()
+    for place, stop in zip(at.tolist(), end.tolist(), strict=True):
+        while (place := after[place]) < stop:
+            rest.append(place)
+    return np.concatenate((*found, np.array(rest, np.int64)))
 
 
 def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:

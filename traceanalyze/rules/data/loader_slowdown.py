@@ -1,5 +1,4 @@
-import numpy as np
-
+from traceanalyze.model.columns import median
 from traceanalyze.replay.host import READY_NS
 from traceanalyze.rules.common.loader import single_process, steady_batches, waited
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
@@ -40,7 +39,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if len(rows) < 9 or facts.share(facts.length(waited(facts))) < options.number("share"):
         return
     time, third = facts.context.trace.events.dur[rows], len(rows) // 3
-    first, last = float(np.median(time[:third])), float(np.median(time[-third:]))
+    first, last = median(time[:third]), median(time[-third:])
     if first < READY_NS and not single_process(facts, rows):
         return
     if last >= options.number("ratio") * max(first, 1.0):

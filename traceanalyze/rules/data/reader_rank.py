@@ -1,8 +1,9 @@
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.ranks.results import Cluster, MatchedGroup
 from traceanalyze.rules.rule import (
     Confidence,
     Finding,
@@ -14,6 +15,9 @@ from traceanalyze.rules.rule import (
     measured,
     rule,
 )
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster, MatchedGroup
 
 _BROADCAST = TYPES.index("broadcast")
 
@@ -51,7 +55,7 @@ _BROADCAST = TYPES.index("broadcast")
     },
     order=-1,
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """One rank reads for the others, which wait for it; or all ranks wait for their loaders.
 
     What it finds
@@ -112,7 +116,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         )
 
 
-def _first_broadcasts(one: MatchedGroup) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _first_broadcasts(one: "MatchedGroup") -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Broadcasts that are the first collective of the group in their step.
 
     Waiting by member, of it what is exposed, and the steps.

@@ -1,5 +1,6 @@
 import numpy as np
 
+from traceanalyze.model.columns import median
 from traceanalyze.model.intervals import merge
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.loader import batches, begun_anew, single_process
@@ -46,7 +47,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     spans = facts.spans(rows)
     time = spans[:, 1] - spans[:, 0]
-    usual = int(np.median(time))
+    usual = int(median(time))
     long = np.flatnonzero(time > options.number("ratio") * max(usual, 1))
     if len(long) > 1:
         long = long[(long > 0) & begun_anew(facts, rows)[long]]

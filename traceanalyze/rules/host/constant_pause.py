@@ -3,6 +3,7 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import median
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.replay.replay import Change
@@ -108,7 +109,7 @@ def find(facts: Facts, options: Options) -> Findings:
             intervals=spans,
             sentence="host" if host else "busy" if hidden else "thread" if other else "",
             evidence=(
-                Evidence("typical", int(np.median(length)), "DURATION", *look),
+                Evidence("typical", int(median(length)), "DURATION", *look),
                 Evidence("what", name, "NAME"),
                 Evidence("time", time, "DURATION") if host else Evidence("idle", time, "DURATION"),
                 *((Evidence("other", other, "NAME"),) if other else ()),

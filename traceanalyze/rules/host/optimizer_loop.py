@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import median
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -128,7 +129,7 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
     if each < options.number("lists" if listed else "kernels"):
         short = False
     else:
-        short = listed or float(np.median((device.end - device.start)[rows])) < options.number("short_us") * 1e3
+        short = listed or median((device.end - device.start)[rows]) < options.number("short_us") * 1e3
     if not (short or (not listed and len(facts.rows(EventKind.PYTHON, _LOOP_FRAME)))):
         return None
     if name == "SGD" and not names_under(facts, op, _MOMENTUM.pattern).any():

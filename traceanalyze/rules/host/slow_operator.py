@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import median
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.replay.parts import last_part
@@ -98,7 +99,7 @@ def find(facts: Facts, options: Options) -> Findings:
             continue
         longest = int(member[np.argmax(own[member])])
         start, end = int(nest.start[longest]), int(nest.end[longest])
-        typical = float(np.median(own[member]))
+        typical = median(own[member])
         removed = intervals.subtract(intervals.merge(nest.start[member], nest.end[member]), _inner(facts, member))
         excess = 1 - usual / max(typical, 1.0)
         about = facts.name(int(nest.row[longest]))

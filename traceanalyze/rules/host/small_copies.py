@@ -3,7 +3,7 @@ import numpy as np
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import MISSING, occurs
+from traceanalyze.model.columns import MISSING, median, occurs
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
 from traceanalyze.rules.common.copies import copied_bytes
 from traceanalyze.rules.common.replay import without
@@ -51,7 +51,7 @@ def find(facts: Facts, options: Options) -> Findings:
         else rows
     )
     size = copied_bytes(facts, rows)
-    if not len(rows) or (size == MISSING).any() or np.median(size) >= options.number("bytes"):
+    if not len(rows) or (size == MISSING).any() or median(size) >= options.number("bytes"):
         return
     rows, size = rows[size < options.number("bytes")], size[size < options.number("bytes")]
     each = len(rows) / max(facts.window.count, 1)
@@ -79,7 +79,7 @@ def find(facts: Facts, options: Options) -> Findings:
         intervals=spans,
         evidence=(
             Evidence("each", each, "NUMBER"),
-            Evidence("bytes", int(np.median(size)), "MEMORY"),
+            Evidence("bytes", int(median(size)), "MEMORY"),
             Evidence("time", whole, "DURATION"),
         ),
         count=len(rows),

@@ -1,7 +1,8 @@
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -14,6 +15,9 @@ from traceanalyze.rules.rule import (
     measured,
     rule,
 )
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
 
 
 @rule(
@@ -42,7 +46,7 @@ from traceanalyze.rules.rule import (
         "same": (0.5, "own: of the rank's recorded kernel time that other ranks have, too"),
     },
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """The same kernels take longer on one rank than on the others.
 
     What it finds

@@ -1,7 +1,8 @@
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -14,6 +15,9 @@ from traceanalyze.rules.rule import (
     measured,
     rule,
 )
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
 
 PARTS = ("compute", "dispatch", "data_loading")
 """What a rank does of its own accord."""
@@ -56,7 +60,7 @@ PARTS = ("compute", "dispatch", "data_loading")
     options={"imbalance": (0.10, "own; msprof-analyze advisor: 0.05")},
     order=1,
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """Ranks have unequal work.
 
     What it finds
@@ -118,7 +122,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         )
 
 
-def _differs(ranks: Cluster, label: str) -> tuple[str, int, int]:
+def _differs(ranks: "Cluster", label: str) -> tuple[str, int, int]:
     """Which part one rank has most more of than the mean of all, how much it has, and the least of any; ns a step."""
     at = [rank.label for rank in ranks.ranks].index(label)
     known = {key: part.sum(axis=1) // len(ranks.steps) for key in PARTS if (part := ranks.part(key)) is not None}
@@ -126,7 +130,7 @@ def _differs(ranks: Cluster, label: str) -> tuple[str, int, int]:
     return name, int(known[name][at]), int(known[name].min())
 
 
-def _waiting(ranks: Cluster, gain: int | None) -> int | None:
+def _waiting(ranks: "Cluster", gain: int | None) -> int | None:
     """What the ranks wait on average beyond the one that waits least, where that is more than what is saved."""
     if gain is None or isinstance(ranks.exposed_waits, NotMeasured):
         return None
@@ -134,7 +138,7 @@ def _waiting(ranks: Cluster, gain: int | None) -> int | None:
     return max(gain, int(waits.sum()) // len(waits) - int(waits.min()))
 
 
-def _saved(ranks: Cluster, quantity: str) -> tuple[int, int | None]:
+def _saved(ranks: "Cluster", quantity: str) -> tuple[int, int | None]:
     """By how much equal work shortens a step at most, and how much of that the ranks spend waiting on average.
 
     The latter is known of groups that are complete: equal work saves no more of it.

@@ -1,5 +1,6 @@
+from typing import TYPE_CHECKING
+
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.pricing import room_of
 from traceanalyze.rules.rule import (
     Confidence,
@@ -13,6 +14,9 @@ from traceanalyze.rules.rule import (
     need,
     rule,
 )
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
 
 FEW = 3
 """Steps from which on, as for RNK101, waiting is known to come back."""
@@ -46,7 +50,7 @@ FEW = 3
     order=2,
     unless="RNK102",
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """Ranks wait for each other, now for one and now for another.
 
     What it finds

@@ -1,6 +1,5 @@
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -12,6 +11,9 @@ from traceanalyze.rules.rule import (
     UnmeasuredError,
     rule,
 )
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
 
 
 @rule(
@@ -26,7 +28,7 @@ from traceanalyze.rules.rule import (
     options={"below": (0.05, "msprof-analyze: advisor, slow link")},
     threshold=False,
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """One link is slower than the others of its kind.
 
     What it finds
@@ -77,13 +79,13 @@ def find(ranks: Cluster, options: Options) -> Findings:
         )
 
 
-def _recordings(ranks: Cluster, link: Any) -> int:
+def _recordings(ranks: "Cluster", link: Any) -> int:
     """How many ranks recorded transfers over a link."""
     wanted = link.link, link.source_rank, link.target_rank
     return sum((one.link, one.source, one.target) == wanted for rank in ranks.ranks for one in rank.links)
 
 
-def _exposed_part(ranks: Cluster) -> float | None:
+def _exposed_part(ranks: "Cluster") -> float | None:
     """Exposed time of the collectives of all ranks over their duration; None where there are none."""
     whole = sum(int((rank.collectives.end - rank.collectives.start).sum()) for rank in ranks.ranks)
     return sum(int(rank.collectives.exposed.sum()) for rank in ranks.ranks) / whole if whole else None

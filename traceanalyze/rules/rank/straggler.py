@@ -1,5 +1,6 @@
+from typing import TYPE_CHECKING
+
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -11,6 +12,9 @@ from traceanalyze.rules.rule import (
     measured,
     rule,
 )
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
 
 
 @rule(
@@ -38,7 +42,7 @@ from traceanalyze.rules.rule import (
     advice=("diff_ranks",),
     options={"share": (0.05, "msprof-analyze: advisor, slow rank")},
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """One rank makes the others wait, again and again.
 
     What it finds

@@ -1,5 +1,9 @@
-from traceanalyze.ranks.results import Cluster
+from typing import TYPE_CHECKING
+
 from traceanalyze.rules.rule import Confidence, Finding, Findings, Options, UnmeasuredError, measured, rule
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
 
 
 @rule(
@@ -16,7 +20,7 @@ from traceanalyze.rules.rule import Confidence, Finding, Findings, Options, Unme
     },
     options={"pause": (0.01, "own: share of the step that a pause must take")},
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """Pauses of the garbage collector come at different steps on different ranks.
 
     What it finds

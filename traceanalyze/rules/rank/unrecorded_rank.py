@@ -1,6 +1,7 @@
+from typing import TYPE_CHECKING
+
 from traceanalyze.errors import ranges
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.ranking import HIGH
 from traceanalyze.rules.rule import (
     Confidence,
@@ -13,6 +14,9 @@ from traceanalyze.rules.rule import (
     measured,
     rule,
 )
+
+if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
 
 
 @rule(
@@ -47,7 +51,7 @@ from traceanalyze.rules.rule import (
     },
     threshold=False,
 )
-def find(ranks: Cluster, options: Options) -> Findings:
+def find(ranks: "Cluster", options: Options) -> Findings:
     """Recorded ranks wait, or may wait, for one that was not recorded.
 
     What it finds

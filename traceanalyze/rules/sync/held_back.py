@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.model.columns import median
 from traceanalyze.model.intervals import contains, coverage
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause
@@ -126,7 +127,7 @@ def find(facts: Facts, options: Options) -> Findings:
     gaps = context.once(idle_gaps)
     waits = gaps.end - np.clip(gaps.launch_end, gaps.start, gaps.end)
     queued = waits[(gaps.launch_end > 0) & (waits == gaps.end - gaps.start)]
-    usual = float(np.median(queued)) if len(queued) else 0.0
+    usual = median(queued) if len(queued) else 0.0
     least = max(options.number("least_us") * 1000, _LONGER * usual if usual <= _MOST_USUAL_NS else 0)
     held = (pieces.cause == Cause.DEVICE_DEPENDENCY) & (waits[pieces.gap] >= least)
     length = pieces.end - pieces.start
