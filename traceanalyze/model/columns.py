@@ -93,9 +93,10 @@ def distinct_codes(codes: NDArray[np.signedinteger[Any]], size: int) -> tuple[ND
     """Distinct codes (ascending) and the index of each row's code among them; linear where `np.unique` would sort."""
     place = codes.astype(np.intp, copy=False)
     distinct = np.flatnonzero(_present(place, size))
-    position = np.zeros(size, np.int64)
+    # Narrow, because it may be many times as long as the codes.
+    position = np.zeros(size, np.int32)
     position[distinct] = np.arange(len(distinct))
-    return distinct, position.take(place)
+    return distinct, position.take(place).astype(np.int64)
 
 
 def _present(place: NDArray[np.intp], size: int) -> NDArray[np.bool_]:

@@ -164,13 +164,13 @@ class _Scanner:
 
     def table(self, first_id: int, dtypes: Sequence[DTypeLike], fields: Sequence[Field]) -> list[Any]:
         """Columns, and by name those of fields: two arrays a field, whose numbers follow."""
-        rows = first_id + len(dtypes)
-        sparse = {
-            field.name: Sparse(
-                self.array(rows, np.uint32, field=index), self.array(rows + 1, _VALUE_TYPES[field.kind], field=index)
-            )
-            for index, field in enumerate(fields)
-        }
+        at, sparse, known = first_id + len(dtypes), {}, dict[int, NDArray[np.uint32]]()
+        for index, field in enumerate(fields):
+            # Many fields are of the same events.
+            rows = self.array(at, np.uint32, field=index)
+            same = known.setdefault(len(rows), rows)
+            rows = same if np.array_equal(rows, same) else rows
+            sparse[field.name] = Sparse(rows, self.array(at + 1, _VALUE_TYPES[field.kind], field=index))
         return [*self.columns(first_id, dtypes), sparse]
 
 
