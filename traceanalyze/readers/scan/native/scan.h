@@ -241,6 +241,19 @@ TRACE_SCAN_API int trace_take_out(const trace_work *work, const trace_stretches 
 TRACE_SCAN_API void trace_coverage(const trace_stretches *set, const trace_stretches *windows, int64_t *before,
                                    int64_t *covered);
 
+/* A column that only some rows have: rows ascend; values are of eight bytes or of four. */
+typedef struct {
+    const uint32_t *rows;
+    const void *values;
+    uint64_t size;
+} trace_sparse;
+
+/* Its values at some rows (any order, faster where nearly in order), `missing` where there is none. */
+TRACE_SCAN_API void trace_take_wide(const trace_sparse *column, const int64_t *rows, uint64_t count, int64_t missing,
+                                    int64_t *found);
+TRACE_SCAN_API void trace_take_narrow(const trace_sparse *column, const int64_t *rows, uint64_t count, int32_t missing,
+                                      int32_t *found);
+
 /* How many of some moments (ascending) are not after each instant. */
 TRACE_SCAN_API void trace_passed(const int64_t *moments, uint64_t size, const int64_t *instants, uint64_t count,
                                  int64_t *passed);
