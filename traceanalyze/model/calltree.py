@@ -157,8 +157,9 @@ def own_times(events: Spans) -> NDArray[np.int64]:
 
 def _own_times_twin(events: Spans) -> NDArray[np.int64]:
     own, rows = np.zeros(len(events.start), np.int64), np.flatnonzero(events.rank != NO_RANK)
-    start, length, track, rank = (column[rows] for column in events[:4])
-    tree = _build_twin(Spans(start, start + length, track, rank, events.tick))
+    start = events.start[rows]
+    spans = Spans(start, start + events.end[rows], events.track[rows], events.rank[rows], events.tick)
+    tree = _build_twin(spans)
     own[rows[tree.order]] = tree.own
     return own
 
