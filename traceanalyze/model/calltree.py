@@ -98,10 +98,9 @@ def _build(spans: Spans, library: ctypes.CDLL) -> Tree:
 
 
 def _contiguous(spans: Spans) -> Spans:
-    times = (np.ascontiguousarray(column, np.int64) for column in (spans.start, spans.end))
-    return Spans(
-        *times, np.ascontiguousarray(spans.track, np.int32), np.ascontiguousarray(spans.rank, np.uint8), spans.tick
-    )
+    start, end = (np.ascontiguousarray(column, np.int64) for column in (spans.start, spans.end))
+    track, rank = np.ascontiguousarray(spans.track, np.int32), np.ascontiguousarray(spans.rank, np.uint8)
+    return Spans(start, end, track, rank, spans.tick)
 
 
 def _events(spans: Spans) -> _Events:
