@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 import tempfile
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.benchmarks.child import Spent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +31,23 @@ _GOALS = {
 _REFERENCE = "import numpy"
 _CPU_OF_REFERENCE = {"tiny": 1.4, "tiny, verdict only": 1.4}
 """What is run → CPU time allowed, in that of importing NumPy in the same rounds: true on any machine."""
+_OF_TEXT = {
+    "json.loads": ("import json, sys; json.loads(open(sys.argv[1], 'rb').read())", ".json", 200, 1 / 9),
+    "inflate": (
+        "import sys; from isal import igzip; f = igzip.open(sys.argv[1])\nwhile f.read(1 << 20): pass",
+        "",
+        1000,
+        4,
+    ),
+}
+"""Reference on the same text → its program, the file that it reads (plain or packed), and from so many MB on the CPU
+time allowed to the default report, in that of the reference."""
+_LOADED_MB = 400
+"""Larger texts are not given to `json.loads`, which takes five times as much memory."""
+_BASE, _PER_BYTE = 60 * _MB, 0.29
+"""Memory allowed: so much, and for each byte of the text."""
+_EXPONENT = 1.05
+"""Largest growth of CPU time from the smallest text to the largest, as a power of the size."""
 
 
 def _line(label: str, runs: list[Spent]) -> str:
@@ -37,7 +57,7 @@ def _line(label: str, runs: list[Spent]) -> str:
     return f"{label:24}{wall:9.3f}{cpu:9.3f}{peak / _MB:9.0f}"
 
 
-def _cases(folder: Path, trace: Path, sizes: list[float]) -> dict[str, list[str]]:
+def _cases(folder: Path, trace: Path, sizes: list[float], *, only_reports: bool) -> dict[str, list[str]]:
     """What is run → its arguments; tiles the trace to every size."""
     from tests.benchmarks import child
 
@@ -49,16 +69,30 @@ def _cases(folder: Path, trace: Path, sizes: list[float]) -> dict[str, list[str]
         child.tiled(trace, megabytes, plain)
         cases[f"{megabytes:g} MB gz"] = [str(packed)]
         cases[f"{megabytes:g} MB plain"] = [str(plain)]
+        cases[f"{megabytes:g} MB gz, verdict only"] = [str(packed), "-q"]
+        if only_reports:
+            continue
         cases[f"{megabytes:g} MB gz compared"] = ["compare", str(packed), str(packed)]
         cases[f"{megabytes:g} MB gz to xlsx"] = [str(packed), "-o", str(folder / "report.xlsx")]
     return cases
 
 
-def _measure(cases: dict[str, list[str]], rounds: int) -> dict[str, list[Spent]]:
+def _references(folder: Path, sizes: list[float]) -> dict[str, list[str]]:
+    """What else is run on the tiles, as commands."""
+    return {
+        f"{mb:g} MB {name}": [sys.executable, "-c", program, str(folder / f"{mb:g}{plain or '.json.gz'}")]
+        for mb in sizes
+        for name, (program, plain, _, _) in _OF_TEXT.items()
+        if not plain or mb <= _LOADED_MB
+    }
+
+
+def _measure(cases: dict[str, list[str]], references: dict[str, list[str]], rounds: int) -> dict[str, list[Spent]]:
     """Every command once a round, and the reference."""
     from tests.benchmarks import child
 
     commands = {label: [*_COMMAND, *arguments] for label, arguments in cases.items()}
+    commands |= references
     commands[_REFERENCE] = [sys.executable, "-c", _REFERENCE]
     for command in commands.values():
         child.run(command)  # compiles the modules that it needs
@@ -69,13 +103,30 @@ def _measure(cases: dict[str, list[str]], rounds: int) -> dict[str, list[Spent]]
     return runs
 
 
-def _ratio(runs: dict[str, list[Spent]], label: str) -> float:
-    """CPU time in that of the reference: the median of the rounds, in each of which both were run."""
-    return statistics.median(run.cpu / of.cpu for run, of in zip(runs[label], runs[_REFERENCE], strict=True))
+def _ratio(runs: dict[str, list[Spent]], label: str, reference: str = _REFERENCE) -> float:
+    """CPU time in that of a reference: the median of the rounds, in each of which both were run."""
+    return statistics.median(run.cpu / of.cpu for run, of in zip(runs[label], runs[reference], strict=True))
 
 
-def _broken(runs: dict[str, list[Spent]]) -> list[str]:
-    broken = []
+def _of_text(runs: dict[str, list[Spent]], sizes: list[float]) -> Iterator[tuple[str, float, float | None]]:
+    """What large texts are measured by, the measure, and its bar if it has one at that size."""
+    for mb in sizes:
+        label = f"{mb:g} MB gz"
+        for name, (_, _, least, most) in _OF_TEXT.items():
+            if f"{mb:g} MB {name}" in runs:
+                bar = most if mb >= least else None
+                yield f"{label}: CPU time in that of {name}", _ratio(runs, label, f"{mb:g} MB {name}"), bar
+        for case in (label, f"{mb:g} MB plain"):
+            peak = statistics.median(run.peak for run in runs[case])
+            yield f"{case}: MB of memory", peak / _MB, (_BASE + _PER_BYTE * mb * _MB) / _MB
+    small, large = (statistics.median(run.cpu for run in runs[f"{mb:g} MB gz"]) for mb in (min(sizes), max(sizes)))
+    if max(sizes) > min(sizes):
+        power = math.log(large / small) / math.log(max(sizes) / min(sizes))
+        yield f"{min(sizes):g} to {max(sizes):g} MB gz: CPU time grows with the size to the power of", power, _EXPONENT
+
+
+def _broken(runs: dict[str, list[Spent]], sizes: list[float]) -> list[str]:
+    broken = [f"{what} {value:.2f} > {bar:.2f}" for what, value, bar in _of_text(runs, sizes) if bar and value > bar]
     for label, (seconds, memory) in _GOALS.items():
         if label not in runs:
             continue
@@ -95,21 +146,27 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trace", type=Path, default=ROOT / "sample_traces/gpu_two_ranks/rank0.json.gz")
-    parser.add_argument("--mb", type=float, nargs="+", default=[20, 200], help="sizes of the JSON text")
+    parser.add_argument(
+        "--mb", type=float, nargs="+", default=[20, 200], help="sizes of the text; 20 … 4000 show growth"
+    )
+    parser.add_argument("--only-reports", action="store_true", help="no comparison and no workbook, for large texts")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--check", action="store_true", help="fail where a goal is missed")
     parser.add_argument("--smoke", action="store_true", help="tiny input, one round: does it run at all")
     options = parser.parse_args()
     sizes, rounds = ([2.0], 1) if options.smoke else (options.mb, options.rounds)
     with tempfile.TemporaryDirectory() as folder:
-        runs = _measure(_cases(Path(folder), options.trace, sizes), rounds)
+        cases = _cases(Path(folder), options.trace, sizes, only_reports=options.only_reports)
+        runs = _measure(cases, _references(Path(folder), sizes), rounds)
     print(f"whole process, median of {rounds} interleaved runs, {options.trace.name} tiled")
     print(f"{'':24}{'wall s':>9}{'CPU s':>9}{'MB peak':>9}")
     for label, spent in runs.items():
         print(_line(label, spent))
     for label in _CPU_OF_REFERENCE:
         print(f"{label}: {_ratio(runs, label):.2f} times the CPU time of {_REFERENCE}")
-    if options.check and (broken := _broken(runs)):
+    for what, value, bar in _of_text(runs, sizes):
+        print(f"{what} {value:.2f}" + (f" (at most {bar:.2f})" if bar else ""))
+    if options.check and (broken := _broken(runs, sizes)):
         sys.exit("goals missed:\n" + "\n".join(broken))
 
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,7 @@ void require(bool condition, const char* what) {
 // A finished scan, seen through its C interface.
 class Result {
 public:
-    explicit Result(const trace_scan* scan) : scan_(scan) {
+    explicit Result(trace_scan* scan) : scan_(scan) {
         const auto offsets = get<std::int64_t>(TRACE_SCAN_STRING_OFFSETS);
         const auto blob = get<std::uint8_t>(TRACE_SCAN_STRING_BLOB);
         for (std::size_t i = 0; i + 1 < offsets.size; ++i) {
@@ -64,7 +65,7 @@ public:
         trace_scan_summary summary;
         require(trace_scan_summarize(scan_, &summary) == TRACE_SCAN_OK, "summary");
         hash_ = mix(0, &summary, offsetof(trace_scan_summary, fractional) + sizeof summary.fractional);
-        const auto tracks = get<std::int32_t>(TRACE_SCAN_TRACKS);
+        const auto tracks = get<std::int32_t>(TRACE_SCAN_TRACKS, 0, 2);
         add_codes({tracks.data, 2 * tracks.size});
         for (const auto id : {TRACE_SCAN_EVENT_TS, TRACE_SCAN_EVENT_DUR, TRACE_SCAN_INSTANT_TS, TRACE_SCAN_FLOW_TS,
                               TRACE_SCAN_METADATA_ENDS, TRACE_SCAN_HEADER_ENDS, TRACE_SCAN_PHASE_COUNTS}) {
@@ -76,7 +77,7 @@ public:
             add(get<std::int32_t>(id));
         for (const auto id : {TRACE_SCAN_FLOW_PHASE, TRACE_SCAN_METADATA_BLOB, TRACE_SCAN_HEADER_BLOB, TRACE_SCAN_PHASE_BLOB})
             add(get<std::uint8_t>(id));
-        const auto metadata = get<std::int32_t>(TRACE_SCAN_METADATA);
+        const auto metadata = get<std::int32_t>(TRACE_SCAN_METADATA, 0, 3);
         add_codes({metadata.data, 3 * metadata.size});
         add_flow_ids();
         for (std::uint32_t field = 0; field < kEventFields; ++field)
@@ -93,11 +94,22 @@ private:
         std::size_t size;
     };
 
+    // Frees what was taken with the digest.
+    struct Taken {
+        void* data;
+        std::size_t bytes;
+        Taken(void* data, std::size_t bytes) : data(data), bytes(bytes) {}
+        Taken(const Taken&) = delete;
+        ~Taken() { trace_scan_free(data, bytes); }
+    };
+
     template <class T>
-    View<T> get(std::uint32_t id, std::uint32_t field = 0) const {
+    View<T> get(std::uint32_t id, std::uint32_t field = 0, std::size_t width = 1) {
         trace_scan_array array;
-        require(trace_scan_get(scan_, id, field, &array) == TRACE_SCAN_OK, "array");
-        return {static_cast<const T*>(array.data), static_cast<std::size_t>(array.items)};
+        require(trace_scan_take(scan_, id, field, &array) == TRACE_SCAN_OK, "array");
+        const auto items = static_cast<std::size_t>(array.items);
+        taken_.emplace_back(array.data, items * width * sizeof(T));
+        return {static_cast<const T*>(array.data), items};
     }
 
     template <class T>
@@ -132,7 +144,8 @@ private:
         else add(get<std::int64_t>(value_id, field));
     }
 
-    const trace_scan* scan_;
+    trace_scan* scan_;
+    std::list<Taken> taken_;
     std::vector<std::uint64_t> strings_;
     std::uint64_t hash_ = 0;
 };

@@ -60,6 +60,19 @@ def test_native_and_twin_agree(rows, tick):
 
 
 @needs_library
+@given(rows=anything, tick=st.integers(0, 3))
+def test_own_times_are_those_of_the_tree(rows, tick):
+    mine = spans(rows, tick)
+    events = mine._replace(end=mine.end - mine.start, rank=np.where(mine.rank == 2, calltree.NO_RANK, mine.rank))
+    kept = np.flatnonzero(mine.rank < 2)
+    tree = calltree.build(Spans(*(column[kept] for column in mine[:4]), tick))
+    own = np.zeros(len(rows), np.int64)
+    own[kept[tree.order]] = tree.own
+    np.testing.assert_array_equal(calltree.own_times(events), own)
+    np.testing.assert_array_equal(calltree._own_times_twin(events), own)
+
+
+@needs_library
 @given(rows=anything, data=st.data())
 def test_native_and_twin_agree_on_the_outermost(rows, data):
     tree = calltree.build(spans(rows))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceanalyze.model import columns
 from traceanalyze.model.columns import (
     Sparse,
     Strings,
@@ -75,6 +76,21 @@ def test_a_sparse_column_is_taken_at_any_rows(size):
     column = Sparse(np.array([1, 4, size], np.uint32), np.array([10, 40, 99]))
     assert column.take(np.array([4, 0, -1, size, size + 1, 4]), -7).tolist() == [40, -7, -7, 99, -7, 40]
     assert column.take(np.empty(0, np.int64), -7).tolist() == []
+
+
+@pytest.mark.skipif(columns._library() is None, reason="the native library was not built")
+@given(
+    st.sets(st.integers(0, 60), min_size=1),
+    st.lists(st.integers(-1, 70), min_size=1),
+    st.sampled_from((np.int64, np.int32, np.float64)),
+)
+def test_native_and_twin_take_alike(known, rows, dtype):
+    row = np.array(sorted(known), np.uint32)
+    column, wanted = Sparse(row, (row * 3).astype(dtype)), np.array(rows, np.int64)
+    found = column._take(wanted, -7, columns._library())
+    np.testing.assert_array_equal(found, column._take_twin(wanted, -7))
+    assert found.tolist() == [3 * each if each in known else -7 for each in rows]
+    assert found.dtype == dtype
 
 
 @given(FEW | NUMBERS, FEW | NUMBERS)

@@ -4,7 +4,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.idle.host_state import host_split
 from traceanalyze.analyses.idle.idle import idle_causes
-from traceanalyze.analyses.idle.syncs import sync_points, synced
+from traceanalyze.analyses.idle.syncs import synced
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import Check, RankAnalysis
 from traceanalyze.analyses.steps.split import host_split_tables, partitions
@@ -35,7 +35,7 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE) -> RankAn
 
         checks = context.once(quality)
     if detail == Detail.QUIET:
-        tables = [sync_points(context)] if device else host_split_tables(context)
+        tables = [] if device else host_split_tables(context)
     else:
         # Imported here: a verdict needs only a few of the analyses.
         from traceanalyze.analyses.tables import tables_of

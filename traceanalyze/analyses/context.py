@@ -222,6 +222,8 @@ class Context:
         `Enqueue` on the thread of the operator.
         """
         enqueue = enqueuing_calls(self.trace, self.calls)
+        if not (enqueue >= 0).any():
+            return self.link
         queued = (enqueue >= 0) & (self.call_op < 0)
         found, linked = np.full(len(self.device), -1, np.int64), self.link >= 0
         found[linked] = np.where(queued, enqueue, np.arange(len(enqueue)))[self.link[linked]]

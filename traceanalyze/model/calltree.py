@@ -77,6 +77,7 @@ def _library() -> ctypes.CDLL | None:
         return None
     pointer, size = ctypes.c_void_p, ctypes.c_uint64
     library.trace_tree_build.argtypes = (ctypes.POINTER(_Events), ctypes.POINTER(_Tree))
+    library.trace_tree_own.argtypes = (ctypes.POINTER(_Events), pointer)
     library.trace_tree_outermost.argtypes = (pointer, pointer, size, size, pointer)
     return library
 
@@ -87,17 +88,25 @@ def _check(status: int) -> None:
 
 
 def _build(spans: Spans, library: ctypes.CDLL) -> Tree:
-    size = len(spans.start)
-    start, end = (np.ascontiguousarray(column, np.int64) for column in (spans.start, spans.end))
-    track, rank = np.ascontiguousarray(spans.track, np.int32), np.ascontiguousarray(spans.rank, np.uint8)
-    tracks = int(track.max()) + 1 if size else 0
-    events = _Events(start.ctypes.data, end.ctypes.data, track.ctypes.data, rank.ctypes.data, size, tracks, spans.tick)
+    spans, size = _contiguous(spans), len(spans.start)
     order, parent, stop = (np.empty(size, np.int32) for _ in range(3))
     first, last, own = (np.empty(size, np.int64) for _ in range(3))
     columns = order, parent, stop, first, last, own
     tree = _Tree(*(column.ctypes.data for column in columns), 0)
-    _check(library.trace_tree_build(ctypes.byref(events), ctypes.byref(tree)))
+    _check(library.trace_tree_build(ctypes.byref(_events(spans)), ctypes.byref(tree)))
     return Tree(*columns, tree.broken)
+
+
+def _contiguous(spans: Spans) -> Spans:
+    start, end = (np.ascontiguousarray(column, np.int64) for column in (spans.start, spans.end))
+    track, rank = np.ascontiguousarray(spans.track, np.int32), np.ascontiguousarray(spans.rank, np.uint8)
+    return Spans(start, end, track, rank, spans.tick)
+
+
+def _events(spans: Spans) -> _Events:
+    """What the library reads, as long as the arrays are there."""
+    tracks = int(spans.track.max()) + 1 if len(spans.track) else 0
+    return _Events(*(column.ctypes.data for column in spans[:4]), len(spans.start), tracks, spans.tick)
 
 
 def _build_twin(spans: Spans) -> Tree:
@@ -125,6 +134,33 @@ def _build_twin(spans: Spans) -> Tree:
             own[above] -= end[at] - start[at]
     places, times = np.array([order, parent, stop], np.int32), np.array([start, end, own], np.int64)
     return Tree(places[0], places[1], places[2], times[0], times[1], times[2], broken)
+
+
+NO_RANK = 255
+"""Of events that are not to be nested."""
+
+
+def own_times(events: Spans) -> NDArray[np.int64]:
+    """Of each event the time in none of its children: `end` holds lengths here, and what has `NO_RANK` is left out.
+
+    Takes less memory than trees do.
+    """
+    library = _library()
+    if library is None:
+        return _own_times_twin(events)
+    own = np.zeros(len(events.start), np.int64)
+    given = _contiguous(events)
+    _check(library.trace_tree_own(ctypes.byref(_events(given)), own.ctypes.data))
+    return own
+
+
+def _own_times_twin(events: Spans) -> NDArray[np.int64]:
+    own, rows = np.zeros(len(events.start), np.int64), np.flatnonzero(events.rank != NO_RANK)
+    start = events.start[rows]
+    spans = Spans(start, start + events.end[rows], events.track[rows], events.rank[rows], events.tick)
+    tree = _build_twin(spans)
+    own[rows[tree.order]] = tree.own
+    return own
 
 
 def outermost(stop: NDArray[np.int32], key: NDArray[np.int32], keys: int) -> NDArray[np.bool_]:

@@ -1,8 +1,10 @@
 """The two building blocks of every table: dictionary-coded strings and columns that only some rows have."""
 
+import ctypes
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
+from functools import cache
 from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import ref
@@ -10,6 +12,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model import native
 from traceanalyze.model.intervals import passed
 
 T = TypeVar("T")
@@ -147,9 +150,10 @@ def distinct_codes(codes: NDArray[np.signedinteger[Any]], size: int) -> tuple[ND
     """Distinct codes (ascending) and the index of each row's code among them; linear where `np.unique` would sort."""
     place = codes.astype(np.intp, copy=False)
     distinct = np.flatnonzero(_present(place, size))
-    position = np.zeros(size, np.int64)
+    # Narrow, because it may be many times as long as the codes.
+    position = np.zeros(size, np.int32)
     position[distinct] = np.arange(len(distinct))
-    return distinct, position.take(place)
+    return distinct, position.take(place).astype(np.int64)
 
 
 def _present(place: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
@@ -228,6 +232,23 @@ def median(values: NDArray[Any]) -> float:
     return (float(first) + float(second)) / 2
 
 
+class _Column(ctypes.Structure):
+    _fields_ = [("rows", ctypes.c_void_p), ("values", ctypes.c_void_p), ("size", ctypes.c_uint64)]
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    library = native.library()
+    if library is not None:
+        pointer = ctypes.c_void_p
+        for take, number in (
+            (library.trace_take_wide, ctypes.c_int64),
+            (library.trace_take_narrow, ctypes.c_int32),
+        ):
+            take.restype, take.argtypes = None, (pointer, pointer, ctypes.c_uint64, number, pointer)
+    return library
+
+
 @by_identity
 class Sparse(NamedTuple):
     """A column that only some rows have: `row` (uint32, ascending) and `value` (int64, float64, or int32 codes)."""
@@ -239,6 +260,21 @@ class Sparse(NamedTuple):
         """Values at `rows` (any order; -1 stands for none), `missing` where a row has none."""
         if len(self.row) == 0 or len(rows) == 0:
             return np.full(len(rows), missing, self.value.dtype)
+        library = _library()
+        return self._take_twin(rows, missing) if library is None else self._take(rows, missing, library)
+
+    def _take(self, rows: NDArray[np.int64], missing: int, library: ctypes.CDLL) -> NDArray[Any]:
+        row, value = np.ascontiguousarray(self.row, np.uint32), np.ascontiguousarray(self.value)
+        rows, given = np.ascontiguousarray(rows, np.int64), np.array([missing], value.dtype)
+        found, column = np.empty(len(rows), value.dtype), _Column(row.ctypes.data, value.ctypes.data, len(row))
+        take, number = (
+            (library.trace_take_wide, np.int64) if value.itemsize == 8 else (library.trace_take_narrow, np.int32)
+        )
+        take(ctypes.byref(column), rows.ctypes.data, len(rows), int(given.view(number)[0]), found.ctypes.data)
+        return found
+
+    def _take_twin(self, rows: NDArray[np.int64], missing: int) -> NDArray[Any]:
+        """The same in NumPy: the specification of the native functions."""
         last = int(self.row[-1])
         if last < _TABLE * len(rows):
             table = np.full(last + 2, missing, self.value.dtype)

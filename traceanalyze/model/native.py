@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-_ABI_VERSION = 6
+_ABI_VERSION = 7
 """As in scan.h."""
 LIBRARY = (
     Path(__file__).parents[1]

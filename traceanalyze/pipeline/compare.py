@@ -28,7 +28,15 @@ from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Cause, Detail
 from traceanalyze.pipeline.choices import Choices, Filters, PathLike, checked, path_text, several
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
-from traceanalyze.pipeline.recordings import MOST_TOGETHER, AnalysedRank, analysed, analysed_rank, foreign, without_bulk
+from traceanalyze.pipeline.recordings import (
+    IDS,
+    MOST_TOGETHER,
+    AnalysedRank,
+    analysed,
+    analysed_rank,
+    foreign,
+    without_bulk,
+)
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
 from traceanalyze.readers.runs import group_runs
@@ -265,8 +273,6 @@ _WORK_LOST = Lost(
 
 _BY_NOW = (host_states, PhaseRanges, user_frames)
 """What a side is computed from, and is large or holds what is."""
-_IDS = frozenset({"external_id"})
-"""Arguments that only tell which operator launched what."""
 _OF_LAUNCHES = frozenset(
     {"correlation", "device", "stream", "concrete", "registers", "shared_memory", "blocks_per_sm", "occupancy"}
 )
@@ -301,14 +307,14 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     if not foreign(rules):
         # The rules take most memory; of these arguments only the checks of the recording's quality want any more.
         one.context.once(quality)
-        one = one._replace(context=one.context.connected((PhaseRanges,), _IDS))
+        one = one._replace(context=one.context.connected((PhaseRanges,), IDS))
         give_back()
     outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted], beside.across or Outcome()
     outcome = outcome._replace(
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
     known = Beside(outcome, beside.cluster, _named(one.context, outcome))
-    one = one._replace(context=one.context.connected(_BY_NOW, _IDS | _OF_LAUNCHES))
+    one = one._replace(context=one.context.connected(_BY_NOW, IDS | _OF_LAUNCHES))
     give_back()
     return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -17,8 +18,10 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.steady import StepKey
 from traceanalyze.errors import InputError, UsageError
+from traceanalyze.model.native import give_back
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Detail, Mode
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 Allocators: TypeAlias = "Mapping[str, Mapping[int | None, AllocatorAnalysis]]"
 """By the name of a trace and its rank."""
 
+IDS = frozenset({"external_id"})
+"""Arguments that only tell which operator launched what."""
 MAX_PLACES = 6
 """Findings that are shown in the trace, most saving first."""
 
@@ -105,20 +110,18 @@ def analysed_rank(
     trace: Trace,
     options: Options,
     rules: Plan,
-    allocator: AllocatorAnalysis | None = None,
     *,
     detail: Detail = Detail.VERBOSE,
-    alone: bool = False,
     together: bool = True,
 ) -> AnalysedRank:
     """A rank's analyses, see `analysed`."""
-    return analysed(context_of(trace, options), rules, allocator, detail=detail, alone=alone, together=together)
+    return analysed(context_of(trace, options), rules, detail=detail, together=together)
 
 
 def analysed(
     context: Context,
     rules: Plan,
-    allocator: AllocatorAnalysis | None = None,
+    allocators: Allocators = NO_SNAPSHOTS,
     *,
     detail: Detail = Detail.VERBOSE,
     alone: bool = False,
@@ -126,7 +129,7 @@ def analysed(
 ) -> AnalysedRank:
     """A rank's analyses, and what is derived while the tables behind them are still there.
 
-    `allocator` is what a snapshot of the same rank tells, for the rules that need one. Unless everything is wanted in
+    `allocators` are what snapshots tell, for the rules that need that of the same rank. Unless everything is wanted in
     `detail`, what only full reports, pictures and post-mortems need is left out, and of a rank that is `alone` what
     others are compared by; unless ranks run again `together`, what a replay of them needs.
     """
@@ -134,8 +137,14 @@ def analysed(
     from traceanalyze.rules.evaluate import evaluate, faint
     from traceanalyze.rules.facts import Facts
 
-    short = detail < Detail.VERBOSE
-    analysis = analyze_context(context, Detail.VERBOSE if foreign(rules) else detail)
+    short, whole = detail < Detail.VERBOSE, foreign(rules)
+    allocator = allocator_of(context.trace, allocators)
+    analysis = analyze_context(context, Detail.VERBOSE if whole else detail)
+    if short and alone and allocator is None and not whole:
+        # The rules take most memory: who holds the context and its trace beside this function keeps what they let go.
+        context = context.connected((PhaseRanges,), IDS)
+        analysis = analysis._replace(trace=context.trace)
+        give_back()
     placed = None
     if allocator is not None:
         # Imported here: most recordings come without a snapshot.
@@ -280,18 +289,18 @@ def _elsewhere(job: _Job) -> tuple[AnalysedRank | InputError, tuple[plugins.Faul
     return _attempt(job.source, analyse, None, job.allocators, lenient=job.lenient), plugins.faults()
 
 
-_Analyse = Callable[[Trace, "AllocatorAnalysis | None"], AnalysedRank]
+_Analyse = Callable[[Callable[[], Trace], "Allocators"], AnalysedRank]
 
 
 def _analysis_of(
     choices: Choices, *, alone: bool, agreed: frozenset[StepKey] | None = None, together: bool = True
 ) -> _Analyse:
-    """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
+    """What is made of a trace that is yet to be read, and of snapshots; `alone`: there is no other recording."""
     options, rules = choices.options()._replace(agreed=agreed), choices.rules()
     if choices.detail == Detail.QUIET:
-        return lambda trace, _: rank_verdict(trace, options, alone=alone, together=together)
-    return lambda trace, allocator: analysed_rank(
-        trace, options, rules, allocator, detail=choices.detail, alone=alone, together=together
+        return lambda read, _: rank_verdict(read(), options, alone=alone, together=together)
+    return lambda read, allocators: analysed(
+        context_of(read(), options), rules, allocators, detail=choices.detail, alone=alone, together=together
     )
 
 
@@ -303,8 +312,7 @@ def _attempt(
     With `lenient`, one that has not the chosen steps is left out like one that cannot be read: others may have them.
     """
     try:
-        trace = read_trace(source, tell)
-        one = analyse(trace, allocator_of(trace, allocators))
+        one = analyse(partial(read_trace, source, tell), allocators)
     except InputError as error:
         return error
     except UsageError as error:

@@ -1,5 +1,6 @@
 """The user's line of Python at an instant: from recorded Python frames, else from the operator's call stack."""
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +11,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.trace import Trace
+from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import EventKind
 
 _SOURCE_LINE = regex(r"(?P<file>[^;]*?\.py)\((?P<line>\d+)\): (?P<function>[^;]*)")
@@ -37,11 +38,13 @@ class Frames:
     """User frames of a trace by thread; they are nested when first asked for."""
 
     def __init__(self, trace: Trace, kind: NDArray[np.uint8]) -> None:
-        self._trace = trace
+        # What is let go of the trace is not kept here.
+        flows = Flows._make(column[:0].copy() for column in trace.flows)
+        self._trace, self._kind = replace(trace, events=replace(trace.events, fields={}), flows=flows), kind
         rows = np.flatnonzero(kind == EventKind.PYTHON)
         self.recorded = len(rows) > 0
         user = trace.strings.matches(trace.events.name[rows], is_user_frame)
-        self._every, self._rows = rows, rows[user]
+        self._rows = rows[user]
         tracks = distinct(trace.events.track[rows])
         # Python events of an unidentified thread (process 0, thread 0) can only belong to the one thread there is.
         self._only = int(tracks[0]) if len(tracks) == 1 else None
@@ -57,7 +60,8 @@ class Frames:
 
     def anywhere_at(self, track: int, t: NDArray[np.int64]) -> list[str | None]:
         """Innermost function of whatever library on a thread at each instant."""
-        return _names(self._trace, _rows(nest_rows(self._trace, self._every), self.track(track), t))
+        every = nest_rows(self._trace, np.flatnonzero(self._kind == EventKind.PYTHON))
+        return _names(self._trace, _rows(every, self.track(track), t))
 
     def at(self, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> list[str | None]:
         """Innermost user frame on a thread, or on a thread each, at each instant."""

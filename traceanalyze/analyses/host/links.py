@@ -91,6 +91,8 @@ def _at_place(
     track: NDArray[np.int32], start: NDArray[np.int64], want_track: NDArray[np.int32], want_start: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Position of the row with exactly this track and start, -1 where there is none."""
+    if not len(want_start):
+        return np.empty(0, np.int64)
     order = np.lexsort((track, start))
     low = np.searchsorted(start[order], want_start, "left")
     found = np.full(len(want_start), -1, np.int64)

@@ -19,10 +19,10 @@ DEEPER = "…"
 """Stands for everything below them."""
 _CLIMBS = 64
 """How far up a tree to look event by event; beyond, all its starts and ends are sorted."""
-_RANK = np.full(len(EventKind), 3, np.uint8)
-_RANK[[EventKind.ANNOTATION, EventKind.PYTHON]] = 0
-_RANK[EventKind.HOST_OP] = 1
-_RANK[EventKind.API] = 2
+RANK = np.full(len(EventKind), 3, np.uint8)
+RANK[[EventKind.ANNOTATION, EventKind.PYTHON]] = 0
+RANK[EventKind.HOST_OP] = 1
+RANK[EventKind.API] = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def paths(nested: Nest, name: NDArray[np.int32]) -> Paths:
 def nest_rows(trace: Trace, rows: NDArray[np.int64], kind: NDArray[np.uint8] | None = None) -> Nest:
     """Nest events of a trace, each thread on its own; `kind` (of every event) decides which of equal ones is outer."""
     start = trace.events.ts[rows]
-    rank = np.zeros(len(rows), np.uint8) if kind is None else _RANK[kind[rows]]
+    rank = np.zeros(len(rows), np.uint8) if kind is None else RANK[kind[rows]]
     track = trace.events.track[rows]
     return _nest(rows, calltree.Spans(start, start + trace.events.dur[rows], track, rank, trace.resolution_ns))
 

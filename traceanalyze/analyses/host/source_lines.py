@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.analyses.host.nesting import Nest, innermost_at, nest_rows
+from traceanalyze.analyses.host.nesting import RANK, Nest, innermost_at
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import analysed_time, idle_pieces
@@ -34,8 +34,8 @@ _LINES = declare(
 )
 
 _DEVICE_SIDE = (Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY, Cause.DISPATCH_LATENCY)
-_IN_TREE = np.zeros(len(EventKind), np.bool_)
-_IN_TREE[[EventKind.ANNOTATION, EventKind.PYTHON, EventKind.HOST_OP, EventKind.API]] = True
+_HOST = (EventKind.ANNOTATION, EventKind.PYTHON, EventKind.HOST_OP, EventKind.API)
+_RANK = np.where(np.isin(np.arange(len(EventKind)), _HOST), RANK, np.uint8(calltree.NO_RANK))
 
 
 def source_lines(context: Context) -> Table:
@@ -65,11 +65,10 @@ def source_lines(context: Context) -> Table:
 
 def _self_time(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
     """Time of some event rows in no other host event."""
-    rows = np.flatnonzero(_IN_TREE[context.kind])
-    everything = nest_rows(context.trace, rows, context.kind)
-    by_row = np.zeros(len(context.trace.events), np.int64)
-    by_row[everything.row] = everything.own
-    return by_row[row]
+    events, rank = context.trace.events, _RANK.take(context.kind)
+    return calltree.own_times(calltree.Spans(events.ts, events.dur, events.track, rank, context.trace.resolution_ns))[
+        row
+    ]
 
 
 def _idle(context: Context, nested: Nest, of: NDArray[np.int64], size: int) -> NDArray[np.int64] | NotMeasured:

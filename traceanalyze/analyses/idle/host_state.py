@@ -71,6 +71,8 @@ def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
 
 def host_states(context: Context, track: int, with_data: bool) -> States:
     """What a host thread is doing at each instant; its data loading too only if `with_data`."""
+    if with_data and not len(context.once(loading_ranges).rows):
+        return context.once(host_states, track, False)
     calls, active = context.calls, context.trace.events.active
     first, last = np.searchsorted(calls.track, (track, track + 1))
     own = np.arange(first, last)[calls.outermost[first:last]]

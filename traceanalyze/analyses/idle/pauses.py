@@ -102,7 +102,7 @@ def _inside(context: Context) -> Pauses:
     tracks = list(dict.fromkeys([context.step_track, *context.threads]))
     calls = intervals.merge(context.calls.start, context.calls.end) if len(context.calls) else intervals.EMPTY
     known = intervals.union(calls, data_loading(context, context.step_track))
-    edges: NDArray[np.int64] | None = None
+    rows: NDArray[np.int64] | None = None
     found, places = [np.zeros((0, 2), np.int64)], list[str]()
     for track in tracks:
         own = nest.of(track)
@@ -115,9 +115,12 @@ def _inside(context: Context) -> Pauses:
         long = silent.end - silent.start >= LEAST_NS
         if not long.any():
             continue
-        if edges is None:
-            rows = np.flatnonzero(np.isin(events.track, tracks) & occurs(kind, _SHOWN))
-            edges = np.sort(np.concatenate((events.ts[rows], events.ts[rows] + events.dur[rows])))
+        if rows is None:
+            rows = np.flatnonzero(occurs(kind, _SHOWN))
+            rows = rows[occurs(events.track[rows], tracks)]
+        begun = events.ts[rows]
+        edges = np.concatenate([each[intervals.contains(silent, each)] for each in (begun, begun + events.dur[rows])])
+        edges.sort()
         awake = np.searchsorted(edges, silent.end, "left") > np.searchsorted(edges, silent.start, "right")
         still = long & ~awake & ~_wait_for_device(context, silent)
         silent = Intervals(silent.start[still], silent.end[still])
@@ -225,11 +228,21 @@ def _silence(context: Context) -> Intervals:
     long = free.end - free.start >= LEAST_NS
     free = Intervals(free.start[long], free.end[long])
     # Each edge cuts the stretch that it lies in: somebody was awake then.
-    edges = distinct(np.concatenate((events.ts[rows], events.ts[rows] + events.dur[rows])))
-    cuts = edges[intervals.contains(free, edges)]
+    begun = events.ts[rows]
+    edges = np.concatenate((_thinned(begun), _thinned(begun + events.dur[rows])))
+    cuts = distinct(edges[intervals.contains(free, edges)])
     start, end_ = np.sort(np.concatenate((free.start, cuts))), np.sort(np.concatenate((free.end, cuts)))
     long = end_ - start >= LEAST_NS
     return Intervals(start[long], end_[long])
+
+
+def _thinned(moments: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of moments that follow each other within half a pause the first and the last: others end and begin none."""
+    if not len(moments):
+        return moments
+    part = moments // (LEAST_NS // 2)
+    opens = np.flatnonzero(np.concatenate(([True], part[1:] != part[:-1])))
+    return np.concatenate((np.minimum.reduceat(moments, opens), np.maximum.reduceat(moments, opens)))
 
 
 def pause_places(context: Context, silent: Intervals, track: int) -> list[str]:

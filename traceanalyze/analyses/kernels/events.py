@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.columns import MISSING, dataclass, distinct
+from traceanalyze.model.columns import MISSING, dataclass, distinct, occurs
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -16,6 +16,9 @@ OVERLAP_LIMIT_NS = 100_000
 STRAY_LIMIT_NS = 1_000_000_000
 """An event that ends this long after every other one of the file has an impossible duration (definitions §2.5), one
 that begins so long before every other one an impossible start (§18)."""
+
+_NEVER = np.iinfo(np.int64).max
+"""Later than anything."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +99,12 @@ def begin_impossibly(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]
         later = int(ts.min(where=ts > 0, initial=ts.max()))
         unset = unset[(ts + trace.events.dur)[unset] < later - STRAY_LIMIT_NS]
     others[unset] = False
-    early = _device_begins_early(ts, np.flatnonzero(of_device), int(ts[others].min()) if others.any() else None)
-    end = ts + trace.events.dur
-    late = (
-        _device_begins_late(ts, end, np.flatnonzero(of_device), int(end[others].max())) if others.any() else early[:0]
-    )
+    row, host, times = np.flatnonzero(of_device), others.any(), ts.copy()
+    times[~others] = _NEVER
+    early = _device_begins_early(ts, row, int(times.min()) if host else None)
+    np.add(ts, trace.events.dur, out=times)
+    times[~others] = -_NEVER
+    late = _device_begins_late(trace, row, int(times.max())) if host else early[:0]
     span = np.flatnonzero(own & (ts <= ts[early].max(initial=np.iinfo(np.int64).min)))
     return distinct(np.concatenate((unset, early, late, span)))
 
@@ -119,14 +123,13 @@ def _device_begins_early(ts: NDArray[np.int64], row: NDArray[np.int64], host: in
     return row[: begins[instants[0]] if len(instants) else ends[-1] if len(ends) else 0]
 
 
-def _device_begins_late(
-    ts: NDArray[np.int64], end: NDArray[np.int64], row: NDArray[np.int64], host: int
-) -> NDArray[np.int64]:
+def _device_begins_late(trace: Trace, row: NDArray[np.int64], host: int) -> NDArray[np.int64]:
     """What begins so long after all of the host and of the device has ended that nothing can have launched it."""
+    ts, dur = trace.events.ts, trace.events.dur
     if ts[row].max(initial=host) - host <= STRAY_LIMIT_NS:
         return row[:0]
     row = row[np.argsort(ts[row], kind="stable")]
-    before = np.maximum(np.append(host, np.maximum.accumulate(end[row])[:-1]), host)
+    before = np.maximum(np.append(host, np.maximum.accumulate(ts[row] + dur[row])[:-1]), host)
     return row[np.logical_or.accumulate(ts[row] - before > STRAY_LIMIT_NS)]
 
 
@@ -154,11 +157,13 @@ def repeated(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 def _latest_other_end(trace: Trace, kind: NDArray[np.uint8], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each device event the latest end of any other event of the file, but for the profiler's span of it all."""
-    every = (trace.events.ts + trace.events.dur)[~np.isin(kind, (EventKind.OVERHEAD, EventKind.IMPOSSIBLE))]
-    if len(every) < 2:
+    every, left_out = trace.events.ts + trace.events.dur, occurs(kind, (EventKind.OVERHEAD, EventKind.IMPOSSIBLE))
+    if len(every) - np.count_nonzero(left_out) < 2:
         return end
-    second, first = np.partition(every, len(every) - 2)[-2:]
-    other: NDArray[np.int64] = np.where(end == first, second, first)
+    every[left_out] = -_NEVER
+    last = every.argmax()
+    first, every[last] = int(every[last]), -_NEVER
+    other: NDArray[np.int64] = np.where(end == first, every.max(), first)
     return other
 
 

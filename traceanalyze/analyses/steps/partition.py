@@ -88,7 +88,8 @@ def _clipped_sum(
     event_start: NDArray[np.int64], event_end: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Sum of durations inside each window; overlapping events count each."""
-    return _time_before(event_start, event_end, end) - _time_before(event_start, event_end, start)
+    before = _time_before(event_start, event_end, np.concatenate((start, end)))
+    return before[len(start) :] - before[: len(start)]
 
 
 def _time_before(

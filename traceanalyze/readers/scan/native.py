@@ -75,7 +75,8 @@ def _library() -> ctypes.CDLL | None:
         "feed": (ctypes.c_int, pointer, ctypes.c_uint64),
         "finish": (ctypes.c_int, pointer),
         "summarize": (ctypes.c_int, pointer, ctypes.POINTER(_Summary)),
-        "get": (ctypes.c_int, pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(_Array)),
+        "take": (ctypes.c_int, pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(_Array)),
+        "free": (None, pointer, ctypes.c_uint64),
         "close": (None, pointer),
     }
     for name, (result, *arguments) in signatures.items():
@@ -139,15 +140,18 @@ class _Scanner:
         return summary
 
     def array(self, array_id: int, dtype: DTypeLike, *, field: int = 0, width: int = 0) -> NDArray[Any]:
-        """An array of the result: one-dimensional, or `width` columns wide.
+        """An array of the result, to be asked for once: one-dimensional, or `width` columns wide.
 
-        A copy, so that of a trace single columns can be kept and let go: the scanner's memory is freed as a whole.
+        Its memory is freed with the array, so that of a trace single columns can be kept and let go.
         """
         found = _Array()
-        _check(self._library.trace_scan_get(self._handle, array_id, field, ctypes.byref(found)))
-        copy = np.empty((found.items, width) if width else found.items, dtype)
-        ctypes.memmove(copy.ctypes.data, found.data, copy.nbytes)
-        return copy
+        _check(self._library.trace_scan_take(self._handle, array_id, field, ctypes.byref(found)))
+        shape, size = (found.items, width) if width else (found.items,), found.items * max(width, 1)
+        if not size:
+            return np.empty(shape, dtype)
+        memory = (ctypes.c_ubyte * (size * np.dtype(dtype).itemsize)).from_address(found.data)
+        weakref.finalize(memory, self._library.trace_scan_free, found.data, len(memory)).atexit = False
+        return np.frombuffer(memory, dtype).reshape(shape)
 
     def texts(self, first_id: int) -> list[bytes]:
         """Copies of texts that lie one after another, and behind them where each ends."""
@@ -160,13 +164,13 @@ class _Scanner:
 
     def table(self, first_id: int, dtypes: Sequence[DTypeLike], fields: Sequence[Field]) -> list[Any]:
         """Columns, and by name those of fields: two arrays a field, whose numbers follow."""
-        rows = first_id + len(dtypes)
-        sparse = {
-            field.name: Sparse(
-                self.array(rows, np.uint32, field=index), self.array(rows + 1, _VALUE_TYPES[field.kind], field=index)
-            )
-            for index, field in enumerate(fields)
-        }
+        at, sparse, known = first_id + len(dtypes), {}, dict[int, NDArray[np.uint32]]()
+        for index, field in enumerate(fields):
+            # Many fields are of the same events.
+            rows = self.array(at, np.uint32, field=index)
+            same = known.setdefault(len(rows), rows)
+            rows = same if np.array_equal(rows, same) else rows
+            sparse[field.name] = Sparse(rows, self.array(at + 1, _VALUE_TYPES[field.kind], field=index))
         return [*self.columns(first_id, dtypes), sparse]
 
 

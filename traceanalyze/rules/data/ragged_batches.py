@@ -49,9 +49,7 @@ def _shapes(facts: Facts) -> list[tuple[int, ...]]:
     context = facts.context
     rows = np.flatnonzero(context.kind == EventKind.HOST_OP)
     shapes, start = context.trace.events.fields["shapes"].take(rows, -1), context.trace.events.ts[rows]
-    steps = facts.analysis.steps
-    found = []
-    for row in facts.window.rows:
-        inside = (start >= steps.host_start[row]) & (start < steps.host_end[row])
-        found.append(tuple(distinct(shapes[inside]).tolist()))
-    return found
+    steps, order = facts.analysis.steps, np.argsort(start, kind="stable")
+    shapes, start = shapes[order], start[order]
+    edges = (np.searchsorted(start, each[list(facts.window.rows)]) for each in (steps.host_start, steps.host_end))
+    return [tuple(distinct(shapes[first:last]).tolist()) for first, last in zip(*edges, strict=True)]

@@ -8,34 +8,42 @@
 
 namespace {
 
-struct Node {
-    std::int64_t start;
-    std::int64_t end;
-    std::int32_t row;
-    std::uint8_t rank;
+// Events by their rows; the end of one is its own, or comes from its length.
+struct Events {
+    const std::int64_t* begin;
+    const std::int64_t* stop;
+    const std::int64_t* length;
+    const std::int32_t* track;
+    const std::uint8_t* rank;
+    std::uint64_t size;
+
+    [[nodiscard]] std::int64_t start(std::int32_t row) const { return begin[row]; }
+    [[nodiscard]] std::int64_t end(std::int32_t row) const {
+        return stop != nullptr ? stop[row] : begin[row] + length[row];
+    }
+
+    // Longer first where two start together, as the longer one contains the other.
+    bool operator()(std::int32_t a, std::int32_t b) const {
+        if (begin[a] != begin[b]) return begin[a] < begin[b];
+        if (end(a) != end(b)) return end(a) > end(b);
+        return rank[a] < rank[b];
+    }
 };
 
-// Longer first where two start together, as the longer one contains the other.
-bool before(const Node& a, const Node& b) {
-    if (a.start != b.start) return a.start < b.start;
-    if (a.end != b.end) return a.end > b.end;
-    return a.rank < b.rank;
-}
-
 // Stable sort that is nearly linear where the rows come in a few sorted stretches, as profilers write them.
-void sort_stretches(Node* begin, Node* end) {
-    std::vector<Node*> cuts{begin};
-    for (Node* node = begin; node + 1 < end; ++node) {
-        if (before(node[1], node[0])) cuts.push_back(node + 1);
+void sort_stretches(std::int32_t* begin, std::int32_t* end, const Events& before) {
+    std::vector<std::int32_t*> cuts{begin};
+    for (std::int32_t* row = begin; row + 1 < end; ++row) {
+        if (before(row[1], row[0])) cuts.push_back(row + 1);
     }
     cuts.push_back(end);
     while (cuts.size() > 2) {
-        std::vector<Node*> wider;
+        std::vector<std::int32_t*> wider;
         std::size_t i = 0;
         for (; i + 2 < cuts.size(); i += 2) {
             // Only where the two overlap is there something to merge.
-            Node* low = std::upper_bound(cuts[i], cuts[i + 1], *cuts[i + 1], before);
-            Node* high = std::lower_bound(cuts[i + 1], cuts[i + 2], *(cuts[i + 1] - 1), before);
+            std::int32_t* low = std::upper_bound(cuts[i], cuts[i + 1], *cuts[i + 1], before);
+            std::int32_t* high = std::lower_bound(cuts[i + 1], cuts[i + 2], *(cuts[i + 1] - 1), before);
             if (low < cuts[i + 1]) std::inplace_merge(low, cuts[i + 1], high, before);
             wider.push_back(cuts[i]);
         }
@@ -44,76 +52,107 @@ void sort_stretches(Node* begin, Node* end) {
     }
 }
 
-std::vector<std::size_t> group_by_track(const trace_tree_events& events, std::vector<Node>& nodes) {
-    std::vector<std::size_t> bounds(events.tracks + 1);
-    for (std::uint64_t i = 0; i < events.size; ++i) ++bounds[static_cast<std::size_t>(events.track[i]) + 1];
-    for (std::size_t track = 0; track < events.tracks; ++track) bounds[track + 1] += bounds[track];
-    nodes.resize(events.size);
+// The rows of each thread in the order of its tree, one thread after another, and where those of each begin.
+std::vector<std::size_t> in_order(const Events& events, std::uint64_t tracks, std::int32_t* order) {
+    std::vector<std::size_t> bounds(tracks + 1);
+    for (std::uint64_t i = 0; i < events.size; ++i) {
+        if (events.rank[i] != TRACE_TREE_NONE) ++bounds[static_cast<std::size_t>(events.track[i]) + 1];
+    }
+    for (std::size_t track = 0; track < tracks; ++track) bounds[track + 1] += bounds[track];
     std::vector<std::size_t> next(bounds);
     for (std::uint64_t i = 0; i < events.size; ++i) {
-        Node& node = nodes[next[static_cast<std::size_t>(events.track[i])]++];
-        node = {events.start[i], events.end[i], static_cast<std::int32_t>(i), events.rank[i]};
+        if (events.rank[i] == TRACE_TREE_NONE) continue;
+        order[next[static_cast<std::size_t>(events.track[i])]++] = static_cast<std::int32_t>(i);
+    }
+    for (std::size_t track = 0; track < tracks; ++track) {
+        sort_stretches(order + bounds[track], order + bounds[track + 1], events);
     }
     return bounds;
 }
 
+// An event whose descendants may still come.
+struct Open {
+    std::int32_t at;
+    std::int64_t start;
+    std::int64_t end;
+    std::int64_t inner;  // time in its children
+};
+
+// Nests the events of one thread after another; `Out` is told of each as it opens and as it closes.
+template <class Out>
 class Nesting {
   public:
-    Nesting(std::int64_t tick, const trace_tree& out) : tick_(tick), out_(out) {}
+    Nesting(const Events& events, std::int64_t tick, Out out) : events_(events), tick_(tick), out_(out) {}
 
-    void thread(const Node* nodes, std::size_t first, std::size_t last) {
-        for (std::size_t i = first; i < last; ++i) add(nodes[i], static_cast<std::int32_t>(i));
+    void thread(const std::int32_t* order, std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) add(order[i], static_cast<std::int32_t>(i));
         while (!open_.empty()) close(static_cast<std::int32_t>(last));
     }
 
     [[nodiscard]] std::uint64_t broken() const { return broken_; }
 
   private:
-    void add(const Node& node, std::int32_t at) {
-        std::int64_t end = node.end;
+    void add(std::int32_t row, std::int32_t at) {
+        const std::int64_t start = events_.start(row);
+        std::int64_t end = events_.end(row);
         while (!open_.empty()) {
-            std::int64_t& outer = out_.end[open_.back()];
-            if (outer > node.start) {
+            std::int64_t& outer = open_.back().end;
+            if (outer > start) {
                 if (end <= outer) break;
                 if (end - outer <= tick_) {
                     end = outer;
                     break;
                 }
-                outer = node.start;
+                outer = start;
                 ++broken_;
             }
             close(at);
         }
-        out_.order[at] = node.row;
-        out_.start[at] = node.start;
-        out_.end[at] = end;
-        out_.own[at] = 0;
-        out_.parent[at] = open_.empty() ? -1 : open_.back();
-        open_.push_back(at);
+        out_.opened(at, open_.empty() ? -1 : open_.back().at);
+        open_.push_back({at, start, end, 0});
     }
 
     void close(std::int32_t at) {
-        const std::int32_t closed = open_.back();
-        const std::int64_t length = out_.end[closed] - out_.start[closed];
+        const Open closed = open_.back();
+        const std::int64_t length = closed.end - closed.start;
         open_.pop_back();
-        out_.stop[closed] = at;
-        out_.own[closed] += length;
-        if (!open_.empty()) out_.own[open_.back()] -= length;
+        out_.closed(closed, at, length - closed.inner);
+        if (!open_.empty()) open_.back().inner += length;
     }
 
+    const Events& events_;
     std::int64_t tick_;
-    const trace_tree& out_;
-    std::vector<std::int32_t> open_;
+    Out out_;
+    std::vector<Open> open_;
     std::uint64_t broken_ = 0;
 };
 
-std::uint64_t build(const trace_tree_events& events, const trace_tree& out) {
-    std::vector<Node> nodes;
-    const std::vector<std::size_t> bounds = group_by_track(events, nodes);
-    Nesting nesting(events.tick, out);
-    for (std::size_t track = 0; track < events.tracks; ++track) {
-        sort_stretches(nodes.data() + bounds[track], nodes.data() + bounds[track + 1]);
-        nesting.thread(nodes.data(), bounds[track], bounds[track + 1]);
+struct Whole {
+    const trace_tree& tree;
+
+    void opened(std::int32_t at, std::int32_t parent) { tree.parent[at] = parent; }
+    void closed(const Open& one, std::int32_t stop, std::int64_t own) {
+        tree.stop[one.at] = stop;
+        tree.start[one.at] = one.start;
+        tree.end[one.at] = one.end;
+        tree.own[one.at] = own;
+    }
+};
+
+struct OwnTimes {
+    const std::int32_t* order;
+    std::int64_t* own;
+
+    void opened(std::int32_t, std::int32_t) {}
+    void closed(const Open& one, std::int32_t, std::int64_t time) { own[order[one.at]] = time; }
+};
+
+template <class Out>
+std::uint64_t nest(const Events& events, const std::int32_t* order, const std::vector<std::size_t>& bounds,
+                   std::int64_t tick, Out out) {
+    Nesting<Out> nesting(events, tick, out);
+    for (std::size_t track = 0; track + 1 < bounds.size(); ++track) {
+        nesting.thread(order, bounds[track], bounds[track + 1]);
     }
     return nesting.broken();
 }
@@ -132,9 +171,23 @@ int guarded(Action action) noexcept {
 
 }  // namespace
 
-int trace_tree_build(const trace_tree_events* events, trace_tree* tree) {
-    if (events->size > INT32_MAX) return TRACE_SCAN_TOO_LARGE;
-    return guarded([&] { tree->broken = build(*events, *tree); });
+int trace_tree_build(const trace_tree_events* given, trace_tree* tree) {
+    if (given->size > INT32_MAX) return TRACE_SCAN_TOO_LARGE;
+    return guarded([&] {
+        const Events events{given->start, given->end, nullptr, given->track, given->rank, given->size};
+        const auto bounds = in_order(events, given->tracks, tree->order);
+        tree->broken = nest(events, tree->order, bounds, given->tick, Whole{*tree});
+    });
+}
+
+int trace_tree_own(const trace_tree_events* given, std::int64_t* own) {
+    if (given->size > INT32_MAX) return TRACE_SCAN_TOO_LARGE;
+    return guarded([&] {
+        const Events events{given->start, nullptr, given->end, given->track, given->rank, given->size};
+        std::vector<std::int32_t> order(events.size);
+        const auto bounds = in_order(events, given->tracks, order.data());
+        nest(events, order.data(), bounds, given->tick, OwnTimes{order.data(), own});
+    });
 }
 
 int trace_tree_outermost(const std::int32_t* stop, const std::int32_t* key, std::uint64_t size, std::uint64_t keys,

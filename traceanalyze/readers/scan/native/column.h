@@ -36,6 +36,18 @@ public:
     // False, and nothing changed, when there is no memory. Contents stay, as far as they fit.
     bool resize(std::size_t size);
 
+    // The memory becomes the caller's, cut to a size; `freed` takes it back.
+    void* detach(std::size_t size) {
+        resize(size);
+        size_ = 0;
+        return std::exchange(data_, nullptr);
+    }
+    static void freed(void* data, std::size_t size) {
+        Memory memory;
+        memory.data_ = data;
+        memory.size_ = size;
+    }
+
     // Says that the bytes from `begin` to `end` will be written soon: one call costs less than a fault for each page.
     void prepare(std::size_t begin, std::size_t end);
 
@@ -108,6 +120,13 @@ public:
         return data() + size_;
     }
     void grown(std::size_t count) { size_ += count; }
+
+    // The values become the caller's (see Memory), and the column empty.
+    T* detach() {
+        const std::size_t bytes = std::exchange(size_, 0) * sizeof(T);
+        capacity_ = 0;
+        return static_cast<T*>(memory_.detach(bytes));
+    }
 
 private:
     // Capacity grows by an eighth, so that little memory is touched in vain; the address range below it by doubling.

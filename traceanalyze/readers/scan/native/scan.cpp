@@ -14,8 +14,10 @@ using scan::Column;
 constexpr std::uint64_t kMaxBlock = std::uint64_t{1} << 30;
 
 template <class T>
-trace_scan_array view(const Column<T>& column, unsigned values_per_item = 1) {
-    return {column.data(), column.size() / values_per_item};
+trace_scan_array taken(const Column<T>& column, unsigned values_per_item = 1) {
+    const std::size_t items = column.size() / values_per_item;
+    // All columns are of a scan that may be changed.
+    return {const_cast<Column<T>&>(column).detach(), items};
 }
 
 template <class Action>
@@ -55,31 +57,31 @@ namespace {
 trace_scan_array array(const trace_scan& scan, std::uint32_t id) {
     const scan::Rows& rows = *scan.rows;
     switch (id) {
-        case TRACE_SCAN_STRING_BLOB: return view(rows.strings.blob());
-        case TRACE_SCAN_STRING_OFFSETS: return view(rows.strings.offsets());
-        case TRACE_SCAN_TRACKS: return view(rows.tracks.pairs(), 2 * sizeof(std::int32_t));
-        case TRACE_SCAN_EVENT_TS: return view(rows.completes.ts);
-        case TRACE_SCAN_EVENT_DUR: return view(rows.completes.dur);
-        case TRACE_SCAN_EVENT_NAME: return view(rows.completes.name);
-        case TRACE_SCAN_EVENT_CAT: return view(rows.completes.cat);
-        case TRACE_SCAN_EVENT_TRACK: return view(rows.completes.track);
-        case TRACE_SCAN_INSTANT_TS: return view(rows.instants.ts);
-        case TRACE_SCAN_INSTANT_NAME: return view(rows.instants.name);
-        case TRACE_SCAN_INSTANT_CAT: return view(rows.instants.cat);
-        case TRACE_SCAN_INSTANT_TRACK: return view(rows.instants.track);
-        case TRACE_SCAN_FLOW_TS: return view(rows.flows.ts);
-        case TRACE_SCAN_FLOW_TRACK: return view(rows.flows.track);
-        case TRACE_SCAN_FLOW_CAT: return view(rows.flows.cat);
-        case TRACE_SCAN_FLOW_ID: return view(rows.flows.id);
-        case TRACE_SCAN_FLOW_PHASE: return view(rows.flows.phase);
-        case TRACE_SCAN_METADATA: return view(rows.metadata.codes, 3);
-        case TRACE_SCAN_METADATA_BLOB: return view(rows.metadata.blob);
-        case TRACE_SCAN_METADATA_ENDS: return view(rows.metadata.ends);
-        case TRACE_SCAN_HEADER_BLOB: return view(scan.document->header().blob);
-        case TRACE_SCAN_HEADER_ENDS: return view(scan.document->header().ends);
-        case TRACE_SCAN_PHASE_BLOB: return view(rows.phases.blob());
-        case TRACE_SCAN_PHASE_ENDS: return view(rows.phases.ends());
-        case TRACE_SCAN_PHASE_COUNTS: return view(rows.phases.counts());
+        case TRACE_SCAN_STRING_BLOB: return taken(rows.strings.blob());
+        case TRACE_SCAN_STRING_OFFSETS: return taken(rows.strings.offsets());
+        case TRACE_SCAN_TRACKS: return taken(rows.tracks.pairs(), 2 * sizeof(std::int32_t));
+        case TRACE_SCAN_EVENT_TS: return taken(rows.completes.ts);
+        case TRACE_SCAN_EVENT_DUR: return taken(rows.completes.dur);
+        case TRACE_SCAN_EVENT_NAME: return taken(rows.completes.name);
+        case TRACE_SCAN_EVENT_CAT: return taken(rows.completes.cat);
+        case TRACE_SCAN_EVENT_TRACK: return taken(rows.completes.track);
+        case TRACE_SCAN_INSTANT_TS: return taken(rows.instants.ts);
+        case TRACE_SCAN_INSTANT_NAME: return taken(rows.instants.name);
+        case TRACE_SCAN_INSTANT_CAT: return taken(rows.instants.cat);
+        case TRACE_SCAN_INSTANT_TRACK: return taken(rows.instants.track);
+        case TRACE_SCAN_FLOW_TS: return taken(rows.flows.ts);
+        case TRACE_SCAN_FLOW_TRACK: return taken(rows.flows.track);
+        case TRACE_SCAN_FLOW_CAT: return taken(rows.flows.cat);
+        case TRACE_SCAN_FLOW_ID: return taken(rows.flows.id);
+        case TRACE_SCAN_FLOW_PHASE: return taken(rows.flows.phase);
+        case TRACE_SCAN_METADATA: return taken(rows.metadata.codes, 3);
+        case TRACE_SCAN_METADATA_BLOB: return taken(rows.metadata.blob);
+        case TRACE_SCAN_METADATA_ENDS: return taken(rows.metadata.ends);
+        case TRACE_SCAN_HEADER_BLOB: return taken(scan.document->header().blob);
+        case TRACE_SCAN_HEADER_ENDS: return taken(scan.document->header().ends);
+        case TRACE_SCAN_PHASE_BLOB: return taken(rows.phases.blob());
+        case TRACE_SCAN_PHASE_ENDS: return taken(rows.phases.ends());
+        case TRACE_SCAN_PHASE_COUNTS: return taken(rows.phases.counts());
         default: return {nullptr, 0};
     }
 }
@@ -154,18 +156,20 @@ int trace_scan_summarize(const trace_scan* scan, trace_scan_summary* summary) {
     return TRACE_SCAN_OK;
 }
 
-int trace_scan_get(const trace_scan* scan, uint32_t array_id, uint32_t field, trace_scan_array* result) {
+int trace_scan_take(trace_scan* scan, uint32_t array_id, uint32_t field, trace_scan_array* result) {
     if (scan->stage != trace_scan::Stage::finished) return TRACE_SCAN_INTERNAL;
     const scan::Field* column = field_of(*scan, array_id, field);
     if (column == nullptr) {
         *result = array(*scan, array_id);
     } else if (array_id == TRACE_SCAN_EVENT_FIELD_ROW || array_id == TRACE_SCAN_INSTANT_FIELD_ROW) {
-        *result = view(column->row);
+        *result = taken(column->row);
     } else {
-        *result = column->kind == TRACE_SCAN_TEXT ? view(column->codes) : view(column->wide);
+        *result = column->kind == TRACE_SCAN_TEXT ? taken(column->codes) : taken(column->wide);
     }
     return TRACE_SCAN_OK;
 }
+
+void trace_scan_free(void* data, uint64_t bytes) { scan::Memory::freed(data, bytes); }
 
 void trace_scan_close(trace_scan* scan) { delete scan; }
 

@@ -5,8 +5,8 @@
  *   trace_scan_open(&options, &s);
  *   while ((p = trace_scan_space(s, 1 << 18)) && (n = read(fd, p, 1 << 18)) > 0) trace_scan_feed(s, n);
  *   trace_scan_finish(s);
- *   trace_scan_summarize(s, &summary);  trace_scan_get(s, TRACE_SCAN_EVENT_TS, 0, &array);  ...
- *   trace_scan_close(s);                 // frees the columns
+ *   trace_scan_summarize(s, &summary);  trace_scan_take(s, TRACE_SCAN_EVENT_TS, 0, &array);  ...
+ *   trace_scan_close(s);                 // frees the columns not taken
  *
  * One thread at a time may use a scan; different scans are independent. No function throws or aborts: after a status
  * other than TRACE_SCAN_OK the scan is only good for trace_scan_close.
@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 6
+#define TRACE_SCAN_ABI_VERSION 7
 
 typedef struct trace_scan trace_scan;
 
@@ -99,7 +99,7 @@ enum trace_scan_array_id {
 #define TRACE_SCAN_END (-2)
 
 typedef struct {
-    const void *data;
+    void *data; /* NULL of no items */
     uint64_t items;
 } trace_scan_array;
 
@@ -140,8 +140,12 @@ TRACE_SCAN_API int trace_scan_finish(trace_scan *scan);
 
 TRACE_SCAN_API int trace_scan_summarize(const trace_scan *scan, trace_scan_summary *summary);
 
-/* The result of a finished scan, owned by it. `field` counts for the FIELD arrays only. */
-TRACE_SCAN_API int trace_scan_get(const trace_scan *scan, uint32_t array_id, uint32_t field, trace_scan_array *array);
+/* An array of a finished scan: the caller's from now on, and no more there for another call. `field` counts for the
+ * FIELD arrays only. */
+TRACE_SCAN_API int trace_scan_take(trace_scan *scan, uint32_t array_id, uint32_t field, trace_scan_array *array);
+
+/* Frees an array that was taken; of no items there is none. */
+TRACE_SCAN_API void trace_scan_free(void *data, uint64_t bytes);
 
 TRACE_SCAN_API void trace_scan_close(trace_scan *scan);
 
@@ -169,6 +173,11 @@ typedef struct {
 } trace_tree;
 
 TRACE_SCAN_API int trace_tree_build(const trace_tree_events *events, trace_tree *tree);
+
+/* Only the time of each event in none of its children, by its row; `end` holds lengths here. Events whose rank is
+ * TRACE_TREE_NONE are in no tree, and theirs stays as it is. */
+#define TRACE_TREE_NONE 255
+TRACE_SCAN_API int trace_tree_own(const trace_tree_events *events, int64_t *own);
 
 /* Which events of a tree are not inside an event of the same key; keys are numbers from 0 to below `keys`. */
 TRACE_SCAN_API int trace_tree_outermost(const int32_t *stop, const int32_t *key, uint64_t size, uint64_t keys,
@@ -231,6 +240,19 @@ TRACE_SCAN_API int trace_take_out(const trace_work *work, const trace_stretches 
 /* How much of each window lies inside a set. The caller gives room for one number a member, and one more. */
 TRACE_SCAN_API void trace_coverage(const trace_stretches *set, const trace_stretches *windows, int64_t *before,
                                    int64_t *covered);
+
+/* A column that only some rows have: rows ascend; values are of eight bytes or of four. */
+typedef struct {
+    const uint32_t *rows;
+    const void *values;
+    uint64_t size;
+} trace_sparse;
+
+/* Its values at some rows (any order, faster where nearly in order), `missing` where there is none. */
+TRACE_SCAN_API void trace_take_wide(const trace_sparse *column, const int64_t *rows, uint64_t count, int64_t missing,
+                                    int64_t *found);
+TRACE_SCAN_API void trace_take_narrow(const trace_sparse *column, const int64_t *rows, uint64_t count, int32_t missing,
+                                      int32_t *found);
 
 /* How many of some moments (ascending) are not after each instant. */
 TRACE_SCAN_API void trace_passed(const int64_t *moments, uint64_t size, const int64_t *instants, uint64_t count,
