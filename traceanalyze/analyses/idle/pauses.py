@@ -150,7 +150,10 @@ def _wait_for_device(context: Context, silent: Intervals) -> NDArray[np.bool_]:
 def _habits(
     context: Context, silent: Intervals, places: Sequence[str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
-    """Whether each stretch comes back in every step, for the same time, and ends by a clock; and the step it is in."""
+    """Whether each stretch comes back in every step, for the same time, and ends by a clock; and the step it is in.
+
+    Where one of the same time comes in every step, others at its place are of something else.
+    """
     codes = {place: code for code, place in enumerate(dict.fromkeys(places))}
     each = group(np.array([codes[place] for place in places], np.int64))
     length, steps = silent.end - silent.start, context.all_steps
@@ -159,9 +162,12 @@ def _habits(
     for member in (np.flatnonzero(each.of == code) for code in range(len(each))):
         if len(member) < TIMES or len(distinct(step[member])) < len(steps):
             continue
-        recurs[member] = True
         usual = float(np.median(length[member]))
-        constant[member] = bool((np.abs(length[member] - usual) <= ALIKE * usual).all())
+        alike = member[np.abs(length[member] - usual) <= ALIKE * usual]
+        if len(distinct(step[alike])) == len(steps):
+            member = alike
+            constant[member] = True
+        recurs[member] = True
         timed[member] = constant[member] & (np.ptp(np.diff(silent.end[member])) <= np.ptp(length[member]))
     return recurs, constant, timed, step
 
@@ -207,7 +213,7 @@ def _irregular(
     if min(len(distinct(place[chosen])), len(distinct(step[chosen]))) < TIMES or length.max() > SPREAD * length.min():
         return none
     half = len(chosen) // 2
-    none[chosen] = np.median(length[half:]) >= SHRINKS * np.median(length[:half])
+    none[chosen] = length[half:].max() >= SHRINKS * np.median(length[:half])
     return none
 
 
