@@ -86,6 +86,7 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     asked = np.zeros(len(context.calls) + 1, np.bool_)
     # No call is -1, the place after the last one.
     asked[context.issued_by[chosen]] = True
+    asked[context.issued_by[~chosen]] = False
     call = np.flatnonzero(asked[:-1])
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
