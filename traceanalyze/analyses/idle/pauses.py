@@ -66,8 +66,8 @@ def pauses(context: Context) -> Pauses:
     """Pauses from the first step to the last, whichever steps were chosen.
 
     A stretch in which no launching thread is in an operator or call, nor begins or ends anything at all; and for which
-    the device, where there is one, waits. Of those inside a function that calls operators only the constant ones, which
-    hold back what is launched after them even where the device has other work.
+    the device, where there is one, waits, unless it is constant: that holds back what is launched after it even where
+    the device has other work. Of those inside a function that calls operators only the constant ones.
     """
     between, inside = _between(context), _inside(context)
     if not len(inside):
@@ -84,16 +84,21 @@ def pauses(context: Context) -> Pauses:
 def _between(context: Context) -> Pauses:
     """Those between operators."""
     silent = _silence(context)
+    waits = np.ones(len(silent.start), np.bool_)
     if len(context.device):
+        held = _wait_for_device(context, silent)
+        silent = Intervals(silent.start[~held], silent.end[~held])
         pieces = context.once(idle_pieces)
         unknown = pieces.cause == Cause.UNTRACED
         quiet = intervals.merge(pieces.start[unknown], pieces.end[unknown])
         waits = intervals.coverage(quiet, silent.start, silent.end) >= LEAST_NS
-        silent = Intervals(silent.start[waits], silent.end[waits])
     places = pause_places(context, silent, context.step_track)
     recurs, constant, timed, step = _habits(context, silent, places)
     irregular = _irregular(context, silent, recurs, step)
-    return Pauses(silent.start, silent.end, tuple(places), recurs, constant, timed, irregular)
+    # What the device has other work beside is known by what it waits for at other times, or by its length.
+    kept = waits | constant
+    chosen = tuple(place for place, keep in zip(places, kept.tolist(), strict=True) if keep)
+    return Pauses(*(each[kept] for each in silent), chosen, *(each[kept] for each in (recurs, constant, timed, irregular)))
 
 
 def _inside(context: Context) -> Pauses:
