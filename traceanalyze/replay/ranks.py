@@ -6,7 +6,7 @@ where in its own time that point lies. Without a change every recorded time come
 """
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,7 +72,7 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
     collectives = int(meetings.number.max()) + 1 if len(meetings.number) else 0
     # A point comes after the collectives that its rank came to before it, and before what it comes to next.
     key = np.empty(int(first[-1]) + collectives, np.int64)
-    for rank, one in enumerate(programs):
+    for rank in range(len(programs)):
         own = meetings.rank == rank
         at = np.searchsorted(meetings.point[own], np.arange(count[rank]), "left")
         key[first[rank] : first[rank + 1]] = np.append(meetings.number[own], collectives)[at]
@@ -217,24 +217,14 @@ def _meetings(programs: Sequence[Program], cluster: Cluster) -> Meetings:
     """
     columns: list[list[NDArray[np.int64]]] = [[] for _ in range(5)]
     number = 0
-    for one in cluster.groups:
-        useful = np.flatnonzero(one.synchronising)
-        for at, rank in enumerate(one.members):
-            event = cluster.ranks[rank].collectives.event[one.row[useful, at]]
-            point = programs[rank].graph.event[event]
-            values = number + np.arange(len(useful)), np.full(len(useful), rank), event, point, one.wait[useful, at]
+    for kind in _came(programs, cluster):
+        count = 0
+        for rank, event, point, wait in kind:
+            count = len(event)
+            values = number + np.arange(count), np.full(count, rank), event, point, wait
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
-        number += len(useful)
-    collectives, barriers = number, [one.graph.barriers for one in programs]
-    if min(map(len, (each.point for each in barriers))) == max(map(len, (each.point for each in barriers))) > 0:
-        time = np.stack([one.graph.time[each.end] - one.graph.time[each.point] for one, each in zip(programs, barriers)])
-        for rank, (each, wait) in enumerate(zip(barriers, time - time.min(axis=0), strict=True)):
-            at = np.arange(len(wait))
-            values = number + at, np.full(len(at), rank), np.full(len(at), -1), each.point, wait
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
-        number += time.shape[1]
+        number += count
     if not number:
         return Meetings(*(np.zeros(0, np.int64) for _ in Meetings._fields))
     of, rank_of, event, point, wait = (np.concatenate(column) for column in columns)
@@ -245,16 +235,35 @@ def _meetings(programs: Sequence[Program], cluster: Cluster) -> Meetings:
     _, first = np.unique(of, return_index=True)
     found = Meetings(of, rank_of, event, point, wait, met[first][of] - met)
     kept_numbers = agreed(found, len(programs))
-    if number > collectives:
-        alone = agreed(Meetings(*(column[event >= 0] for column in found)), len(programs)) if collectives else []
-        if len(alone) > sum(each < collectives for each in kept_numbers):
-            kept_numbers = alone
+    if (event < 0).any():
+        alone = agreed(Meetings(*(column[event >= 0] for column in found)), len(programs))
+        kept_numbers = max(kept_numbers, alone, key=lambda each: np.isin(each, of[event >= 0]).sum())
     new = np.full(number, -1, np.int64)
     new[kept_numbers] = np.arange(len(kept_numbers))
     order = np.lexsort((found.rank, new[found.number]))
     order = order[new[found.number[order]] >= 0]
     kept = Meetings(*(column[order] for column in found))
     return kept._replace(number=new[kept.number])
+
+
+def _came(
+    programs: Sequence[Program], cluster: Cluster
+) -> Iterator[list[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]]:
+    """Meetings of each group, barriers last: by rank their events (-1: none), points, and waits."""
+    for one in cluster.groups:
+        useful = np.flatnonzero(one.synchronising)
+        events = [cluster.ranks[rank].collectives.event[one.row[useful, at]] for at, rank in enumerate(one.members)]
+        yield [
+            (rank, event, programs[rank].graph.event[event], one.wait[useful, at])
+            for at, (rank, event) in enumerate(zip(one.members, events, strict=True))
+        ]
+    barriers = [one.graph.barriers for one in programs]
+    if len({len(each.point) for each in barriers}) == 1:
+        time = np.stack(
+            [one.graph.time[one.graph.barriers.end] - one.graph.time[one.graph.barriers.point] for one in programs]
+        )
+        none = np.full(time.shape[1], -1)
+        yield [(rank, none, barriers[rank].point, wait) for rank, wait in enumerate(time - time.min(axis=0))]
 
 
 def agreed(found: Meetings, ranks: int) -> list[int]:

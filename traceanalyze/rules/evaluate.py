@@ -116,8 +116,9 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
 def faint(facts: Facts, wanted: Plan, told: Outcome) -> tuple[Finding, ...]:
     """What would be different without what rules tell of the host from some share of the step on, where it is less.
 
-    And without what they found but is worth too little here. Without time that findings on this rank are about. While the device waits for other ranks nothing shows what
-    launching costs: it is the next to be late where these are faster.
+    And without what they found but is worth too little here. Without time that findings on this rank are about. While
+    the device waits for other ranks nothing shows what launching costs: it is the next to be late where these are
+    faster.
     """
     taken = [merged(one.intervals) for one in told.findings if one.intervals is not None]
     claimed, names = intervals.union(intervals.EMPTY, *taken), {one.rule for one in told.findings}

@@ -98,7 +98,8 @@ def _between(context: Context) -> Pauses:
     # What the device has other work beside is known by what it waits for at other times, or by its length.
     kept = waits | constant
     chosen = tuple(place for place, keep in zip(places, kept.tolist(), strict=True) if keep)
-    return Pauses(*(each[kept] for each in silent), chosen, *(each[kept] for each in (recurs, constant, timed, irregular)))
+    habits = (each[kept] for each in (recurs, constant, timed, irregular))
+    return Pauses(silent.start[kept], silent.end[kept], chosen, *habits)
 
 
 def _inside(context: Context) -> Pauses:
@@ -169,11 +170,11 @@ def _habits(
             continue
         usual = float(np.median(length[member]))
         alike = member[np.abs(length[member] - usual) <= ALIKE * usual]
-        if len(distinct(step[alike])) == len(steps):
-            member = alike
-            constant[member] = True
-        recurs[member] = True
-        timed[member] = constant[member] & (np.ptp(np.diff(silent.end[member])) <= np.ptp(length[member]))
+        same = len(alike) >= TIMES and len(distinct(step[alike])) == len(steps)
+        recurs[alike if same else member] = True
+        if same:
+            constant[alike] = True
+            timed[alike] = np.ptp(np.diff(silent.end[alike])) <= np.ptp(length[alike])
     return recurs, constant, timed, step
 
 
