@@ -7,6 +7,7 @@ objects there are.
 """
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -66,8 +67,8 @@ def pauses(context: Context) -> Pauses:
     """Pauses from the first step to the last, whichever steps were chosen.
 
     A stretch in which no launching thread is in an operator or call, nor begins or ends anything at all; and for which
-    the device, where there is one, waits, unless it is constant: that holds back what is launched after it even where
-    the device has other work. Of those inside a function that calls operators only the constant ones.
+    the device, where there is one, waits, or does so at other times for the same: what is constant holds back what is
+    launched after it even where the device has other work. Of those inside a function only the constant ones.
     """
     between, inside = _between(context), _inside(context)
     if not len(inside):
@@ -95,9 +96,10 @@ def _between(context: Context) -> Pauses:
     places = pause_places(context, silent, context.step_track)
     recurs, constant, timed, step = _habits(context, silent, places)
     irregular = _irregular(context, silent, recurs, step)
-    # What the device has other work beside is known by what it waits for at other times, or by its length.
-    kept = waits | constant
-    chosen = tuple(place for place, keep in zip(places, kept.tolist(), strict=True) if keep)
+    # Where the device waits for some of them, those of the same length hold it back as well.
+    known = set(compress(places, waits.tolist()))
+    kept = waits | (constant & np.array([place in known for place in places], np.bool_))
+    chosen = tuple(compress(places, kept.tolist()))
     habits = (each[kept] for each in (recurs, constant, timed, irregular))
     return Pauses(silent.start[kept], silent.end[kept], chosen, *habits)
 
