@@ -9,8 +9,8 @@ import pytest
 
 from tests.simulate.cost import step_of
 from tests.simulate.healthy import on_npu
-from tests.simulate.matrix.cases import DEVICE_BOUND, Case, alone, every, healthy
-from tests.simulate.matrix.causes import BY_NAME, mended, with_causes
+from tests.simulate.matrix.cases import DEVICE_BOUND, Case, alone, case_of, every, healthy
+from tests.simulate.matrix.causes import BOTH, BY_NAME, mended, with_causes
 from tests.simulate.matrix.figures import by_group, spearman
 from tests.simulate.matrix.pairs import GROUP, PAIRS, judged, measured
 from tests.simulate.matrix.readme import READMES, rounded_off, shown, stored, told
@@ -73,6 +73,14 @@ def test_first_cause_and_saving_come_true(name: str) -> None:
     found = judge(CASES[name])
     assert found.right
     assert [row for row in found.rows if not row.inside] == []
+
+
+@pytest.mark.parametrize("vendor", BOTH)
+def test_a_wait_that_goes_through_a_queue_is_one(vendor: str) -> None:
+    """The program waits for a metric at once; on an NPU the wait is put into its task queue."""
+    found = judge(case_of(vendor, "device", (BY_NAME["blocking_metric"],)))
+    assert [row.rules for row in found.rows] == [("COM107",)]
+    assert found.rows[0].inside
 
 
 @pytest.mark.parametrize("name", ["gpu/device/plain", "npu/device/two", "gpu/graph", "npu/clock"])
