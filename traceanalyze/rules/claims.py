@@ -53,8 +53,9 @@ class Claims:
         one = price.finding
         if one.change is not None:
             self._change = together(self._change, one.change)
-        if one.change is not None and len(one.change.host.start) and len(one.change.events):
-            # What it leaves of the work of launching these is no part of other findings.
+        if one.change is not None and one.draws != "compute" and len(one.change.host.start) and len(one.change.events):
+            # What it leaves of the work of launching these is no part of other findings. One about kernels alone names
+            # what launches them, as far as it goes.
             self._change = together(self._change, Change(launching(self._facts, one.change.events)))
         # What no event ends would not be gone of anything.
         gone = np.where(self._gaps.event >= 0, price.gone, self._left) if one.change is not None else self._left
