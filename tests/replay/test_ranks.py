@@ -12,6 +12,7 @@ from tests.ranks.simulated import traces, workload
 from tests.simulate.workload import Fault
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.options import Options
 from traceanalyze.model import intervals
 from traceanalyze.ranks.compare import compare_ranks
@@ -65,15 +66,34 @@ def test_what_one_rank_gains_alone_the_run_does_not():
     assert gain_of(slow, {0: Change(host=host)}) < 100_000
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_barrier_on_the_host_ends_when_the_last_rank_has_come(ranks):
+    """The syncs hold the slow rank longest; without them on all ranks all leave each barrier as much sooner."""
+    barrier = Fault("host_barrier", 6.0)
+    slow = workload(barrier, Fault("device_sync", 2), ranks=ranks, offset=1000)
+    run = run_of(slow)
+    assert (run.meetings.event < 0).sum() == ranks * len(run.rows[0])
+    assert not steps_with(run, {}).any()
+    true = step_of(slow) - step_of(workload(barrier, ranks=ranks, offset=1000))
+    syncs = {
+        rank: Change(calls=np.flatnonzero(Context(one, Options()).once(is_sync_call)))
+        for rank, one in enumerate(traces(slow))
+    }
+    assert true > 70_000
+    assert gain_of(run, syncs) == pytest.approx(true, rel=0.12)
+    assert gain_of(run, {0: syncs[0]}) < 0.2 * true
+
+
 def test_collectives_that_ranks_come_to_in_different_orders_are_no_meetings():
     """Rank 0 comes to 0, 1, 2, rank 1 to 1, 0, 2: one of the first two can be kept."""
     meetings = Meetings(
         number=np.array([0, 1, 2, 0, 1, 2]),
         rank=np.array([0, 0, 0, 1, 1, 1]),
         event=np.arange(6),
+        point=np.array([10, 20, 30, 20, 10, 30]),
         wait=np.zeros(6, np.int64),
         ahead=np.zeros(6, np.int64),
     )
-    order = agreed(meetings, np.array([10, 20, 30, 20, 10, 30]), 2)
+    order = agreed(meetings, 2)
     assert order[-1] == 2
     assert len(order) == 2

@@ -65,10 +65,12 @@ def test_who_reads_the_time_between_events_has_waited_for_them_while_the_device_
     assert (1 in context.once(silences).event) == reads
 
 
-@pytest.mark.parametrize(("read", "waits"), [(4030, False), (3500, True)])
-def test_a_thread_that_another_one_hands_over_to_waited_for_that_one(read, waits):
-    """The other thread works just after the kernel is done: that is what the first one goes on after."""
-    b = program(4050)
+@pytest.mark.parametrize(
+    ("read", "goes_on", "waits"), [(4030, 4050, False), (3500, 4050, True), (4005, 4019, False), (3990, 4019, True)]
+)
+def test_a_thread_that_another_one_hands_over_to_waited_for_that_one(read, goes_on, waits):
+    """The other thread works just after the kernel is done, or just before the first one goes on, which follows it."""
+    b = program(goes_on)
     b.launch(3000, 5, 3010, 5, tid=7, stream=9)
     b.op("aten::item", read, 10, tid=7)
     context = of(b)

@@ -30,8 +30,7 @@ STRAGGLERS = [
 EXPOSED = [*((TWO, size) for size in (1.5, 2, 4, 8, 16)), (LARGE, 4)]
 LATE = [
     *((TWO, "late_batches", size, "data_loading", "DAT101") for size in (8, 20, 40)),
-    (TWO, "late_host", 6, "untraced", "HST107"),
-    *((TWO, "late_host", size, "pause", "HST113") for size in (12, 30)),
+    *((TWO, "late_host", size, "pause", "HST113") for size in (6, 12, 30)),
     (on_npu(TWO), "late_batches", 15, "data_loading", "DAT101"),
     (on_npu(TWO), "late_host", 30, "pause", "HST113"),
 ]

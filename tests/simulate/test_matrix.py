@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.simulate.cost import step_of
-from tests.simulate.matrix.cases import Case, alone, every, healthy
-from tests.simulate.matrix.causes import BY_NAME, mended
+from tests.simulate.healthy import on_npu
+from tests.simulate.matrix.cases import DEVICE_BOUND, Case, alone, case_of, every, healthy
+from tests.simulate.matrix.causes import BOTH, BY_NAME, mended, with_causes
 from tests.simulate.matrix.figures import by_group, spearman
 from tests.simulate.matrix.pairs import GROUP, PAIRS, judged, measured
 from tests.simulate.matrix.readme import READMES, rounded_off, shown, stored, told
 from tests.simulate.matrix.verdicts import judge
-from tests.simulate.workload import Fault
+from tests.simulate.workload import MS, US, Fault, Host, Loader, Model, Ranks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,39 @@ SAMPLE = (
 )
 """Their first cause is right, and their savings are in range."""
 CASES = {case.name: case for case in every()}
+FAST, SLOW = Host(op=2 * US, python=2 * US), Host(op=7 * US, python=8 * US)
+NARROW, LOW = Model(layers=1, hidden=768, sequence=256, vocabulary=4096), Model(layers=3, hidden=512, batch=1)
+OTHERS: tuple[tuple[str, dict[str, float], Model, Host, int, int], ...] = (
+    # Pauses of two kinds at one place; some that are irregular; one of which the device has other work beside.
+    ("nvidia", {"program_pause": 4.18, "collections": 6.4}, NARROW, FAST, 1, 7),
+    ("nvidia", {"collections": 3.8}, replace(LOW, vocabulary=4096), SLOW, 1, 3),
+    ("nvidia", {"program_pause": 6}, Model(), FAST, 1, 7),
+    # Of a cause that all ranks have one waits for the other.
+    ("ascend", {"pinning": 9.4, "late_host": 7.5}, replace(NARROW, hidden=1024, batch=16), FAST, 2, 7),
+    # A queue's task launches what stays, and so does a function between two operators.
+    ("ascend", {"layout_changes": 35}, replace(NARROW, layers=4, batch=2), SLOW, 2, 7),
+    ("nvidia", {"slow_op": 3740, "quantized": 1}, Model(sequence=256, batch=6), FAST, 1, 7),
+    # Gaps after kernels that go.
+    ("ascend", {"zero_fill": 2}, replace(NARROW, layers=2), FAST, 2, 7),
+    # What holds one rank before a barrier on the host holds all.
+    ("ascend", {"host_barrier": 2.1, "device_sync": 2}, Model(layers=4, hidden=768, batch=3), SLOW, 3, 7),
+    # What a fused optimizer leaves is no work of chains.
+    ("nvidia", {"written_out": 4, "loop_optimizer": 4}, Model(layers=4, batch=3), SLOW, 1, 7),
+)
+"""Programs of other sizes: vendor, causes, model, host, ranks and seed."""
+
+
+@pytest.mark.parametrize(("vendor", "sizes", "model", "host", "ranks", "seed"), OTHERS)
+def test_savings_come_true_in_programs_of_other_sizes(
+    vendor: str, sizes: dict[str, float], model: Model, host: Host, ranks: int, seed: int
+) -> None:
+    causes = tuple(replace(BY_NAME[name], device=size, host=size) for name, size in sizes.items())
+    plain = replace(DEVICE_BOUND, model=model, host=host, seed=seed, loader=Loader(cost=MS))
+    if ranks > 1:
+        plain = replace(plain, ranks=Ranks(ranks, block=512), device=replace(plain.device, name="Example GPU"))
+    plain = on_npu(plain) if vendor == "ascend" else plain
+    found = judge(Case("", with_causes(plain, "device", causes), "device", causes))
+    assert [row for row in found.rows if not row.inside or row.off > 0.1] == []
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -39,6 +73,14 @@ def test_first_cause_and_saving_come_true(name: str) -> None:
     found = judge(CASES[name])
     assert found.right
     assert [row for row in found.rows if not row.inside] == []
+
+
+@pytest.mark.parametrize("vendor", BOTH)
+def test_a_wait_that_goes_through_a_queue_is_one(vendor: str) -> None:
+    """The program waits for a metric at once; on an NPU the wait is put into its task queue."""
+    found = judge(case_of(vendor, "device", (BY_NAME["blocking_metric"],)))
+    assert [row.rules for row in found.rows] == [("COM107",)]
+    assert found.rows[0].inside
 
 
 @pytest.mark.parametrize("name", ["gpu/device/plain", "npu/device/two", "gpu/graph", "npu/clock"])

@@ -15,7 +15,18 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import dataclass, distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.replay.device import DeviceOrder, device_order
-from traceanalyze.replay.host import READY_NS, Lines, Moments, device_waits, fetches, lines, moments, own_cost, reading
+from traceanalyze.replay.host import (
+    READY_NS,
+    Chains,
+    Lines,
+    Moments,
+    device_waits,
+    fetches,
+    lines,
+    moments,
+    own_cost,
+    reading,
+)
 from traceanalyze.replay.longest import NEVER, Edges, HostTime
 from traceanalyze.replay.silences import silences
 
@@ -49,6 +60,16 @@ class Batches(NamedTuple):
     line: NDArray[np.int64]
 
 
+class Barriers(NamedTuple):
+    """Barriers of the ranks on the host in which nothing else happens, one row each, in time order."""
+
+    point: NDArray[np.int64]
+    """Its begin."""
+    end: NDArray[np.int64]
+    edge: NDArray[np.int64]
+    """From the one to the other."""
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Points are numbered in order of time."""
@@ -76,6 +97,7 @@ class Graph:
     """Point of each device event's start."""
     marks: NDArray[np.int64]
     """(2, windows) points at which the host marks each window's begin and end; (2, 0) where it does not."""
+    barriers: Barriers
 
 
 def graph(context: Context) -> Graph:
@@ -153,6 +175,7 @@ def graph(context: Context) -> Graph:
         busy_event=np.concatenate((follows.source, waits.event, quiet.event)),
         event=event,
         marks=rank[points.marks],
+        barriers=_barriers(points, chains, rank, on_host),
     )
 
 
@@ -223,3 +246,12 @@ def _returns(points: Moments, threads: Lines, on_host: NDArray[np.int64]) -> Ret
 def _batches(points: Moments, threads: Lines, rank: NDArray[np.int64]) -> Batches:
     begin, end = points.batches
     return Batches(rank[end], points.time[begin], threads.of[end])
+
+
+def _barriers(points: Moments, chains: Chains, rank: NDArray[np.int64], on_host: NDArray[np.int64]) -> Barriers:
+    begin, end = points.barriers
+    of = np.full(len(points.time), -1, np.int64)
+    of[begin] = end
+    own = np.flatnonzero((of[chains.source] >= 0) & (of[chains.source] == chains.target))
+    own = own[np.argsort(rank[chains.source[own]], kind="stable")]
+    return Barriers(rank[chains.source[own]], rank[chains.target[own]], on_host[own])

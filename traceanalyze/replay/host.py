@@ -1,5 +1,6 @@
 """The moments of the host that matter to the device, by thread, and what its calls wait for."""
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.links import enqueuing_calls
-from traceanalyze.analyses.idle.host_state import PYTHON_NS, host_states, is_sync_call, loading_ranges
+from traceanalyze.analyses.idle.host_state import PYTHON_NS, host_states, is_sync_call, loading_ranges, peer_waits
 from traceanalyze.analyses.idle.launches import FULL_QUEUE_DEPTH, LONG_LAUNCH_NS
 from traceanalyze.analyses.idle.syncs import NUMBER_BYTES
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
@@ -28,6 +29,7 @@ READY_NS = 600_000
 WAITED_NS, WAITED = 1_000_000, 0.02
 """Fetching a batch that is ready takes less, or less of the time from one batch to the next where batches are large: in
 a longer call the loop waited for the loader's workers."""
+_BARRIER = regex(r"(gloo|mpi)[:_]\w*barrier|c10d::(monitored_)?barrier", re.IGNORECASE)
 LEAST_WAITS = 3
 """So many waits tell the pace of the workers."""
 ALONE = 10
@@ -64,6 +66,8 @@ class Moments(NamedTuple):
     """(2, n) begin and end of each wait for a batch of the loader's workers."""
     silences: NDArray[np.int64]
     """(2, n) begin and end of each wait that no call tells (`replay.silences`)."""
+    barriers: NDArray[np.int64]
+    """(2, n) begin and end of each barrier of the ranks on the host."""
 
 
 class Chains(NamedTuple):
@@ -104,8 +108,8 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     steps, marked = context.all_steps, context.mode != Mode.WHOLE_TRACE and context.step_track >= 0
     marked = marked and (context.markers is None or context.markers.track >= 0)
     windows = len(steps) if marked else 0
-    quiet = context.once(silences)
-    count = np.cumsum((len(begin) + len(back), windows, windows, len(rows), len(rows))).tolist()
+    quiet, meet = context.once(silences), _barriers(context)
+    count = np.cumsum((len(begin) + len(back), windows, windows, len(rows), len(rows), 2 * len(quiet.begin))).tolist()
     fetched = trace.events.ts[rows] + trace.events.dur[rows]
     # At one instant what ends comes first: calls, then batches, then steps; but a call of no length begins before.
     ties = 2 * len(calls) + 5
@@ -118,11 +122,20 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
         (fetched, np.full(len(rows), ties - 4), trace.events.track[rows]),
         (quiet.begin, np.full(len(quiet.begin), 2 * ties), quiet.track),
         (quiet.end, np.full(len(quiet.end), -1), quiet.track),
+        (meet.start, np.full(len(meet.start), ties - 2), np.full(len(meet.start), context.step_track)),
+        (meet.end, np.full(len(meet.end), ties - 4), np.full(len(meet.end), context.step_track)),
     )
     time, tie, track = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
     marks, batches = (np.arange(count[at], count[at + 2]).reshape(2, -1) for at in (0, 2))
-    silent = np.arange(count[4], len(time)).reshape(2, -1)
-    return Moments(time, tie, track, began, returned, marks, batches, silent)
+    silent, met = np.arange(count[4], count[5]).reshape(2, -1), np.arange(count[5], len(time)).reshape(2, -1)
+    return Moments(time, tie, track, began, returned, marks, batches, silent, met)
+
+
+def _barriers(context: Context) -> Intervals:
+    """When the steps' thread is in a barrier of the ranks, which it leaves when all have come."""
+    rows = context.once(peer_waits).of(context.step_track)
+    names = context.trace.events.name[rows]
+    return context.trace.events.active(rows[context.trace.strings.matches(names, _BARRIER.match)])
 
 
 class Fetches(NamedTuple):

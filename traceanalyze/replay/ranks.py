@@ -6,7 +6,7 @@ where in its own time that point lies. Without a change every recorded time come
 """
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,14 +22,19 @@ _NOTHING = Change()
 
 
 class Meetings(NamedTuple):
-    """Collectives that ranks come to together: a row for each rank that takes part, in an order all ranks agree on."""
+    """Where ranks come together: a row for each rank that takes part, in an order all ranks agree on.
+
+    Collectives of the device, and barriers on the host.
+    """
 
     number: NDArray[np.int64]
-    """Of the collective."""
+    """Of the meeting."""
     rank: NDArray[np.int64]
     """Position in `Cluster.ranks`."""
     event: NDArray[np.int64]
-    """Position in the device events of that rank."""
+    """Position of the collective in the device events of that rank, -1 of a barrier."""
+    point: NDArray[np.int64]
+    """Of that rank's graph, at which it comes."""
     wait: NDArray[np.int64]
     """From the rank's arrival to that of the last one, ns."""
     ahead: NDArray[np.int64]
@@ -54,6 +59,9 @@ class Joint:
     held: NDArray[np.int64]
     """Edges (of all ranks) that lead on from a collective, and in `held_by` the row of `meetings` that holds them."""
     held_by: NDArray[np.int64]
+    through: NDArray[np.int64]
+    """Edges (of all ranks) from the begin of a barrier to its end, and in `barrier` the row of `meetings`."""
+    barrier: NDArray[np.int64]
 
 
 def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
@@ -64,9 +72,9 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
     collectives = int(meetings.number.max()) + 1 if len(meetings.number) else 0
     # A point comes after the collectives that its rank came to before it, and before what it comes to next.
     key = np.empty(int(first[-1]) + collectives, np.int64)
-    for rank, one in enumerate(programs):
+    for rank in range(len(programs)):
         own = meetings.rank == rank
-        at = np.searchsorted(one.graph.event[meetings.event[own]], np.arange(count[rank]), "left")
+        at = np.searchsorted(meetings.point[own], np.arange(count[rank]), "left")
         key[first[rank] : first[rank + 1]] = np.append(meetings.number[own], collectives)[at]
     key[first[-1] :] = np.arange(collectives)
     order = np.lexsort((np.arange(len(key)), key))
@@ -74,9 +82,10 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
     place[order] = np.arange(len(key))
     met = place[first[-1] + meetings.number] if collectives else np.zeros(0, np.int64)
 
-    source, target, held, held_by, edges = [], [], [], [], 0
+    source, target, held, held_by, through, leave, edges = [], [], [], [], [], [], 0
+    barrier = np.flatnonzero(meetings.event < 0)
     for rank, one in enumerate(programs):
-        graph, own = one.graph, np.flatnonzero(meetings.rank == rank)
+        graph, own = one.graph, np.flatnonzero((meetings.rank == rank) & (meetings.event >= 0))
         of_event = np.full(len(one.start), -1, np.int64)
         of_event[meetings.event[own]] = own
         leads = place[first[rank] + graph.edges.source]
@@ -86,12 +95,14 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
         target.append(place[first[rank] + np.repeat(np.arange(count[rank]), np.diff(graph.edges.bounds))])
         held.append(edges + graph.busy[row >= 0])
         held_by.append(row[row >= 0])
+        at = np.searchsorted(graph.barriers.point, meetings.point[barrier[meetings.rank[barrier] == rank]])
+        through.append(edges + graph.barriers.edge[at])
+        leave.append(place[first[rank] + graph.barriers.end[at]])
         edges += len(leads)
-    arrival = np.zeros(len(met), np.int64)
-    for rank, one in enumerate(programs):
-        own = meetings.rank == rank
-        arrival[own] = place[first[rank] + one.graph.event[meetings.event[own]]]
-    sources, targets = np.concatenate([*source, arrival]), np.concatenate([*target, met])
+    arrival = place[first[meetings.rank] + meetings.point]
+    barrier = barrier[np.argsort(meetings.rank[barrier], kind="stable")]
+    sources = np.concatenate([*source, arrival, met[barrier]])
+    targets = np.concatenate([*target, met, *leave])
     by_target = np.argsort(targets, kind="stable")
     bounds = np.concatenate(([0], np.cumsum(np.bincount(targets, minlength=len(key)))))
     return Joint(
@@ -104,6 +115,8 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
         met=met,
         held=np.concatenate(held),
         held_by=np.concatenate(held_by),
+        through=np.concatenate(through),
+        barrier=barrier,
     )
 
 
@@ -125,13 +138,17 @@ def run_together(run: Joint, changes: Mapping[int, Change], like_others: Collect
     arrival = np.where(others | ~led[meetings.number], meetings.ahead, NEVER)
     weight = np.concatenate([*(one.weight for one in changed), arrival])
     weight[run.held] -= (meetings.wait + meetings.ahead)[run.held_by]
+    # Of a barrier what it takes when all have come; one that is taken out holds nobody.
+    wait, barred = meetings.wait[run.barrier], weight[run.through] > 0
+    weight[run.through] = np.maximum(weight[run.through] - wait, 0)
+    weight = np.append(weight, np.where(barred, weight[run.through] - meetings.ahead[run.barrier], NEVER))
     earliest = np.full(len(run.edges.bounds) - 1, NEVER)
     for rank, new in enumerate(changed):
         earliest[run.place[rank]] = new.earliest
     time = longest(run.edges, weight[run.origin], earliest)
     found, edges = [], 0
     for rank, (one, new) in enumerate(zip(run.programs, changed, strict=True)):
-        own = meetings.rank == rank
+        own = (meetings.rank == rank) & (meetings.event >= 0)
         points = time[run.place[rank]]
         lasted = one.end - one.start - new.shorter
         done = points[one.graph.event] + lasted
@@ -153,7 +170,7 @@ def run_together(run: Joint, changes: Mapping[int, Change], like_others: Collect
 def _of_transfers(run: Joint, rank: int, change: Change) -> Change:
     """The change with collectives shorter by part of their transfer: what they wait for others stays what it is."""
     meetings, one = run.meetings, run.programs[rank]
-    own = meetings.rank == rank
+    own = (meetings.rank == rank) & (meetings.event >= 0)
     event, part = meetings.event[own], np.ones(len(one.start))
     part[event] = 1 - meetings.wait[own] / np.maximum((one.end - one.start)[event], 1)
     return change._replace(shorter=np.floor(change.shorter * part[change.events]).astype(np.int64))
@@ -176,7 +193,7 @@ def own_times(run: Joint) -> tuple[int, ...]:
     """Mean step of each rank if it waited for no other one in its collectives, ns: its host has work beside that."""
     found = []
     for rank, (one, rows) in enumerate(zip(run.programs, run.rows, strict=True)):
-        own = run.meetings.rank == rank
+        own = (run.meetings.rank == rank) & (run.meetings.event >= 0)
         again = run_again(one, Change(events=run.meetings.event[own], shorter=run.meetings.wait[own]))
         found.append(round(float((again.end - again.start)[rows].mean())))
     return tuple(found)
@@ -194,32 +211,33 @@ def mean_gain(shorter: NDArray[np.int64], like_others: Collection[int] = ()) -> 
 
 
 def _meetings(programs: Sequence[Program], cluster: Cluster) -> Meetings:
-    """Collectives that synchronise, in an order that is that of every rank; those that would break it are left out."""
-    columns: list[list[NDArray[np.int64]]] = [[] for _ in range(4)]
+    """Collectives that synchronise, in an order that is that of every rank; those that would break it are left out.
+
+    And barriers on the host, where ranks have as many of them and no collective is left out for them.
+    """
+    columns: list[list[NDArray[np.int64]]] = [[] for _ in range(5)]
     number = 0
-    for one in cluster.groups:
-        useful = np.flatnonzero(one.synchronising)
-        for at, rank in enumerate(one.members):
-            values = (
-                number + np.arange(len(useful)),
-                np.full(len(useful), rank),
-                cluster.ranks[rank].collectives.event[one.row[useful, at]],
-                one.wait[useful, at],
-            )
+    for kind in _came(programs, cluster):
+        count = 0
+        for rank, event, point, wait in kind:
+            count = len(event)
+            values = number + np.arange(count), np.full(count, rank), event, point, wait
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
-        number += len(useful)
+        number += count
     if not number:
         return Meetings(*(np.zeros(0, np.int64) for _ in Meetings._fields))
-    of, rank_of, event, wait = (np.concatenate(column) for column in columns)
-    point, met = np.empty(len(of), np.int64), np.empty(len(of), np.int64)
+    of, rank_of, event, point, wait = (np.concatenate(column) for column in columns)
+    met = np.empty(len(of), np.int64)
     for rank, program in enumerate(programs):
         own = rank_of == rank
-        point[own] = program.graph.event[event[own]]
-        met[own] = program.start[event[own]] + wait[own]
+        met[own] = program.graph.time[point[own]] + wait[own]
     _, first = np.unique(of, return_index=True)
-    found = Meetings(of, rank_of, event, wait, met[first][of] - met)
-    kept_numbers = agreed(found, point, len(programs))
+    found = Meetings(of, rank_of, event, point, wait, met[first][of] - met)
+    kept_numbers = agreed(found, len(programs))
+    if (event < 0).any():
+        alone = agreed(Meetings(*(column[event >= 0] for column in found)), len(programs))
+        kept_numbers = max(kept_numbers, alone, key=lambda each: np.isin(each, of[event >= 0]).sum())
     new = np.full(number, -1, np.int64)
     new[kept_numbers] = np.arange(len(kept_numbers))
     order = np.lexsort((found.rank, new[found.number]))
@@ -228,12 +246,32 @@ def _meetings(programs: Sequence[Program], cluster: Cluster) -> Meetings:
     return kept._replace(number=new[kept.number])
 
 
-def agreed(found: Meetings, point: NDArray[np.int64], ranks: int) -> list[int]:
-    """Collectives in an order in which no rank comes to a later one before an earlier one."""
+def _came(
+    programs: Sequence[Program], cluster: Cluster
+) -> Iterator[list[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]]:
+    """Meetings of each group, barriers last: by rank their events (-1: none), points, and waits."""
+    for one in cluster.groups:
+        useful = np.flatnonzero(one.synchronising)
+        events = [cluster.ranks[rank].collectives.event[one.row[useful, at]] for at, rank in enumerate(one.members)]
+        yield [
+            (rank, event, programs[rank].graph.event[event], one.wait[useful, at])
+            for at, (rank, event) in enumerate(zip(one.members, events, strict=True))
+        ]
+    barriers = [one.graph.barriers for one in programs]
+    if len({len(each.point) for each in barriers}) == 1:
+        time = np.stack(
+            [one.graph.time[one.graph.barriers.end] - one.graph.time[one.graph.barriers.point] for one in programs]
+        )
+        none = np.full(time.shape[1], -1)
+        yield [(rank, none, barriers[rank].point, wait) for rank, wait in enumerate(time - time.min(axis=0))]
+
+
+def agreed(found: Meetings, ranks: int) -> list[int]:
+    """Meetings in an order in which no rank comes to a later one before an earlier one."""
     queues = []
     for rank in range(ranks):
         own = np.flatnonzero(found.rank == rank)
-        queues.append(found.number[own[np.argsort(point[own], kind="stable")]].tolist())
+        queues.append(found.number[own[np.argsort(found.point[own], kind="stable")]].tolist())
     waiting = np.bincount(found.number).tolist()
     head, here, order, dropped = [0] * ranks, [0] * len(waiting), [], set()
     members: list[list[int]] = [[] for _ in waiting]

@@ -81,7 +81,8 @@ def silences(context: Context) -> Silences:
         waits = (dry & full) | alone
         for other in tracks:
             if other != track:
-                waits &= intervals.coverage(context.once(active_time, other), done, np.maximum(done, end)) == 0
+                own = context.once(active_time, other)
+                waits &= intervals.coverage(own, np.minimum(done, end - EARLY_NS), np.maximum(done, end)) == 0
         first, stop = np.searchsorted(context.calls.track, np.array((track, track + 1), context.calls.track.dtype))
         call = first + np.searchsorted(context.calls.start[first:stop], end)
         told = (call < stop) & reads[np.minimum(call, stop - 1)]

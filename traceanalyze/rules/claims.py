@@ -14,6 +14,7 @@ from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.parts import last_part
 from traceanalyze.replay.replay import Change, together
+from traceanalyze.rules.common.replay import launching
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Evidence, Finding, intervals_of
 from traceanalyze.rules.pricing import Price, gaps_of
@@ -52,6 +53,10 @@ class Claims:
         one = price.finding
         if one.change is not None:
             self._change = together(self._change, one.change)
+        if one.change is not None and one.draws != "compute" and len(one.change.host.start) and len(one.change.events):
+            # What it leaves of the work of launching these is no part of other findings. One about kernels alone names
+            # what launches them, as far as it goes.
+            self._change = together(self._change, Change(launching(self._facts, one.change.events)))
         # What no event ends would not be gone of anything.
         gone = np.where(self._gaps.event >= 0, price.gone, self._left) if one.change is not None else self._left
         self._time = intervals.union(self._time, *self._split(price.spans, gone))

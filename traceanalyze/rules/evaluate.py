@@ -108,18 +108,21 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     # What only other ranks' recordings tell is no part of what is saved for sure.
     both = all_together([one for one in findings if not unknown(one)], facts)
     waits = perhaps_waiting(facts) if facts.communicates else 0
-    return Outcome(findings, tuple(not_applicable), both, open_parts, waits=waits)
+    names = {one.rule for one in kept}
+    untold = tuple(one for one in found if one.change is not None and one.rule not in names and not one.once)
+    return Outcome(findings, tuple(not_applicable), both, open_parts, faint=untold, waits=waits)
 
 
 def faint(facts: Facts, wanted: Plan, told: Outcome) -> tuple[Finding, ...]:
     """What would be different without what rules tell of the host from some share of the step on, where it is less.
 
-    Without time that findings on this rank are about. While the device waits for other ranks nothing shows what
-    launching costs: it is the next to be late where these are faster.
+    And without what they found but is worth too little here. Without time that findings on this rank are about. While
+    the device waits for other ranks nothing shows what launching costs: it is the next to be late where these are
+    faster.
     """
     taken = [merged(one.intervals) for one in told.findings if one.intervals is not None]
     claimed, names = intervals.union(intervals.EMPTY, *taken), {one.rule for one in told.findings}
-    found = []
+    found = list(told.faint)
     for rule, options in wanted.rules:
         if rule.id == LAUNCHES and facts.missing(rule.needs) is None:
             beside = facts.once(exposed_communication)

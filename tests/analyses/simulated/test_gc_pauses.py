@@ -8,7 +8,7 @@ import pytest
 
 from tests.simulate.compare import analysis
 from tests.simulate.simulate import simulate
-from tests.simulate.workload import MS, Fault, Model, Workload
+from tests.simulate.workload import MS, Fault, Host, Model, Workload
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.analyses.context import Context
@@ -46,6 +46,14 @@ def test_pauses_here_and_there_are_suspected(size):
     found = pauses(replace(HEALTHY, steps=6, faults=(Fault("collections", size),))).records()
     assert [each.evidence for each in found] == ["gc_suspected"] * 4
     assert all(0.5 * size * MS <= each.length_ns < (1.5 * size + 0.3) * MS for each in found)
+
+
+@pytest.mark.parametrize(("seed", "shown"), [(1, 1), (14, 1), (0, 0)])
+def test_those_beside_which_the_device_has_other_work_tell_what_the_others_are(seed, shown):
+    """Three collections, of which the device waits 2 ms for one at most; the first may be the longest by chance."""
+    slow = replace(HEALTHY, steps=5, seed=seed, host=Host(op=5_000, python=5_000), faults=(Fault("collections", 8),))
+    found = pauses(slow).records()
+    assert [each.evidence for each in found] == ["gc_suspected"] * shown
 
 
 def test_new_workers_now_and_then_are_none_of_the_collector():

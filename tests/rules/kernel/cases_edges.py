@@ -407,7 +407,7 @@ FIRES = {
             each=600,
             first=(100, 700),
             look=(100, 700),
-            options={"length": (4, 4, 5), "share": (0.05, 0.375, 0.38)},
+            options={"length": (4, 4, 5), "share": (0.02, 0.375, 0.38)},
         )
     ],
     "KRN122": [
@@ -442,7 +442,7 @@ FIRES = {
             first=(100, 400),
             look=(100, 400),
             advice=("views",),
-            options={"share": (0.05, 0.23076923076923078, 0.2307692307692308)},
+            options={"share": (0.02, 0.23076923076923078, 0.2307692307692308)},
         ),
         # A transposed convolution on tensors of another format is none of them.
         Fires(
@@ -456,7 +456,7 @@ FIRES = {
             each=150,
             first=(100, 250),
             look=(100, 250),
-            options={"share": (0.05, 0.1875, 0.19)},
+            options={"share": (0.02, 0.1875, 0.19)},
         ),
         Fires(
             steps([CONTIGUOUS, TRANSPOSE, mm(1000)]),
@@ -471,7 +471,7 @@ FIRES = {
             each=300,
             first=(100, 400),
             look=(100, 400),
-            options={"share": (0.05, 0.23076923076923078, 0.2307692307692308)},
+            options={"share": (0.02, 0.23076923076923078, 0.2307692307692308)},
         ),
     ],
     "KRN109": [
@@ -531,7 +531,7 @@ FIRES = {
             each=250,
             first=(100, 350),
             look=(100, 350),
-            options={"share": (0.05, 0.2, 0.202)},
+            options={"share": (0.02, 0.2, 0.202)},
         ),
     ],
     "KRN111": [

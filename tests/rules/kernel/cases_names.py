@@ -67,7 +67,7 @@ FIRES = {
             each=880,
             first=(140, 1020),
             look=(140, 1020),
-            options={"share": (0.05, 0.5, 0.51)},
+            options={"share": (0.02, 0.5, 0.51)},
             prices={"fused": (0.5, 0.25, 770)},
         ),
         *(

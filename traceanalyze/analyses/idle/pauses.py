@@ -7,6 +7,7 @@ objects there are.
 """
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -66,8 +67,8 @@ def pauses(context: Context) -> Pauses:
     """Pauses from the first step to the last, whichever steps were chosen.
 
     A stretch in which no launching thread is in an operator or call, nor begins or ends anything at all; and for which
-    the device, where there is one, waits. Of those inside a function that calls operators only the constant ones, which
-    hold back what is launched after them even where the device has other work.
+    the device, where there is one, waits, or does so at other times for the same: what is constant holds back what is
+    launched after it even where the device has other work. Of those inside a function only the constant ones.
     """
     between, inside = _between(context), _inside(context)
     if not len(inside):
@@ -84,16 +85,23 @@ def pauses(context: Context) -> Pauses:
 def _between(context: Context) -> Pauses:
     """Those between operators."""
     silent = _silence(context)
+    waits = np.ones(len(silent.start), np.bool_)
     if len(context.device):
+        held = _wait_for_device(context, silent)
+        silent = Intervals(silent.start[~held], silent.end[~held])
         pieces = context.once(idle_pieces)
         unknown = pieces.cause == Cause.UNTRACED
         quiet = intervals.merge(pieces.start[unknown], pieces.end[unknown])
         waits = intervals.coverage(quiet, silent.start, silent.end) >= LEAST_NS
-        silent = Intervals(silent.start[waits], silent.end[waits])
     places = pause_places(context, silent, context.step_track)
     recurs, constant, timed, step = _habits(context, silent, places)
     irregular = _irregular(context, silent, recurs, step)
-    return Pauses(silent.start, silent.end, tuple(places), recurs, constant, timed, irregular)
+    # Where the device waits for some of them, those of the same length hold it back as well.
+    known = set(compress(places, waits.tolist()))
+    kept = waits | (constant & np.array([place in known for place in places], np.bool_))
+    chosen = tuple(compress(places, kept.tolist()))
+    habits = (each[kept] for each in (recurs, constant, timed, irregular))
+    return Pauses(silent.start[kept], silent.end[kept], chosen, *habits)
 
 
 def _inside(context: Context) -> Pauses:
@@ -153,7 +161,10 @@ def _wait_for_device(context: Context, silent: Intervals) -> NDArray[np.bool_]:
 def _habits(
     context: Context, silent: Intervals, places: Sequence[str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
-    """Whether each stretch comes back in every step, for the same time, and ends by a clock; and the step it is in."""
+    """Whether each stretch comes back in every step, for the same time, and ends by a clock; and the step it is in.
+
+    Where one of the same time comes in every step, others at its place are of something else.
+    """
     codes = {place: code for code, place in enumerate(dict.fromkeys(places))}
     each = group(np.array([codes[place] for place in places], np.int64))
     length, steps = silent.end - silent.start, context.all_steps
@@ -162,10 +173,13 @@ def _habits(
     for member in (np.flatnonzero(each.of == code) for code in range(len(each))):
         if len(member) < TIMES or len(distinct(step[member])) < len(steps):
             continue
-        recurs[member] = True
         usual = median(length[member])
-        constant[member] = bool((np.abs(length[member] - usual) <= ALIKE * usual).all())
-        timed[member] = constant[member] & (np.ptp(np.diff(silent.end[member])) <= np.ptp(length[member]))
+        alike = member[np.abs(length[member] - usual) <= ALIKE * usual]
+        same = len(alike) >= TIMES and len(distinct(step[alike])) == len(steps)
+        recurs[alike if same else member] = True
+        if same:
+            constant[alike] = True
+            timed[alike] = np.ptp(np.diff(silent.end[alike])) <= np.ptp(length[alike])
     return recurs, constant, timed, step
 
 
@@ -210,7 +224,9 @@ def _irregular(
     if min(len(distinct(place[chosen])), len(distinct(step[chosen]))) < TIMES or length.max() > SPREAD * length.min():
         return none
     half = len(chosen) // 2
-    none[chosen] = median(length[half:]) >= SHRINKS * median(length[:half])
+    shrinks = length[half:].max() < SHRINKS * median(length[:half])
+    # Of a few the first may be the longest by chance.
+    none[chosen] = not shrinks or (len(chosen) < 2 * TIMES and bool((np.diff(length) > 0).any()))
     return none
 
 

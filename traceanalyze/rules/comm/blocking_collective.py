@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.links import enqueuing_calls
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model import intervals
 from traceanalyze.model.phases import OPTIMIZER_STEP
@@ -82,7 +83,13 @@ def _waited_for(facts: Facts) -> NDArray[np.bool_]:
     context = facts.context
     calls, strings = context.calls, context.trace.strings
     waits = strings.matches(calls.name, lambda text: text in _WAIT) | context.once(is_sync_call)
-    acts = waits | (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
+    acts = (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
+    # What a second thread takes out of a queue (Ascend) is done for the call that put it in.
+    queue = enqueuing_calls(context.trace, calls)
+    acts[queue[queue >= 0]] = False
+    acts[context.issued_by[context.issued_by >= 0]] = True
+    waits[queue[(queue >= 0) & waits]] = True
+    acts |= waits
     place = np.flatnonzero(acts & calls.outermost)
     launch = context.issued_by[facts.once(communicating).event]
     at = np.searchsorted(place, launch, "right")

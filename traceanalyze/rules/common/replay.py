@@ -86,6 +86,7 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     asked = np.zeros(len(context.calls) + 1, np.bool_)
     # No call is -1, the place after the last one.
     asked[context.issued_by[chosen]] = True
+    asked[context.issued_by[~chosen]] = False
     call = np.flatnonzero(asked[:-1])
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
@@ -124,8 +125,11 @@ def _inside(nest: Nest, op: NDArray[np.int64]) -> NDArray[np.int32]:
 
 
 def _called(context: Context) -> NDArray[np.int64]:
-    """When the program was on its way to each operator: from the end of the one before it in the same function on."""
-    nest = context.op_nest
+    """When the program was on its way to each operator: from the end of what was before it in the same function on.
+
+    That is an operator, or a call of the runtime by the function itself.
+    """
+    nest, calls = context.op_nest, context.calls
     opens = np.zeros(len(nest) + 1, np.bool_)
     opens[nest.bounds] = True
     # What follows all that is inside an operator is the next one of the same function, if it has the same parent.
@@ -133,6 +137,11 @@ def _called(context: Context) -> NDArray[np.int64]:
     first = first[nest.parent[nest.stop[first]] == nest.parent[first]]
     before = nest.start.copy()
     before[nest.stop[first]] = nest.end[first]
+    for track in distinct(calls.track).tolist():
+        low, high = np.searchsorted(calls.track, np.array((track, track + 1), calls.track.dtype)).tolist()
+        own, done = nest.of(track), np.maximum.accumulate(calls.end[low:high])
+        at = np.searchsorted(calls.start[low:high], nest.start[own])
+        before[own] = np.where(at > 0, np.maximum(before[own], done[at - 1]), before[own])
     far = (nest.start - before >= MOST_PYTHON_NS) | (before > nest.start)
     before[far] = nest.start[far]
     return before

@@ -6,9 +6,9 @@ import numpy as np
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.host_ops import host_ops, ranges
 from traceanalyze.rules.common.op_chains import inside_ranges
+from traceanalyze.rules.common.replay import into_few
 from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, intervals_of, measured, merged, rule
 
@@ -66,7 +66,7 @@ def find(facts: Facts, options: Options) -> Findings:
     yield Finding(
         saving=time,
         bound=time,
-        change=shorter(facts.context, fills, 1.0)._replace(host=merged(facts.spans(loops))),
+        change=into_few(facts, fills, 1.0)._replace(host=merged(facts.spans(loops))),
         draws="" if time > work else "mem_exposed" if memset else "compute",
         intervals=spans,
         evidence=measured(count=len(fills), time=time),

@@ -35,7 +35,7 @@ _OPTIMIZER = r"^Optimizer\.step#"
     },
     options={
         "length": (4.0, "own: operators in a row"),
-        "share": (0.05, "own: of compute"),
+        "share": (0.02, "own: of compute"),
     },
     order=1,
 )

@@ -38,7 +38,7 @@ _CONVOLUTION = r"(?i)convolution|^aten::conv"
             "drop .contiguous() where a view will do."
         ),
     },
-    options={"share": (0.05, "own: of compute")},
+    options={"share": (0.02, "own: of compute")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Tensors are brought into another layout again and again.
@@ -49,8 +49,8 @@ def find(facts: Facts, options: Options) -> Findings:
         They read and write whole tensors and compute nothing; convolutions on tensor cores want channels last and get
         it by such kernels each time.
     How it is measured
-        Kernels with such names, and copy kernels under `aten::contiguous` and `aten::clone`, from 5 % of compute on or
-        where the step would be 5 % shorter. Changes of format go altogether where one format is kept; of the rest at
+        Kernels with such names, and copy kernels under `aten::contiguous` and `aten::clone`, from 2 % of compute on or
+        where the step would be 2 % shorter. Changes of format go altogether where one format is kept; of the rest at
         least half, at most all; the saving is that of three quarters.
     What to do
         Drop `.contiguous()` where a view will do. Of changes of format and under convolutions: `channels_last` for

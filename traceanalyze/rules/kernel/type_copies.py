@@ -36,7 +36,7 @@ _MOVES = r"^aten::(to|_to_copy)$"
             "they are used in."
         )
     },
-    options={"share": (0.05, "own: of compute")},
+    options={"share": (0.02, "own: of compute")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Tensors are converted to another type again and again.
@@ -47,7 +47,7 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         A conversion reads and writes the whole tensor and computes nothing.
     How it is measured
-        Compute kernels under such operators, from 5 % of compute on or where the step would be 5 % shorter. Some
+        Compute kernels under such operators, from 2 % of compute on or where the step would be 2 % shorter. Some
         conversions belong to mixed precision: at least half of them can go, at most all; the saving is that of three
         quarters. Of tensors made on the host the time in which nothing but their copies runs.
     What to do

@@ -51,7 +51,7 @@ _CHAIN = regex(r"f?D[Def]*P")
         "keep_unpacked": "With memory to spare keep the weights in 16 bits.",
     },
     options={
-        "share": (0.05, "own: of compute"),
+        "share": (0.02, "own: of compute"),
         "fused": (0.5, "own: of a conversion, which reads as much as it writes; one kernel for both only writes"),
     },
     order=-1,
@@ -65,7 +65,7 @@ def find(facts: Facts, options: Options) -> Findings:
         The whole weight is written, often converted by a second kernel that reads and writes it again, and then read by
         the product: several times the memory traffic of the product itself.
     How it is measured
-        Device time of the kernels from the first that dequantises up to the product, by their names, from 5 % of
+        Device time of the kernels from the first that dequantises up to the product, by their names, from 2 % of
         compute on. One kernel that dequantises into the right type takes about half as long as the conversion that it
         makes needless: the rest is the saving. Without a conversion half of the time. At most all of it, with kernels
         that unpack inside the product.
