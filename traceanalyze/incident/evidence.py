@@ -43,7 +43,7 @@ class What(StrEnum):
     DESYNC = "desync"
     """Ranks ran different collectives, or the desync report names who lags: group_ranks ("3, 5"), op, other_op, seq."""
     COMM_ERROR = "comm_error"
-    """A library of collectives failed: lib, code (EI0006, ncclRemoteError), peer, nic, status (of InfiniBand), remote."""
+    """A library of collectives failed: lib, code (EI0006, ncclRemoteError), peer, nic, status (InfiniBand), remote."""
     STORE_ERROR = "store_error"
     """The TCP store is gone: mostly the effect of the death of rank 0."""
     # What a process says of itself.
@@ -51,7 +51,7 @@ class What(StrEnum):
     """The device's allocator found no room: asked, free, total, in_use, allocated, reserved, unallocated (reserved and
     unused), pools (private), others (other processes): bytes."""
     HOST_OOM = "host_oom"
-    """The host's: pid, process, cgroup, anon_rss (bytes), asked (bytes), scope (host or cgroup), oom_kill (1: killed)."""
+    """The host's: pid, process, cgroup, anon_rss, asked (bytes), scope (host or cgroup), oom_kill (1: killed)."""
     DEVICE_ERROR = "device_error"
     """CUDA, HIP, ACL: code, vendor, hardware (1 where the text itself says that the device is at fault)."""
     DEVICE_ASSERT = "device_assert"
@@ -125,7 +125,7 @@ class Event(NamedTuple):
     host: str | None = None
     device: str | None = None
     data: Mapping[str, Value] = {}
-    count: int = 1
+    seen: int = 1
     """Events of this kind, rank and wording that this one stands for, the first of them; `until_ns` is the last."""
     until_ns: int | None = None
 
@@ -199,7 +199,7 @@ class Collectives(NamedTuple):
     stack: NDArray[np.int64]
     """Frames, innermost first, one a line as of `Stack.frames`; "" where the dump has none (every JSON)."""
     created: NDArray[np.int64]
-    """Enqueued by the host: ns UTC, the best clock of a dump. `started` and `completed` are when a host thread noticed."""
+    """Enqueued by the host: ns UTC, the best clock here. `started` and `completed` are when a host thread noticed."""
     started: NDArray[np.int64]
     completed: NDArray[np.int64]
     duration: NDArray[np.float64]
@@ -256,7 +256,7 @@ class Device(NamedTuple):
     """A device that a tool listed."""
 
     host: str | None
-    index: int | None
+    number: int | None
     bus: str
     """`0000:3b:00`, lower case, without the function; "" where not told."""
     name: str
