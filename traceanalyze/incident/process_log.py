@@ -275,7 +275,10 @@ ASCEND: tuple[Row, ...] = (
         _NPU,
         {"lib": "HCCL"},
     ),
-    Pattern(What.COMM_ERROR, b"E", regex(rb"(?:^|[\s(])(?P<code>E[IJ]0\d{3})\)?: "), _NPU, {"lib": "HCCL"}),
+    *(
+        Pattern(What.COMM_ERROR, needle, regex(rb"(?:^|[\s(])(?P<code>E[IJ]\d{4})\)?: "), _NPU, {"lib": "HCCL"})
+        for needle in (b"EI", b"EJ")
+    ),
     Pattern(
         What.LINK_ERROR,
         b"error cqe status",
@@ -293,12 +296,9 @@ ASCEND: tuple[Row, ...] = (
         "npu: plog",
         {"lib": "HCCL"},
     ),
-    Pattern(
-        What.ECC,
-        b"E",
-        regex(rb"(?P<code>HBM MULTI BIT ECC ERROR|UCE ERROR|SUSPECT MEM ERROR)"),
-        "npu: NPUException",
-        {"where": "device", "uncorrectable": 1},
+    *(
+        Pattern(What.ECC, text, regex(rb"(?P<code>" + text + rb")"), "npu: NPUException", {"where": "device"})
+        for text in (b"HBM MULTI BIT ECC ERROR", b"UCE ERROR", b"SUSPECT MEM ERROR")
     ),
     Pattern(
         What.LINK_ERROR,
@@ -326,7 +326,7 @@ ASCEND: tuple[Row, ...] = (
     Pattern(
         What.DEVICE_ERROR,
         b"error code is",
-        regex(rb"error code is (?P<code>[15]0\d{4})"),
+        regex(rb"error code is (?P<code>\d+)"),
         "npu: NPUException",
         {"vendor": "ascend"},
     ),
@@ -340,8 +340,6 @@ ASCEND: tuple[Row, ...] = (
         "npu: run plog",
     ),
 )
-
-_SIZE: Final = rb"[\d.]+ \w+"
 
 MEMORY: tuple[Row, ...] = (
     Pattern(

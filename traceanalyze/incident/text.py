@@ -25,7 +25,8 @@ _LONGEST = 1 << 16
 """Bytes of a line that are looked at."""
 _SHAPES = 1 << 16
 """Shapes that are remembered; a text of prose has a new one each line."""
-_DIGITS = b"0123456789 .,-+#=\t\0"
+_DIGITS = b"0123456789abcdef .,-+#=\t\0"
+"""What a shape lacks: digits, of hexadecimal numbers too, and what is printed around and between them."""
 _THIN_FROM = 2_000
 """Lines of a kind in one file from which on only those at both ends of each chunk are matched."""
 _THIN_SERIES = 100_000
@@ -334,7 +335,7 @@ class _Reading:
             numbers = None
         shapes = text.translate(None, _DIGITS).split(b"\n")
         self.line_numbers = range(first, first + len(shapes)) if numbers is None else numbers
-        tags = list(map(self.known.get, shapes))
+        tags: Sequence[int | None] = list(map(self.known.get, shapes))
         self.bodies = []
         if None in tags:
             self.bodies = text.split(b"\n")
@@ -361,7 +362,11 @@ class _Reading:
         return [known[shape] if tag is None else tag for tag, shape in zip(tags, shapes, strict=True)]
 
     def _kind(self, raw: bytes) -> int:
-        kind = _Kind(tuple(row for row in self.rows if row.needle in raw), _NOTABLE.search(raw) is not None)
+        rows = tuple(row for row in self.rows if row.needle in raw)
+        # Several may fit in lines of one shape, as codes are digits; where none does, the shape is dull.
+        if not any(row.regex.search(raw) for row in rows):
+            rows = ()
+        kind = _Kind(rows, not rows and _NOTABLE.search(raw) is not None)
         if kind not in self.numbers:
             self.numbers[kind] = len(self.kinds)
             self.kinds.append(kind)
@@ -414,8 +419,6 @@ class _Reading:
             self._event(row, found, line, at)
             self.understood += 1
             return True
-        if line is None and kind.notable:
-            self._notable(at)
         return True
 
     def _held(self, at: int) -> bool:
