@@ -287,6 +287,8 @@ class FileRead(NamedTuple):
     first_ns: int | None = None
     """Of the times in it, the last too: a rank that fell silent shows here."""
     last_ns: int | None = None
+    clock: str = "none"
+    """Of these times, as of an event."""
 
 
 class Zone(NamedTuple):

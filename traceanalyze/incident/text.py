@@ -1,0 +1,684 @@
+"""Text that a job left, streamed: lines that a table of patterns knows become events and series.
+
+Lines of a log differ in their numbers. So a line is looked at once a *shape*, what is left of it without digits, and
+only lines whose shape may fit a pattern are matched: gigabytes cost some ns a byte, however long the tables are.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from calendar import timegm
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from traceanalyze.errors import InputError
+from traceanalyze.incident.evidence import UNKNOWN, Event, FileRead, Process, Series, Source, Stack, Value, What
+from traceanalyze.model.patterns import regex
+from traceanalyze.readers.streams import Stream
+
+_CHUNK = 1 << 20
+_LONGEST = 1 << 16
+"""Bytes of a line that are looked at."""
+_SHAPES = 1 << 16
+"""Shapes that are remembered; a text of prose has a new one each line."""
+_DIGITS = b"0123456789abcdef .,-+#=\t\0"
+"""What a shape lacks: digits, of hexadecimal numbers too, and what is printed around and between them."""
+_THIN_FROM = 2_000
+"""Lines of a kind in one file from which on only those at both ends of each chunk are matched."""
+_THIN_SERIES = 100_000
+_ENDS = (4, 12)
+_RUN = 256
+"""Lines of series in a chunk once they are thinned: neighbours, so that each rank of a mixed log has some."""
+_DISTINCT = 20
+"""Events of one kind, rank and wording that are kept by themselves."""
+_BLOCK_LINES = 400
+"""Lines of a traceback or a stack."""
+_BEFORE = 3
+_HELD = 1 << 18
+_MESSAGE = 400
+_NOTABLE = regex(
+    rb"(?i)\b(?:error|exception|fatal|fail(?:ed|ure)|abort(?:ed|ing)?|killed|panic|corrupt(?:ed|ion)?|critical)\b"
+)
+_ANSI = regex(rb"\x1b\[[0-9;?]*[A-Za-z]")
+_TEXT_ROOM = 1 << 30
+_TEXT_PER_PACKED_BYTE = 200
+
+
+class Pattern(NamedTuple):
+    """A line that tells something. Named groups become `Event.data`, as numbers where they are.
+
+    The groups rank, host and device go to the event's own fields, `stamp` is its time; a group that ends in `_size` is
+    a text such as `2.00 GiB`, in `_kb` a number of KiB: both become bytes without the ending.
+    """
+
+    what: What
+    needle: bytes
+    """Stands in every line that fits; without digits."""
+    regex: re.Pattern[bytes]
+    origin: str
+    """Where the text is from: the project's file, or what it was produced with."""
+    also: Mapping[str, Value] = {}
+
+
+class Loop(NamedTuple):
+    """A line that training loops print every few steps."""
+
+    name: str
+    needle: bytes
+    regex: re.Pattern[bytes]
+    """With the group `step` (where there is none it is that of a progress bar beside it), and one a quantity."""
+    origin: str
+    quantities: Mapping[str, tuple[str, str, float]]
+    """Group → name of the series, unit, factor."""
+    derived: str = ""
+
+
+class Line(NamedTuple):
+    """A line without what launchers put in front of it."""
+
+    number: int
+    body: bytes
+    key: bytes
+    """Lines with the same are of one process."""
+    rank: int | None = None
+    local_rank: int | None = None
+    pid: int | None = None
+
+
+class Made(NamedTuple):
+    """What a block of lines gave."""
+
+    lines: int
+    events: tuple[Event, ...] = ()
+    stacks: tuple[Stack, ...] = ()
+
+
+class Block(NamedTuple):
+    """A group of lines that belong together; those of other processes between them are left out."""
+
+    needle: bytes
+    regex: re.Pattern[bytes]
+    """Of the first line."""
+    origin: str
+    read: Callable[[Sequence[Line], str], Made | None]
+    """Gets the lines from the first one on, and the path; None where they are none."""
+    before: int = 0
+    """Lines before the first one that it gets, too; at most 3."""
+
+
+Row = Pattern | Loop | Block
+
+
+class Found(NamedTuple):
+    """What one text gave."""
+
+    events: list[Event]
+    series: list[Series]
+    stacks: list[Stack]
+    processes: list[Process]
+    read: FileRead
+
+
+# --- Times -----------------------------------------------------------------------------------------------------------
+
+_MONTHS = {name: at for at, name in enumerate(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_ISO = regex(
+    rb"(?<!\d)(\d{4})[-/](\d\d)[-/](\d\d)[T _-](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?:\.(\d{3}))?"
+    rb"\s?(Z|[+-]\d\d:?\d\d(?!\d))?"
+)
+_GLOG = regex(rb"(?:^|[\s\[\]:])[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6,9})")
+_CTIME = regex(rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
+_SYSLOG = regex(rb"^(?:<\d+>)?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\S+) ")
+_BOOT = regex(rb"^\[ *(\d+)\.(\d+)\]")
+YEARLESS = "yearless"
+"""Clock of times whose year is still to be found: they are of 1972."""
+
+
+class Stamp(NamedTuple):
+    """A time in a line."""
+
+    ns: int
+    clock: str
+    host: str | None = None
+
+
+def stamp_of(text: bytes) -> Stamp | None:
+    """The first time in a line, of the forms that logs of jobs and kernels have."""
+    head = text[:160]
+    try:
+        return _iso(head) or _glog(head) or _named_month(head) or _boot(head)
+    except (ValueError, OverflowError, KeyError):
+        return None
+
+
+def _iso(head: bytes) -> Stamp | None:
+    found = _ISO.search(head)
+    if found is None:
+        return None
+    fraction = ((found[7] or b"") + (found[8] or b""))[:9].ljust(9, b"0")
+    ns = _utc(*map(int, found.groups()[:6])) * 10**9 + int(fraction)
+    zone = found[9]
+    if zone is None:
+        return Stamp(ns, "local")
+    if zone != b"Z":
+        seconds = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
+        ns -= (seconds if zone[:1] == b"+" else -seconds) * 10**9
+    return Stamp(ns, "utc")
+
+
+def _glog(head: bytes) -> Stamp | None:
+    found = _GLOG.search(head)
+    if found is None:
+        return None
+    month, day, hour, minute, second = map(int, found.groups()[:5])
+    return Stamp(_utc(1972, month, day, hour, minute, second) * 10**9 + int(found[6].ljust(9, b"0")[:9]), YEARLESS)
+
+
+def _named_month(head: bytes) -> Stamp | None:
+    found = _CTIME.search(head)
+    if found is not None:
+        day, hour, minute, second, year = map(int, found.groups()[1:])
+        return Stamp(_utc(year, _MONTHS[found[1]], day, hour, minute, second) * 10**9, "local")
+    found = _SYSLOG.match(head)
+    if found is None:
+        return None
+    day, hour, minute, second = map(int, found.groups()[1:5])
+    ns = _utc(1972, _MONTHS[found[1]], day, hour, minute, second) * 10**9
+    return Stamp(ns, YEARLESS, text_of(found[6]))
+
+
+def _boot(head: bytes) -> Stamp | None:
+    found = _BOOT.match(head)
+    return found and Stamp(int(found[1]) * 10**9 + int(found[2].ljust(9, b"0")[:9]), "boot")
+
+
+def _utc(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int:
+    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61 and 1970 <= year < 2200):
+        raise ValueError(year)
+    return timegm((year, month, day, hour, minute, second))
+
+
+# --- Heads of lines --------------------------------------------------------------------------------------------------
+
+_CONTAINER = regex(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?")
+_RANK = regex(rb"\[rank(\d{1,7})\]:? ?")
+_ROLE = regex(rb"\[[A-Za-z_]\w*?(\d{1,7})(?:\|\d+)?\]: ?")
+_LABEL = regex(rb" {0,4}\d{1,6}: ")
+_RAY = regex(rb"\([\w.:<> -]{1,80}\bpid=(\d{1,9})(?:, ip=[\d.]+)?\) ")
+
+
+def line_of(raw: bytes, number: int) -> Line:
+    """A line taken apart."""
+    at, rank, local, pid = 0, None, None, None
+    key = b""
+    if found := _CONTAINER.match(raw):
+        at = found.end()
+    if found := _LABEL.match(raw, at):
+        at, key = found.end(), found[0].strip()
+    if found := _RAY.match(raw, at):
+        at, key, pid = found.end(), key + found[0], int(found[1])
+    while found := _RANK.match(raw, at) or _ROLE.match(raw, at):
+        if found.re.pattern == _RANK.pattern:
+            rank = int(found[1])
+        else:
+            local = int(found[1])
+        at, key = found.end(), key + found[0].strip()
+    return Line(number, raw[at:], key, rank, local, pid)
+
+
+def text_of(raw: bytes) -> str:
+    """Text of a log, whatever bytes are in it."""
+    return raw.decode("utf-8", "replace").replace("\0", "")
+
+
+def message_of(raw: bytes) -> str:
+    """One line of it."""
+    return " ".join(text_of(raw[: 2 * _MESSAGE]).split())[:_MESSAGE]
+
+
+_UNITS = {"bytes": 0, "byte": 0, "b": 0, "kib": 10, "kb": 10, "mib": 20, "mb": 20, "gib": 30, "gb": 30, "tib": 40}
+
+
+def size_of(text: str) -> int | None:
+    """Bytes of `2.00 GiB`."""
+    number, _, unit = text.strip().partition(" ")
+    try:
+        return int(float(number) * (1 << _UNITS[unit.strip().lower()]))
+    except (ValueError, KeyError, OverflowError):
+        return None
+
+
+_INTEGER = regex(r"[+-]?\d{1,18}")
+_FLOAT = regex(r"[+-]?\d+\.\d*(?:[eE][+-]?\d+)?")
+
+
+def data_of(groups: Mapping[str, bytes | None]) -> dict[str, Value]:
+    """What named groups say."""
+    data: dict[str, Value] = {}
+    for name, raw in groups.items():
+        if raw is None:
+            continue
+        text = text_of(raw).strip()
+        if name.endswith("_size"):
+            size = size_of(text)
+            if size is not None:
+                data[name.removesuffix("_size")] = size
+        elif name.endswith("_kb"):
+            data[name.removesuffix("_kb")] = int(text) * 1024
+        elif _INTEGER.fullmatch(text):
+            data[name] = int(text)
+        else:
+            data[name] = float(text) if _FLOAT.fullmatch(text) else text[:_MESSAGE]
+    return data
+
+
+# --- Reading ---------------------------------------------------------------------------------------------------------
+
+
+class _Points:
+    """A series as it grows."""
+
+    def __init__(self, source: Source, unit: str, clock: str, derived: str) -> None:
+        self.steps, self.times, self.values = array("q"), array("q"), array("d")
+        self.lines = array("q")
+        self.source, self.unit, self.clock, self.derived = source, unit, clock, derived
+
+
+class _Kind(NamedTuple):
+    """What lines of a shape may be."""
+
+    rows: tuple[Row, ...]
+    notable: bool
+
+    @property
+    def most(self) -> int:
+        return _THIN_SERIES if all(isinstance(row, Loop) for row in self.rows) else _THIN_FROM
+
+
+class _Reading:
+    """Reads one text; of many lines of one kind it matches the ends of each chunk."""
+
+    def __init__(self, path: str, rows: Sequence[Row], rank: int | None) -> None:
+        self.path, self.rank = path, rank
+        self.rows = rows
+        self.known: dict[bytes, int] = {}
+        self.kinds: list[_Kind] = [_Kind((), notable=False)]
+        self.numbers: dict[_Kind, int] = {self.kinds[0]: 0}
+        self.totals = Counter[int]()
+        self.lines = self.understood = self.notable = self.thinned = 0
+        self.examples: list[str] = []
+        self.events: list[Event] = []
+        self.stacks: list[Stack] = []
+        self.kept: dict[tuple[object, ...], list[int]] = {}
+        self.points: dict[tuple[str, int | None], _Points] = {}
+        self.ranks = Counter[int]()
+        self.times: list[Stamp] = []
+        self.bodies: list[bytes] = []
+        self.line_numbers: Sequence[int] = ()
+        self.inside: set[int] = set()
+        """Lines of this chunk that a block took."""
+
+    def chunk(self, text: bytes, *, last: bool) -> bytes:
+        """Read whole lines; the end that may go on in the next chunk is given back."""
+        if b"\x1b" in text:
+            text = _ANSI.sub(b"", text)
+        first = self.lines + 1
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n")
+            numbers = _numbers(text, first) if b"\r" in text else None
+            text = text.replace(b"\r", b"\n")
+        else:
+            numbers = None
+        shapes = text.translate(None, _DIGITS).split(b"\n")
+        self.line_numbers = range(first, first + len(shapes)) if numbers is None else numbers
+        tags: Sequence[int | None] = list(map(self.known.get, shapes))
+        self.bodies = []
+        if None in tags:
+            self.bodies = text.split(b"\n")
+            tags = self._classified(tags, shapes)
+        hits = [at for at, tag in enumerate(tags) if tag]
+        if hits or not self.times:
+            self.bodies = self.bodies or text.split(b"\n")
+        self._note_times(text)
+        stop = self._read(hits, tags, last=last)
+        rest = b""
+        count = len(shapes) - (not shapes[-1])
+        if stop is not None:
+            rest, count = b"\n".join(self.bodies[stop:]), stop
+        self.lines += count if numbers is None else int(self.line_numbers[min(count, len(shapes) - 1)]) - first
+        return rest
+
+    def _classified(self, tags: Sequence[int | None], shapes: Sequence[bytes]) -> list[int]:
+        if len(self.known) > _SHAPES:
+            self.known.clear()
+        known = self.known
+        for at, tag in enumerate(tags):
+            if tag is None and shapes[at] not in known:
+                known[shapes[at]] = self._kind(self.bodies[at][:_LONGEST])
+        return [known[shape] if tag is None else tag for tag, shape in zip(tags, shapes, strict=True)]
+
+    def _kind(self, raw: bytes) -> int:
+        rows = tuple(row for row in self.rows if row.needle in raw)
+        # Several may fit in lines of one shape, as codes are digits; where none does, the shape is dull.
+        if not any(row.regex.search(raw) for row in rows):
+            rows = ()
+        kind = _Kind(rows, not rows and _NOTABLE.search(raw) is not None)
+        if kind not in self.numbers:
+            self.numbers[kind] = len(self.kinds)
+            self.kinds.append(kind)
+        return self.numbers[kind]
+
+    def _read(self, hits: Sequence[int], tags: Sequence[int | None], *, last: bool) -> int | None:
+        """Match lines; the first one that the next chunk has to begin with, None where all are read."""
+        in_chunk, passed = Counter(tags[at] for at in hits), Counter[int]()
+        self.inside.clear()
+        for at in hits:
+            tag = tags[at]
+            if tag is None:
+                continue
+            kind = self.kinds[tag]
+            passed[tag] += 1
+            if self.totals[tag] > kind.most:
+                place, ends = passed[tag], (_RUN, 0) if kind.most == _THIN_SERIES else _ENDS
+                if ends[0] < place <= in_chunk[tag] - ends[1]:
+                    self.thinned += 1
+                    continue
+            if not kind.rows:
+                self._notable(at)
+            elif not self._line(at, kind, last=last):
+                self.totals.update(passed)
+                return max(0, at - max(row.before for row in kind.rows if isinstance(row, Block)))
+        self.totals.update(passed)
+        return None
+
+    def _line(self, at: int, kind: _Kind, *, last: bool) -> bool:
+        """Match one line; False where a block in it may go on in the next chunk."""
+        raw = self.bodies[at][:_LONGEST]
+        line: Line | None = None
+        for row in kind.rows:
+            found = row.regex.search(raw)
+            if found is None:
+                continue
+            line = line or line_of(raw, self.line_numbers[at])
+            if line.rank is not None:
+                self.ranks[line.rank] += 1
+            if isinstance(row, Loop):
+                self._loop(row, found, line, at)
+                self.understood += 1
+                return True
+            if isinstance(row, Block):
+                if not last and at + _BLOCK_LINES > len(self.bodies) and self._held(at):
+                    return False
+                if at not in self.inside:
+                    self._block(row, at, line)
+                continue
+            self._event(row, found, line, at)
+            self.understood += 1
+            return True
+        return True
+
+    def _held(self, at: int) -> bool:
+        return at > _BEFORE and sum(map(len, self.bodies[at:])) < _HELD
+
+    def _notable(self, at: int) -> None:
+        body = line_of(self.bodies[at][:_LONGEST], 0).body
+        if at in self.inside or body.startswith((b"    ", b"\t", b"  File ")):
+            return
+        self.notable += 1
+        if len(self.examples) < 3:
+            text = message_of(body)
+            if text not in self.examples:
+                self.examples.append(text)
+
+    def _time(self, at: int) -> Stamp | None:
+        """Of a line, else of the nearest one before it."""
+        for back in range(at, max(at - 60, -1), -1):
+            stamp = stamp_of(self.bodies[back][:160])
+            if stamp is not None:
+                return stamp
+        return self.times[-1] if self.times and at < 60 else None
+
+    def _event(self, row: Pattern, found: re.Match[bytes], line: Line, at: int) -> None:
+        data = data_of(found.groupdict())
+        data.update(row.also)
+        stamp = stamp_of(found["stamp"]) if "stamp" in found.groupdict() and found["stamp"] else self._time(at)
+        data.pop("stamp", None)
+        rank, host, device = data.pop("rank", line.rank), data.pop("host", None), data.pop("device", None)
+        if line.local_rank is not None:
+            data.setdefault("local_rank", line.local_rank)
+        if line.pid is not None:
+            data.setdefault("pid", line.pid)
+        begin = found.start() if found.start() < len(line.body) and row.what is not What.DEVICE_ERROR else 0
+        body = line.body if len(line.body) <= _MESSAGE else line.body[max(0, begin - 100) :]
+        self.add(
+            Event(
+                row.what,
+                message_of(body),
+                Source(self.path, line.number),
+                stamp_ns=None if stamp is None else stamp.ns,
+                clock="none" if stamp is None else stamp.clock,
+                rank=rank if isinstance(rank, int) and rank >= 0 else line.rank,
+                host=str(host) if host is not None else stamp.host if stamp is not None and stamp.host else None,
+                device=None if device is None else str(device),
+                data=data,
+            )
+        )
+
+    def add(self, event: Event) -> None:
+        """Keep an event, or count it with those like it."""
+        key = event.what, event.rank, event.host, event.device, event.message.translate(_NO_DIGITS)[:200]
+        rows = self.kept.setdefault(key, [])
+        if len(rows) < _DISTINCT:
+            rows.append(len(self.events))
+            self.events.append(event)
+            return
+        last = self.events[rows[-1]]
+        self.events[rows[-1]] = last._replace(seen=last.seen + 1, until_ns=event.stamp_ns or last.until_ns)
+
+    def _block(self, row: Block, at: int, first: Line) -> None:
+        begin = max(0, at - row.before)
+        places, lines = [], []
+        for place in range(begin, min(at + _BLOCK_LINES, len(self.bodies))):
+            line = line_of(self.bodies[place][:_LONGEST], self.line_numbers[place])
+            if line.key == first.key:
+                places.append(place)
+                lines.append(line)
+        made = row.read(lines, self.path)
+        if made is None:
+            return
+        self.understood += made.lines
+        stamp = self._time(at)
+        for event in made.events:
+            own = event.clock != "none" or stamp is None
+            timed = event if own else event._replace(clock=stamp.clock, stamp_ns=stamp.ns) if stamp else event
+            self.add(timed if timed.rank is not None else timed._replace(rank=first.rank))
+        self.stacks += [one if one.rank is not None else one._replace(rank=first.rank) for one in made.stacks]
+        self.inside.update(places[: made.lines])
+
+    def _loop(self, row: Loop, found: re.Match[bytes], line: Line, at: int) -> None:
+        groups = found.groupdict()
+        step = _integer(groups["step"]) if "step" in groups else self._bar(at)
+        stamp = stamp_of(self.bodies[at][:160])
+        for group, (name, unit, factor) in row.quantities.items():
+            raw = groups.get(group)
+            value = None if raw is None else _number(raw)
+            if value is None:
+                continue
+            key = (name, line.rank)
+            points = self.points.get(key)
+            if points is None:
+                clock = "none" if stamp is None else stamp.clock
+                points = self.points[key] = _Points(Source(self.path, line.number), unit, clock, row.derived)
+            points.steps.append(UNKNOWN if step is None else step)
+            points.times.append(UNKNOWN if stamp is None else stamp.ns)
+            points.values.append(value * factor)
+            points.lines.append(line.number)
+
+    def _bar(self, at: int) -> int | None:
+        """The step of a progress bar beside a line."""
+        for place in (at, at + 1, at - 1, at + 2):
+            found = _BAR.search(self.bodies[place][:_LONGEST]) if 0 <= place < len(self.bodies) else None
+            if found:
+                return int(found[1])
+        return None
+
+    def _note_times(self, text: bytes) -> None:
+        if not self.times:
+            self._first_time()
+        lines = text[-4096:].split(b"\n")
+        for raw in reversed(lines if len(text) <= 4096 else lines[1:]):
+            stamp = stamp_of(raw[:160])
+            if stamp is not None:
+                self.times[1:] = [stamp]
+                break
+
+    def _first_time(self) -> None:
+        for raw in self.bodies[:500]:
+            stamp = stamp_of(raw[:160])
+            if stamp is not None:
+                self.times.append(stamp)
+                break
+
+
+_NO_DIGITS = {ord(each): None for each in "0123456789"}
+_BAR = regex(rb"[| ](\d{1,12})/(\d{1,12}) \[")
+
+
+def _numbers(text: bytes, first: int) -> list[int]:
+    """Numbers of lines where a progress bar writes several on one."""
+    codes = np.frombuffer(text, np.uint8)
+    marks = codes[(codes == 10) | (codes == 13)] == 10
+    return [first, *(first + np.cumsum(marks)).tolist()]
+
+
+def _integer(raw: bytes | None) -> int | None:
+    try:
+        return None if raw is None else int(raw.replace(b",", b""))
+    except ValueError:
+        return None
+
+
+def _number(raw: bytes) -> float | None:
+    try:
+        return float(raw.replace(b",", b"").strip(b"'\""))
+    except ValueError:
+        return None
+
+
+def chunks(stream: Stream) -> Iterator[tuple[bytes, bool, str]]:
+    """Whole lines, whether they are the last, and why reading ended early; a line without end is cut."""
+    buffer, carry, cut = memoryview(bytearray(_CHUNK)), b"", False
+    while count := stream.readinto(buffer):
+        block = bytes(buffer[:count])
+        if stream.compressed and stream.text_bytes > _TEXT_ROOM + stream.consumed * _TEXT_PER_PACKED_BYTE:
+            yield carry, True, f"{stream.text_bytes:,} bytes of text in {stream.consumed:,}: the rest is not read"
+            return
+        if cut:
+            end = block.find(b"\n")
+            if end < 0:
+                continue
+            block, cut = block[end:], False
+        end = block.rfind(b"\n")
+        if end < 0:
+            end = block.rfind(b"\r")
+        if end < 0:
+            carry += block[: max(_LONGEST - len(carry), 0)]
+            cut = len(carry) >= _LONGEST
+            continue
+        yield carry + block[: end + 1], False, ""
+        carry = block[end + 1 :]
+        if len(carry) > _LONGEST:
+            carry, cut = carry[:_LONGEST], True
+    yield carry, True, stream.fault or ""
+
+
+def read_text(
+    stream: Stream, path: str, size: int, rows: Sequence[Row], *, kind: str, rank: int | None, alone: bool
+) -> Found:
+    """Everything that the rows know in a text.
+
+    `rank` is that of the whole file, where its name tells it; `alone`: it is of one process, so one rank named in it
+    is the rank of all of it.
+    """
+    reading, rest, fault = _Reading(path, rows, rank), b"", ""
+    try:
+        for text, last, why in chunks(stream):
+            fault = why or fault
+            rest = reading.chunk(rest + text, last=last)
+    except InputError as error:
+        fault = str(error)
+    if rest:
+        reading.chunk(rest, last=True)
+    return _found(reading, kind, size, fault, alone=alone)
+
+
+_OF_OTHERS = {What.EXIT, What.SIGNAL, What.CANCELLED, What.RESTART, What.XID, What.HOST_OOM, What.SEGFAULT}
+
+
+def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) -> Found:
+    own = reading.rank
+    if own is None and alone and len(reading.ranks) == 1:
+        own = next(iter(reading.ranks))
+    # Launchers tell of other processes.
+    events = [
+        one if one.rank is not None or one.what in _OF_OTHERS else one._replace(rank=own) for one in reading.events
+    ]
+    series = []
+    for (name, rank), points in reading.points.items():
+        one = _series(name, own if rank is None else rank, points)
+        series.append(one)
+        bad = _not_finite(one, points.lines)
+        events += [] if bad is None else [bad]
+    processes = [
+        Process(one.rank, int(one.data["pid"]), one.host, one.source, one.device)
+        for one in events
+        if one.rank is not None and isinstance(one.data.get("pid"), int) and one.what is not What.HOST_OOM
+    ]
+    why = f"{reading.thinned:,} lines like many others are only counted" if reading.thinned else ""
+    first, last = (reading.times[0], reading.times[-1]) if reading.times else (None, None)
+    read = FileRead(
+        reading.path,
+        kind,
+        size,
+        reading.lines,
+        reading.understood,
+        reading.notable,
+        tuple(reading.examples),
+        "; ".join(filter(None, (fault, why))),
+        rank=own,
+        first_ns=None if first is None else first.ns,
+        last_ns=None if last is None else last.ns,
+        clock="none" if first is None else first.clock,
+    )
+    return Found(events, series, reading.stacks, processes, read)
+
+
+def _series(name: str, rank: int | None, points: _Points) -> Series:
+    columns = (np.array(points.steps, np.int64), np.array(points.times, np.int64), np.array(points.values, np.float64))
+    return Series(name, points.unit, *columns, points.source, rank, clock=points.clock, derived=points.derived)
+
+
+def _not_finite(series: Series, lines: Sequence[int]) -> Event | None:
+    """Where a loss or the norm of gradients stops being a number."""
+    bad = np.flatnonzero(~np.isfinite(series.values))
+    if not len(bad) or series.name not in {"loss", "grad_norm"}:
+        return None
+    first, step = int(bad[0]), int(series.steps[bad[0]])
+    time = int(series.times[first])
+    data: dict[str, Value] = {"series": series.name, "count": len(bad)}
+    if step != UNKNOWN:
+        data["step"] = step
+    at = f" at step {step:,}" if step != UNKNOWN else ""
+    return Event(
+        What.NAN,
+        f"{series.name} {series.values[first]}{at}",
+        Source(series.source.path, lines[first]),
+        stamp_ns=None if time == UNKNOWN else time,
+        clock=series.clock,
+        rank=series.rank,
+        data=data,
+    )
