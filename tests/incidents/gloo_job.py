@@ -8,6 +8,7 @@ as importing torch takes long.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import logging
 import os
 import signal
@@ -43,18 +44,13 @@ def train(folder: str, kind: str, bad: int, last: int) -> None:
     def dump() -> None:
         (Path(folder) / f"nccl_trace_rank_{rank}").write_bytes(c10d._dump_fr_trace(True, True, False))
 
-    def watch() -> None:
-        time.sleep(LIMIT_S)
+    def tell() -> None:
         dump()
         faulthandler.dump_traceback(stacks)
-        time.sleep(LIMIT_S + 1)
-        os.kill(os.getpid(), signal.SIGTERM)
 
-    if kind == "hung":
-        threading.Thread(target=watch, daemon=True).start()
     weights = torch.ones(1000)
     try:
-        steps(rank, kind, bad, last, weights, lambda: (dump(), faulthandler.dump_traceback(stacks)))
+        steps(rank, kind, bad, last, weights, tell)
     except BaseException:
         dump()
         raise
@@ -72,7 +68,7 @@ def steps(rank: int, kind: str, bad: int, last: int, weights, tell) -> None:
             return 100
 
         def __getitem__(self, at: int) -> float:
-            time.sleep(0.12 + 0.2 * (at % 3 == 1) if kind == "starved" and rank == bad else 0)
+            time.sleep((1.5 if at == last else 0.1 + 0.2 * (at % 3 == 1)) if kind == "starved" and rank == bad else 0)
             return 1.0
 
     batches = iter(DataLoader(Slow(), batch_size=1, num_workers=int(kind == "starved" and rank == bad)))
@@ -93,9 +89,9 @@ def steps(rank: int, kind: str, bad: int, last: int, weights, tell) -> None:
                 dist.broadcast(weights, 0)
         dist.all_reduce(weights)
         weights /= WORLD
-        if kind == "starved" and step == last - 1:
-            # While this rank loads, the others wait for it.
-            threading.Timer(0.08, tell).start()
+        if kind in {"hung", "starved"} and step == last - 1:
+            # While this rank loads or hangs, the others wait for it.
+            threading.Timer(0.6, tell).start()
         if rank == 0:
             print(f"iter {step}: loss {2.5 - step * 0.01:.4f}, time {(time.perf_counter() - begin) * 1000:.2f}ms, mfu 1.00%", flush=True)  # fmt: skip
 
@@ -128,9 +124,13 @@ def main(folder: str, kind: str, bad: int, last: int) -> None:
 
 
 if __name__ == "__main__":
+    # The first dump of a flight recorder asks for this.
+    import torch._inductor
     import torch.distributed.elastic.multiprocessing.errors
     import torch.utils.data
 
+    # Else the end of every process looks through all of torch for garbage.
+    gc.freeze()
     for job in sys.argv[2:]:
         what, who, when = job.split(":")
         place = Path(sys.argv[1]) / what
