@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from traceanalyze.incident.evidence import Event, Source, Stack, Value, What
-from traceanalyze.incident.text import Block, Line, Made, message_of, text_of
+from traceanalyze.incident.text import Block, Line, Made, message_of, stamp_of, text_of
 from traceanalyze.model.patterns import regex
 
 _LIBRARIES: Final = regex(r"^.*?(?:site-packages|dist-packages|/lib/python3\.\d+)/")
@@ -257,8 +257,6 @@ def _elastic(lines: Sequence[Line], path: str) -> Made | None:
     text = message_of(fields.get(b"traceback", b""))
     if text:
         data["reason"] = text
-    from traceanalyze.incident.text import stamp_of
-
     stamp = stamp_of(fields.get(b"time", b""))
     event = Event(
         What.EXIT,

@@ -62,6 +62,8 @@ class Pattern(NamedTuple):
     origin: str
     """Where the text is from: the project's file, or what it was produced with."""
     also: Mapping[str, Value] = {}
+    explain: Callable[[Mapping[str, Value]], Mapping[str, Value]] | None = None
+    """What codes in its data mean: more data."""
 
 
 class Loop(NamedTuple):
@@ -364,7 +366,8 @@ class _Reading:
     def _kind(self, raw: bytes) -> int:
         rows = tuple(row for row in self.rows if row.needle in raw)
         # Several may fit in lines of one shape, as codes are digits; where none does, the shape is dull.
-        if not any(row.regex.search(raw) for row in rows):
+        body = line_of(raw, 0).body if rows else raw
+        if not any(row.regex.search(body) for row in rows):
             rows = ()
         kind = _Kind(rows, not rows and _NOTABLE.search(raw) is not None)
         if kind not in self.numbers:
@@ -397,13 +400,11 @@ class _Reading:
 
     def _line(self, at: int, kind: _Kind, *, last: bool) -> bool:
         """Match one line; False where a block in it may go on in the next chunk."""
-        raw = self.bodies[at][:_LONGEST]
-        line: Line | None = None
+        line = line_of(self.bodies[at][:_LONGEST], self.line_numbers[at])
         for row in kind.rows:
-            found = row.regex.search(raw)
+            found = row.regex.search(line.body)
             if found is None:
                 continue
-            line = line or line_of(raw, self.line_numbers[at])
             if line.rank is not None:
                 self.ranks[line.rank] += 1
             if isinstance(row, Loop):
@@ -445,6 +446,8 @@ class _Reading:
     def _event(self, row: Pattern, found: re.Match[bytes], line: Line, at: int) -> None:
         data = data_of(found.groupdict())
         data.update(row.also)
+        if row.explain is not None:
+            data.update(row.explain(data))
         stamp = stamp_of(found["stamp"]) if "stamp" in found.groupdict() and found["stamp"] else self._time(at)
         data.pop("stamp", None)
         rank, host, device = data.pop("rank", line.rank), data.pop("host", None), data.pop("device", None)
