@@ -1,4 +1,4 @@
-"""What the files of a dead or slow job say, in one form for all sources: the input of every judgement on an incident.
+"""What the files of a dead or slow job say, in one form and on one clock: the input of every judgement on an incident.
 
 Nothing here judges. Who prints a timeout waited; who prints nothing is the suspect: that is for the reader of this.
 
@@ -12,9 +12,13 @@ Ranks. `rank` is the global rank, None where the source does not tell; the rank 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from calendar import timegm
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -320,3 +324,200 @@ class Evidence(NamedTuple):
     def of(self, *kinds: What) -> tuple[Event, ...]:
         """Events of some kinds."""
         return tuple(each for each in self.events if each.what in kinds)
+
+
+# --- One clock -------------------------------------------------------------------------------------------------------
+
+YEARLESS: Final = "yearless"
+"""Clock of times, while a file is read, whose year is still to be found: they are of 1972."""
+_SECOND: Final = 10**9
+_QUARTER: Final = 900 * _SECOND
+"""Offsets of zones are whole ones."""
+_FARTHEST: Final = 14 * 3600 * _SECOND
+_SLACK: Final = 300 * _SECOND
+"""Between the times that two sources give one event."""
+
+
+def placed(found: Evidence) -> Evidence:
+    """With years and `time_ns`, in the order of time."""
+    reference = _reference(found)
+
+    def year(stamp: int | None, clock: str) -> int | None:
+        return _in_year(stamp, reference) if clock == YEARLESS and stamp is not None else stamp
+
+    def plain(clock: str) -> str:
+        return "local" if clock == YEARLESS else clock
+
+    events = [
+        one._replace(
+            stamp_ns=year(one.stamp_ns, one.clock), until_ns=year(one.until_ns, one.clock), clock=plain(one.clock)
+        )
+        for one in found.events
+    ]
+    files = [
+        one._replace(
+            first_ns=year(one.first_ns, one.clock), last_ns=year(one.last_ns, one.clock), clock=plain(one.clock)
+        )
+        for one in found.files
+    ]
+    series = [
+        one._replace(
+            times=np.array(
+                [each if each == UNKNOWN else _in_year(each, reference) for each in one.times.tolist()], np.int64
+            ),
+            clock="local",
+        )
+        if one.clock == YEARLESS
+        else one
+        for one in found.series
+    ]
+    dated = found._replace(events=tuple(events), series=tuple(series), files=tuple(files))
+    zone = _zone(dated)
+    shifts = {"utc": 0, "local": zone.offset_ns}
+
+    def moved(stamp: int | None, clock: str) -> int | None:
+        return None if stamp is None or clock not in shifts else stamp - shifts[clock]
+
+    timed = [
+        one._replace(time_ns=moved(one.stamp_ns, one.clock), until_ns=moved(one.until_ns, one.clock)) for one in events
+    ]
+    timed.sort(key=lambda one: (one.time_ns is None, one.time_ns or 0))
+    return dated._replace(
+        events=tuple(timed),
+        series=tuple(_moved(one, shifts) for one in series),
+        files=tuple(
+            one._replace(first_ns=moved(one.first_ns, one.clock), last_ns=moved(one.last_ns, one.clock))
+            for one in files
+        ),
+        zone=zone,
+    )
+
+
+def _moved(series: Series, shifts: Mapping[str, int]) -> Series:
+    if series.clock not in shifts:
+        return series._replace(times=np.full(len(series.times), UNKNOWN, np.int64))
+    known = series.times != UNKNOWN
+    return series._replace(times=np.where(known, series.times - np.where(known, shifts[series.clock], 0), UNKNOWN))
+
+
+def _reference(found: Evidence) -> int:
+    """A time near the incident: of sources that tell the year, else of the files themselves."""
+    clocks = {"utc", "local"}
+    times = [one.stamp_ns for one in found.events if one.clock in clocks and one.stamp_ns is not None]
+    times += [one.last_ns for one in found.files if one.clock in clocks and one.last_ns is not None]
+    times += list(_written(found.files).values()) or [time.time_ns()] if not times else []
+    return int(np.median(np.array(times, np.int64)))
+
+
+def _written(files: Sequence[FileRead]) -> dict[str, int]:
+    """When logs with times in them were last written."""
+    found = {}
+    for one in files:
+        if one.last_ns is not None and one.kind in {"process_log", "kernel_log"}:
+            try:
+                found[one.path] = Path(one.path).stat().st_mtime_ns
+            except OSError:
+                continue
+    return found
+
+
+def _in_year(stamp: int, reference: int) -> int:
+    """A time of 1972 in the year that brings it nearest to another time."""
+    part, year = time.gmtime(stamp // _SECOND), time.gmtime(reference // _SECOND).tm_year
+    # The 29th of February is the 1st of March where there is none.
+    around = [timegm((each, *part[1:6])) * _SECOND + stamp % _SECOND for each in (year - 1, year, year + 1)]
+    return min(around, key=lambda each: abs(each - reference))
+
+
+def _zone(found: Evidence) -> Zone:
+    """What local times are ahead of UTC, by most of the events that two sources share."""
+    locals_ = [one for one in found.events if one.clock == "local"]
+    if not locals_ and not any(one.clock == "local" for one in found.files):
+        return Zone(0, "no time without a zone", known=True)
+    for source, differences in (
+        ("a timeout in a log and in a flight recorder", _of_flights(found)),
+        ("the failure of a rank in its error file and in the launcher's table", _of_errors(found)),
+        ("losses in a log and in TensorBoard's files", _of_losses(found)),
+    ):
+        offsets = Counter(_offsets(differences, _SLACK))
+        if offsets:
+            return Zone(offsets.most_common(1)[0][0], source, known=True)
+    last = {one.path: one.last_ns for one in found.files if one.clock == "local" and one.last_ns is not None}
+    written = _written(found.files)
+    at_end = Counter(_offsets((last[path] - written[path] for path in last.keys() & written.keys()), 90 * _SECOND))
+    if at_end:
+        return Zone(at_end.most_common(1)[0][0], "when logs were last written", known=False)
+    return Zone(0, "nothing tells the zone: taken as UTC", known=False)
+
+
+def _offsets(differences: Iterator[int], slack: int) -> Iterator[int]:
+    """Whole quarters of an hour near differences of local times and UTC."""
+    for difference in differences:
+        offset = round(difference / _QUARTER) * _QUARTER
+        if abs(difference - offset) <= slack and abs(offset) <= _FARTHEST:
+            yield offset
+
+
+def _of_flights(found: Evidence) -> Iterator[int]:
+    for event in found.events:
+        if event.what is What.TIMEOUT and event.clock == "local" and event.stamp_ns is not None:
+            seq, ran = event.data.get("seq"), event.data.get("ran_ms")
+            for flight in found.flights if isinstance(seq, int) and isinstance(ran, int) else ():
+                entries = flight.entries
+                rows = (
+                    (entries.seq == seq) & (entries.created != UNKNOWN)
+                    if flight.rank == event.rank
+                    else entries.p2p[:0]
+                )
+                for created in entries.created[rows].tolist() if len(rows) else ():
+                    yield event.stamp_ns - int(ran) * 10**6 - created
+
+
+def _of_errors(found: Evidence) -> Iterator[int]:
+    kinds = {one.path for one in found.files if one.kind == "launcher_error"}
+    exact = {one.rank: one.stamp_ns for one in found.events if one.source.path in kinds and one.clock == "utc"}
+    for event in found.events:
+        if event.what is What.EXIT and event.clock == "local" and event.stamp_ns is not None:
+            other = exact.get(event.rank)
+            if event.rank is not None and other is not None:
+                yield event.stamp_ns - other
+
+
+def _of_losses(found: Evidence) -> Iterator[int]:
+    exact: dict[int, int] = {}
+    for series in found.series:
+        if series.clock == "utc" and series.name == "loss":
+            exact.update(zip(series.steps.tolist(), series.times.tolist(), strict=True))
+    for series in found.series if exact else ():
+        if series.clock == "local" and series.name == "loss":
+            for step, at in zip(series.steps.tolist(), series.times.tolist(), strict=True):
+                if at != UNKNOWN and step in exact:
+                    yield at - exact[step]
+
+
+def derived_step_times(found: Sequence[Series]) -> tuple[Series, ...]:
+    """With step times by the difference of printed times, where a log prints none."""
+    made = list(found)
+    printed = {(one.source.path, one.rank) for one in found if one.name == "step_time"}
+    for one in found:
+        if one.name != "loss" or (one.source.path, one.rank) in printed:
+            continue
+        rows = (one.times != UNKNOWN) & (one.steps != UNKNOWN)
+        steps, times = one.steps[rows], one.times[rows]
+        if len(steps) < 3:
+            continue
+        ahead, passed = np.diff(steps), np.diff(times)
+        # A restart goes back.
+        good = (ahead > 0) & (passed >= 0)
+        if good.any():
+            made.append(
+                one._replace(
+                    name="step_time",
+                    unit="s",
+                    steps=steps[1:][good],
+                    times=times[1:][good],
+                    values=passed[good] / ahead[good] / _SECOND,
+                    derived="difference of times",
+                )
+            )
+    return tuple(made)

@@ -6,8 +6,6 @@ the cause.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -114,6 +112,14 @@ def _traceback(lines: Sequence[Line], path: str) -> Made | None:
         data["at"] = frame_of(own[-1][1], own[-1][0], own[-1][2])
     event = Event(What.EXCEPTION, message, Source(path, lines[0].number), data=data)
     return Made(end, (event,))
+
+
+def traceback_of(text: bytes, path: str) -> Event | None:
+    """The exception that a text holds."""
+    lines = [Line(number, body, b"") for number, body in enumerate(text[: 1 << 20].split(b"\n"), 1)]
+    first = next((at for at, line in enumerate(lines) if _TRACEBACK.search(line.body)), None)
+    made = None if first is None else _traceback(lines[first : first + 1000], path)
+    return None if made is None else made.events[0]
 
 
 def _indent(body: bytes, start: int) -> int:

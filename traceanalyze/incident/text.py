@@ -16,7 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from traceanalyze.errors import InputError
-from traceanalyze.incident.evidence import UNKNOWN, Event, FileRead, Process, Series, Source, Stack, Value, What
+from traceanalyze.incident.evidence import (
+    UNKNOWN,
+    YEARLESS,
+    Event,
+    FileRead,
+    Process,
+    Series,
+    Source,
+    Stack,
+    Value,
+    What,
+)
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.streams import Stream
 
@@ -136,8 +147,6 @@ _GLOG = regex(rb"(?:^|[\s\[\]:])[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{
 _CTIME = regex(rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
 _SYSLOG = regex(rb"^(?:<\d+>)?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\S+) ")
 _BOOT = regex(rb"^\[ *(\d+)\.(\d+)\]")
-YEARLESS = "yearless"
-"""Clock of times whose year is still to be found: they are of 1972."""
 
 
 class Stamp(NamedTuple):
