@@ -1,0 +1,382 @@
+"""An incident as sentences and tables: what happened and what else may have, one timeline of all sources, what is missing."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from traceanalyze.causes.results import in_order, spans
+from traceanalyze.incident.divergence import progress
+from traceanalyze.incident.evidence import UNKNOWN, Evidence, FileRead, What
+from traceanalyze.incident.judge import Explanation, Incident
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
+from traceanalyze.report.model import remark
+from traceanalyze.rules.finding import Confidence
+
+_SAY = sentences(
+    incident_likely="That this is the cause is likely, not proven.",
+    incident_uncertain="That this is the cause is uncertain.",
+    incident_silent="Rank(s) {ranks} of {count} left no file.",
+    incident_none="Nothing in {count} file(s) tells of a failure{until}.",
+    incident_until="; step {step} was reached",
+    incident_perhaps="Perhaps: {text}",
+    incident_not_understood="{count} line(s) of {files} file(s) look like errors and are not understood, such as: {line}",
+    incident_zone="Times are UTC; those without a zone were moved by {hours} h: {reason}.",
+    incident_utc="Times are UTC.",
+    incident_faults="{count} file(s) could be read only in part or not at all, such as {path}: {reason}",
+)
+OTHERS = 3
+"""Further explanations that are told."""
+_ROWS = 60
+"""Of the timeline; more are counted by kind."""
+_NUMBER = regex(r"0x[0-9a-fA-F]+|\d+")
+_SOURCES = {
+    "flight_recorder": ("flight_recorder",),
+    "process_log": ("process_log",),
+    "stacks": ("stacks",),
+    "kernel_log": ("kernel_log",),
+    "device_state": ("nvidia_smi", "dcgm", "npu_smi"),
+}
+"""What would tell → kinds of files that do."""
+_OF_RANKS = ("flight_recorder", "stacks")
+"""Those of which there is one a rank."""
+
+
+class Told(NamedTuple):
+    """All that a report says of an incident."""
+
+    verdict: tuple[Message, ...]
+    tables: tuple[Table, ...]
+    notes: tuple[Message, ...]
+    found: bool
+    """Whether anything is known to be wrong."""
+
+
+def told(evidence: Evidence, incident: Incident) -> Told:
+    """Sentences and tables; nothing where no file tells of a run."""
+    used = [one for one in evidence.files if one.kind != "other"]
+    if not used:
+        return Told((), (), (), found=False)
+    tables = (
+        _explanations(incident),
+        _timeline(evidence, incident),
+        _divergences(incident),
+        _progress(evidence),
+        _stacks(evidence),
+        _missing(evidence, incident),
+        _sources(used),
+    )
+    kept = tuple(table for table in tables if len(table))
+    return Told(tuple(_verdict(evidence, incident, used)), kept, tuple(_notes(evidence, used)), incident.headline is not None)
+
+
+def _verdict(evidence: Evidence, incident: Incident, used: Sequence[FileRead]) -> Iterator[Message]:
+    first = incident.headline
+    if first is not None:
+        yield first.sentence
+        if first.confidence != Confidence.HIGH:
+            yield Message(_SAY["incident_likely" if first.confidence == Confidence.MEDIUM else "incident_uncertain"])
+        yield from first.against
+    else:
+        steps = [int(one.steps.max()) for one in evidence.series if len(one.steps) and one.steps.max() != UNKNOWN]
+        until = (Message(_SAY["incident_until"], (("step", Kind.COUNT, max(steps)),)),) if steps else ()
+        yield Message(_SAY["incident_none"], (("count", Kind.COUNT, len(used)), ("until", Kind.LIST, until)))
+        for one in incident.explanations[:1]:
+            yield Message(_SAY["incident_perhaps"], (("text", Kind.LIST, (one.sentence,)),))
+    if incident.silent and len(incident.silent) < incident.world:
+        values = ("ranks", Kind.TEXT, spans(list(map(str, incident.silent)))), ("count", Kind.COUNT, incident.world)
+        yield Message(_SAY["incident_silent"], values)
+
+
+def _notes(evidence: Evidence, used: Sequence[FileRead]) -> Iterator[Message]:
+    yield from map(remark, evidence.notes)
+    zone = evidence.zone
+    if zone.offset_ns or not zone.known:
+        values = ("hours", Kind.TEXT, f"{-zone.offset_ns / 3600e9:+g}"), ("reason", Kind.TEXT, zone.source)
+        yield Message(_SAY["incident_zone"], values)
+    else:
+        yield Message(_SAY["incident_utc"])
+    odd = [one for one in used if one.notable]
+    if odd:
+        line = next((each for one in odd for each in one.examples), "")
+        values = ("count", Kind.COUNT, sum(one.notable for one in odd)), ("files", Kind.COUNT, len(odd))
+        yield Message(_SAY["incident_not_understood"], (*values, ("line", Kind.NAME, line[:160])))
+    torn = [one for one in used if one.fault]
+    if torn:
+        values = ("path", Kind.NAME, torn[0].path), ("reason", Kind.NAME, torn[0].fault)
+        yield Message(_SAY["incident_faults"], (("count", Kind.COUNT, len(torn)), *values))
+
+
+_RANKS = Column("ranks", Kind.TEXT, "Ranks, as ranges", heading="ranks")
+_EXPLANATIONS = declare(
+    "incident",
+    "What happened, and what else it could be",
+    Column("position", Kind.COUNT, "Place in the order of what speaks for it", heading="#"),
+    Column("cause", Kind.TERM, "What it is"),
+    _RANKS,
+    Column("host", Kind.NAME, "Host of these ranks"),
+    Column("device", Kind.NAME, "Device of that rank"),
+    Column("time", Kind.TEXT, "When it began, UTC"),
+    Column("confidence", Kind.TERM, "How safely it is the cause"),
+    Column("todo", Kind.TERM, "What to do first", heading="what to do"),
+    Column("said", Kind.LIST, "The same in a sentence", heading="in words", minor=True),
+    Column("against", Kind.LIST, "What contradicts it, or makes it less sure", minor=True),
+    Column("evidence", Kind.NAME, "What it rests on: file, line, words", minor=True),
+    Column("severity", Kind.TERM, "high of what happened, else low", machine=True),
+)
+
+
+def _explanations(incident: Incident) -> Table:
+    rows = [_explained(at, one, first=one is incident.headline) for at, one in enumerate(incident.explanations[: 1 + OTHERS], 1)]
+    table = _EXPLANATIONS.fill_records(rows)
+    others = [one for one in incident.explanations[: 1 + OTHERS] if one is not incident.headline]
+    notes = (Message(_SAY["incident_perhaps"], (("text", Kind.LIST, (one.sentence,)),)) for one in others)
+    return replace(table, notes=tuple(notes))
+
+
+def _explained(at: int, one: Explanation, *, first: bool) -> dict[str, Value]:
+    return {
+        "position": at,
+        "cause": one.cause,
+        "ranks": spans(list(map(str, one.ranks))) or None,
+        "host": one.host or None,
+        "device": one.device or None,
+        "time": None if one.time_ns is None else _date(one.time_ns),
+        "confidence": f"confidence_{(one.confidence if first else Confidence.LOW).name.lower()}",
+        "todo": one.todo,
+        "said": (one.sentence,),
+        "against": one.against or None,
+        "evidence": " | ".join(one.proof[:4]) or None,
+        "severity": "severity_high" if first else "severity_low",
+    }
+
+
+def _date(ns: int) -> str:
+    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%d %H:%M:%S}.{ns % 10**9 // 10**6:03d}"
+
+
+_TIMELINE = declare(
+    "incident_timeline",
+    "Timeline of all sources",
+    Column("time", Kind.TEXT, "UTC"),
+    _RANKS,
+    Column("host", Kind.NAME, "Host that it is of"),
+    Column("device", Kind.NAME, "Device that it is of"),
+    Column("event", Kind.TERM, "What happened"),
+    Column("words", Kind.NAME, "In the words of the source", heading="in its words"),
+    Column("seen", Kind.COUNT, "How often", heading="times", minor=True),
+    Column("source", Kind.NAME, "File and line", minor=True, cut_start=True),
+)
+_TELLING = frozenset(set(What) - {What.MARK, What.GROUP_STATUS, What.DUMP_SIGNAL})
+
+
+class _Line(NamedTuple):
+    """A row of the timeline before those of equal words are joined."""
+
+    time_ns: int
+    rank: int | None
+    host: str | None
+    device: str | None
+    event: str
+    words: str
+    source: str
+    seen: int = 1
+
+
+def _timeline(evidence: Evidence, incident: Incident) -> Table:
+    """What happened, by time: events of one kind and wording within a minute are one line, with all their ranks."""
+    joined: dict[tuple[object, ...], list[_Line]] = defaultdict(list)
+    for one in sorted(_lines(evidence, incident)):
+        kind = one.event, one.host if one.rank is None else None, one.device, _NUMBER.sub("", one.words), one.time_ns // (60 * 10**9)
+        joined[kind].append(one)
+    groups = sorted(joined.values(), key=lambda each: each[0].time_ns)
+    if len(groups) > _ROWS:
+        # The most telling are around the moment when it began.
+        first = incident.explanations[0].time_ns if incident.explanations else None
+        middle = first if first is not None else groups[-1][0].time_ns
+        groups = sorted(sorted(groups, key=lambda each: abs(each[0].time_ns - middle))[:_ROWS], key=lambda each: each[0].time_ns)
+    return _TIMELINE.fill_records(map(_row, groups))
+
+
+def _row(each: list[_Line]) -> dict[str, Value]:
+    first = each[0]
+    ranks = in_order(str(one.rank) for one in each if one.rank is not None)
+    hosts = {one.host for one in each if one.host}
+    return {
+        "time": _date(first.time_ns),
+        "ranks": spans(ranks) or None,
+        "host": hosts.pop() if len(hosts) == 1 else None,
+        "device": first.device if len({one.device for one in each}) == 1 else None,
+        "event": first.event,
+        "words": first.words,
+        "seen": sum(one.seen for one in each),
+        "source": first.source,
+    }
+
+
+def _lines(evidence: Evidence, incident: Incident) -> Iterator[_Line]:
+    for one in evidence.events:
+        if one.time_ns is not None and one.what in _TELLING:
+            place = incident.places.get(one.rank) if one.rank is not None else None
+            host, device = one.host or (place.host if place else None), one.device or (place.device if place else None)
+            where = f"{one.source.path}:{one.source.line}" if one.source.line else one.source.path
+            yield _Line(one.time_ns, one.rank, host or None, device or None, f"what_{one.what}", one.message, where, one.seen)
+    for each in incident.found:
+        if each.since_ns is not None:
+            words = f"{each.op} {each.seq:,} of {each.group.desc or each.group.name}: {spans(list(map(str, each.waiting)))} in"
+            for rank in each.culprits or each.waiting:
+                yield _Line(each.since_ns, rank, None, None, f"diverges_{each.kind}", words, "flight recorder")
+    for series in evidence.series:
+        timed = series.times != UNKNOWN
+        if series.name in {"loss", "step_time"} and timed.any():
+            for at in (int(np.flatnonzero(timed)[0]), int(np.flatnonzero(timed)[-1])):
+                words = f"step {series.steps[at]:,}: {series.name} {series.values[at]:.4g}"
+                yield _Line(int(series.times[at]), series.rank, series.host, None, "what_step", words, series.source.path)
+
+
+_DIVERGENCES = declare(
+    "incident_groups",
+    "First divergence of each process group",
+    Column("group", Kind.NAME, "Name of the group, and what the program calls it"),
+    Column("divergence", Kind.TERM, "What differs", heading="what differs"),
+    Column("seq", Kind.COUNT, "Number of the collective in its group", heading="collective"),
+    Column("op", Kind.NAME, "What most ranks called", heading="operation"),
+    Column("other", Kind.NAME, "What the others called"),
+    Column("culprits", Kind.TEXT, "Ranks that lack or differ", heading="ranks that differ"),
+    Column("waiting", Kind.TEXT, "Ranks that are in it", heading="ranks that wait"),
+    Column("since", Kind.TEXT, "When the last of them came, UTC"),
+    Column("line", Kind.PLACE, "Line of the program that calls it", minor=True),
+    detail=True,
+)
+
+
+def _divergences(incident: Incident) -> Table:
+    return _DIVERGENCES.fill_records(
+        {
+            "group": f"{one.group.name} {one.group.desc}".strip(),
+            "divergence": f"diverges_{one.kind}",
+            "seq": one.seq,
+            "op": one.op or None,
+            "other": one.other or None,
+            "culprits": spans(list(map(str, one.culprits))) or None,
+            "waiting": spans(list(map(str, one.waiting))) or None,
+            "since": None if one.since_ns is None else _date(one.since_ns),
+            "line": one.line or None,
+        }
+        for one in incident.found
+    )
+
+
+_PROGRESS = declare(
+    "incident_progress",
+    "How far each rank came in its process groups",
+    Column("group", Kind.NAME, "Name of the group, and what the program calls it"),
+    _RANKS,
+    Column("enqueued", Kind.COUNT, "Last collective that the host launched; none where it is −1"),
+    Column("started", Kind.COUNT, "Last one that began on the device, where that was recorded"),
+    Column("completed", Kind.COUNT, "Last one that ended"),
+    detail=True,
+)
+
+
+def _progress(evidence: Evidence) -> Table:
+    same: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for one in progress(evidence.flights):
+        key = f"{one.group.name} {one.group.desc}".strip(), one.group.ranks, one.enqueued, one.started, one.completed
+        same[key].append(one.rank)
+    return _PROGRESS.fill_records(
+        {"group": key[0], "ranks": spans(in_order(map(str, ranks))), "enqueued": key[2], "started": key[3], "completed": key[4]}  # type: ignore[dict-item]
+        for key, ranks in same.items()
+    )
+
+
+_STACKS = declare(
+    "incident_stacks",
+    "What the threads of the ranks did",
+    _RANKS,
+    Column("thread", Kind.NAME, "Name of the thread"),
+    Column("state", Kind.TERM, "What it did, by its innermost frames"),
+    Column("frames", Kind.NAME, "Frames, innermost first"),
+    Column("count", Kind.COUNT, "How many stacks", minor=True),
+    detail=True,
+)
+
+
+def _stacks(evidence: Evidence) -> Table:
+    """Threads that do the same together; those of fewest ranks first."""
+    same = defaultdict(list)
+    for one in evidence.stacks:
+        same[one.thread if not one.main else "", one.key].append(one)
+    groups = sorted(same.values(), key=lambda each: (not each[0].main, len({one.rank for one in each})))
+    return _STACKS.fill_records(
+        {
+            "ranks": spans(in_order(str(one.rank) for one in each if one.rank is not None)) or None,
+            "thread": each[0].thread or None,
+            "state": f"stack_{each[0].state}",
+            "frames": " < ".join(each[0].frames[:6]),
+            "count": len(each),
+        }
+        for each in groups[:_ROWS]
+    )
+
+
+_MISSING = declare(
+    "incident_missing",
+    "What was not in the directory, and would have told",
+    Column("missing", Kind.TERM, "Source that is not there"),
+    Column("of_ranks", Kind.TEXT, "Ranks of which it is not there; none: of all", heading="ranks"),
+    Column("tells", Kind.TERM, "What it would have told", heading="would tell"),
+    Column("record", Kind.TERM, "How to record it", heading="next time"),
+    detail=True,
+)
+
+
+def _missing(evidence: Evidence, incident: Incident) -> Table:
+    kinds = {one.kind for one in evidence.files}
+    of = {"flight_recorder": {one.rank for one in evidence.flights}, "stacks": {one.rank for one in evidence.stacks}}
+    rows: list[dict[str, Value]] = []
+    for source, files in _SOURCES.items():
+        lack = [rank for rank in range(incident.world) if rank not in of.get(source, ())] if source in _OF_RANKS else []
+        if kinds.isdisjoint(files) or (lack and len(lack) < incident.world):
+            ranks = spans(list(map(str, lack))) if lack and not kinds.isdisjoint(files) else None
+            rows.append({"missing": f"source_{source}", "of_ranks": ranks, "tells": f"tells_{source}", "record": f"record_{source}"})  # fmt: skip
+    if not evidence.of(What.EXIT):
+        rows.append({"missing": "source_launcher", "of_ranks": None, "tells": "tells_launcher", "record": "record_launcher"})  # fmt: skip
+    return _MISSING.fill_records(rows)
+
+
+_SOURCE_FILES = declare(
+    "incident_files",
+    "Logs, dumps and device states that were read",
+    Column("path", Kind.NAME, "File", heading="file", cut_start=True),
+    Column("file_kind", Kind.TERM, "What the file is, by its content", heading="what it is"),
+    Column("rank", Kind.COUNT, "Rank it is of"),
+    Column("host", Kind.NAME, "Host it is of"),
+    Column("lines", Kind.COUNT, "Lines, or records of a binary file"),
+    Column("understood", Kind.COUNT, "Of these, how many tell something"),
+    Column("notable", Kind.COUNT, "Of these, how many look like errors and are not understood", heading="not understood"),
+    Column("example", Kind.NAME, "The first of them"),
+    Column("fault", Kind.NAME, "Why the rest of it could not be read"),
+    detail=True,
+)
+
+
+def _sources(used: Sequence[FileRead]) -> Table:
+    return _SOURCE_FILES.fill_records(
+        {
+            "path": one.path,
+            "file_kind": f"file_{one.kind}",
+            "rank": one.rank,
+            "host": one.host,
+            "lines": one.lines,
+            "understood": one.understood,
+            "notable": one.notable or None,
+            "example": next(iter(one.examples), None),
+            "fault": one.fault or None,
+        }
+        for one in used
+    )
