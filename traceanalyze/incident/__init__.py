@@ -1,10 +1,10 @@
 """What a dead or slow job leaves beside traces and snapshots: `read_evidence` reads it, one module a source.
 
-What a file is, its content tells: logs of ranks, launchers and kernels, dumps of the flight recorder, states of devices,
+Its content tells what a file is: logs of ranks, launchers and kernels, dumps of the flight recorder, states of devices,
 stacks, TensorBoard's scalars. Nothing in a file makes it fail; what cannot be read or is not understood is counted.
 
-A package adds to it under the entry-point group `traceanalyze.evidence`: a tuple of rows (`Pattern`, `Loop` or `Block` of
-`traceanalyze.incident.text`), or a `Format` for files that the tool itself does not know.
+A package adds to it under the entry-point group `traceanalyze.evidence`: a tuple of rows (`Pattern`, `Loop` or `Block`
+of `traceanalyze.incident.text`), or a `Format` for files that the tool itself does not know.
 """
 
 from __future__ import annotations
@@ -186,8 +186,9 @@ def _log(stream: Stream, path: str, size: int, rows: Sequence[Row], *, alone: bo
         read = read._replace(kind="other")
     if read.rank is not None:
         read = read._replace(rank_source="its name" if _rank_of(path) is not None else "its lines")
-    events, series, stacks, processes = map(tuple, (found.events, found.series, found.stacks, found.processes))
-    return Evidence(events, series, stacks, processes=processes, files=(read,))
+    return Evidence(
+        tuple(found.events), tuple(found.series), tuple(found.stacks), (), tuple(found.processes), (), (read,)
+    )
 
 
 def _device(stream: Stream, path: str, size: int, tool: str) -> Evidence:
@@ -249,7 +250,7 @@ _SIGNALLED: Final = regex(r"Signal (\d+) \((\w+)\) received by PID (\d+)")
 
 
 def _error_json(value: Mapping[str, Any], path: str) -> Event | None:
-    """torchelastic's error file, of any version."""
+    """The error file of torchelastic, of any version."""
     message = value.get("message")
     inner: Mapping[str, Any] = message if isinstance(message, dict) else value
     text = inner.get("message")
@@ -326,7 +327,7 @@ def _by_plugin(head: bytes, source: readers.Source, formats: Sequence[tuple[str,
                     continue
                 made = one.read(Path(source.path))
             if not isinstance(made, Evidence):
-                raise TypeError(f"{type(made).__name__} is no Evidence")  # noqa: TRY301  as what else a plug-in does
+                raise TypeError(f"{type(made).__name__} is no Evidence")
             files = made.files or (FileRead(source.name, name, source.size or 0),)
             return made._replace(files=tuple(file._replace(kind=name) for file in files))
         except plugins.FAILURES as error:

@@ -1,7 +1,7 @@
 """Dumps of the flight recorder of collectives (NCCL, HCCL, gloo), as pickle and as JSON, of every version.
 
-`torch/csrc/distributed/c10d/FlightRecorder*.hpp` writes them. Pickles are of plain values and read as such; what a version
-lacks is unknown, and keys that are not known are passed over. Versions are compared as numbers: 2.10 is after 2.4.
+`torch/csrc/distributed/c10d/FlightRecorder*.hpp` writes them. Pickles are of plain values and read as such; what a
+version lacks is unknown, and keys that are not known are passed over.
 """
 
 from __future__ import annotations
@@ -43,10 +43,8 @@ def rank_of_name(path: str) -> int | None:
 def read_flight(stream: Stream, path: str, size: int) -> tuple[Flight | None, FileRead]:
     """The dump in a file, and what became of it."""
     try:
-        if stream.head[:1] == b"\x80":
-            value = load_plain(stream, path, size)
-        else:
-            value = _json(stream, path)
+        pickled = stream.head[:1] == b"\x80"
+        value = load_plain(stream, path, size) if pickled else _json(stream, path)
         flight = _flight(value, path, size)
     except InputError as error:
         fault = str(error).removeprefix(f"{path}: ")
@@ -149,7 +147,7 @@ def _groups(content: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) ->
             places[name] = len(places)
             groups[name] = Group(name, parts[1] if len(parts) > 1 else "", ())
         known = groups[name]
-        if known.id < 0 and number is not None or not known.library:
+        if (known.id < 0 and number is not None) or not known.library:
             library = (
                 _word(each.get("profiling_name")).partition(":")[0] if ":" in _word(each.get("profiling_name")) else ""
             )
@@ -227,10 +225,9 @@ def _numbers(entries: Sequence[Mapping[str, Any]], key: str, unset: int | None =
 
 
 def _floats(entries: Sequence[Mapping[str, Any]], key: str) -> NDArray[np.float64]:
-    values = (each.get(key) for each in entries)
-    return np.array(
-        [float(value) if type(value) in {int, float} and abs(value) < _MOST else np.nan for value in values]
-    )
+    values = [each.get(key) for each in entries]
+    known = [value if isinstance(value, int | float) and abs(value) < _MOST else np.nan for value in values]
+    return np.array(known, np.float64)
 
 
 def _first(main: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """What a host's kernel and the tools of devices say: messages of drivers, and states of devices over time.
 
-okm is NVIDIA/open-gpu-kernel-modules, gpud leptonai/gpud, whose table of Xids is made of NVIDIA's catalogue (2025-10-29).
-A state that was recorded once, after a crash, shows idle clocks and counters that were reset.
+okm is NVIDIA/open-gpu-kernel-modules, gpud leptonai/gpud, whose table of Xids is made of NVIDIA's catalogue
+(2025-10-29). A state that was recorded once, after a crash, shows idle clocks and counters that were reset.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scalars of TensorBoard's event files: records with checksums, and four fields of two protobuf messages.
 
 tensorflow/tensorboard `event.proto`, `summary.proto`, `tensor.proto`; the lengths carry a CRC-32C. The end of a file is
-torn wherever its writer was killed. Images and histograms are the bulk of large files and are passed over by their length.
+torn wherever its writer was killed. Images and histograms, the bulk of large files, are passed over by their length.
 """
 
 from __future__ import annotations
