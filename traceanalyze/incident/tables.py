@@ -14,6 +14,7 @@ from traceanalyze.incident.evidence import UNKNOWN, Evidence, FileRead, What
 from traceanalyze.incident.judge import Explanation, Incident
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
+from traceanalyze.report.contents.postmortem import IncidentParts
 from traceanalyze.report.model import remark
 from traceanalyze.rules.finding import Confidence
 
@@ -46,21 +47,11 @@ _OF_RANKS = ("flight_recorder", "stacks")
 """Those of which there is one a rank."""
 
 
-class Told(NamedTuple):
-    """All that a report says of an incident."""
-
-    verdict: tuple[Message, ...]
-    tables: tuple[Table, ...]
-    notes: tuple[Message, ...]
-    found: bool
-    """Whether anything is known to be wrong."""
-
-
-def told(evidence: Evidence, incident: Incident) -> Told:
+def told(evidence: Evidence, incident: Incident) -> IncidentParts:
     """Sentences and tables; nothing where no file tells of a run."""
     used = [one for one in evidence.files if one.kind != "other"]
     if not used:
-        return Told((), (), (), found=False)
+        return IncidentParts()
     tables = (
         _explanations(incident),
         _timeline(evidence, incident),
@@ -71,7 +62,7 @@ def told(evidence: Evidence, incident: Incident) -> Told:
         _sources(used),
     )
     kept = tuple(table for table in tables if len(table))
-    return Told(tuple(_verdict(evidence, incident, used)), kept, tuple(_notes(evidence, used)), incident.headline is not None)
+    return IncidentParts(tuple(_verdict(evidence, incident, used)), kept, tuple(_notes(evidence, used)), incident.headline is not None)
 
 
 def _verdict(evidence: Evidence, incident: Incident, used: Sequence[FileRead]) -> Iterator[Message]:
