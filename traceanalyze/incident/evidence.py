@@ -343,7 +343,7 @@ def placed(found: Evidence) -> Evidence:
     reference = _reference(found)
 
     def year(stamp: int | None, clock: str) -> int | None:
-        return _in_year(stamp, reference) if clock == YEARLESS and stamp is not None else stamp
+        return in_year(stamp, reference) if clock == YEARLESS and stamp is not None else stamp
 
     def plain(clock: str) -> str:
         return "local" if clock == YEARLESS else clock
@@ -363,7 +363,7 @@ def placed(found: Evidence) -> Evidence:
     series = [
         one._replace(
             times=np.array(
-                [each if each == UNKNOWN else _in_year(each, reference) for each in one.times.tolist()], np.int64
+                [each if each == UNKNOWN else in_year(each, reference) for each in one.times.tolist()], np.int64
             ),
             clock="local",
         )
@@ -421,7 +421,7 @@ def _written(files: Sequence[FileRead]) -> dict[str, int]:
     return found
 
 
-def _in_year(stamp: int, reference: int) -> int:
+def in_year(stamp: int, reference: int) -> int:
     """A time of 1972 in the year that brings it nearest to another time."""
     part, year = time.gmtime(stamp // _SECOND), time.gmtime(reference // _SECOND).tm_year
     # The 29th of February is the 1st of March where there is none.
@@ -462,15 +462,10 @@ def _of_flights(found: Evidence) -> Iterator[int]:
     for event in found.events:
         if event.what is What.TIMEOUT and event.clock == "local" and event.stamp_ns is not None:
             seq, ran = event.data.get("seq"), event.data.get("ran_ms")
-            for flight in found.flights if isinstance(seq, int) and isinstance(ran, int) else ():
-                entries = flight.entries
-                rows = (
-                    (entries.seq == seq) & (entries.created != UNKNOWN)
-                    if flight.rank == event.rank
-                    else entries.p2p[:0]
-                )
-                for created in entries.created[rows].tolist() if len(rows) else ():
-                    yield event.stamp_ns - int(ran) * 10**6 - created
+            if isinstance(seq, int) and isinstance(ran, int):
+                for entries in (one.entries for one in found.flights if one.rank == event.rank):
+                    for created in entries.created[(entries.seq == seq) & (entries.created != UNKNOWN)].tolist():
+                        yield event.stamp_ns - ran * 10**6 - created
 
 
 def _of_errors(found: Evidence) -> Iterator[int]:

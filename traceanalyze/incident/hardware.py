@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from traceanalyze.incident.evidence import UNKNOWN, Device, Event, FileRead, Series, Source, Value, What
-from traceanalyze.incident.text import Pattern, Row, message_of, stamp_of, text_of
+from traceanalyze.incident.text import Pattern, Row, bus_of, message_of, stamp_of, text_of
 from traceanalyze.model.patterns import regex
 
 _APP, _RESET, _IGNORE = "restart the program", "reset the GPU", "no action by itself"
@@ -268,15 +268,6 @@ class States(NamedTuple):
     events: list[Event]
     devices: list[Device]
     read: FileRead
-
-
-def bus_of(text: str) -> str:
-    """A bus id as the kernel writes it: `0000:3b:00` of `00000000:3B:00.0`."""
-    found = _BUS.search(text)
-    return "" if found is None else f"{int(found[1], 16):04x}:{found[2]}:{found[3]}".lower()
-
-
-_BUS: Final = regex(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})")
 
 
 def _value(raw: bytes) -> float | None:
@@ -544,8 +535,8 @@ def _xml_pairs(text: str) -> Iterator[tuple[int, str, str]]:
             if name in keys:
                 del keys[len(keys) - 1 - keys[::-1].index(name) :]
             continue
-        if name == "gpu" and (bus := _BUS.search(attributes)):
-            yield line, "gpu", bus[0]
+        if name == "gpu" and (bus := bus_of(attributes)):
+            yield line, "gpu", bus
             keys = []
             continue
         if single:

@@ -101,6 +101,9 @@ def _traceback(lines: Sequence[Line], path: str) -> Made | None:
         at += 1
     if not causes:
         return None
+    if causes[-1][0].endswith("ChildFailedError"):
+        # The launcher's own end; its table tells of the ranks.
+        return Made(end, closed=True)
     kind, message, own = causes[0]
     data: dict[str, Value] = {"type": kind, "frames": len(own)}
     if len(causes) > 1:
@@ -240,6 +243,7 @@ def spy_json(threads: Sequence[Any], path: str) -> list[Stack]:
 # --- What launchers write as blocks ----------------------------------------------------------------------------------
 
 _TABLE_LINE: Final = regex(rb"^\s+(time|host|rank|exitcode|error_file|traceback)\s*: ?(.*)$")
+_TABLE_NEXT: Final = regex(rb"^(?:\[\d+\]:|[-=]{5})")
 _TABLE_RANK: Final = regex(rb"(\d+) \(local_rank: (\d+)\)")
 _TABLE_EXIT: Final = regex(rb"(-?\d+) \(pid: (\d+)\)(?:\s+\((\w+)\))?")
 
@@ -261,6 +265,12 @@ def _elastic(lines: Sequence[Line], path: str) -> Made | None:
     data: dict[str, Value] = {"exitcode": int(exited[1]), "pid": int(exited[2]), "local_rank": int(rank[2])}
     data |= {"root_cause": 1} if root else {}
     text = message_of(fields.get(b"traceback", b""))
+    if text.startswith("Traceback"):
+        # It goes on below; its last line is what was raised.
+        while at < len(lines) and lines[at].body.strip() and not _TABLE_NEXT.match(lines[at].body):
+            body = lines[at].body.strip()
+            text = message_of(body) if _ERROR.match(body) and not lines[at].body.startswith(b"    ") else text
+            at += 1
     if text:
         data["reason"] = text
     stamp = stamp_of(fields.get(b"time", b""))
@@ -274,7 +284,7 @@ def _elastic(lines: Sequence[Line], path: str) -> Made | None:
         host=message_of(fields.get(b"host", b"")) or None,
         data=data,
     )
-    return Made(at, (event,))
+    return Made(at, (event,), closed=True)
 
 
 _TABLE_HEAD: Final = regex(rb"^\s+time\s+: \d{4}-")

@@ -27,6 +27,7 @@ from traceanalyze.incident.evidence import (
     Stack,
     Value,
     What,
+    in_year,
 )
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.streams import Stream
@@ -54,6 +55,8 @@ _MESSAGE = 400
 _NOTABLE = regex(
     rb"(?i)\b(?:error|exception|fatal|fail(?:ed|ure)|abort(?:ed|ing)?|killed|panic|corrupt(?:ed|ion)?|critical)\b"
 )
+_DULL = regex(rb" FAILED$|^Root Cause \(first|^Failures:$|no error file defined for parent|^Fatal Python error")
+"""Around what blocks tell."""
 _ANSI = regex(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _TEXT_ROOM = 1 << 30
 _TEXT_PER_PACKED_BYTE = 200
@@ -108,6 +111,8 @@ class Made(NamedTuple):
     lines: int
     events: tuple[Event, ...] = ()
     stacks: tuple[Stack, ...] = ()
+    closed: bool = False
+    """Nothing in these lines tells anything more."""
 
 
 class Block(NamedTuple):
@@ -251,6 +256,13 @@ def message_of(raw: bytes) -> str:
     return " ".join(text_of(raw[: 2 * _MESSAGE]).split())[:_MESSAGE]
 
 
+def bus_of(text: str) -> str:
+    """A bus id as the kernel writes it: `0000:3b:00` of `00000000:3B:00.0`; empty where it is none."""
+    found = _BUS.search(text)
+    return "" if found is None else f"{int(found[1], 16):04x}:{found[2]}:{found[3]}".lower()
+
+
+_BUS = regex(r"(?<![0-9a-fA-F:])([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?![0-9a-fA-F:])")
 _UNITS = {"bytes": 0, "byte": 0, "b": 0, "kib": 10, "kb": 10, "mib": 20, "mb": 20, "gib": 30, "gb": 30, "tib": 40}
 
 
@@ -267,6 +279,10 @@ _INTEGER = regex(r"[+-]?\d{1,18}")
 _FLOAT = regex(r"[+-]?\d+\.\d*(?:[eE][+-]?\d+)?")
 
 
+_TEXTS = frozenset({"group", "device", "host", "peer", "task"})
+"""Groups that stay texts where they are numbers."""
+
+
 def data_of(groups: Mapping[str, bytes | None]) -> dict[str, Value]:
     """What named groups say."""
     data: dict[str, Value] = {}
@@ -274,7 +290,11 @@ def data_of(groups: Mapping[str, bytes | None]) -> dict[str, Value]:
         if raw is None:
             continue
         text = text_of(raw).strip()
-        if name.endswith("_size"):
+        if text == "<unknown>" or not text:
+            continue
+        if name in _TEXTS:
+            data[name] = text
+        elif name.endswith("_size"):
             size = size_of(text)
             if size is not None:
                 data[name.removesuffix("_size")] = size
@@ -318,7 +338,7 @@ class _Reading:
         self.rows = rows
         self.known: dict[bytes, int] = {}
         self.kinds: list[_Kind] = [_Kind((), notable=False)]
-        self.numbers: dict[_Kind, int] = {self.kinds[0]: 0}
+        self.numbers: dict[tuple[object, ...], int] = {(False,): 0}
         self.totals = Counter[int]()
         self.lines = self.understood = self.notable = self.thinned = 0
         self.examples: list[str] = []
@@ -328,8 +348,12 @@ class _Reading:
         self.points: dict[tuple[str, int | None], _Points] = {}
         self.ranks = Counter[int]()
         self.times: list[Stamp] = []
+        """The first and the last, of the clock that the text begins with."""
+        self.before: Stamp | None = None
+        """The last before this chunk."""
         self.bodies: list[bytes] = []
         self.line_numbers: Sequence[int] = ()
+        self.closed: set[int] = set()
         self.inside: set[int] = set()
         """Lines of this chunk that a block took."""
 
@@ -358,6 +382,7 @@ class _Reading:
         stop = self._read(hits, tags, last=last)
         rest = b""
         count = len(shapes) - (not shapes[-1])
+        self.before = self._time(len(self.bodies) - 1 if stop is None else stop) or self.before
         if stop is not None:
             rest, count = b"\n".join(self.bodies[stop:]), stop
         self.lines += count if numbers is None else int(self.line_numbers[min(count, len(shapes) - 1)]) - first
@@ -379,15 +404,17 @@ class _Reading:
         if not any(row.regex.search(body) for row in rows):
             rows = ()
         kind = _Kind(rows, not rows and _NOTABLE.search(raw) is not None)
-        if kind not in self.numbers:
-            self.numbers[kind] = len(self.kinds)
+        key = (kind.notable, *map(id, rows))
+        if key not in self.numbers:
+            self.numbers[key] = len(self.kinds)
             self.kinds.append(kind)
-        return self.numbers[kind]
+        return self.numbers[key]
 
     def _read(self, hits: Sequence[int], tags: Sequence[int | None], *, last: bool) -> int | None:
         """Match lines; the first one that the next chunk has to begin with, None where all are read."""
         in_chunk, passed = Counter(tags[at] for at in hits), Counter[int]()
         self.inside.clear()
+        self.closed.clear()
         for at in hits:
             tag = tags[at]
             if tag is None:
@@ -409,6 +436,8 @@ class _Reading:
 
     def _line(self, at: int, kind: _Kind, *, last: bool) -> bool:
         """Match one line; False where a block in it may go on in the next chunk."""
+        if at in self.closed:
+            return True
         line = line_of(self.bodies[at][:_LONGEST], self.line_numbers[at])
         for row in kind.rows:
             found = row.regex.search(line.body)
@@ -427,7 +456,7 @@ class _Reading:
                     self._block(row, at, line)
                 continue
             self._event(row, found, line, at)
-            self.understood += 1
+            self.understood += at not in self.inside
             return True
         return True
 
@@ -436,7 +465,7 @@ class _Reading:
 
     def _notable(self, at: int) -> None:
         body = line_of(self.bodies[at][:_LONGEST], 0).body
-        if at in self.inside or body.startswith((b"    ", b"\t", b"  File ")):
+        if at in self.inside or body.startswith((b"    ", b"\t", b"  File ")) or _DULL.search(body):
             return
         self.notable += 1
         if len(self.examples) < 3:
@@ -450,7 +479,7 @@ class _Reading:
             stamp = stamp_of(self.bodies[back][:160])
             if stamp is not None:
                 return stamp
-        return self.times[-1] if self.times and at < 60 else None
+        return self.before if at < 60 else None
 
     def _event(self, row: Pattern, found: re.Match[bytes], line: Line, at: int) -> None:
         data = data_of(found.groupdict())
@@ -475,7 +504,7 @@ class _Reading:
                 clock="none" if stamp is None else stamp.clock,
                 rank=rank if isinstance(rank, int) and rank >= 0 else line.rank,
                 host=str(host) if host is not None else stamp.host if stamp is not None and stamp.host else None,
-                device=None if device is None else str(device),
+                device=None if device is None else bus_of(str(device)) or str(device),
                 data=data,
             )
         )
@@ -510,6 +539,8 @@ class _Reading:
             self.add(timed if timed.rank is not None else timed._replace(rank=first.rank))
         self.stacks += [one if one.rank is not None else one._replace(rank=first.rank) for one in made.stacks]
         self.inside.update(places[: made.lines])
+        if made.closed:
+            self.closed.update(places[: made.lines])
 
     def _loop(self, row: Loop, found: re.Match[bytes], line: Line, at: int) -> None:
         groups = found.groupdict()
@@ -544,7 +575,7 @@ class _Reading:
         lines = text[-4096:].split(b"\n")
         for raw in reversed(lines if len(text) <= 4096 else lines[1:]):
             stamp = stamp_of(raw[:160])
-            if stamp is not None:
+            if stamp is not None and self.times and (stamp.clock in _SAME) == (self.times[0].clock in _SAME):
                 self.times[1:] = [stamp]
                 break
 
@@ -556,6 +587,8 @@ class _Reading:
                 break
 
 
+_SAME = {"local", YEARLESS}
+"""Clocks that may be mixed in one file: one is in the year of the other."""
 _NO_DIGITS = {ord(each): None for each in "0123456789"}
 _BAR = regex(rb"[| ](\d{1,12})/(\d{1,12}) \[")
 
@@ -652,6 +685,11 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
     ]
     why = f"{reading.thinned:,} lines like many others are only counted" if reading.thinned else ""
     first, last = (reading.times[0], reading.times[-1]) if reading.times else (None, None)
+    if first and last and first.clock != last.clock:
+        first, last = (
+            one if one.clock == "local" else Stamp(in_year(one.ns, other.ns), "local")
+            for one, other in ((first, last), (last, first))
+        )
     read = FileRead(
         reading.path,
         kind,
