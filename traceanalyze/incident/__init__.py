@@ -73,7 +73,11 @@ def read_evidence(paths: Sequence[str], progress: Callable[[int], None] | None =
     joined = Evidence(
         events=tuple(event for part in parts for event in part.events),
         series=derived_step_times([series for part in parts for series in part.series]),
-        stacks=tuple(stack for part in parts for stack in part.stacks),
+        stacks=tuple(
+            stack if stack.rank is not None or not part.files else stack._replace(rank=part.files[0].rank)
+            for part in parts
+            for stack in part.stacks
+        ),
         flights=_one_each(parts),
         processes=tuple(dict.fromkeys(one for part in parts for one in part.processes)),
         devices=tuple(device for part in parts for device in part.devices),

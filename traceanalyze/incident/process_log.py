@@ -27,6 +27,15 @@ _PT: Final = "pt: ProcessGroupNCCL.cpp"
 _HARDWARE: Final = {"hardware": 1}
 
 COLLECTIVES: tuple[Row, ...] = (
+    Pattern(
+        What.MARK,
+        b"Init COMPLETE",
+        regex(
+            rb"(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?\bcomm \S+ rank (?P<rank>\d+) nranks (?P<world>\d+)"
+            rb"(?:.*?\bbusId (?P<bus>[0-9a-fA-F]+))?.*? - Init COMPLETE"
+        ),
+        "nccl: init.cc",
+    ),
     # The forms with the group's name in front come before those without.
     Pattern(
         What.TIMEOUT, b"Watchdog caught collective", regex(_GROUP + _WATCHDOG), f"{_PT}, npu: ProcessGroupHCCL.cpp"
