@@ -241,9 +241,9 @@ def _document(stream: Stream, path: str, size: int) -> Evidence | None:
         return Evidence(stacks=stacks, files=(FileRead(path, "stacks", size, lines, len(stacks), rank=rank),))
     if isinstance(value, dict) and (event := _error_json(value, path)):
         rank = _rank_of(path)
-        read = FileRead(
-            path, "launcher_error", size, lines, 1, rank=rank, rank_source="" if rank is None else "its name"
-        )
+        at, why = event.stamp_ns, "" if rank is None else "its name"
+        read = FileRead(path, "launcher_error", size, lines, 1, rank=rank, rank_source=why)
+        read = read._replace(first_ns=at, last_ns=at, clock=event.clock)
         return Evidence((event._replace(rank=rank),), files=(read,))
     events = tuple(_pods(value, path)) if isinstance(value, dict) else ()
     kind = "kubernetes" if events or b"containerStatuses" in text else "other"
@@ -374,7 +374,7 @@ def _ranked(found: list[_Read]) -> list[_Read]:
         if one.local_rank is None or len(base) != 1 or one.evidence.files[0].rank is not None:
             made.append(one)
             continue
-        why = "its lines and those beside it" if bases.get(one.tree) else "its local rank, of the only node"
+        why = "its place in the launcher's folder" if bases.get(one.tree) else "its local rank, of the only node"
         made.append(one._replace(evidence=_of_rank(one.evidence, min(base) + one.local_rank, why)))
     return made
 
