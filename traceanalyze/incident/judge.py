@@ -16,7 +16,7 @@ import numpy as np
 from traceanalyze.incident.divergence import Divergence, Lateness, divergences, lateness, root
 from traceanalyze.incident.evidence import UNKNOWN, Evidence, Event, Series, Stack, What
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Kind, Message, sentences
+from traceanalyze.model.table import Kind, Message, Value, sentences
 from traceanalyze.rules.finding import Confidence
 
 _SAY = sentences(
@@ -28,17 +28,19 @@ _SAY = sentences(
     incident_host="host {host}",
     incident_device="{device}",
     incident_at=" at {time}",
-    incident_since=" since {time}",
-    incident_in=" in {op} {seq} of group {group}",
-    incident_in_seq=" in collective {seq}",
+    incident_since=" from {time} on",
+    incident_in=" in {collective}",
+    incident_collective="{op} {seq} of group {group}",
+    incident_collective_seq="collective {seq}",
     incident_after=", {delay} after {event}",
     incident_known=", with {event}",
     incident_resume="; resume from step {step}",
     incident_doing=" in {frame}",
     incident_stopped="{who} stopped answering{when}{where}{after}: {todo}{resume}.",
-    incident_hung="{who} hung{when}{doing} and did not come to{where}, for which {count} rank(s) waited: {todo}{resume}.",
+    incident_hung="{who} hung{when}{doing} and did not come to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
     incident_hung_stack="{who} hung{when}{doing} while {count} rank(s) waited in a collective: {todo}{resume}.",
-    incident_never_came="{who} did not come{when}{where}, for which {count} rank(s) waited: {todo}{resume}.",
+    incident_silent_rank="{who} said nothing more{when}, while {count} rank(s) waited: {todo}{resume}.",
+    incident_never_came="{who} did not come{when} to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
     incident_ended="{who} ended{when} with {error}{after}: {todo}{resume}.",
     incident_oom="{who} ran out of device memory{when}{amounts}: {todo}{resume}.",
     incident_amounts=" ({asked} asked for, {free} free)",
@@ -85,6 +87,8 @@ EFFECT = regex(
 _SYMPTOMS = frozenset({What.TIMEOUT, What.COMM_ERROR, What.STORE_ERROR, What.DUMP_SIGNAL, What.WATCHDOG_STUCK})
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 _BUS = regex(r"(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):[0-9a-fA-F]{2}")
+_STAMP = regex(r"^(?:\[[^\]]*\] ?)+")
+"""What a kernel puts before its words."""
 LONG_NS = 60 * 10**9
 """So long nothing else happens any more after a collective in which ranks wait: the run stands still."""
 
@@ -361,12 +365,13 @@ def _bus(text: str) -> str:
 
 # --- Sentences -------------------------------------------------------------------------------------------------------
 
-_Values = tuple[tuple[str, Kind, object], ...]
+_Part = tuple[str, Kind, Value]
+"""A value of a sentence."""
 
 
-def _part(name: str, key: str | None, *values: tuple[str, Kind, object]) -> tuple[str, Kind, tuple[Message, ...]]:
+def _part(name: str, key: str | None, *values: _Part) -> _Part:
     """A part of a sentence, empty where there is nothing to say."""
-    return name, Kind.LIST, (Message(_SAY[key], values),) if key else ()  # type: ignore[arg-type]
+    return name, Kind.LIST, (Message(_SAY[key], values),) if key else ()
 
 
 def clock_text(ns: int) -> str:
@@ -385,7 +390,7 @@ def _made(
     trust: int,
     todo: str,
     proof: Iterable[Event | Stack | str],
-    *values: tuple[str, Kind, object],
+    *values: _Part,
     host: str = "",
     device: str = "",
     against: Iterable[Message] = (),
@@ -418,7 +423,7 @@ def _made(
     said += [_part(each, None) for each in ("where", "after", "doing", "waited", "event") if each not in given]
     doubts = (*against, *(() if time_ns is not None or since else (Message(_SAY["incident_no_time"]),)))
     return Explanation(
-        f"incident_{cause}", who, host, device, time_ns, trust, confidence, Message(_SAY[key], (*said, *values)),  # type: ignore[arg-type]
+        f"incident_{cause}", who, host, device, time_ns, trust, confidence, Message(_SAY[key], (*said, *values)),
         f"incident_do_{todo}", tuple(dict.fromkeys(map(_shown, proof))), doubts,
     )  # fmt: skip
 
@@ -431,30 +436,35 @@ def _shown(one: Event | Stack | str) -> str:
     return f"{where}: {words}"
 
 
-def _where(facts: _Facts, ranks: Sequence[int] = ()) -> tuple[str, Kind, object]:
-    """The collective in which ranks are waited for."""
+def _collective(facts: _Facts, ranks: Sequence[int] = ()) -> tuple[Message, ...]:
+    """The collective in which ranks are waited for, where it is known."""
     one = facts.root
     if one is not None and (not ranks or set(ranks) & set(one.culprits) or not one.culprits):
         group = one.group.desc if one.group.desc not in {"", "undefined"} else one.group.name
         values = ("op", Kind.NAME, one.op), ("seq", Kind.COUNT, one.seq), ("group", Kind.NAME, group)
-        return _part("where", "incident_in", *values)
-    numbers = Counter((one.data.get("seq"), one.data.get("op")) for one in facts.evidence.of(What.TIMEOUT))
-    numbers.pop((None, None), None)
+        return (Message(_SAY["incident_collective"], values),)
+    numbers = {one.data.get("seq") for one in facts.evidence.of(What.TIMEOUT)} - {None}
     if len(numbers) == 1 and not facts.evidence.flights:
-        return _part("where", "incident_in_seq", ("seq", Kind.COUNT, next(iter(numbers))[0]))
-    return _part("where", None)
+        return (Message(_SAY["incident_collective_seq"], (("seq", Kind.COUNT, numbers.pop()),)),)
+    return ()
 
 
-def _doing(facts: _Facts, rank: int | None) -> tuple[str, Kind, object]:
+def _where(facts: _Facts, ranks: Sequence[int] = ()) -> _Part:
+    """That part of a sentence."""
+    found = _collective(facts, ranks)
+    return _part("where", "incident_in" if found else None, ("collective", Kind.LIST, found))
+
+
+def _doing(facts: _Facts, rank: int | None) -> _Part:
     frame = "" if rank is None else facts.doing(rank)
     return _part("doing", "incident_doing" if frame else None, ("frame", Kind.NAME, frame))
 
 
-def _waited(late: Lateness | None) -> tuple[str, Kind, object]:
+def _waited(late: Lateness | None) -> _Part:
     return _part("waited", "incident_waited" if late else None, ("share", Kind.SHARE, late.share if late else 0.0))
 
 
-def _event(one: Event) -> tuple[str, Kind, object]:
+def _event(one: Event) -> _Part:
     """What a device, a kernel or a host says, in short."""
     return "event", Kind.NAME, event_text(one)
 
@@ -469,7 +479,7 @@ def event_text(one: Event) -> str:
         parts += [f"{one.data['clock_mhz']:.0f} MHz"] if "clock_mhz" in one.data else []  # type: ignore[str-format]
         parts += [f"{one.data['temperature']:.0f} °C"] if "temperature" in one.data else []  # type: ignore[str-format]
         return "throttling: " + ", ".join(parts)
-    return one.message[:100]
+    return _STAMP.sub("", one.message)[:100]
 
 
 # --- Causes ----------------------------------------------------------------------------------------------------------
@@ -673,18 +683,19 @@ def _waits(facts: _Facts) -> Iterator[Explanation]:
     storage = [each for each in facts.evidence.of(What.HOST_FAULT) if each.data.get("part") in {"storage", "nfs"}]
     proof = (*records, *(() if stack is None else (stack,)), *_of_rank(facts, rank, What.EXIT)[:1])
     where, values = _where(facts, ranks), ("count", Kind.COUNT, count)
+    collective = ("collective", Kind.LIST, _collective(facts, ranks))
     if state == "checkpoint" or (saving and state != "starved" and begins[-1].data.get("step") is None and len(begins) == 1 + len(ends) and stack is None):
         trust += 3
         yield _made(facts, "incident_checkpoint", "checkpoint", ranks, time, trust, "storage", (*proof, *begins[-1:], *storage[:2]), _doing(facts, rank), where, against=against)  # fmt: skip
     elif state == "starved":
         yield _made(facts, "incident_data", "data", ranks, time, trust, "loader", proof, _doing(facts, rank), where, _waited(facts.late), against=against)  # fmt: skip
     elif state == "own":
-        key = "incident_hung" if where[2] else "incident_hung_stack"
-        yield _made(facts, key, "hang", ranks, time, trust + 2, "own_code", proof, _doing(facts, rank), where, values, against=against)  # fmt: skip
+        key = "incident_hung" if collective[2] else "incident_hung_stack"
+        yield _made(facts, key, "hang", ranks, time, trust + 2, "own_code", proof, _doing(facts, rank), collective, values, against=against)  # fmt: skip
     else:
         against.append(Message(_SAY["incident_no_stack"]))
         sure = Confidence.MEDIUM if one is not None and one.kind == "missing" else Confidence.LOW
-        yield _made(facts, "incident_never_came", "hang", ranks, time, trust, "look_at_rank", proof, where, values, against=against, confidence=sure)  # fmt: skip
+        yield _made(facts, "incident_never_came" if collective[2] else "incident_silent_rank", "hang", ranks, time, trust, "look_at_rank", proof, collective, values, against=against, confidence=sure)  # fmt: skip
 
 
 def _link(facts: _Facts) -> Iterator[Explanation]:

@@ -27,27 +27,25 @@ _STATES: Final = (
         ),
     ),
     ("starved", regex(r"_try_get_data|_get_data|_next_data|torch/utils/data|\bqueue\.py|multiprocessing/queues\.py")),
-    (
-        "waiting",
-        regex(
-            r"distributed_c10d|^(?:wait|synchronize|all_reduce|all_gather\w*|reduce_scatter\w*|all_to_all\w*|broadcast\w*|"
-            r"barrier|monitored_barrier|recv|send|isend|irecv|item|_engine_run_backward|_local_scalar_dense)\b|"
-            r"\b(?:ncclGroupEnd|cudaStreamSynchronize|cudaDeviceSynchronize|aclrtSynchronize\w*)"
-        ),
-    ),
+    ("waiting", regex(r"distributed_c10d|\b(?:ncclGroupEnd|cudaStreamSynchronize|cudaDeviceSynchronize|aclrtSynchronize\w*)")),
 )
-_WAITS_INSIDE: Final = regex(r"^(?:wait|select|poll|acquire|_wait_for_tstate_lock|join|get|sleep)\b")
+_WAITS: Final = regex(
+    r"^(?:wait|synchronize|all_reduce|all_gather\w*|reduce_scatter\w*|all_to_all\w*|broadcast\w*|barrier|"
+    r"monitored_barrier|recv|send|isend|irecv|item|_engine_run_backward|_local_scalar_dense)\b"
+)
+"""Names of what waits for a device or for others, but also of what waits for data: frames around them come first."""
 
 
 def state_of(frames: Sequence[str]) -> str:
     """What a thread with these frames (innermost first) is doing."""
-    for frame in frames:
+    own = next((at for at, frame in enumerate(frames) if not is_library(frame)), len(frames))
+    for frame in frames[: own + 1]:
         for state, pattern in _STATES:
             if pattern.search(frame):
                 return state
-        if not is_library(frame):
-            return "own"
-    return "unknown"
+    if any(_WAITS.search(frame) for frame in frames[: own + 1]):
+        return "waiting"
+    return "own" if own < len(frames) else "unknown"
 
 
 def is_library(frame: str) -> bool:

@@ -345,8 +345,12 @@ class _Reading:
         self.events: list[Event] = []
         self.stacks: list[Stack] = []
         self.kept: dict[tuple[object, ...], list[int]] = {}
-        self.points: dict[tuple[str, int | None], _Points] = {}
+        self.points: dict[tuple[str, int | None, bytes], _Points] = {}
         self.ranks = Counter[int]()
+        self.world = 0
+        """Ranks of the largest communicator: in others a process has another number."""
+        self.of_key: dict[bytes, int] = {}
+        """Rank of the process that a label stands for."""
         self.times: list[Stamp] = []
         """The first and the last, of the clock that the text begins with."""
         self.before: Stamp | None = None
@@ -493,6 +497,16 @@ class _Reading:
             data.setdefault("local_rank", line.local_rank)
         if line.pid is not None:
             data.setdefault("pid", line.pid)
+        world = data.get("world", 0)
+        if isinstance(world, int) and isinstance(rank, int) and world:
+            if world < self.world:
+                rank = None
+            else:
+                self.world = world
+                self.ranks[rank] += 1
+                self.of_key[line.key] = rank
+        if rank is None and line.key:
+            rank = self.of_key.get(line.key)
         begin = found.start() if found.start() < len(line.body) and row.what is not What.DEVICE_ERROR else 0
         body = line.body if len(line.body) <= _MESSAGE else line.body[max(0, begin - 100) :]
         self.add(
@@ -551,7 +565,8 @@ class _Reading:
             value = None if raw is None else _number(raw)
             if value is None:
                 continue
-            key = (name, line.rank)
+            rank = line.rank if line.rank is not None or not line.key else self.of_key.get(line.key)
+            key = (name, rank, line.key if rank is None else b"")
             points = self.points.get(key)
             if points is None:
                 clock = "none" if stamp is None else stamp.clock
@@ -673,7 +688,7 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         one if one.rank is not None or one.what in _OF_OTHERS else one._replace(rank=own) for one in reading.events
     ]
     series = []
-    for (name, rank), points in reading.points.items():
+    for (name, rank, _), points in reading.points.items():
         one = _series(name, own if rank is None else rank, points)
         series.append(one)
         bad = _not_finite(one, points.lines)
