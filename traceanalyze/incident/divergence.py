@@ -15,6 +15,8 @@ from traceanalyze.incident.evidence import UNKNOWN, Flight, Group
 
 UNEVEN = ("all_to_all", "alltoall", "gather", "scatter", "coalesced", "barrier")
 """Collectives whose sizes may differ from rank to rank; `all_gather` and `reduce_scatter` are none of them."""
+DEFAULT = "default_pg"
+"""What torch calls the group of all ranks."""
 LATE = 0.08
 """Of the recorded time: less that ranks wait for another one is usual."""
 STEADY = 0.15
@@ -135,9 +137,13 @@ def progress(flights: Sequence[Flight]) -> Iterator[Progress]:
             yield Progress(one.group, one.rank, one.last, one.group.started if one.flight.timed else None, done)
 
 
-def divergences(flights: Sequence[Flight]) -> tuple[Divergence, ...]:
-    """Of every group the first, that which began first before the others."""
-    found = [one for (_, ranks), each in sides(flights).items() for one in _of_group(ranks, each)]
+def divergences(flights: Sequence[Flight], world: int = 0) -> tuple[Divergence, ...]:
+    """Of every group the first, that which began first before the others; `world` is how many ranks there are."""
+    groups = sides(flights)
+    every = tuple(range(world))
+    # Dumps of gloo do not say who is in a group.
+    known = {key: key[1] or (every if each[0].group.desc == DEFAULT else ()) for key, each in groups.items()}
+    found = [one for key, each in groups.items() for one in _of_group(known[key], each)]
     return tuple(sorted(found, key=lambda one: (one.since_ns is None, one.since_ns or 0)))
 
 
@@ -148,7 +154,8 @@ def _of_group(ranks: tuple[int, ...], each: Sequence[Side]) -> Iterator[Divergen
     ahead = [one for one in each if one.last > least]
     absent = tuple(sorted(set(members) - {one.rank for one in each}))
     behind = tuple(sorted(one.rank for one in each if one.last == least))
-    waiting = [one for one in ahead if _in(one, least + 1)]
+    # A collective that gloo gave up counts as ended; without a member none can have.
+    waiting = [one for one in ahead if _in(one, least + 1) or (one.group.library == "gloo" and _joint(one, least + 1))]
     if unlike is not None and (not waiting or unlike[0] <= least):
         seq, odd, op, other, kind = unlike
         in_it = [one for one in each if one.rank not in odd and one.row(seq) is not None]
@@ -169,6 +176,13 @@ def _in(side: Side, seq: int) -> bool:
     if row is None:
         return side.group.completed is not None and side.group.completed < seq <= side.last
     return bool(open_rows(side.flight, np.array([row]))[0])
+
+
+def _joint(side: Side, seq: int) -> bool:
+    """Whether a rank entered a collective that nobody leaves before all are in."""
+    row = side.row(seq)
+    entries = side.flight.entries
+    return row is not None and any(each in entries.names[entries.op[row]] for each in ("all", "barrier"))
 
 
 def _state(side: Side, seq: int) -> str:
@@ -300,6 +314,8 @@ def lateness(flights: Sequence[Flight]) -> Lateness | None:
     if len(known) < 2:
         return None
     waits = [_waits(one) for one in known]
+    if not any(each.any() for each in waits):
+        waits = _arrivals(known)
     ends = [one.entries.created + wait for one, wait in zip(known, waits, strict=True)]
     begin = max(int(one.entries.created.min()) for one in known)
     until = min(int(each.max()) for each in ends)
@@ -325,6 +341,22 @@ def _waits(flight: Flight) -> NDArray[np.int64]:
     entries = flight.entries
     seen = np.where(entries.completed != UNKNOWN, entries.completed - entries.created, 0)
     return np.where(np.isnan(entries.duration), np.maximum(seen, 0), entries.duration * 1e6).astype(np.int64)
+
+
+def _arrivals(flights: Sequence[Flight]) -> list[NDArray[np.int64]]:
+    """How long before its last rank each came to a collective; for dumps that have no ends, if the clocks agree."""
+    last: dict[tuple[str, int], int] = {}
+    keys = []
+    for one in flights:
+        names = [group.name for group in one.groups]
+        groups, entries = one.entries.group.tolist(), one.entries
+        keys.append([(names[at], seq) for at, seq in zip(groups, entries.seq.tolist(), strict=True)])
+        for key, created in zip(keys[-1], entries.created.tolist(), strict=True):
+            last[key] = max(last.get(key, 0), created)
+    return [
+        np.array([last[key] for key in each], np.int64) - one.entries.created
+        for one, each in zip(flights, keys, strict=True)
+    ]
 
 
 def _place(

@@ -41,6 +41,7 @@ _SAY = sentences(
     incident_hung_stack="{who} hung{when}{doing} while {count} rank(s) waited in a collective: {todo}{resume}.",
     incident_silent_rank="{who} said nothing more{when}, while {count} rank(s) waited: {todo}{resume}.",
     incident_never_came="{who} did not come{when} to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
+    incident_died="{who} died{when} without a word: {count} rank(s) lost the connection to it: {todo}{resume}.",
     incident_ended="{who} ended{when} with {error}{after}: {todo}{resume}.",
     incident_oom="{who} ran out of device memory{when}{amounts}: {todo}{resume}.",
     incident_amounts=" ({asked} asked for, {free} free)",
@@ -84,6 +85,7 @@ EFFECT = regex(
     r"SignalException|ChildFailed|Process(?:Exited|Raised)|recvValue|signal: ?15|EI000[26]|SIGTERM|Watchdog"
 )
 """Errors of those that waited, or that were ended."""
+_LOST = regex(r"(?i)connection (?:was )?(?:closed|reset)|closed by (?:remote )?peer|remote process exited|broken pipe")
 _SYMPTOMS = frozenset({What.TIMEOUT, What.COMM_ERROR, What.STORE_ERROR, What.DUMP_SIGNAL, What.WATCHDOG_STUCK})
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 _BUS = regex(r"(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):[0-9a-fA-F]{2}")
@@ -155,8 +157,14 @@ class _Facts:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self.divergences = divergences(evidence.flights)
-        self.root = root(self.divergences, evidence.flights)
+
+    @cached_property
+    def divergences(self) -> tuple[Divergence, ...]:
+        return divergences(self.evidence.flights, self.world)
+
+    @cached_property
+    def root(self) -> Divergence | None:
+        return root(self.divergences, self.evidence.flights)
 
     @cached_property
     def late(self) -> Lateness | None:
@@ -255,6 +263,13 @@ class _Facts:
     def waited(self) -> frozenset[int]:
         """Ranks that say that they waited."""
         return frozenset(one.rank for one in self.evidence.of(*_SYMPTOMS) if one.rank is not None)
+
+    @cached_property
+    def complained(self) -> frozenset[int]:
+        """Ranks that say that they waited or lost the connection, or ended for that."""
+        kinds = *_SYMPTOMS, What.EXCEPTION, What.EXIT
+        told = (self.rank_of(one) for one in self.evidence.of(*kinds) if one.what in _SYMPTOMS or _after(one))
+        return frozenset(rank for rank in told if rank is not None)
 
     @cached_property
     def stuck_ns(self) -> int | None:
@@ -479,7 +494,12 @@ def event_text(one: Event) -> str:
         parts += [f"{one.data['clock_mhz']:.0f} MHz"] if "clock_mhz" in one.data else []  # type: ignore[str-format]
         parts += [f"{one.data['temperature']:.0f} °C"] if "temperature" in one.data else []  # type: ignore[str-format]
         return "throttling: " + ", ".join(parts)
-    return _STAMP.sub("", one.message)[:100]
+    return without_stamp(one.message)[:100]
+
+
+def without_stamp(words: str) -> str:
+    """Words of a kernel or a program without what stands before them in brackets."""
+    return _STAMP.sub("", words)
 
 
 # --- Causes ----------------------------------------------------------------------------------------------------------
@@ -667,10 +687,15 @@ def _waits(facts: _Facts) -> Iterator[Explanation]:
             trust, against = 35, [*against, Message(_SAY["incident_moments"])]
         records = _records(facts, one)
     else:
-        waited = frozenset(each.rank for each in facts.evidence.of(What.TIMEOUT) if each.rank is not None)
+        waited = facts.complained
         silent = tuple(rank for rank in range(facts.world) if rank not in waited)
         ranks = facts.outliers or (silent if waited and 0 < len(silent) < len(waited) else ())
         if not ranks:
+            return
+        lost = [each for each in facts.evidence.of(What.COMM_ERROR, What.EXCEPTION) if _LOST.search(each.message)]
+        if lost and not facts.outliers and not facts.evidence.of(What.TIMEOUT):
+            time = min((each.time_ns for each in lost if each.time_ns is not None), default=None)
+            yield _made(facts, "incident_died", "crash", ranks, time, 72, "find_killer", lost[:3], ("count", Kind.COUNT, len(waited)), confidence=Confidence.MEDIUM)  # fmt: skip
             return
         count = len(waited) or sum(each.state == "waiting" for each in facts.stacks.values())
         time, records = facts.stuck_ns, ()

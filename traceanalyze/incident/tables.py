@@ -11,7 +11,7 @@ import numpy as np
 from traceanalyze.causes.results import in_order, spans
 from traceanalyze.incident.divergence import progress
 from traceanalyze.incident.evidence import UNKNOWN, Evidence, FileRead, What
-from traceanalyze.incident.judge import Explanation, Incident
+from traceanalyze.incident.judge import Explanation, Incident, without_stamp
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
 from traceanalyze.report.contents.postmortem import IncidentParts
@@ -106,14 +106,13 @@ _RANKS = Column("ranks", Kind.TEXT, "Ranks, as ranges", heading="ranks")
 _EXPLANATIONS = declare(
     "incident",
     "What happened, and what else it could be",
-    Column("position", Kind.COUNT, "Place in the order of what speaks for it", heading="#"),
-    Column("cause", Kind.TERM, "What it is"),
+    Column("cause", Kind.TERM, "What it is, the likeliest first"),
     _RANKS,
-    Column("host", Kind.NAME, "Host of these ranks"),
-    Column("device", Kind.NAME, "Device of that rank"),
     Column("time", Kind.TEXT, "When it began, UTC"),
     Column("confidence", Kind.TERM, "How safely it is the cause"),
-    Column("todo", Kind.TERM, "What to do first", heading="what to do"),
+    Column("host", Kind.NAME, "Host of these ranks"),
+    Column("device", Kind.NAME, "Device of that rank"),
+    Column("todo", Kind.TERM, "What to do first", heading="what to do", minor=True),
     Column("said", Kind.LIST, "The same in a sentence", heading="in words", minor=True),
     Column("against", Kind.LIST, "What contradicts it, or makes it less sure", minor=True),
     Column("evidence", Kind.NAME, "What it rests on: file, line, words", minor=True),
@@ -122,21 +121,20 @@ _EXPLANATIONS = declare(
 
 
 def _explanations(incident: Incident) -> Table:
-    rows = [_explained(at, one, first=one is incident.headline) for at, one in enumerate(incident.explanations[: 1 + OTHERS], 1)]
-    table = _EXPLANATIONS.fill_records(rows)
-    others = [one for one in incident.explanations[: 1 + OTHERS] if one is not incident.headline]
+    shown = incident.explanations[: 1 + OTHERS]
+    table = _EXPLANATIONS.fill_records(_explained(one, first=one is incident.headline) for one in shown)
+    others = [one for one in shown if one is not incident.headline]
     notes = (Message(_SAY["incident_perhaps"], (("text", Kind.LIST, (one.sentence,)),)) for one in others)
     return replace(table, notes=tuple(notes))
 
 
-def _explained(at: int, one: Explanation, *, first: bool) -> dict[str, Value]:
+def _explained(one: Explanation, *, first: bool) -> dict[str, Value]:
     return {
-        "position": at,
         "cause": one.cause,
         "ranks": spans(list(map(str, one.ranks))) or None,
         "host": one.host or None,
         "device": one.device or None,
-        "time": None if one.time_ns is None else _date(one.time_ns),
+        "time": None if one.time_ns is None else _date(one.time_ns)[:19],
         "confidence": f"confidence_{(one.confidence if first else Confidence.LOW).name.lower()}",
         "todo": one.todo,
         "said": (one.sentence,),
@@ -154,11 +152,11 @@ _TIMELINE = declare(
     "incident_timeline",
     "Timeline of all sources",
     Column("time", Kind.TEXT, "UTC"),
-    _RANKS,
     Column("host", Kind.NAME, "Host that it is of"),
-    Column("device", Kind.NAME, "Device that it is of"),
+    _RANKS,
     Column("event", Kind.TERM, "What happened"),
     Column("words", Kind.NAME, "In the words of the source", heading="in its words"),
+    Column("device", Kind.NAME, "Device that it is of"),
     Column("seen", Kind.COUNT, "How often", heading="times", minor=True),
     Column("source", Kind.NAME, "File and line", minor=True, cut_start=True),
 )
@@ -181,8 +179,9 @@ class _Line(NamedTuple):
 def _timeline(evidence: Evidence, incident: Incident) -> Table:
     """What happened, by time: events of one kind and wording within a minute are one line, with all their ranks."""
     joined: dict[tuple[object, ...], list[_Line]] = defaultdict(list)
-    for one in sorted(_lines(evidence, incident)):
-        kind = one.event, one.host if one.rank is None else None, one.device, _NUMBER.sub("", one.words), one.time_ns // (60 * 10**9)
+    for one in sorted(_lines(evidence, incident), key=lambda line: line.time_ns):
+        place = (one.host, one.device) if one.rank is None else None
+        kind = one.event, place, _NUMBER.sub("", one.words), one.time_ns // (60 * 10**9)
         joined[kind].append(one)
     groups = sorted(joined.values(), key=lambda each: each[0].time_ns)
     if len(groups) > _ROWS:
@@ -203,7 +202,7 @@ def _row(each: list[_Line]) -> dict[str, Value]:
         "host": hosts.pop() if len(hosts) == 1 else None,
         "device": first.device if len({one.device for one in each}) == 1 else None,
         "event": first.event,
-        "words": first.words,
+        "words": without_stamp(first.words),
         "seen": sum(one.seen for one in each),
         "source": first.source,
     }
