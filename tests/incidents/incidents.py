@@ -68,7 +68,11 @@ def dead_rank(folder: Path, seed: int) -> Truth:
     for each in range(WORLD):
         if each != rank:
             head = f"{world.hosts[each]}:{world.pids[each]}:{world.pids[each] + 31} [{world.gpus[each]}] "
-            world.say(each, when + 1 + each * 0.01, f"{head}misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer {world.hosts[rank]}<47861>")
+            world.say(
+                each,
+                when + 1 + each * 0.01,
+                f"{head}misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer {world.hosts[rank]}<47861>",
+            )
     world.timeouts()
     world.ended(rank, code, when)
     world.dump([each for each in range(WORLD) if each != rank])
@@ -81,7 +85,9 @@ def python_error(folder: Path, seed: int) -> Truth:
     world = World(folder, seed, "python_error")
     rank = _hang(world)
     when = world.hung
-    kind, text = world.rng.choice((("KeyError", "'input_ids'"), ("ValueError", "bad batch 17"), ("IndexError", "list index out of range")))
+    kind, text = world.rng.choice(
+        (("KeyError", "'input_ids'"), ("ValueError", "bad batch 17"), ("IndexError", "list index out of range"))
+    )
     for line in (
         f"[rank{rank}]: Traceback (most recent call last):",
         f'[rank{rank}]:   File "/app/train.py", line 160, in <module>',
@@ -94,7 +100,14 @@ def python_error(folder: Path, seed: int) -> Truth:
     stack = f'Traceback (most recent call last):\n  File "/app/data.py", line 57, in collate\n    return self.rows[at]\n{kind}: {text}\n'
     folder.joinpath(f"error_rank{rank}").mkdir()
     (folder / f"error_rank{rank}" / "error.json").write_text(
-        json.dumps({"message": {"message": f"{kind}: {text}", "extraInfo": {"py_callstack": stack, "timestamp": str(int(when))}}})
+        json.dumps(
+            {
+                "message": {
+                    "message": f"{kind}: {text}",
+                    "extraInfo": {"py_callstack": stack, "timestamp": str(int(when))},
+                }
+            }
+        )
     )
     world.ended(rank, 1, when)
     world.write()
@@ -134,7 +147,14 @@ def out_of_memory(folder: Path, seed: int) -> Truth:
         words = ("host memory", "oom", "OOM")
     else:
         text = f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU {world.gpus[rank]} has a total capacity of 79.10 GiB of which 1.18 GiB is free. Including non-PyTorch memory, this process has 77.90 GiB memory in use. Of the allocated memory 70.10 GiB is allocated by PyTorch, and 6.20 GiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
-        for line in ("Traceback (most recent call last):", '  File "/app/train.py", line 160, in <module>', "    main()", '  File "/app/model.py", line 44, in forward', "    return x @ w", text):
+        for line in (
+            "Traceback (most recent call last):",
+            '  File "/app/train.py", line 160, in <module>',
+            "    main()",
+            '  File "/app/model.py", line 44, in forward',
+            "    return x @ w",
+            text,
+        ):
             world.say(rank, when, f"[rank{rank}]: {line}")
         world.ended(rank, 1, when)
         words = ("out of memory", "ran out of")
@@ -159,11 +179,28 @@ def xid(folder: Path, seed: int) -> Truth:
     """A device fails, and its rank stops answering."""
     world = World(folder, seed, "xid")
     rank = _hang(world)
-    code, text = world.rng.choice(((79, "GPU has fallen off the bus."), (119, "Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20802a02 0x8)."), (74, "NVLink: fatal error detected on link 2(0x10000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)")))
+    code, text = world.rng.choice(
+        (
+            (79, "GPU has fallen off the bus."),
+            (
+                119,
+                "Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20802a02 0x8).",
+            ),
+            (74, "NVLink: fatal error detected on link 2(0x10000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)"),
+        )
+    )
     when = world.hung - world.rng.uniform(0.5, 20)
-    world.dmesg(world.hosts[rank], when, f"NVRM: Xid (PCI:0000:{world.buses[rank]}:00): {code}, pid='<unknown>', name=<unknown>, {text}")
+    world.dmesg(
+        world.hosts[rank],
+        when,
+        f"NVRM: Xid (PCI:0000:{world.buses[rank]}:00): {code}, pid='<unknown>', name=<unknown>, {text}",
+    )
     world.timeouts(waiting=[each for each in range(WORLD) if each != rank])
-    world.dmesg(world.hosts[rank], world.hung + 640, f"NVRM: Xid (PCI:0000:{world.buses[(rank + 1) % WORLD]}:00): 45, pid={world.pids[(rank + 1) % WORLD]}, name=python, Ch 00000008")
+    world.dmesg(
+        world.hosts[rank],
+        world.hung + 640,
+        f"NVRM: Xid (PCI:0000:{world.buses[(rank + 1) % WORLD]}:00): 45, pid={world.pids[(rank + 1) % WORLD]}, name=python, Ch 00000008",
+    )
     world.samples(world.hung)
     world.dump([each for each in range(WORLD) if each != rank])
     world.write()
@@ -174,11 +211,18 @@ def ecc_and_throttle(folder: Path, seed: int) -> Truth:
     """A device corrects memory errors, gets hot and slow; the run limps on."""
     world = World(folder, seed, "ecc_and_throttle")
     rank, since = world.rng.randrange(WORLD), world.rng.randrange(8, 14)
-    world.run(world.steps, extra=lambda each, step, at: 0.4 * world.compute if each == rank and step >= since and at < 2 else 0.0)
+    world.run(
+        world.steps,
+        extra=lambda each, step, at: 0.4 * world.compute if each == rank and step >= since and at < 2 else 0.0,
+    )
     world.hello()
     world.progress()
     begin = world.starts[since]
-    world.dmesg(world.hosts[rank], begin - 1, f"NVRM: Xid (PCI:0000:{world.buses[rank]}:00): 92, pid={world.pids[rank]}, name=python, High single-bit ECC error rate")
+    world.dmesg(
+        world.hosts[rank],
+        begin - 1,
+        f"NVRM: Xid (PCI:0000:{world.buses[rank]}:00): 92, pid={world.pids[rank]}, name=python, High single-bit ECC error rate",
+    )
     hot = {"power": 251.3, "temp": 88, "clock": 1095, "reasons": 0x48, "hot": True}
     world.samples(max(world.now), lambda each, when: hot if each == rank and when >= begin else {})
     world.dump()
@@ -195,12 +239,21 @@ def slow_host(folder: Path, seed: int) -> Truth:
     host = world.rng.choice(world.host_names)
     ranks = tuple(rank for rank in range(WORLD) if world.hosts[rank] == host)
     since = world.rng.randrange(6, 12)
-    world.run(world.steps, extra=lambda rank, step, at: (0.3 + 0.01 * world.rng.random()) * world.compute if rank in ranks and step >= since else 0.0)
+    world.run(
+        world.steps,
+        extra=lambda rank, step, at: (
+            (0.3 + 0.01 * world.rng.random()) * world.compute if rank in ranks and step >= since else 0.0
+        ),
+    )
     world.hello()
     world.progress()
     begin = world.starts[since]
     for at in range(4):
-        world.dmesg(host, begin + at * 2, f"CPU{4 + at}: Package temperature above threshold, cpu clock throttled (total events = {12 + at})")
+        world.dmesg(
+            host,
+            begin + at * 2,
+            f"CPU{4 + at}: Package temperature above threshold, cpu clock throttled (total events = {12 + at})",
+        )
     world.samples(max(world.now))
     world.dump()
     world.write()
@@ -228,11 +281,23 @@ def slow_link(folder: Path, seed: int) -> Truth:
     host = world.hosts[rank]
     peer = next(each for each in range(WORLD) if world.hosts[each] != host)
     nic = f"mlx5_{world.rng.randrange(8)}"
-    world.dmesg(host, world.hung - 0.3, "mlx5_core 0000:5c:00.0: Port module event[error]: module 0, Cable error, High Temperature")
+    world.dmesg(
+        host,
+        world.hung - 0.3,
+        "mlx5_core 0000:5c:00.0: Port module event[error]: module 0, Cable error, High Temperature",
+    )
     for each, to, about in ((peer, host, ""), (rank, world.hosts[peer], f" hca {nic}")):
         head = f"{world.hosts[each]}:{world.pids[each]}:{world.pids[each] + 40} [{world.gpus[each]}] transport/net_ib.cc:1295 NCCL WARN "
-        world.say(each, world.hung + 8 + (each == peer), f"{head}NET/IB : Got completion from peer {world.ips[to]}<39138> with status=12 opcode=0 len=0 vendor err 129 (Send){about}")
-    world.say(rank, world.hung + 0.5, f"{host}:{world.pids[rank]}:{world.pids[rank] + 40} [{world.gpus[rank]}] transport/net_ib.cc:93 NCCL WARN NET/IB : {nic}:1 Got non-fatal async event: port error(10)")
+        world.say(
+            each,
+            world.hung + 8 + (each == peer),
+            f"{head}NET/IB : Got completion from peer {world.ips[to]}<39138> with status=12 opcode=0 len=0 vendor err 129 (Send){about}",
+        )
+    world.say(
+        rank,
+        world.hung + 0.5,
+        f"{host}:{world.pids[rank]}:{world.pids[rank] + 40} [{world.gpus[rank]}] transport/net_ib.cc:93 NCCL WARN NET/IB : {nic}:1 Got non-fatal async event: port error(10)",
+    )
     world.timeouts()
     world.dump()
     world.write()
@@ -249,7 +314,12 @@ def constant_sleep(folder: Path, seed: int) -> Truth:
     world.progress()
     world.dump()
     for each in range(WORLD):
-        world.spy(each, ["throttle_io (train.py:77)", "train_step (train.py:85)", "<module> (train.py:160)"] if each == rank else WAITS)
+        world.spy(
+            each,
+            ["throttle_io (train.py:77)", "train_step (train.py:85)", "<module> (train.py:160)"]
+            if each == rank
+            else WAITS,
+        )
     world.write()
     return Truth("straggler", (rank,), ("pause", "later", "late"), world.hosts[rank])
 
@@ -263,7 +333,15 @@ def loader(folder: Path, seed: int) -> Truth:
     world.hello()
     world.progress()
     world.dump()
-    starved = ["wait (threading.py:331)", "get (queue.py:180)", "_try_get_data (torch/utils/data/dataloader.py:1133)", "_get_data (torch/utils/data/dataloader.py:1289)", "_next_data (torch/utils/data/dataloader.py:1330)", "__next__ (torch/utils/data/dataloader.py:701)", "main (train.py:140)"]
+    starved = [
+        "wait (threading.py:331)",
+        "get (queue.py:180)",
+        "_try_get_data (torch/utils/data/dataloader.py:1133)",
+        "_get_data (torch/utils/data/dataloader.py:1289)",
+        "_next_data (torch/utils/data/dataloader.py:1330)",
+        "__next__ (torch/utils/data/dataloader.py:701)",
+        "main (train.py:140)",
+    ]
     for each in range(WORLD):
         world.spy(each, starved if each == rank else WAITS)
     world.write()
@@ -321,7 +399,12 @@ def checkpoint_stall(folder: Path, seed: int) -> Truth:
     if seed % 2:
         world.dmesg(host, world.hung + 20, "nfs: server filer-3 not responding, still trying")
         world.dmesg(host, world.hung + 140, f"INFO: task python:{world.pids[rank]} blocked for more than 120 seconds.")
-    writes = ["_write_item (torch/distributed/checkpoint/filesystem.py:258)", "save (torch/serialization.py:652)", "save_checkpoint (ckpt.py:31)", "<module> (train.py:150)"]
+    writes = [
+        "_write_item (torch/distributed/checkpoint/filesystem.py:258)",
+        "save (torch/serialization.py:652)",
+        "save_checkpoint (ckpt.py:31)",
+        "<module> (train.py:150)",
+    ]
     for each in range(WORLD):
         world.spy(each, writes if each == rank else WAITS)
     world.dump()

@@ -77,7 +77,9 @@ class World:
         self.buses = [f"{rng.randrange(16, 250) // 8 * 8 + gpu:02x}" for gpu in self.gpus]
         self.pids = [rng.randrange(2000, 90000) + rank for rank in range(WORLD)]
         self.ips = {name: f"10.0.{rng.randrange(9)}.{at + 10}" for at, name in enumerate(names)}
-        self.begin = datetime(2026, rng.randrange(1, 12), rng.randrange(1, 28), rng.randrange(24), 7, tzinfo=UTC).timestamp()
+        self.begin = datetime(
+            2026, rng.randrange(1, 12), rng.randrange(1, 28), rng.randrange(24), 7, tzinfo=UTC
+        ).timestamp()
         self.first_step = rng.randrange(20, 900) * 10
         self.steps = rng.randrange(24, 40)
         self.timing = rng.random() < 0.6
@@ -274,11 +276,27 @@ class World:
             last = max(one.seq for one in self.entries[rank] if one.op.group == key)
             kind = {"all_reduce": "ALLREDUCE", "_all_gather_base": "_ALLGATHER_BASE"}.get(stuck.op.name, "BROADCAST")
             number = f"SeqNum={stuck.seq}, OpType={kind}, NumelIn={stuck.op.numel}, NumelOut={stuck.op.numel}, Timeout(ms)={int(after * 1000)}"
-            self.c10d(rank, when, f"[Rank {within}] Watchdog caught collective operation timeout: WorkNCCL({number}) ran for {int(after * 1000) + 77} milliseconds before timing out.")
+            self.c10d(
+                rank,
+                when,
+                f"[Rank {within}] Watchdog caught collective operation timeout: WorkNCCL({number}) ran for {int(after * 1000) + 77} milliseconds before timing out.",
+            )
             head = f"[PG ID {self.group_id(key)} PG GUID {self.group_id(key)}({self.desc(key)}) Rank {within}]"
-            self.c10d(rank, when + 1e-4, f"{head}  failure detected by watchdog at work sequence id: {stuck.seq} PG status: last enqueued work: {last}, last completed work: {stuck.seq - 1}")
-            self.c10d(rank, when + 2e-4, f"Stack trace of the failed collective: \\n#0 all_reduce from /opt/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py:3174\\n#1 train_step from /app/train.py:{stuck.line}")
-            self.c10d(rank, when + 0.5, f"{head} Terminating the process after attempting to dump debug info, due to collective timeout or exception.")
+            self.c10d(
+                rank,
+                when + 1e-4,
+                f"{head}  failure detected by watchdog at work sequence id: {stuck.seq} PG status: last enqueued work: {last}, last completed work: {stuck.seq - 1}",
+            )
+            self.c10d(
+                rank,
+                when + 2e-4,
+                f"Stack trace of the failed collective: \\n#0 all_reduce from /opt/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py:3174\\n#1 train_step from /app/train.py:{stuck.line}",
+            )
+            self.c10d(
+                rank,
+                when + 0.5,
+                f"{head} Terminating the process after attempting to dump debug info, due to collective timeout or exception.",
+            )
 
     def progress(self, nan: tuple[int, int] | None = None, *, every: bool = False) -> None:
         """Lines of the training loop: on rank 0, or the last; with `every` on each. `nan` is rank and step."""
@@ -309,10 +327,18 @@ class World:
         if self.loop == "titan":
             head = f"[titan] {when:%Y-%m-%d %H:%M:%S},{when.microsecond // 1000:03d} - root - INFO - "
             self.say(rank, end + 0.01, f"{head}Saving the checkpoint (or staging if async is enabled).")
-            self.say(rank, end + 0.02, f"{head}Finished saving the checkpoint (or staging if async is enabled) in 0.01 seconds.")
+            self.say(
+                rank,
+                end + 0.02,
+                f"{head}Finished saving the checkpoint (or staging if async is enabled) in 0.01 seconds.",
+            )
         elif self.loop == "megatron":
             self.say(rank, end + 0.01, f"saving checkpoint at iteration {number:7d} to /ckpt in torch_dist format")
-            self.say(rank, end + 0.02, f"  successfully saved checkpoint from iteration {number:7d} to /ckpt [ t 1/1, p 1/1 ]")
+            self.say(
+                rank,
+                end + 0.02,
+                f"  successfully saved checkpoint from iteration {number:7d} to /ckpt [ t 1/1, p 1/1 ]",
+            )
         else:
             self.say(rank, end + 0.01, "saving checkpoint to out")
 
@@ -349,9 +375,21 @@ class World:
         local = rank % self.per_host
         for each in range(WORLD):
             if each != rank and self.hosts[each] == host and others == -15:
-                self._agent(host, when, f"W{at:%m%d %H:%M:%S}.{at.microsecond:06d} {self.pids[rank] - 4} torch/distributed/elastic/multiprocessing/api.py:1028] Sending process {self.pids[each]} closing signal SIGTERM")
-        self._agent(host, when + 0.2, f"E{at:%m%d %H:%M:%S}.{at.microsecond:06d} {self.pids[rank] - 4} torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: {code}) local_rank: {local} (pid: {self.pids[rank]}) of binary: /usr/bin/python")
-        told = text or (f"Signal {-code} ({signal[code]}) received by PID {self.pids[rank]}" if code < 0 else "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html")
+                self._agent(
+                    host,
+                    when,
+                    f"W{at:%m%d %H:%M:%S}.{at.microsecond:06d} {self.pids[rank] - 4} torch/distributed/elastic/multiprocessing/api.py:1028] Sending process {self.pids[each]} closing signal SIGTERM",
+                )
+        self._agent(
+            host,
+            when + 0.2,
+            f"E{at:%m%d %H:%M:%S}.{at.microsecond:06d} {self.pids[rank] - 4} torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: {code}) local_rank: {local} (pid: {self.pids[rank]}) of binary: /usr/bin/python",
+        )
+        told = text or (
+            f"Signal {-code} ({signal[code]}) received by PID {self.pids[rank]}"
+            if code < 0
+            else "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+        )
         kind = f"  ({signal[code]})" if code < 0 else ""
         table = ["torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", "=" * 60, "train.py FAILED", "-" * 60, "Failures:", "  <NO_OTHER_FAILURES>", "-" * 60, "Root Cause (first observed failure):", "[0]:",
                  f"  time      : {at:%Y-%m-%d_%H:%M:%S}", f"  host      : {host}", f"  rank      : {rank} (local_rank: {local})", f"  exitcode  : {code} (pid: {self.pids[rank]}){kind}", "  error_file: <N/A>", f"  traceback : {told}", "=" * 60]  # fmt: skip
@@ -382,22 +420,35 @@ class World:
                 name = f"none_{self.hosts[rank].encode().hex()[:8]:0<8}"
                 path = self.folder / self.hosts[rank] / name / "attempt_0" / str(rank % self.per_host) / "stderr.log"
             self._lines(path, [text for _, text in lines])
-        agents = {host: [text for _, text in sorted(lines, key=lambda each: each[0])] for host, lines in self.launcher.items()}
+        agents = {
+            host: [text for _, text in sorted(lines, key=lambda each: each[0])] for host, lines in self.launcher.items()
+        }
         if self.layout == "slurm":
             every = sorted((when, f"{rank}: {text}") for rank, lines in enumerate(self.logs) for when, text in lines)
             self._lines(self.folder / f"slurm-{self.rng.randrange(10**5, 10**6)}.out", [text for _, text in every])
         for host, lines in agents.items():
             if lines:
-                self._lines(self.folder / (f"{host}/torchrun.log" if self.layout == "torchrun" else f"torchrun_{host}.log"), lines)
+                self._lines(
+                    self.folder / (f"{host}/torchrun.log" if self.layout == "torchrun" else f"torchrun_{host}.log"),
+                    lines,
+                )
         for host, kernel in self.kernel.items():
             kernel.sort(key=lambda each: each[0])
             ordinary = (self.begin - 4000.0, "pcieport 0000:00:01.0: PME: Signaling with IRQ 26")
-            lines = [f"[{datetime.fromtimestamp(when, UTC):%a %b %d %H:%M:%S %Y}] {text}" for when, text in (ordinary, *kernel)]
-            self._lines(self.folder / (f"{host}/dmesg.txt" if self.layout == "torchrun" else f"dmesg_{host}.txt"), lines)
+            lines = [
+                f"[{datetime.fromtimestamp(when, UTC):%a %b %d %H:%M:%S %Y}] {text}"
+                for when, text in (ordinary, *kernel)
+            ]
+            self._lines(
+                self.folder / (f"{host}/dmesg.txt" if self.layout == "torchrun" else f"dmesg_{host}.txt"), lines
+            )
         for host in {host for _, host, _, _ in self.smi}:
             rows = [self._row(*each) for each in self.smi if each[1] == host]
             head = "timestamp, index, pci.bus_id, utilization.gpu [%], memory.used [MiB], power.draw [W], temperature.gpu, clocks.current.sm [MHz], clocks_event_reasons.active, clocks_event_reasons.hw_thermal_slowdown"
-            self._lines(self.folder / (f"{host}/nvidia-smi.csv" if self.layout == "torchrun" else f"nvidia-smi_{host}.csv"), [head, *rows])
+            self._lines(
+                self.folder / (f"{host}/nvidia-smi.csv" if self.layout == "torchrun" else f"nvidia-smi_{host}.csv"),
+                [head, *rows],
+            )
 
     @staticmethod
     def _row(when: float, _: str, gpu: int, one: dict[str, Any]) -> str:

@@ -32,7 +32,8 @@ def postmortem(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN_DIR…", help="The run's directory, or its files: traces, Ascend profiles, memory snapshots, logs, dumps, stacks."
+            metavar="RUN_DIR…",
+            help="The run's directory, or its files: traces, Ascend profiles, memory snapshots, logs, dumps, stacks.",
         ),
     ],
     *,

@@ -7,7 +7,7 @@ effect. Nothing is read here and nothing is printed.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -85,6 +85,8 @@ EFFECT = regex(
     r"SignalException|ChildFailed|Process(?:Exited|Raised)|recvValue|signal: ?15|EI000[26]|SIGTERM|Watchdog"
 )
 """Errors of those that waited, or that were ended."""
+_FULL = regex(r"(?i)out ?of ?memory|can't allocate memory|cannot allocate memory|unable to allocate")
+_DEVICE = regex(r"CUDA|NPU|HIP|XPU|GPU|OutOfMemoryError")
 _LOST = regex(r"(?i)connection (?:was )?(?:closed|reset)|closed by (?:remote )?peer|remote process exited|broken pipe")
 _SYMPTOMS = frozenset({What.TIMEOUT, What.COMM_ERROR, What.STORE_ERROR, What.DUMP_SIGNAL, What.WATCHDOG_STUCK})
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
@@ -132,6 +134,8 @@ class Incident(NamedTuple):
     silent: tuple[int, ...]
     """Of those, ranks that left no file."""
     places: dict[int, Place]
+    rank_of: Callable[[Event], int | None]
+    """The rank that an event is about, as far as any source tells."""
 
     @property
     def headline(self) -> Explanation | None:
@@ -149,7 +153,9 @@ def judge(evidence: Evidence) -> Incident:
     for one in found:
         kept.setdefault((one.cause, one.ranks), one)
     silent = tuple(rank for rank in range(facts.world) if rank not in facts.seen)
-    return Incident(tuple(kept.values()), facts.divergences, facts.late, facts.world, silent, facts.places)
+    return Incident(
+        tuple(kept.values()), facts.divergences, facts.late, facts.world, silent, facts.places, facts.rank_of
+    )
 
 
 class _Facts:
@@ -281,7 +287,15 @@ class _Facts:
     @cached_property
     def failed_ns(self) -> int | None:
         """When the run failed first, by any source but those of hardware."""
-        kinds = (What.OOM, What.HOST_OOM, What.EXCEPTION, What.EXIT, What.DEVICE_ERROR, What.DEVICE_ASSERT, What.SEGFAULT)
+        kinds = (
+            What.OOM,
+            What.HOST_OOM,
+            What.EXCEPTION,
+            What.EXIT,
+            What.DEVICE_ERROR,
+            What.DEVICE_ASSERT,
+            What.SEGFAULT,
+        )
         times = [one.time_ns for one in self.evidence.of(*kinds) if one.time_ns is not None and not _after(one)]
         return min((*times, *(() if self.stuck_ns is None else (self.stuck_ns,))), default=None)
 
@@ -294,7 +308,9 @@ class _Facts:
         last = max((one.last_ns for one in self.evidence.files if one.last_ns), default=None)
         if since is not None and last is not None and last - since > LONG_NS:
             return True
-        retired = (bool((one.entries.retired & (one.entries.completed == UNKNOWN)).any()) for one in self.evidence.flights)
+        retired = (
+            bool((one.entries.retired & (one.entries.completed == UNKNOWN)).any()) for one in self.evidence.flights
+        )
         return any(retired) or any(one.state != "waiting" for one in self.stacks.values())
 
     @cached_property
@@ -303,7 +319,9 @@ class _Facts:
         found: dict[int, Stack] = {}
         for one in self.evidence.stacks:
             kept = found.get(one.rank) if one.rank is not None else None
-            if one.rank is not None and (kept is None or (one.main, one.time_ns or 0) >= (kept.main, kept.time_ns or 0)):
+            if one.rank is not None and (
+                kept is None or (one.main, one.time_ns or 0) >= (kept.main, kept.time_ns or 0)
+            ):
                 found[one.rank] = one
         return found
 
@@ -420,7 +438,11 @@ def _made(
     device = (places[0].device or device) if len(who) == 1 else device if not who else ""
     inside = [Message(_SAY["incident_host"], (("host", Kind.NAME, host),))] if host else []
     inside += [Message(_SAY["incident_device"], (("device", Kind.NAME, device),))] if device else []
-    place = ("place", Kind.LIST, (Message(_SAY["incident_place"], (("place", Kind.LIST, tuple(inside)),)),) if inside else ())
+    place = (
+        "place",
+        Kind.LIST,
+        (Message(_SAY["incident_place"], (("place", Kind.LIST, tuple(inside)),)),) if inside else (),
+    )
     name = "incident_rank" if len(who) == 1 else "incident_ranks" if who else "incident_somebody"
     from traceanalyze.causes.results import spans
 
@@ -428,8 +450,18 @@ def _made(
     said = [
         _part("who", "incident_all")
         if whole
-        else _part("who", name, ("rank", Kind.TEXT, str(who[0]) if who else ""), ("ranks", Kind.TEXT, spans(list(map(str, who)))), place),
-        _part("when", None if time_ns is None else "incident_since" if since else "incident_at", ("time", Kind.TEXT, "" if time_ns is None else clock_text(time_ns))),
+        else _part(
+            "who",
+            name,
+            ("rank", Kind.TEXT, str(who[0]) if who else ""),
+            ("ranks", Kind.TEXT, spans(list(map(str, who)))),
+            place,
+        ),
+        _part(
+            "when",
+            None if time_ns is None else "incident_since" if since else "incident_at",
+            ("time", Kind.TEXT, "" if time_ns is None else clock_text(time_ns)),
+        ),
         ("todo", Kind.TERM, f"incident_do_{todo}"),
     ]
     step = facts.resume(time_ns)
@@ -561,17 +593,26 @@ def _of_rank(facts: _Facts, rank: int | None, *kinds: What) -> list[Event]:
 def _memory(facts: _Facts) -> Iterator[Explanation]:
     """Memory of a device or of a host that is full."""
     by_rank: dict[int | None, list[Event]] = defaultdict(list)
-    for one in facts.evidence.of(What.OOM, What.HOST_OOM):
-        by_rank[facts.rank_of(one)].append(one)
+    for one in facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION):
+        if one.what is not What.EXCEPTION or _FULL.search(one.message):
+            by_rank[facts.rank_of(one)].append(one)
     killed = {one.rank for one in facts.evidence.of(What.EXIT, What.SIGNAL) if one.data.get("exitcode") == -9}
     for rank, found in by_rank.items():
-        first = next((one for one in found if one.what is What.OOM), found[0])
+        first = next((one for one in found if one.what is not What.EXCEPTION), found[0])
+        first = next((one for one in found if one.what is What.OOM), first)
         time = next((one.time_ns for one in found if one.time_ns is not None), _ended_ns(facts, rank))
         ranks, proof = () if rank is None else (rank,), (*found[:3], *_of_rank(facts, rank, What.EXIT)[:1])
-        if first.what is What.OOM:
+        if first.what is What.OOM or (
+            first.what is What.EXCEPTION and "CPU" not in first.message and _DEVICE.search(first.message)
+        ):
             asked, free = first.data.get("asked"), first.data.get("free")
             known = asked is not None and free is not None
-            amounts = _part("amounts", "incident_amounts" if known else None, ("asked", Kind.MEMORY, asked), ("free", Kind.MEMORY, free))
+            amounts = _part(
+                "amounts",
+                "incident_amounts" if known else None,
+                ("asked", Kind.MEMORY, asked),
+                ("free", Kind.MEMORY, free),
+            )
             unused, total = first.data.get("unallocated", 0), first.data.get("total", 0)
             split = isinstance(unused, int) and isinstance(asked, int) and unused > asked and isinstance(total, int)
             yield _made(facts, "incident_oom", "oom", ranks, time, 94, "fragmentation" if split else "memory", proof, amounts)  # fmt: skip
@@ -588,7 +629,11 @@ def _memory(facts: _Facts) -> Iterator[Explanation]:
 def _ended_ns(facts: _Facts, rank: int | None) -> int | None:
     """When a rank ended, as the launcher or the end of its log says."""
     ends = [one.time_ns for one in _of_rank(facts, rank, What.EXIT, What.EXCEPTION) if one.time_ns is not None]
-    last = [one.last_ns for one in facts.evidence.files if rank is not None and one.rank == rank and one.last_ns and one.kind == "process_log"]
+    last = [
+        one.last_ns
+        for one in facts.evidence.files
+        if rank is not None and one.rank == rank and one.last_ns and one.kind == "process_log"
+    ]
     return min(ends, default=max(last, default=None))
 
 
@@ -609,7 +654,9 @@ def _desync(facts: _Facts) -> Iterator[Explanation]:
 def _records(facts: _Facts, one: Divergence) -> tuple[str, ...]:
     """Which dumps show a divergence."""
     paths = [each.source.path for each in facts.evidence.flights if each.rank in {*one.culprits, *one.waiting[:1]}]
-    return tuple(f"{path}: {one.op} {one.seq:,} of {one.group.desc or one.group.name} {one.line}".strip() for path in paths)
+    return tuple(
+        f"{path}: {one.op} {one.seq:,} of {one.group.desc or one.group.name} {one.line}".strip() for path in paths
+    )
 
 
 def _ended(facts: _Facts) -> Iterator[Explanation]:
@@ -620,7 +667,11 @@ def _ended(facts: _Facts) -> Iterator[Explanation]:
         if not _after(one):
             candidates[facts.rank_of(one)].append(one)
     roots = {one.rank for one in facts.evidence.of(What.EXIT) if one.data.get("root_cause")}
-    memory = {facts.rank_of(one) for one in facts.evidence.of(What.OOM)}
+    memory = {
+        facts.rank_of(one)
+        for one in facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION)
+        if one.what is not What.EXCEPTION or _FULL.search(one.message)
+    }
     ranked = []
     for rank, found in candidates.items():
         told = [one for one in found if one.what is not What.EXIT]
@@ -641,11 +692,19 @@ def _ended(facts: _Facts) -> Iterator[Explanation]:
             continue
         error = _error(told) or _exit(exits)
         leads = each[:3] == first
-        trust = (82 if told else 78 if any(one.data.get("exitcode") in {-9, -11, -7, -6} for one in exits) else 55) - (0 if leads else 25)
+        trust = (82 if told else 78 if any(one.data.get("exitcode") in {-9, -11, -7, -6} for one in exits) else 55) - (
+            0 if leads else 25
+        )
         against = [] if told else [Message(_SAY["incident_only_exit"])]
         against += [Message(_SAY["incident_async"])] if any(one.what is What.DEVICE_ERROR for one in told) else []
         together = same.get(_error(told), []) if told else []
-        ranks = tuple(sorted(together)) if len(together) > 1 and len(together) * 2 >= facts.world else () if rank is None else (rank,)
+        ranks = (
+            tuple(sorted(together))
+            if len(together) > 1 and len(together) * 2 >= facts.world
+            else ()
+            if rank is None
+            else (rank,)
+        )
         todo = "fix_error" if told and not any(one.what is What.SEGFAULT for one in told) else "find_killer" if any(one.data.get("exitcode") == -9 for one in exits) else "core_dump"  # fmt: skip
         sure = Confidence.HIGH if told else Confidence.MEDIUM
         yield _made(facts, "incident_ended", "crash", ranks, time, trust, todo, (*told[:2], *exits[:1]), ("error", Kind.NAME, error), against=against, confidence=sure)  # fmt: skip
@@ -704,12 +763,20 @@ def _waits(facts: _Facts) -> Iterator[Explanation]:
     stack = facts.stacks.get(rank) if len(ranks) == 1 else None
     state = "" if stack is None else stack.state
     begins, ends = (_of_rank(facts, rank, kind) for kind in (What.CHECKPOINT_BEGIN, What.CHECKPOINT_END))
-    saving = len(ranks) == 1 and len(begins) > len(ends) and bool(ends or begins[-1:]) and facts.stands and state != "own"
+    saving = (
+        len(ranks) == 1 and len(begins) > len(ends) and bool(ends or begins[-1:]) and facts.stands and state != "own"
+    )
     storage = [each for each in facts.evidence.of(What.HOST_FAULT) if each.data.get("part") in {"storage", "nfs"}]
     proof = (*records, *(() if stack is None else (stack,)), *_of_rank(facts, rank, What.EXIT)[:1])
     where, values = _where(facts, ranks), ("count", Kind.COUNT, count)
     collective = ("collective", Kind.LIST, _collective(facts, ranks))
-    if state == "checkpoint" or (saving and state != "starved" and begins[-1].data.get("step") is None and len(begins) == 1 + len(ends) and stack is None):
+    if state == "checkpoint" or (
+        saving
+        and state != "starved"
+        and begins[-1].data.get("step") is None
+        and len(begins) == 1 + len(ends)
+        and stack is None
+    ):
         trust += 3
         yield _made(facts, "incident_checkpoint", "checkpoint", ranks, time, trust, "storage", (*proof, *begins[-1:], *storage[:2]), _doing(facts, rank), where, against=against)  # fmt: skip
     elif state == "starved":
@@ -735,7 +802,9 @@ def _link(facts: _Facts) -> Iterator[Explanation]:
         if rank is not None:
             # Who names a port of its own is nearer to it than who got no answer.
             own = 0 if "status" in one.data else 4
-            weights[rank] += own + (1 if "nic" in one.data else 0) + (2 if facts.places.get(rank, Place()).host in hosts else 0)
+            weights[rank] += (
+                own + (1 if "nic" in one.data else 0) + (2 if facts.places.get(rank, Place()).host in hosts else 0)
+            )
     best = max(weights.values(), default=0)
     ranks = tuple(rank for rank, weight in weights.items() if weight == best)
     host = next(iter(sorted(hosts)), "") if len(hosts) == 1 else ""
@@ -758,7 +827,11 @@ def _numbers(facts: _Facts) -> Iterator[Explanation]:
         ranks = {one.rank for one in first if one.rank is not None}
         apart = len(printing) > 1 and len(ranks) < len(printing)
         time = min((one.time_ns for one in first if one.time_ns is not None), default=None)
-        against = () if apart or not printing else (Message(_SAY["incident_printed"], (("rank", Kind.COUNT, min(printing)),)),)
+        against = (
+            ()
+            if apart or not printing
+            else (Message(_SAY["incident_printed"], (("rank", Kind.COUNT, min(printing)),)),)
+        )
         key = "incident_nan" if apart and ranks else "incident_nan_any"
         yield _made(facts, key, "nan", ranks if apart else (), time, 66, "nan", first[:3], ("step", Kind.COUNT, step), against=against)  # fmt: skip
     elif stopped:
@@ -818,9 +891,13 @@ def _late(facts: _Facts) -> Iterator[Explanation]:
         yield _made(facts, key, "straggler", ranks, None, base - 3, "own_code" if doing[2] else "look_at_rank", (*proof, *flights), doing, _waited(late), *values, against=against, confidence=Confidence.HIGH if proof else Confidence.MEDIUM, since=True)  # fmt: skip
 
 
-def _slow_host(facts: _Facts, ranks: Sequence[int], faults: Sequence[Event], late: Lateness | None, trust: int) -> Explanation:
+def _slow_host(
+    facts: _Facts, ranks: Sequence[int], faults: Sequence[Event], late: Lateness | None, trust: int
+) -> Explanation:
     first = next(iter(faults), None)
-    reason = _part("event", "incident_reason" if first else None, ("event", Kind.NAME, "" if first is None else event_text(first)))
+    reason = _part(
+        "event", "incident_reason" if first else None, ("event", Kind.NAME, "" if first is None else event_text(first))
+    )
     time = None if first is None else first.time_ns
     key = "incident_slow_host" if len(ranks) > 1 else "incident_slow_host_one"
     sure = Confidence.HIGH if first is not None else Confidence.MEDIUM

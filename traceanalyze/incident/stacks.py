@@ -27,7 +27,10 @@ _STATES: Final = (
         ),
     ),
     ("starved", regex(r"_try_get_data|_get_data|_next_data|torch/utils/data|\bqueue\.py|multiprocessing/queues\.py")),
-    ("waiting", regex(r"distributed_c10d|\b(?:ncclGroupEnd|cudaStreamSynchronize|cudaDeviceSynchronize|aclrtSynchronize\w*)")),
+    (
+        "waiting",
+        regex(r"distributed_c10d|\b(?:ncclGroupEnd|cudaStreamSynchronize|cudaDeviceSynchronize|aclrtSynchronize\w*)"),
+    ),
 )
 _WAITS: Final = regex(
     r"^(?:wait|synchronize|all_reduce|all_gather\w*|reduce_scatter\w*|all_to_all\w*|broadcast\w*|barrier|"

@@ -62,7 +62,9 @@ def told(evidence: Evidence, incident: Incident) -> IncidentParts:
         _sources(used),
     )
     kept = tuple(table for table in tables if len(table))
-    return IncidentParts(tuple(_verdict(evidence, incident, used)), kept, tuple(_notes(evidence, used)), incident.headline is not None)
+    return IncidentParts(
+        tuple(_verdict(evidence, incident, used)), kept, tuple(_notes(evidence, used)), incident.headline is not None
+    )
 
 
 def _verdict(evidence: Evidence, incident: Incident, used: Sequence[FileRead]) -> Iterator[Message]:
@@ -102,7 +104,7 @@ def _notes(evidence: Evidence, used: Sequence[FileRead]) -> Iterator[Message]:
         yield Message(_SAY["incident_faults"], (("count", Kind.COUNT, len(torn)), *values))
 
 
-_RANKS = Column("ranks", Kind.TEXT, "Ranks, as ranges", heading="ranks")
+_RANKS = Column("on_ranks", Kind.TEXT, "Ranks, as ranges", heading="ranks")
 _EXPLANATIONS = declare(
     "incident",
     "What happened, and what else it could be",
@@ -131,7 +133,7 @@ def _explanations(incident: Incident) -> Table:
 def _explained(one: Explanation, *, first: bool) -> dict[str, Value]:
     return {
         "cause": one.cause,
-        "ranks": spans(list(map(str, one.ranks))) or None,
+        "on_ranks": spans(list(map(str, one.ranks))) or None,
         "host": one.host or None,
         "device": one.device or None,
         "time": None if one.time_ns is None else _date(one.time_ns)[:19],
@@ -159,6 +161,10 @@ _TIMELINE = declare(
     Column("device", Kind.NAME, "Device that it is of"),
     Column("seen", Kind.COUNT, "How often", heading="times", minor=True),
     Column("source", Kind.NAME, "File and line", minor=True, cut_start=True),
+    Column(
+        "weight", Kind.NUMBER, "How much it tells: 1 at the moment when it began, less before and after", machine=True
+    ),
+    telling="weight",
 )
 _TELLING = frozenset(set(What) - {What.MARK, What.GROUP_STATUS, What.DUMP_SIGNAL})
 
@@ -184,37 +190,48 @@ def _timeline(evidence: Evidence, incident: Incident) -> Table:
         kind = one.event, place, _NUMBER.sub("", one.words), one.time_ns // (60 * 10**9)
         joined[kind].append(one)
     groups = sorted(joined.values(), key=lambda each: each[0].time_ns)
-    if len(groups) > _ROWS:
-        # The most telling are around the moment when it began.
-        first = incident.explanations[0].time_ns if incident.explanations else None
-        middle = first if first is not None else groups[-1][0].time_ns
-        groups = sorted(sorted(groups, key=lambda each: abs(each[0].time_ns - middle))[:_ROWS], key=lambda each: each[0].time_ns)
-    return _TIMELINE.fill_records(map(_row, groups))
+    began = next((one.time_ns for one in incident.explanations if one.time_ns is not None), None)
+    weights = [_weight(each[0], began) for each in groups]
+    kept = sorted(sorted(range(len(groups)), key=lambda at: -weights[at])[:_ROWS])
+    return _TIMELINE.fill_records(_row(groups[at], weights[at]) for at in kept)
 
 
-def _row(each: list[_Line]) -> dict[str, Value]:
+def _weight(line: _Line, began: int | None) -> float:
+    away = 0.0 if began is None else abs(line.time_ns - began) / 1e9
+    return (0.01 if line.event in _USUAL else 1.0) / (1.0 + away / 60)
+
+
+_USUAL = {"what_step", f"what_{What.CHECKPOINT_BEGIN}", f"what_{What.CHECKPOINT_END}"}
+"""What a healthy run has, too."""
+
+
+def _row(each: list[_Line], weight: float) -> dict[str, Value]:
     first = each[0]
     ranks = in_order(str(one.rank) for one in each if one.rank is not None)
     hosts = {one.host for one in each if one.host}
     return {
         "time": _date(first.time_ns),
-        "ranks": spans(ranks) or None,
+        "on_ranks": spans(ranks) or None,
         "host": hosts.pop() if len(hosts) == 1 else None,
         "device": first.device if len({one.device for one in each}) == 1 else None,
         "event": first.event,
         "words": without_stamp(first.words),
         "seen": sum(one.seen for one in each),
         "source": first.source,
+        "weight": round(weight, 4),
     }
 
 
 def _lines(evidence: Evidence, incident: Incident) -> Iterator[_Line]:
     for one in evidence.events:
         if one.time_ns is not None and one.what in _TELLING:
-            place = incident.places.get(one.rank) if one.rank is not None else None
+            rank = incident.rank_of(one)
+            place = incident.places.get(rank) if rank is not None else None
             host, device = one.host or (place.host if place else None), one.device or (place.device if place else None)
             where = f"{one.source.path}:{one.source.line}" if one.source.line else one.source.path
-            yield _Line(one.time_ns, one.rank, host or None, device or None, f"what_{one.what}", one.message, where, one.seen)
+            yield _Line(
+                one.time_ns, rank, host or None, device or None, f"what_{one.what}", one.message, where, one.seen
+            )
     for each in incident.found:
         if each.since_ns is not None:
             words = f"{each.op} {each.seq:,} of {each.group.desc or each.group.name}: {spans(list(map(str, each.waiting)))} in"
@@ -225,7 +242,9 @@ def _lines(evidence: Evidence, incident: Incident) -> Iterator[_Line]:
         if series.name in {"loss", "step_time"} and timed.any():
             for at in (int(np.flatnonzero(timed)[0]), int(np.flatnonzero(timed)[-1])):
                 words = f"step {series.steps[at]:,}: {series.name} {series.values[at]:.4g}"
-                yield _Line(int(series.times[at]), series.rank, series.host, None, "what_step", words, series.source.path)
+                yield _Line(
+                    int(series.times[at]), series.rank, series.host, None, "what_step", words, series.source.path
+                )
 
 
 _DIVERGENCES = declare(
@@ -279,7 +298,13 @@ def _progress(evidence: Evidence) -> Table:
         key = f"{one.group.name} {one.group.desc}".strip(), one.group.ranks, one.enqueued, one.started, one.completed
         same[key].append(one.rank)
     return _PROGRESS.fill_records(
-        {"group": key[0], "ranks": spans(in_order(map(str, ranks))), "enqueued": key[2], "started": key[3], "completed": key[4]}  # type: ignore[dict-item]
+        {
+            "group": key[0],
+            "on_ranks": spans(in_order(map(str, ranks))),
+            "enqueued": key[2],
+            "started": key[3],
+            "completed": key[4],
+        }  # type: ignore[dict-item]
         for key, ranks in same.items()
     )
 
@@ -304,7 +329,7 @@ def _stacks(evidence: Evidence) -> Table:
     groups = sorted(same.values(), key=lambda each: (not each[0].main, len({one.rank for one in each})))
     return _STACKS.fill_records(
         {
-            "ranks": spans(in_order(str(one.rank) for one in each if one.rank is not None)) or None,
+            "on_ranks": spans(in_order(str(one.rank) for one in each if one.rank is not None)) or None,
             "thread": each[0].thread or None,
             "state": f"stack_{each[0].state}",
             "frames": " < ".join(each[0].frames[:6]),
@@ -318,7 +343,7 @@ _MISSING = declare(
     "incident_missing",
     "What was not in the directory, and would have told",
     Column("missing", Kind.TERM, "Source that is not there"),
-    Column("of_ranks", Kind.TEXT, "Ranks of which it is not there; none: of all", heading="ranks"),
+    Column("on_ranks", Kind.TEXT, "Ranks of which it is not there; none: of all", heading="ranks"),
     Column("tells", Kind.TERM, "What it would have told", heading="would tell"),
     Column("record", Kind.TERM, "How to record it", heading="next time"),
     detail=True,
@@ -333,9 +358,9 @@ def _missing(evidence: Evidence, incident: Incident) -> Table:
         lack = [rank for rank in range(incident.world) if rank not in of.get(source, ())] if source in _OF_RANKS else []
         if kinds.isdisjoint(files) or (lack and len(lack) < incident.world):
             ranks = spans(list(map(str, lack))) if lack and not kinds.isdisjoint(files) else None
-            rows.append({"missing": f"source_{source}", "of_ranks": ranks, "tells": f"tells_{source}", "record": f"record_{source}"})  # fmt: skip
+            rows.append({"missing": f"source_{source}", "on_ranks": ranks, "tells": f"tells_{source}", "record": f"record_{source}"})  # fmt: skip
     if not evidence.of(What.EXIT):
-        rows.append({"missing": "source_launcher", "of_ranks": None, "tells": "tells_launcher", "record": "record_launcher"})  # fmt: skip
+        rows.append({"missing": "source_launcher", "on_ranks": None, "tells": "tells_launcher", "record": "record_launcher"})  # fmt: skip
     return _MISSING.fill_records(rows)
 
 
@@ -348,7 +373,9 @@ _SOURCE_FILES = declare(
     Column("host", Kind.NAME, "Host it is of"),
     Column("lines", Kind.COUNT, "Lines, or records of a binary file"),
     Column("understood", Kind.COUNT, "Of these, how many tell something"),
-    Column("notable", Kind.COUNT, "Of these, how many look like errors and are not understood", heading="not understood"),
+    Column(
+        "notable", Kind.COUNT, "Of these, how many look like errors and are not understood", heading="not understood"
+    ),
     Column("example", Kind.NAME, "The first of them"),
     Column("fault", Kind.NAME, "Why the rest of it could not be read"),
     detail=True,

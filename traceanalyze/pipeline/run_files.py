@@ -253,7 +253,9 @@ def _unused(unused: Unused) -> Iterator[File]:
     left_out = {name: why for name, why in _left_out(unused) if name not in told}
     known, statistics = {*(one.path for one in unused.memory), *told}, _statistics(unused.memory)
     for file in told.values():
-        yield _file(file.path, file.kind, "salvaged" if file.fault else "used", file.rank, file.rank_source, why=file.fault)
+        yield _file(
+            file.path, file.kind, "salvaged" if file.fault else "used", file.rank, file.rank_source, why=file.fault
+        )
     for run in unused.passed:
         for trace in run.traces:
             yield _file(trace.origin.path, _kind(trace), "not_chosen", trace.origin.rank, trace.origin.rank_source)

@@ -146,7 +146,11 @@ _SOURCES = {
 TERMS |= {
     **{f"incident_{key}": text for key, text in _INCIDENT.items()},
     **{f"what_{key}": text for key, text in _EVENTS.items()},
-    **{f"{kind}_{key}": text for key, texts in _SOURCES.items() for kind, text in zip(("source", "tells", "record"), texts, strict=True)},
+    **{
+        f"{kind}_{key}": text
+        for key, texts in _SOURCES.items()
+        for kind, text in zip(("source", "tells", "record"), texts, strict=True)
+    },
     "diverges_missing": "ranks did not come",
     "diverges_unrecorded": "ranks have no dump",
     "diverges_operation": "another operation",
