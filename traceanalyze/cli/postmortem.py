@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -96,9 +97,9 @@ def _fail_on(limit: FailOn, found: "Sequence[Report]", words: Texts) -> None:
     """End with 1, and one line that names the first cause that is severe enough."""
     severe = ("severity_high",) if limit == FailOn.HIGH else ("severity_high", "severity_medium")
     for report in found:
-        found = [(report.tables[key], name) for key, name in _CAUSES if key in report.tables]
-        rows = (row for table, name in found for row in zip(table.column("severity"), table.column(name), strict=True))
-        for severity, cause in rows:
+        tables = [(report.tables[key], name) for key, name in _CAUSES if key in report.tables]
+        causes = (zip(table.column("severity"), table.column(name), strict=True) for table, name in tables)
+        for severity, cause in chain.from_iterable(causes):
             if severity in severe:
                 values = {"severity": words.terms[str(severity)], "finding": words.terms.get(str(cause), str(cause))}
                 typer.echo(f"traceanalyze postmortem: {words.messages['fail_on'].format(**values)}", err=True)

@@ -53,7 +53,7 @@ class Divergence(NamedTuple):
     """The first collective of a group in which not all ranks do the same."""
 
     kind: str
-    """missing, unrecorded (no dump of the rank that lacks), operation, size, order, or stuck: all are in, none is out."""
+    """missing, unrecorded (no dump of who lacks), operation, size, order, or stuck: all are in, none is out."""
     group: Group
     members: tuple[int, ...]
     seq: int
@@ -103,7 +103,8 @@ def open_rows(flight: Flight, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     group = entries.group[rows]
     done = entries.state[rows] == _code(entries.names, "completed")
     seq, last = entries.seq[rows], completed[group]
-    return np.where(gloo[group], ~entries.retired[rows] | ((last != UNKNOWN) & (seq > last)), ~done)
+    open_: NDArray[np.bool_] = np.where(gloo[group], ~entries.retired[rows] | ((last != UNKNOWN) & (seq > last)), ~done)
+    return open_
 
 
 def _code(names: Sequence[str], name: str) -> int:

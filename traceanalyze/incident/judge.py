@@ -5,16 +5,18 @@ what proves a cause comes before what only shows that somebody waited, and what 
 effect. Nothing is read here and nothing is printed.
 """
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceanalyze.causes.results import spans
 from traceanalyze.incident.divergence import Divergence, Lateness, divergences, lateness, root
-from traceanalyze.incident.evidence import UNKNOWN, Evidence, Event, Series, Stack, What
+from traceanalyze.incident.evidence import UNKNOWN, Event, Evidence, Series, Stack, What
+from traceanalyze.incident.stacks import is_library
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message, Value, sentences
 from traceanalyze.rules.finding import Confidence
@@ -37,7 +39,9 @@ _SAY = sentences(
     incident_resume="; resume from step {step}",
     incident_doing=" in {frame}",
     incident_stopped="{who} stopped answering{when}{where}{after}: {todo}{resume}.",
-    incident_hung="{who} hung{when}{doing} and did not come to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
+    incident_hung=(
+        "{who} hung{when}{doing} and did not come to {collective}, for which {count} rank(s) waited: {todo}{resume}."
+    ),
     incident_hung_stack="{who} hung{when}{doing} while {count} rank(s) waited in a collective: {todo}{resume}.",
     incident_silent_rank="{who} said nothing more{when}, while {count} rank(s) waited: {todo}{resume}.",
     incident_never_came="{who} did not come{when} to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
@@ -78,11 +82,35 @@ _SAY = sentences(
     incident_no_time="When it happened is not told.",
 )
 
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "stopped": ("hardware", "replace_node"),
+    "failed": ("hardware", "replace_node"),
+    "slow_device": ("hardware", "cool_device"),
+    "hung": ("hang", "own_code"),
+    "hung_stack": ("hang", "own_code"),
+    "never_came": ("hang", "look_at_rank"),
+    "silent_rank": ("hang", "look_at_rank"),
+    "ended": ("crash", "fix_error"),
+    "died": ("crash", "find_killer"),
+    "oom": ("oom", "memory"),
+    "host_oom": ("host_oom", "host_memory"),
+    "host_oom_own": ("host_oom", "host_memory"),
+    **dict.fromkeys(("operation", "size", "order", "desync"), ("desync", "same_collectives")),
+    **dict.fromkeys(("nan", "nan_any", "overflow"), ("nan", "nan")),
+    **dict.fromkeys(("slow_host", "slow_host_one"), ("slow_host", "cool_host")),
+    "link": ("link", "check_link"),
+    "pause": ("straggler", "own_code"),
+    "straggler": ("straggler", "look_at_rank"),
+    "data": ("data", "loader"),
+    "stage": ("pipeline", "balance_stages"),
+    "checkpoint": ("checkpoint", "storage"),
+}
+"""Sentence → the cause, and what to do."""
 HEADLINE = 40
 """Least trust of what is told as what happened; below it is only a possibility."""
 EFFECT = regex(
-    r"NCCL|nccl|HCCL|gloo|Dist(?:Backend|Network|Store)Error|Connection (?:reset|closed)|Timed? ?out|TCPStore|Broken pipe|"
-    r"SignalException|ChildFailed|Process(?:Exited|Raised)|recvValue|signal: ?15|EI000[26]|SIGTERM|Watchdog"
+    r"NCCL|nccl|HCCL|gloo|Dist(?:Backend|Network|Store)Error|Connection (?:reset|closed)|Timed? ?out|TCPStore|"
+    r"Broken pipe|SignalException|ChildFailed|Process(?:Exited|Raised)|recvValue|signal: ?15|EI000[26]|SIGTERM|Watchdog"
 )
 """Errors of those that waited, or that were ended."""
 _FULL = regex(r"(?i)out ?of ?memory|can't allocate memory|cannot allocate memory|unable to allocate")
@@ -90,6 +118,7 @@ _DEVICE = regex(r"CUDA|NPU|HIP|XPU|GPU|OutOfMemoryError")
 _LOST = regex(r"(?i)connection (?:was )?(?:closed|reset)|closed by (?:remote )?peer|remote process exited|broken pipe")
 _SYMPTOMS = frozenset({What.TIMEOUT, What.COMM_ERROR, What.STORE_ERROR, What.DUMP_SIGNAL, What.WATCHDOG_STUCK})
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+_BUS_NUMBER = regex(r"[0-9a-fA-F]{4,9}")
 _BUS = regex(r"(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):[0-9a-fA-F]{2}")
 _STAMP = regex(r"^(?:\[[^\]]*\] ?)+")
 """What a kernel puts before its words."""
@@ -148,7 +177,8 @@ def judge(evidence: Evidence) -> Incident:
     """Explanations of what the files tell, by trust; one for each cause and its ranks."""
     facts = _Facts(evidence)
     makers = (_hardware, _memory, _desync, _ended, _waits, _link, _numbers, _late)
-    found = sorted((one for maker in makers for one in maker(facts)), key=lambda one: (-one.trust, one.time_ns or 0))
+    claims = (claim for maker in makers for claim in maker(facts))
+    found = sorted((_explanation(one, facts) for one in claims), key=lambda one: (-one.trust, one.time_ns or 0))
     kept: dict[tuple[str, tuple[int, ...]], Explanation] = {}
     for one in found:
         kept.setdefault((one.cause, one.ranks), one)
@@ -180,7 +210,13 @@ class _Facts:
     def seen(self) -> set[int]:
         """Ranks that left anything of their own."""
         evidence = self.evidence
-        own = (*evidence.flights, *evidence.stacks, *evidence.series, *evidence.files, *evidence.processes)
+        own: tuple[Any, ...] = (
+            *evidence.flights,
+            *evidence.stacks,
+            *evidence.series,
+            *evidence.files,
+            *evidence.processes,
+        )
         told = [one.rank for one in evidence.events if one.what is not What.EXIT]
         return {rank for rank in (*(one.rank for one in own), *told) if rank is not None}
 
@@ -198,7 +234,7 @@ class _Facts:
         """Host and device of each rank, as far as any source tells."""
         hosts: dict[int, str] = {}
         devices: dict[int, str] = {}
-        own = (*self.evidence.processes, *self.evidence.events, *self.evidence.files)
+        own: tuple[Any, ...] = (*self.evidence.processes, *self.evidence.events, *self.evidence.files)
         for one in own:
             if one.rank is not None and one.host:
                 hosts.setdefault(one.rank, one.host)
@@ -266,15 +302,10 @@ class _Facts:
         return found
 
     @cached_property
-    def waited(self) -> frozenset[int]:
-        """Ranks that say that they waited."""
-        return frozenset(one.rank for one in self.evidence.of(*_SYMPTOMS) if one.rank is not None)
-
-    @cached_property
     def complained(self) -> frozenset[int]:
         """Ranks that say that they waited or lost the connection, or ended for that."""
         kinds = *_SYMPTOMS, What.EXCEPTION, What.EXIT
-        told = (self.rank_of(one) for one in self.evidence.of(*kinds) if one.what in _SYMPTOMS or _after(one))
+        told = (self.rank_of(one) for one in self.evidence.of(*kinds) if one.what in _SYMPTOMS or is_effect(one))
         return frozenset(rank for rank in told if rank is not None)
 
     @cached_property
@@ -296,7 +327,7 @@ class _Facts:
             What.DEVICE_ASSERT,
             What.SEGFAULT,
         )
-        times = [one.time_ns for one in self.evidence.of(*kinds) if one.time_ns is not None and not _after(one)]
+        times = [one.time_ns for one in self.evidence.of(*kinds) if one.time_ns is not None and not is_effect(one)]
         return min((*times, *(() if self.stuck_ns is None else (self.stuck_ns,))), default=None)
 
     @cached_property
@@ -325,10 +356,34 @@ class _Facts:
                 found[one.rank] = one
         return found
 
-    def doing(self, rank: int) -> str:
-        """The innermost own frame of a rank, `function (file:line)`."""
-        stack = self.stacks.get(rank)
-        return "" if stack is None else _own_frame(stack)
+    def events(self, ranks: Iterable[int], *kinds: What) -> list[Event]:
+        """Events of some kinds that are about some ranks."""
+        wanted = set(ranks)
+        return [one for one in self.evidence.of(*kinds) if wanted and self.rank_of(one) in wanted]
+
+    def ended_ns(self, rank: int | None) -> int | None:
+        """When a rank ended, as the launcher or the end of its log says."""
+        if rank is None:
+            return None
+        ends = [one.time_ns for one in self.events((rank,), What.EXIT, What.EXCEPTION) if one.time_ns is not None]
+        logs = (one for one in self.evidence.files if one.rank == rank and one.kind == "process_log")
+        return min(ends, default=max((one.last_ns for one in logs if one.last_ns is not None), default=None))
+
+    def records(self, one: Divergence) -> tuple[str, ...]:
+        """Which dumps show a divergence."""
+        told = f"{one.op} {one.seq:,} of {one.group.desc or one.group.name} {one.line}".strip()
+        shown = {*one.culprits, *one.waiting[:1]}
+        return tuple(f"{each.source.path}: {told}" for each in self.evidence.flights if each.rank in shown)
+
+    @cached_property
+    def waiting_least(self) -> list[str]:
+        """Which dumps show who is late."""
+        ranks = () if self.late is None else self.late.ranks
+        return [f"{one.source.path}: waits least" for one in self.evidence.flights if one.rank in ranks]
+
+    def ranks_on(self, host: str) -> tuple[int, ...]:
+        """All that are known to run on a host."""
+        return tuple(sorted(rank for rank, place in self.places.items() if place.host == host))
 
     @cached_property
     def outliers(self) -> tuple[int, ...]:
@@ -377,15 +432,13 @@ class _Facts:
         return () if zone.known else (Message(_SAY["incident_unclocked"], (("reason", Kind.TEXT, zone.source),)),)
 
 
-def _after(event: Event) -> bool:
+def is_effect(event: Event) -> bool:
     """Whether an event is an effect by its own words: of one who waited, or was ended."""
     code = event.data.get("exitcode")
     return EFFECT.search(event.message) is not None or code in {0, -15}
 
 
 def _own_frame(stack: Stack) -> str:
-    from traceanalyze.incident.stacks import is_library
-
     return next((frame for frame in stack.frames if not is_library(frame)), next(iter(stack.frames), ""))
 
 
@@ -393,86 +446,85 @@ def _bus(text: str) -> str:
     """Bus number of a PCI id in any form: `0000:3b:00`, `3b000`."""
     if found := _BUS.search(text):
         return found[1].lower()
-    return text[:-3].lower().rjust(2, "0")[-2:] if re.fullmatch(r"[0-9a-fA-F]{4,9}", text) else ""
+    return text[:-3].lower().rjust(2, "0")[-2:] if _BUS_NUMBER.fullmatch(text) else ""
 
 
 # --- Sentences -------------------------------------------------------------------------------------------------------
 
-_Part = tuple[str, Kind, Value]
-"""A value of a sentence."""
+_Told = tuple[Kind, Value]
+"""A value of a sentence, or a part of it."""
+_NOTHING: _Told = (Kind.LIST, ())
+_PARTS = ("where", "after", "doing", "waited", "event", "resume")
+"""Parts of sentences that may be empty."""
 
 
-def _part(name: str, key: str | None, *values: _Part) -> _Part:
-    """A part of a sentence, empty where there is nothing to say."""
-    return name, Kind.LIST, (Message(_SAY[key], values),) if key else ()
+class _Claim(NamedTuple):
+    """An explanation before it is put into words."""
+
+    key: str
+    """Of its sentence, in `_KINDS`."""
+    ranks: Iterable[int]
+    time_ns: int | None
+    trust: int
+    proof: Iterable[Any]
+    """Events, stacks, or words."""
+    values: Mapping[str, _Told] = {}
+    todo: str = ""
+    """Another one than usual."""
+    host: str = ""
+    device: str = ""
+    against: Sequence[Message] = ()
+    sure: Confidence = Confidence.HIGH
+    since: bool = False
+    """It goes on from that time."""
 
 
-def clock_text(ns: int) -> str:
-    """Time of day, UTC."""
-    from datetime import UTC, datetime
-
-    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%H:%M:%S}"
+def _message(key: str, **values: _Told) -> Message:
+    return Message(_SAY[f"incident_{key}"], tuple((name, *each) for name, each in values.items()))
 
 
-def _made(
-    facts: _Facts,
-    key: str,
-    cause: str,
-    ranks: Iterable[int],
-    time_ns: int | None,
-    trust: int,
-    todo: str,
-    proof: Iterable[Event | Stack | str],
-    *values: _Part,
-    host: str = "",
-    device: str = "",
-    against: Iterable[Message] = (),
-    confidence: Confidence = Confidence.HIGH,
-    since: bool = False,
-) -> Explanation:
-    """An explanation with the parts that all sentences have: who, when, what to do, where to go on."""
-    who = tuple(sorted(ranks))
+def _say(key: str, **values: _Told) -> _Told:
+    """A part of a sentence."""
+    return Kind.LIST, (_message(key, **values),)
+
+
+def _explanation(claim: _Claim, facts: _Facts) -> Explanation:
+    """The claim with what all sentences have: who, when, what to do, where to go on."""
+    who, time = tuple(sorted(claim.ranks)), claim.time_ns
     places = [facts.places.get(rank, Place()) for rank in who]
-    hosts = {one.host for one in places if one.host} or ({host} if host else set())
+    hosts = {one.host for one in places if one.host} or {claim.host}
     host = hosts.pop() if len(hosts) == 1 else ""
-    device = (places[0].device or device) if len(who) == 1 else device if not who else ""
-    inside = [Message(_SAY["incident_host"], (("host", Kind.NAME, host),))] if host else []
-    inside += [Message(_SAY["incident_device"], (("device", Kind.NAME, device),))] if device else []
-    place = (
-        "place",
-        Kind.LIST,
-        (Message(_SAY["incident_place"], (("place", Kind.LIST, tuple(inside)),)),) if inside else (),
-    )
-    name = "incident_rank" if len(who) == 1 else "incident_ranks" if who else "incident_somebody"
-    from traceanalyze.causes.results import spans
+    device = (places[0].device or claim.device) if len(who) == 1 else "" if who else claim.device
+    cause, todo = _KINDS[claim.key]
+    todo, step = f"incident_do_{claim.todo or todo}", facts.resume(time)
+    values = {
+        **dict.fromkeys(_PARTS, _NOTHING),
+        "who": _who(who, host, device, facts.world),
+        "when": _NOTHING if time is None else _say("since" if claim.since else "at", time=(Kind.TEXT, _clock(time))),
+        "todo": (Kind.TERM, todo),
+        **({} if step is None else {"resume": _say("resume", step=(Kind.COUNT, step))}),
+        **claim.values,
+    }
+    doubts = (*claim.against, *(() if time is not None or claim.since else (_message("no_time"),)))
+    proof, said = tuple(dict.fromkeys(map(_shown, claim.proof))), _message(claim.key, **values)
+    return Explanation(f"incident_{cause}", who, host, device, time, claim.trust, claim.sure, said, todo, proof, doubts)
 
-    whole = facts.world > 1 and len(who) == facts.world
-    said = [
-        _part("who", "incident_all")
-        if whole
-        else _part(
-            "who",
-            name,
-            ("rank", Kind.TEXT, str(who[0]) if who else ""),
-            ("ranks", Kind.TEXT, spans(list(map(str, who)))),
-            place,
-        ),
-        _part(
-            "when",
-            None if time_ns is None else "incident_since" if since else "incident_at",
-            ("time", Kind.TEXT, "" if time_ns is None else clock_text(time_ns)),
-        ),
-        ("todo", Kind.TERM, f"incident_do_{todo}"),
-    ]
-    step = facts.resume(time_ns)
-    said.append(_part("resume", None if step is None else "incident_resume", ("step", Kind.COUNT, step)))
-    given = {each[0] for each in values}
-    said += [_part(each, None) for each in ("where", "after", "doing", "waited", "event") if each not in given]
-    doubts = (*against, *(() if time_ns is not None or since else (Message(_SAY["incident_no_time"]),)))
-    return Explanation(
-        f"incident_{cause}", who, host, device, time_ns, trust, confidence, Message(_SAY[key], (*said, *values)),
-        f"incident_do_{todo}", tuple(dict.fromkeys(map(_shown, proof))), doubts,
-    )  # fmt: skip
+
+def _who(ranks: tuple[int, ...], host: str, device: str, world: int) -> _Told:
+    if len(ranks) == world > 1:
+        return _say("all")
+    parts = [_message("host", host=(Kind.NAME, host))] if host else []
+    parts += [_message("device", device=(Kind.NAME, device))] if device else []
+    place = _say("place", place=(Kind.LIST, tuple(parts))) if parts else _NOTHING
+    if not ranks:
+        return _say("somebody", place=place)
+    if len(ranks) == 1:
+        return _say("rank", rank=(Kind.TEXT, str(ranks[0])), place=place)
+    return _say("ranks", ranks=(Kind.TEXT, spans(list(map(str, ranks)))), place=place)
+
+
+def _clock(ns: int) -> str:
+    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%H:%M:%S}"
 
 
 def _shown(one: Event | Stack | str) -> str:
@@ -483,37 +535,30 @@ def _shown(one: Event | Stack | str) -> str:
     return f"{where}: {words}"
 
 
-def _collective(facts: _Facts, ranks: Sequence[int] = ()) -> tuple[Message, ...]:
+def _collective(facts: _Facts, ranks: Sequence[int] = ()) -> _Told:
     """The collective in which ranks are waited for, where it is known."""
     one = facts.root
     if one is not None and (not ranks or set(ranks) & set(one.culprits) or not one.culprits):
         group = one.group.desc if one.group.desc not in {"", "undefined"} else one.group.name
-        values = ("op", Kind.NAME, one.op), ("seq", Kind.COUNT, one.seq), ("group", Kind.NAME, group)
-        return (Message(_SAY["incident_collective"], values),)
-    numbers = {one.data.get("seq") for one in facts.evidence.of(What.TIMEOUT)} - {None}
+        return _say("collective", op=(Kind.NAME, one.op), seq=(Kind.COUNT, one.seq), group=(Kind.NAME, group))
+    numbers = {each.data.get("seq") for each in facts.evidence.of(What.TIMEOUT)} - {None}
     if len(numbers) == 1 and not facts.evidence.flights:
-        return (Message(_SAY["incident_collective_seq"], (("seq", Kind.COUNT, numbers.pop()),)),)
-    return ()
+        return _say("collective_seq", seq=(Kind.COUNT, numbers.pop()))
+    return _NOTHING
 
 
-def _where(facts: _Facts, ranks: Sequence[int] = ()) -> _Part:
-    """That part of a sentence."""
+def _where(facts: _Facts, ranks: Sequence[int] = ()) -> _Told:
     found = _collective(facts, ranks)
-    return _part("where", "incident_in" if found else None, ("collective", Kind.LIST, found))
+    return _say("in", collective=found) if found[1] else _NOTHING
 
 
-def _doing(facts: _Facts, rank: int | None) -> _Part:
-    frame = "" if rank is None else facts.doing(rank)
-    return _part("doing", "incident_doing" if frame else None, ("frame", Kind.NAME, frame))
+def _doing(facts: _Facts, ranks: Sequence[int]) -> _Told:
+    stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
+    return _NOTHING if stack is None else _say("doing", frame=(Kind.NAME, _own_frame(stack)))
 
 
-def _waited(late: Lateness | None) -> _Part:
-    return _part("waited", "incident_waited" if late else None, ("share", Kind.SHARE, late.share if late else 0.0))
-
-
-def _event(one: Event) -> _Part:
-    """What a device, a kernel or a host says, in short."""
-    return "event", Kind.NAME, event_text(one)
+def _waited(late: Lateness | None) -> _Told:
+    return _NOTHING if late is None else _say("waited", share=(Kind.SHARE, late.share))
 
 
 def event_text(one: Event) -> str:
@@ -523,8 +568,9 @@ def event_text(one: Event) -> str:
         return f"{'Xid' if one.what is What.XID else 'SXid'} {one.data['code']}" + (f" ({meaning})" if meaning else "")
     if one.what is What.THROTTLE:
         parts = [str(one.data.get("reason", "throttling"))]
-        parts += [f"{one.data['clock_mhz']:.0f} MHz"] if "clock_mhz" in one.data else []  # type: ignore[str-format]
-        parts += [f"{one.data['temperature']:.0f} °C"] if "temperature" in one.data else []  # type: ignore[str-format]
+        for key, unit in (("clock_mhz", "MHz"), ("temperature", "°C")):
+            value = one.data.get(key)
+            parts += [f"{value:.0f} {unit}"] if isinstance(value, int | float) else []
         return "throttling: " + ", ".join(parts)
     return without_stamp(one.message)[:100]
 
@@ -534,184 +580,159 @@ def without_stamp(words: str) -> str:
     return _STAMP.sub("", words)
 
 
+def _first(events: Sequence[Event]) -> Event:
+    return min(events, key=lambda one: (one.time_ns is None, one.time_ns or 0))
+
+
 # --- Causes ----------------------------------------------------------------------------------------------------------
+
+_MILD = frozenset({63, 92, 94, 121, 156})
+"""Xids after which a device goes on; 94 ends the program that met the error."""
+_SLACK_NS = 2 * 10**9
+"""Sources round to a second, and a hang begins a moment before it is known."""
 
 
 def _of_hardware(one: Event) -> bool:
-    code = one.data.get("code")
     if one.what in {What.XID, What.DEVICE_ERROR}:
-        return one.data.get("hardware") == 1 and code != 45
+        # 45 follows other errors.
+        return one.data.get("hardware") == 1 and one.data.get("code") != 45
     if one.what is What.ECC:
         return bool(one.data.get("uncorrected"))
     return one.what is What.DEVICE_LOST or (one.what is What.SXID and bool(one.data.get("fatal")))
 
 
-_MILD = frozenset({63, 92, 94, 121, 156})
-"""Xids after which a device goes on; 94 ends the program that met the error."""
-
-
-def _hardware(facts: _Facts) -> Iterator[Explanation]:
+def _hardware(facts: _Facts) -> Iterator[_Claim]:
     """A device that fails before anything else does, and its rank."""
-    kinds = What.XID, What.SXID, What.ECC, What.DEVICE_LOST, What.DEVICE_ERROR
-    events = [one for one in facts.evidence.of(*kinds) if _of_hardware(one)]
     places: dict[object, list[Event]] = defaultdict(list)
-    for one in events:
-        rank = facts.rank_of(one)
-        places[(one.host, one.device) if rank is None else rank].append(one)
+    for one in facts.evidence.of(What.XID, What.SXID, What.ECC, What.DEVICE_LOST, What.DEVICE_ERROR):
+        if _of_hardware(one):
+            rank = facts.rank_of(one)
+            places[(one.host, one.device) if rank is None else rank].append(one)
+    failed, stuck = facts.failed_ns, facts.stuck_ns
     for at, found in places.items():
-        rank = at if isinstance(at, int) else None
-        first = min(found, key=lambda one: (one.time_ns is None, one.time_ns or 0))
+        ranks, first = (at,) if isinstance(at, int) else (), _first(found)
+        time = first.time_ns
         mild = all(one.what is What.XID and one.data.get("code") in _MILD for one in found)
-        failed = facts.failed_ns
-        against = list(facts.clock)
-        waits = facts.root is not None and rank is not None and rank in facts.root.culprits
-        # Sources round to a second, and a hang begins a moment before it is known.
-        late = first.time_ns is not None and failed is not None and first.time_ns > failed + 2 * 10**9 and not (
-            waits and first.what is not What.XID
-        )  # fmt: skip
-        trust = 100
-        if late:
-            trust, against = 30, [*against, Message(_SAY["incident_later"])]
-        elif failed is None or mild:
-            trust = 20 if mild else 70
-        stuck = facts.stuck_ns
-        ranks = () if rank is None else (rank,)
-        proof = (*found[:3], *_of_rank(facts, rank, What.TIMEOUT)[:1])
-        device = first.device or ""
-        if stuck is not None and not late and first.time_ns is not None and not mild:
-            delay = max(stuck - first.time_ns, 0)
-            after = _part("after", "incident_after", ("delay", Kind.DURATION, delay), _event(first))
-            yield _made(facts, "incident_stopped", "hardware", ranks, stuck, trust, "replace_node", proof, after, _where(facts, ranks), host=first.host or "", device=device, against=against)  # fmt: skip
-        else:
-            yield _made(facts, "incident_failed", "hardware", ranks, first.time_ns, trust, "replace_node", proof, _event(first), host=first.host or "", device=device, against=against)  # fmt: skip
+        later = time is not None and failed is not None and time > failed + _SLACK_NS
+        trust = 30 if later else 20 if mild else 70 if failed is None else 100
+        against = (*facts.clock, *((_message("later"),) if later else ()))
+        proof = (*found[:3], *facts.events(ranks, What.TIMEOUT)[:1])
+        host, device, event = first.host or "", first.device or "", (Kind.NAME, event_text(first))
+        if stuck is None or time is None or later or mild:
+            yield _Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against)
+            continue
+        after = _say("after", delay=(Kind.DURATION, max(stuck - time, 0)), event=event)
+        values = {"after": after, "where": _where(facts, ranks)}
+        yield _Claim("stopped", ranks, stuck, trust, proof, values, "", host, device, against)
 
 
-def _of_rank(facts: _Facts, rank: int | None, *kinds: What) -> list[Event]:
-    return [one for one in facts.evidence.of(*kinds) if rank is not None and facts.rank_of(one) == rank]
+def _is_full(one: Event) -> bool:
+    """Whether an event is of memory that is full."""
+    return one.what is not What.EXCEPTION or _FULL.search(one.message) is not None
 
 
-def _memory(facts: _Facts) -> Iterator[Explanation]:
+def _memory(facts: _Facts) -> Iterator[_Claim]:
     """Memory of a device or of a host that is full."""
     by_rank: dict[int | None, list[Event]] = defaultdict(list)
-    for one in facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION):
-        if one.what is not What.EXCEPTION or _FULL.search(one.message):
-            by_rank[facts.rank_of(one)].append(one)
-    killed = {one.rank for one in facts.evidence.of(What.EXIT, What.SIGNAL) if one.data.get("exitcode") == -9}
+    for one in filter(_is_full, facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION)):
+        by_rank[facts.rank_of(one)].append(one)
+    killed = {one.rank for one in facts.evidence.of(What.EXIT) if one.data.get("exitcode") == -9}
     for rank, found in by_rank.items():
-        first = next((one for one in found if one.what is not What.EXCEPTION), found[0])
-        first = next((one for one in found if one.what is What.OOM), first)
-        time = next((one.time_ns for one in found if one.time_ns is not None), _ended_ns(facts, rank))
-        ranks, proof = () if rank is None else (rank,), (*found[:3], *_of_rank(facts, rank, What.EXIT)[:1])
-        if first.what is What.OOM or (
-            first.what is What.EXCEPTION and "CPU" not in first.message and _DEVICE.search(first.message)
-        ):
-            asked, free = first.data.get("asked"), first.data.get("free")
+        first = min(found, key=lambda one: (What.OOM, What.HOST_OOM, What.EXCEPTION).index(one.what))
+        time = next((one.time_ns for one in found if one.time_ns is not None), facts.ended_ns(rank))
+        ranks: Iterable[int] = () if rank is None else (rank,)
+        proof = (*found[:3], *facts.events(ranks, What.EXIT)[:1])
+        if first.what is What.OOM or (first.what is What.EXCEPTION and _DEVICE.search(first.message)):
+            asked, free, unused = (first.data.get(key) for key in ("asked", "free", "unallocated"))
             known = asked is not None and free is not None
-            amounts = _part(
-                "amounts",
-                "incident_amounts" if known else None,
-                ("asked", Kind.MEMORY, asked),
-                ("free", Kind.MEMORY, free),
-            )
-            unused, total = first.data.get("unallocated", 0), first.data.get("total", 0)
-            split = isinstance(unused, int) and isinstance(asked, int) and unused > asked and isinstance(total, int)
-            yield _made(facts, "incident_oom", "oom", ranks, time, 94, "fragmentation" if split else "memory", proof, amounts)  # fmt: skip
+            amounts = _say("amounts", asked=(Kind.MEMORY, asked), free=(Kind.MEMORY, free)) if known else _NOTHING
+            split = isinstance(unused, int) and isinstance(asked, int) and unused > asked
+            todo = "fragmentation" if split else ""
+            yield _Claim("oom", ranks, time, 94, proof, {"amounts": amounts}, todo)
             continue
         kernel = any(one.data.get("oom_kill") for one in found)
         if rank is None and kernel and len(killed) == 1:
-            ranks = tuple(each for each in killed if each is not None)
+            ranks = [each for each in killed if each is not None]
         # The kernel also kills processes of others.
         trust = 92 if not kernel else 96 if ranks else 55 if killed or facts.failed_ns is not None else 30
-        key = "incident_host_oom" if kernel else "incident_host_oom_own"
-        yield _made(facts, key, "host_oom", ranks, time, trust, "host_memory", proof, host=first.host or "")
+        yield _Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, host=first.host or "")
 
 
-def _ended_ns(facts: _Facts, rank: int | None) -> int | None:
-    """When a rank ended, as the launcher or the end of its log says."""
-    ends = [one.time_ns for one in _of_rank(facts, rank, What.EXIT, What.EXCEPTION) if one.time_ns is not None]
-    last = [
-        one.last_ns
-        for one in facts.evidence.files
-        if rank is not None and one.rank == rank and one.last_ns and one.kind == "process_log"
-    ]
-    return min(ends, default=max(last, default=None))
-
-
-def _desync(facts: _Facts) -> Iterator[Explanation]:
+def _desync(facts: _Facts) -> Iterator[_Claim]:
     """Ranks that do not call the same collectives."""
-    one = facts.root
-    proof = (*facts.evidence.of(What.DESYNC)[:2], *(() if one is None else _records(facts, one)))
+    one, said = facts.root, facts.evidence.of(What.DESYNC)
     if one is not None and one.kind in {"operation", "size", "order"}:
-        values = ("other", Kind.NAME, one.other), ("op", Kind.NAME, one.op), _where(facts)
+        values = {"other": (Kind.NAME, one.other), "op": (Kind.NAME, one.op), "where": _where(facts)}
         sure = Confidence.HIGH if len(one.culprits) * 2 < len(one.members) else Confidence.MEDIUM
-        yield _made(facts, f"incident_{one.kind}", "desync", one.culprits, one.since_ns, 90, "same_collectives", proof, *values, confidence=sure)  # fmt: skip
-    elif facts.evidence.of(What.DESYNC):
-        first = facts.evidence.of(What.DESYNC)[0]
-        ranks = () if first.rank is None else (first.rank,)
-        yield _made(facts, "incident_desync", "desync", ranks, first.time_ns, 88, "same_collectives", proof, confidence=Confidence.MEDIUM)  # fmt: skip
+        proof = (*said[:2], *facts.records(one))
+        yield _Claim(one.kind, one.culprits, one.since_ns, 90, proof, values, sure=sure)
+    elif said:
+        ranks = () if said[0].rank is None else (said[0].rank,)
+        yield _Claim("desync", ranks, said[0].time_ns, 88, said[:2], sure=Confidence.MEDIUM)
 
 
-def _records(facts: _Facts, one: Divergence) -> tuple[str, ...]:
-    """Which dumps show a divergence."""
-    paths = [each.source.path for each in facts.evidence.flights if each.rank in {*one.culprits, *one.waiting[:1]}]
-    return tuple(
-        f"{path}: {one.op} {one.seq:,} of {one.group.desc or one.group.name} {one.line}".strip() for path in paths
-    )
+class _End(NamedTuple):
+    """How a rank ended; the first of them sorts first."""
+
+    not_root: bool
+    """The launcher does not call it the first."""
+    timeless: bool
+    time_ns: int
+    rank: int | None
+    told: tuple[Event, ...]
+    """What it says itself, or the kernel of it."""
+    exits: tuple[Event, ...]
+    """What the launcher says."""
 
 
-def _ended(facts: _Facts) -> Iterator[Explanation]:
-    """A process that ended by itself, before those that waited for it or were ended."""
+def _ends(facts: _Facts) -> list[_End]:
+    """Ranks that ended by themselves, not for waiting and not by others."""
+    by_rank: dict[int | None, list[Event]] = defaultdict(list)
     kinds = What.EXCEPTION, What.DEVICE_ERROR, What.DEVICE_ASSERT, What.SEGFAULT, What.EXIT
-    candidates: dict[int | None, list[Event]] = defaultdict(list)
     for one in facts.evidence.of(*kinds):
-        if not _after(one):
-            candidates[facts.rank_of(one)].append(one)
+        if not is_effect(one):
+            by_rank[facts.rank_of(one)].append(one)
     roots = {one.rank for one in facts.evidence.of(What.EXIT) if one.data.get("root_cause")}
-    memory = {
-        facts.rank_of(one)
-        for one in facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION)
-        if one.what is not What.EXCEPTION or _FULL.search(one.message)
-    }
-    ranked = []
-    for rank, found in candidates.items():
-        told = [one for one in found if one.what is not What.EXIT]
-        exits = [one for one in found if one.what is What.EXIT]
-        if not told and (rank in facts.waited or _comm_error(facts, rank)):
-            # It aborted because it had waited.
+    full = {facts.rank_of(one) for one in facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION) if _is_full(one)}
+    found = []
+    for rank, events in by_rank.items():
+        told = tuple(one for one in events if one.what is not What.EXIT)
+        exits = tuple(one for one in events if one.what is What.EXIT)
+        aborted = not told and rank in facts.complained
+        if aborted or (rank in full and not any(one.what is What.SEGFAULT for one in told)):
             continue
-        time = next((one.time_ns for one in (*told, *exits) if one.time_ns is not None), _ended_ns(facts, rank))
-        ranked.append((rank not in roots, time is None, time or 0, rank, told, exits))
-    first = min((each[:3] for each in ranked), default=None)
-    same: dict[str, list[int]] = defaultdict(list)
-    for each in ranked:
-        if each[3] is not None and each[4]:
-            same[_error(each[4])].append(each[3])
-    for each in sorted(ranked, key=lambda one: one[:3]):
-        rank, told, exits, time = each[3], each[4], each[5], each[2] or None
-        if rank in memory and not any(one.what is What.SEGFAULT for one in told):
-            continue
-        error = _error(told) or _exit(exits)
-        leads = each[:3] == first
-        trust = (82 if told else 78 if any(one.data.get("exitcode") in {-9, -11, -7, -6} for one in exits) else 55) - (
-            0 if leads else 25
-        )
-        against = [] if told else [Message(_SAY["incident_only_exit"])]
-        against += [Message(_SAY["incident_async"])] if any(one.what is What.DEVICE_ERROR for one in told) else []
-        together = same.get(_error(told), []) if told else []
-        ranks = (
-            tuple(sorted(together))
-            if len(together) > 1 and len(together) * 2 >= facts.world
-            else ()
-            if rank is None
-            else (rank,)
-        )
-        todo = "fix_error" if told and not any(one.what is What.SEGFAULT for one in told) else "find_killer" if any(one.data.get("exitcode") == -9 for one in exits) else "core_dump"  # fmt: skip
-        sure = Confidence.HIGH if told else Confidence.MEDIUM
-        yield _made(facts, "incident_ended", "crash", ranks, time, trust, todo, (*told[:2], *exits[:1]), ("error", Kind.NAME, error), against=against, confidence=sure)  # fmt: skip
+        time = next((one.time_ns for one in (*told, *exits) if one.time_ns is not None), facts.ended_ns(rank))
+        found.append(_End(rank not in roots, time is None, time or 0, rank, told, exits))
+    return sorted(found, key=lambda one: one[:3])
 
 
-def _comm_error(facts: _Facts, rank: int | None) -> bool:
-    return any(_after(one) for one in _of_rank(facts, rank, What.EXCEPTION))
+def _ended(facts: _Facts) -> Iterator[_Claim]:
+    """A process that ended by itself, before those that waited for it or were ended."""
+    ends = _ends(facts)
+    same: dict[str, set[int]] = defaultdict(set)
+    for one in ends:
+        if one.rank is not None and one.told:
+            same[_error(one.told)].add(one.rank)
+    for one in ends:
+        codes = {each.data.get("exitcode") for each in one.exits}
+        crashed = any(each.what is What.SEGFAULT for each in one.told) or bool(codes & {-11, -7, -6})
+        trust = 82 if one.told else 78 if codes & {-9, -11, -7, -6} else 55
+        together = same.get(_error(one.told), set())
+        ranks = together if len(together) * 2 >= facts.world > 1 else () if one.rank is None else (one.rank,)
+        todo = "core_dump" if crashed else "fix_error" if one.told else "find_killer" if -9 in codes else "look_at_rank"
+        against = [] if one.told else [_message("only_exit")]
+        against += [_message("async")] if any(each.what is What.DEVICE_ERROR for each in one.told) else []
+        yield _Claim(
+            "ended",
+            ranks,
+            None if one.timeless else one.time_ns,
+            trust if one[:3] == ends[0][:3] else trust - 25,
+            (*one.told[:2], *one.exits[:1]),
+            {"error": (Kind.NAME, _error(one.told) or _exit(one.exits))},
+            todo,
+            against=against,
+            sure=Confidence.HIGH if one.told else Confidence.MEDIUM,
+        )
 
 
 def _error(told: Sequence[Event]) -> str:
@@ -720,9 +741,8 @@ def _error(told: Sequence[Event]) -> str:
     first = min(told, key=lambda one: order.index(one.what), default=None)
     if first is None:
         return ""
-    own = first.data.get("own")
     text = "SIGSEGV (segmentation fault)" if first.what is What.SEGFAULT else first.message[:120]
-    return f"{text} ({own})" if own else text
+    return f"{text} ({first.data['own']})" if "own" in first.data else text
 
 
 def _exit(exits: Sequence[Event]) -> str:
@@ -732,174 +752,182 @@ def _exit(exits: Sequence[Event]) -> str:
     return exits[0].message[:120] if code is None else f"exit code {code}"
 
 
-def _waits(facts: _Facts) -> Iterator[Explanation]:
-    """A rank that does not come to a collective, by what it does in place of that."""
-    one = facts.root if facts.root is not None and facts.root.kind in {"missing", "unrecorded", "stuck"} else None
-    against = list(facts.clock)
-    if one is not None and one.culprits:
-        ranks, count, time, trust = one.culprits, len(one.waiting), one.since_ns, 75 if one.kind == "missing" else 70
-        if one.kind == "unrecorded" and len(ranks) * 2 > len(one.members):
-            trust, against = 35, [*against, Message(_SAY["incident_many"])]
-        elif one.kind == "unrecorded":
-            against.append(Message(_SAY["incident_died_silent"]))
+class _Wait(NamedTuple):
+    """Ranks that others wait for."""
+
+    ranks: tuple[int, ...]
+    count: int
+    """Of the others."""
+    time_ns: int | None
+    trust: int
+    against: tuple[Message, ...]
+    records: tuple[str, ...] = ()
+
+
+def _waited_for(facts: _Facts) -> _Wait | None:
+    """By the flight recorders; else by stacks, else by who complains and who says nothing."""
+    one = facts.root
+    if one is not None and one.kind in {"missing", "unrecorded", "stuck"} and one.culprits:
+        trust, against = 75 if one.kind == "missing" else 70, list(facts.clock)
+        if one.kind == "unrecorded":
+            many = len(one.culprits) * 2 > len(one.members)
+            trust, against = 35 if many else 70, [*against, _message("many" if many else "died_silent")]
         if not facts.stands:
-            trust, against = 35, [*against, Message(_SAY["incident_moments"])]
-        records = _records(facts, one)
-    else:
-        waited = facts.complained
-        silent = tuple(rank for rank in range(facts.world) if rank not in waited)
-        ranks = facts.outliers or (silent if waited and 0 < len(silent) < len(waited) else ())
-        if not ranks:
-            return
-        lost = [each for each in facts.evidence.of(What.COMM_ERROR, What.EXCEPTION) if _LOST.search(each.message)]
-        if lost and not facts.outliers and not facts.evidence.of(What.TIMEOUT):
-            time = min((each.time_ns for each in lost if each.time_ns is not None), default=None)
-            yield _made(facts, "incident_died", "crash", ranks, time, 72, "find_killer", lost[:3], ("count", Kind.COUNT, len(waited)), confidence=Confidence.MEDIUM)  # fmt: skip
-            return
-        count = len(waited) or sum(each.state == "waiting" for each in facts.stacks.values())
-        time, records = facts.stuck_ns, ()
-        trust = (65 if facts.outliers else 55) if waited else 38
-    rank = ranks[0]
-    stack = facts.stacks.get(rank) if len(ranks) == 1 else None
+            trust, against = 35, [*against, _message("moments")]
+        return _Wait(one.culprits, len(one.waiting), one.since_ns, trust, tuple(against), facts.records(one))
+    waited = facts.complained
+    silent = tuple(rank for rank in range(facts.world) if rank not in waited)
+    ranks = facts.outliers or (silent if 0 < len(silent) < len(waited) else ())
+    count = len(waited) or sum(each.state == "waiting" for each in facts.stacks.values())
+    trust = 38 if not waited else 65 if facts.outliers else 55
+    return _Wait(ranks, count, facts.stuck_ns, trust, facts.clock) if ranks else None
+
+
+def _waits(facts: _Facts) -> Iterator[_Claim]:
+    """A rank that does not come to a collective, by what it does in place of that."""
+    wait = _waited_for(facts)
+    if wait is None:
+        return
+    ranks, time, against = wait.ranks, wait.time_ns, wait.against
+    count = (Kind.COUNT, wait.count)
+    lost = [one for one in facts.evidence.of(What.COMM_ERROR, What.EXCEPTION) if _LOST.search(one.message)]
+    if lost and not wait.records and not facts.outliers and not facts.evidence.of(What.TIMEOUT):
+        time = min((one.time_ns for one in lost if one.time_ns is not None), default=None)
+        yield _Claim("died", ranks, time, 72, lost[:3], {"count": count}, sure=Confidence.MEDIUM)
+        return
+    stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
     state = "" if stack is None else stack.state
-    begins, ends = (_of_rank(facts, rank, kind) for kind in (What.CHECKPOINT_BEGIN, What.CHECKPOINT_END))
-    saving = (
-        len(ranks) == 1 and len(begins) > len(ends) and bool(ends or begins[-1:]) and facts.stands and state != "own"
-    )
-    storage = [each for each in facts.evidence.of(What.HOST_FAULT) if each.data.get("part") in {"storage", "nfs"}]
-    proof = (*records, *(() if stack is None else (stack,)), *_of_rank(facts, rank, What.EXIT)[:1])
-    where, values = _where(facts, ranks), ("count", Kind.COUNT, count)
-    collective = ("collective", Kind.LIST, _collective(facts, ranks))
-    if state == "checkpoint" or (
-        saving
-        and state != "starved"
-        and begins[-1].data.get("step") is None
-        and len(begins) == 1 + len(ends)
-        and stack is None
-    ):
-        trust += 3
-        yield _made(facts, "incident_checkpoint", "checkpoint", ranks, time, trust, "storage", (*proof, *begins[-1:], *storage[:2]), _doing(facts, rank), where, against=against)  # fmt: skip
+    saving = facts.events(ranks, What.CHECKPOINT_BEGIN), facts.events(ranks, What.CHECKPOINT_END)
+    unsaved = stack is None and len(ranks) == 1 and len(saving[0]) > len(saving[1]) > 0
+    collective = _collective(facts, ranks)
+    proof = (*wait.records, *(() if stack is None else (stack,)), *facts.events(ranks, What.EXIT)[:1])
+    values = {"doing": _doing(facts, ranks), "where": _where(facts, ranks), "collective": collective, "count": count}
+    if state == "checkpoint" or unsaved:
+        storage = [one for one in facts.evidence.of(What.HOST_FAULT) if one.data.get("part") in {"storage", "nfs"}]
+        proof = (*proof, *saving[0][-1:], *storage[:2])
+        yield _Claim("checkpoint", ranks, time, wait.trust + 3, proof, values, against=against)
     elif state == "starved":
-        yield _made(facts, "incident_data", "data", ranks, time, trust, "loader", proof, _doing(facts, rank), where, _waited(facts.late), against=against)  # fmt: skip
+        yield _Claim("data", ranks, time, wait.trust, proof, values, against=against)
     elif state == "own":
-        key = "incident_hung" if collective[2] else "incident_hung_stack"
-        yield _made(facts, key, "hang", ranks, time, trust + 2, "own_code", proof, _doing(facts, rank), collective, values, against=against)  # fmt: skip
+        key = "hung" if collective[1] else "hung_stack"
+        yield _Claim(key, ranks, time, wait.trust + 2, proof, values, against=against)
     else:
-        against.append(Message(_SAY["incident_no_stack"]))
-        sure = Confidence.MEDIUM if one is not None and one.kind == "missing" else Confidence.LOW
-        yield _made(facts, "incident_never_came" if collective[2] else "incident_silent_rank", "hang", ranks, time, trust, "look_at_rank", proof, collective, values, against=against, confidence=sure)  # fmt: skip
+        sure = Confidence.MEDIUM if facts.root is not None and facts.root.kind == "missing" else Confidence.LOW
+        key = "never_came" if collective[1] else "silent_rank"
+        against = (*against, *(() if ranks[0] in facts.stacks else (_message("no_stack"),)))
+        yield _Claim(key, ranks, time, wait.trust, proof, values, against=against, sure=sure)
 
 
-def _link(facts: _Facts) -> Iterator[Explanation]:
+def _link(facts: _Facts) -> Iterator[_Claim]:
     """A link that fails: all are in a collective, and none gets out."""
     events = facts.evidence.of(What.LINK_ERROR)
     if not events:
         return
-    hosts = {one.host for one in events if one.rank is None and one.host}
+    hosts = {one.host for one in events if one.rank is None and one.host and "pid" not in one.data}
     weights: Counter[int] = Counter()
     for one in events:
         rank = facts.rank_of(one)
         if rank is not None:
             # Who names a port of its own is nearer to it than who got no answer.
-            own = 0 if "status" in one.data else 4
-            weights[rank] += (
-                own + (1 if "nic" in one.data else 0) + (2 if facts.places.get(rank, Place()).host in hosts else 0)
-            )
+            own = (0 if "status" in one.data else 4) + ("nic" in one.data)
+            weights[rank] += own + 2 * (facts.places.get(rank, Place()).host in hosts)
     best = max(weights.values(), default=0)
-    ranks = tuple(rank for rank, weight in weights.items() if weight == best)
-    host = next(iter(sorted(hosts)), "") if len(hosts) == 1 else ""
-    first = min(events, key=lambda one: (one.time_ns is None, one.time_ns or 0))
+    ranks = [rank for rank, weight in weights.items() if weight == best]
+    first = _first(events)
     stuck = facts.root is not None and facts.root.kind == "stuck"
     trust = 74 if stuck else 68 if facts.evidence.of(What.TIMEOUT, What.COMM_ERROR) else 30
-    time = first.time_ns if first.time_ns is not None else facts.stuck_ns
-    yield _made(facts, "incident_link", "link", ranks, time, trust, "check_link", events[:4], _event(first), _where(facts), host=host, confidence=Confidence.MEDIUM)  # fmt: skip
+    time = facts.stuck_ns if first.time_ns is None else first.time_ns
+    values = {"event": (Kind.NAME, event_text(first)), "where": _where(facts)}
+    host = hosts.pop() if len(hosts) == 1 else ""
+    yield _Claim("link", ranks, time, trust, events[:4], values, host=host, sure=Confidence.MEDIUM)
 
 
-def _numbers(facts: _Facts) -> Iterator[Explanation]:
+def _numbers(facts: _Facts) -> Iterator[_Claim]:
     """A loss that is no number."""
     events = facts.evidence.of(What.NAN)
     stopped = [one for one in facts.evidence.of(What.OVERFLOW) if one.data.get("exhausted")]
-    known = [one for one in events if isinstance(one.data.get("step"), int)]
-    if events:
-        step = min((int(one.data["step"]) for one in known), default=None)
-        first = [one for one in known if one.data.get("step") == step] or list(events[:1])
-        printing = {one.rank for one in facts.evidence.series if one.name == "loss" and one.rank is not None}
-        ranks = {one.rank for one in first if one.rank is not None}
-        apart = len(printing) > 1 and len(ranks) < len(printing)
-        time = min((one.time_ns for one in first if one.time_ns is not None), default=None)
-        against = (
-            ()
-            if apart or not printing
-            else (Message(_SAY["incident_printed"], (("rank", Kind.COUNT, min(printing)),)),)
-        )
-        key = "incident_nan" if apart and ranks else "incident_nan_any"
-        yield _made(facts, key, "nan", ranks if apart else (), time, 66, "nan", first[:3], ("step", Kind.COUNT, step), against=against)  # fmt: skip
-    elif stopped:
-        one = stopped[0]
-        yield _made(facts, "incident_overflow", "nan", (), one.time_ns, 66, "nan", stopped[:2], ("step", Kind.COUNT, one.data.get("step")))  # fmt: skip
-
-
-def _late(facts: _Facts) -> Iterator[Explanation]:
-    """Ranks that the others wait for again and again, by what is known of their devices, hosts, stacks and places."""
-    late = facts.late
-    failed = facts.failed_ns is not None
-    ranks = () if late is None else late.ranks
-    throttled = [one for one in facts.evidence.of(What.THROTTLE) if facts.rank_of(one) is not None]
-    hot = {facts.rank_of(one): one for one in reversed(throttled)}
-    base = 30 if failed else 60
-    faults = [one for one in facts.evidence.of(What.HOST_FAULT) if one.host]
-    sick = {facts.rank_of(one): one for one in facts.evidence.of(What.XID, What.ECC) if one.data.get("hardware") or one.what is What.ECC}  # fmt: skip
-    slow = [rank for rank in hot if rank in ranks] or [rank for rank in sick if rank in ranks]
-    if late is None:
-        slow = [rank for rank, one in hot.items() if facts.slowed(one.time_ns)]
-    elif len(slow) < len(ranks):
-        slow = []
-    for rank in slow if len(slow) < max(facts.world, 2) else ():
-        events = [each for each in (sick.get(rank), hot.get(rank)) if each is not None]
-        text = ", ".join(map(event_text, events))
-        time = min((each.time_ns for each in events if each.time_ns is not None), default=None)
-        yield _made(facts, "incident_slow_device", "hardware", (rank,) if rank is not None else (), time, base + 2, "cool_device", events, ("event", Kind.NAME, text), _waited(late), since=True)  # fmt: skip
-    hosts = {facts.places.get(rank, Place()).host for rank in ranks} - {""}
-    host = hosts.pop() if len(hosts) == 1 else ""
-    all_of_it = {rank for rank, place in facts.places.items() if place.host == host and host}
-    ill = [one for one in faults if one.host == host]
-    if late is None:
-        if not failed and faults and facts.slowed(faults[0].time_ns):
-            first = faults[0]
-            those = [rank for rank, place in facts.places.items() if place.host == first.host]
-            yield _slow_host(facts, those, faults, None, 50)
+    if not events:
+        for one in stopped[:1]:
+            values = {"step": (Kind.COUNT, one.data.get("step"))}
+            yield _Claim("overflow", (), one.time_ns, 66, stopped[:2], values)
         return
-    stage = late.stage is not None and not ill
-    if not slow and not stage and host and set(ranks) == all_of_it and (len(ranks) > 1 or ill):
-        yield _slow_host(facts, ranks, ill, late, base)
+    step = min((one.data["step"] for one in events if isinstance(one.data.get("step"), int)), default=None)
+    first = [one for one in events if one.data.get("step") == step]
+    printing = {one.rank for one in facts.evidence.series if one.name == "loss" and one.rank is not None}
+    ranks = {one.rank for one in first if one.rank is not None}
+    # Where all print it or one does, it is the loss of all.
+    apart = 0 < len(ranks) < len(printing)
+    time = min((one.time_ns for one in first if one.time_ns is not None), default=None)
+    against = [_message("printed", rank=(Kind.COUNT, min(printing)))] if len(printing) == 1 else []
+    key, values = "nan" if apart else "nan_any", {"step": (Kind.COUNT, step)}
+    yield _Claim(key, ranks if apart else (), time, 66, first[:3], values, against=against)
+
+
+def _late(facts: _Facts) -> Iterator[_Claim]:
+    """Ranks that the others wait for again and again, by what is known of their devices, hosts, stacks and places."""
+    late, base = facts.late, 60 if facts.failed_ns is None else 30
+    ranks = () if late is None else late.ranks
+    slow = _slow_devices(facts)
+    for rank, events in slow.items():
+        time = min((one.time_ns for one in events if one.time_ns is not None), default=None)
+        values = {"event": (Kind.NAME, ", ".join(map(event_text, events))), "waited": _waited(late)}
+        yield _Claim("slow_device", (rank,), time, base + 2, events, values, since=True)
     if slow:
         return
-    states = {facts.stacks[rank].state for rank in ranks if rank in facts.stacks}
-    proof = [facts.stacks[rank] for rank in ranks if rank in facts.stacks]
-    flights = [f"{one.source.path}: waits least in collectives" for one in facts.evidence.flights if one.rank in ranks]
-    doing = _doing(facts, ranks[0] if len(ranks) == 1 else None)
-    against = () if proof else (Message(_SAY["incident_no_stack"]),)
-    if stage:
-        yield _made(facts, "incident_stage", "pipeline", ranks, None, base - 1, "balance_stages", flights, ("stage", Kind.COUNT, late.stage), _waited(late), since=True)  # fmt: skip
-    elif states == {"starved"}:
-        yield _made(facts, "incident_data", "data", ranks, None, base - 2, "loader", (*proof, *flights), doing, _waited(late), since=True)  # fmt: skip
-    elif states == {"checkpoint"}:
-        yield _made(facts, "incident_checkpoint", "checkpoint", ranks, None, base - 2, "storage", (*proof, *flights), doing, since=True)  # fmt: skip
-    else:
-        key = "incident_pause" if late.steady else "incident_straggler"
-        values = ("time", Kind.DURATION, late.each_ns), ("op", Kind.NAME, late.op)
-        yield _made(facts, key, "straggler", ranks, None, base - 3, "own_code" if doing[2] else "look_at_rank", (*proof, *flights), doing, _waited(late), *values, against=against, confidence=Confidence.HIGH if proof else Confidence.MEDIUM, since=True)  # fmt: skip
+    faults = [one for one in facts.evidence.of(What.HOST_FAULT) if one.host]
+    hosts = {facts.places.get(rank, Place()).host for rank in ranks}
+    host = next(iter(hosts), "") if len(hosts) == 1 else ""
+    if late is None:
+        changed = next((one for one in faults if base == 60 and facts.slowed(one.time_ns)), None)
+        if changed is not None:
+            host = changed.host or ""
+            yield _slow_host(facts, facts.ranks_on(host), [changed], 50)
+        return
+    ill = [one for one in faults if one.host == host]
+    if late.stage is not None and not ill:
+        values = {"stage": (Kind.COUNT, late.stage), "waited": _waited(late)}
+        yield _Claim("stage", ranks, None, base - 1, facts.waiting_least, values, since=True)
+        return
+    if host and set(ranks) == set(facts.ranks_on(host)) and (len(ranks) > 1 or ill):
+        yield _slow_host(facts, ranks, ill, base)
+    yield _straggler(facts, late, base)
 
 
-def _slow_host(
-    facts: _Facts, ranks: Sequence[int], faults: Sequence[Event], late: Lateness | None, trust: int
-) -> Explanation:
+def _slow_devices(facts: _Facts) -> dict[int, list[Event]]:
+    """Devices that throttle or correct errors, of all the late ranks; without dumps, since when steps take longer."""
+    found: dict[int, list[Event]] = defaultdict(list)
+    for one in facts.evidence.of(What.XID, What.ECC, What.THROTTLE):
+        rank = facts.rank_of(one)
+        told = one.what is not What.XID or one.data.get("hardware")
+        known = rank is not None and one.what in {each.what for each in found.get(rank, ())}
+        if rank is not None and told and not known and (facts.late is not None or facts.slowed(one.time_ns)):
+            found[rank].append(one)
+    if facts.late is not None:
+        found = defaultdict(list, {rank: each for rank, each in found.items() if rank in facts.late.ranks})
+        return found if len(found) == len(facts.late.ranks) else {}
+    return found if len(found) * 2 <= facts.world else {}
+
+
+def _slow_host(facts: _Facts, ranks: Sequence[int], faults: Sequence[Event], trust: int) -> _Claim:
     first = next(iter(faults), None)
-    reason = _part(
-        "event", "incident_reason" if first else None, ("event", Kind.NAME, "" if first is None else event_text(first))
-    )
-    time = None if first is None else first.time_ns
-    key = "incident_slow_host" if len(ranks) > 1 else "incident_slow_host_one"
-    sure = Confidence.HIGH if first is not None else Confidence.MEDIUM
-    flights = [f"{one.source.path}: waits least in collectives" for one in facts.evidence.flights if one.rank in ranks]
-    return _made(facts, key, "slow_host", ranks, time, trust, "cool_host", (*faults[:3], *flights), reason, _waited(late), confidence=sure, host="" if first is None else first.host or "", since=True)  # fmt: skip
+    reason = _NOTHING if first is None else _say("reason", event=(Kind.NAME, event_text(first)))
+    values = {"event": reason, "waited": _waited(facts.late)}
+    proof, time = (*faults[:3], *facts.waiting_least), None if first is None else first.time_ns
+    sure = Confidence.MEDIUM if first is None else Confidence.HIGH
+    key = "slow_host" if len(ranks) > 1 else "slow_host_one"
+    return _Claim(key, ranks, time, trust, proof, values, sure=sure, since=True)
+
+
+def _straggler(facts: _Facts, late: Lateness, base: int) -> _Claim:
+    """A late rank that nothing but its stack explains."""
+    stacks = [facts.stacks[rank] for rank in late.ranks if rank in facts.stacks]
+    states, proof = {one.state for one in stacks}, (*stacks, *facts.waiting_least)
+    values = {"doing": _doing(facts, late.ranks), "waited": _waited(late)}
+    if states in ({"starved"}, {"checkpoint"}):
+        key = "data" if states == {"starved"} else "checkpoint"
+        return _Claim(key, late.ranks, None, base - 2, proof, values, since=True)
+    values |= {"time": (Kind.DURATION, late.each_ns), "op": (Kind.NAME, late.op)}
+    against = () if stacks else (_message("no_stack"),)
+    todo, sure = "own_code" if stacks else "look_at_rank", Confidence.HIGH if stacks else Confidence.MEDIUM
+    key = "pause" if late.steady else "straggler"
+    return _Claim(key, late.ranks, None, base - 3, proof, values, todo, against=against, sure=sure, since=True)

@@ -1,4 +1,4 @@
-"""An incident as sentences and tables: what happened and what else may have, one timeline of all sources, what is missing."""
+"""An incident as sentences and tables: what happened, what else may have, a timeline of all sources, what is missing."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceanalyze.causes.results import in_order, spans
-from traceanalyze.incident.divergence import progress
+from traceanalyze.incident.divergence import Progress, progress
 from traceanalyze.incident.evidence import UNKNOWN, Evidence, FileRead, What
 from traceanalyze.incident.judge import Explanation, Incident, without_stamp
 from traceanalyze.model.patterns import regex
@@ -25,7 +25,9 @@ _SAY = sentences(
     incident_none="Nothing in {count} file(s) tells of a failure{until}.",
     incident_until="; step {step} was reached",
     incident_perhaps="Perhaps: {text}",
-    incident_not_understood="{count} line(s) of {files} file(s) look like errors and are not understood, such as: {line}",
+    incident_not_understood=(
+        "{count} line(s) of {files} file(s) look like errors and are not understood, such as: {line}"
+    ),
     incident_zone="Times are UTC; those without a zone were moved by {hours} h: {reason}.",
     incident_utc="Times are UTC.",
     incident_faults="{count} file(s) could be read only in part or not at all, such as {path}: {reason}",
@@ -100,8 +102,8 @@ def _notes(evidence: Evidence, used: Sequence[FileRead]) -> Iterator[Message]:
         yield Message(_SAY["incident_not_understood"], (*values, ("line", Kind.NAME, line[:160])))
     torn = [one for one in used if one.fault]
     if torn:
-        values = ("path", Kind.NAME, torn[0].path), ("reason", Kind.NAME, torn[0].fault)
-        yield Message(_SAY["incident_faults"], (("count", Kind.COUNT, len(torn)), *values))
+        example = ("path", Kind.NAME, torn[0].path), ("reason", Kind.NAME, torn[0].fault)
+        yield Message(_SAY["incident_faults"], (("count", Kind.COUNT, len(torn)), *example))
 
 
 _RANKS = Column("on_ranks", Kind.TEXT, "Ranks, as ranges", heading="ranks")
@@ -234,7 +236,8 @@ def _lines(evidence: Evidence, incident: Incident) -> Iterator[_Line]:
             )
     for each in incident.found:
         if each.since_ns is not None:
-            words = f"{each.op} {each.seq:,} of {each.group.desc or each.group.name}: {spans(list(map(str, each.waiting)))} in"
+            waiting = spans(list(map(str, each.waiting)))
+            words = f"{each.op} {each.seq:,} of {each.group.desc or each.group.name}: {waiting} in"
             for rank in each.culprits or each.waiting:
                 yield _Line(each.since_ns, rank, None, None, f"diverges_{each.kind}", words, "flight recorder")
     for series in evidence.series:
@@ -293,19 +296,20 @@ _PROGRESS = declare(
 
 
 def _progress(evidence: Evidence) -> Table:
-    same: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    same: dict[Progress, list[str]] = defaultdict(list)
     for one in progress(evidence.flights):
-        key = f"{one.group.name} {one.group.desc}".strip(), one.group.ranks, one.enqueued, one.started, one.completed
-        same[key].append(one.rank)
+        same[one._replace(rank=0, group=one.group._replace(id=0, enqueued=0, started=0, completed=0))].append(
+            str(one.rank)
+        )
     return _PROGRESS.fill_records(
         {
-            "group": key[0],
-            "on_ranks": spans(in_order(map(str, ranks))),
-            "enqueued": key[2],
-            "started": key[3],
-            "completed": key[4],
-        }  # type: ignore[dict-item]
-        for key, ranks in same.items()
+            "group": f"{one.group.name} {one.group.desc}".strip(),
+            "on_ranks": spans(in_order(ranks)),
+            "enqueued": one.enqueued,
+            "started": one.started,
+            "completed": one.completed,
+        }
+        for one, ranks in same.items()
     )
 
 
@@ -353,15 +357,19 @@ _MISSING = declare(
 def _missing(evidence: Evidence, incident: Incident) -> Table:
     kinds = {one.kind for one in evidence.files}
     of = {"flight_recorder": {one.rank for one in evidence.flights}, "stacks": {one.rank for one in evidence.stacks}}
-    rows: list[dict[str, Value]] = []
+    rows = [] if evidence.of(What.EXIT) else [("launcher", "")]
     for source, files in _SOURCES.items():
-        lack = [rank for rank in range(incident.world) if rank not in of.get(source, ())] if source in _OF_RANKS else []
-        if kinds.isdisjoint(files) or (lack and len(lack) < incident.world):
-            ranks = spans(list(map(str, lack))) if lack and not kinds.isdisjoint(files) else None
-            rows.append({"missing": f"source_{source}", "on_ranks": ranks, "tells": f"tells_{source}", "record": f"record_{source}"})  # fmt: skip
-    if not evidence.of(What.EXIT):
-        rows.append({"missing": "source_launcher", "on_ranks": None, "tells": "tells_launcher", "record": "record_launcher"})  # fmt: skip
-    return _MISSING.fill_records(rows)
+        lack = [str(rank) for rank in range(incident.world) if source in of and rank not in of[source]]
+        if kinds.isdisjoint(files):
+            rows.append((source, ""))
+        elif 0 < len(lack) < incident.world:
+            rows.append((source, spans(lack)))
+    return _MISSING.fill(
+        missing=[f"source_{source}" for source, _ in rows],
+        on_ranks=[ranks or None for _, ranks in rows],
+        tells=[f"tells_{source}" for source, _ in rows],
+        record=[f"record_{source}" for source, _ in rows],
+    )
 
 
 _SOURCE_FILES = declare(

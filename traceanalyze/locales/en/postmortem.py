@@ -133,8 +133,10 @@ _SOURCES = {
     "device_state": (
         "states of the devices",
         "clocks, throttling, temperature, ECC over time",
-        "nvidia-smi --query-gpu=timestamp,index,pci.bus_id,clocks.sm,clocks_event_reasons.active,temperature.gpu "
-        "--format=csv -l 5 > nvidia-smi_$(hostname).csv",
+        (
+            "nvidia-smi --query-gpu=timestamp,index,pci.bus_id,clocks.sm,clocks_event_reasons.active,temperature.gpu "
+            "--format=csv -l 5 > nvidia-smi_$(hostname).csv"
+        ),
     ),
     "launcher": (
         "output of the launcher",
