@@ -160,7 +160,7 @@ def out_of_memory(folder: Path, seed: int) -> Truth:
         words = ("out of memory", "ran out of")
     world.timeouts(waiting=[] if seed % 2 else None)
     world.write()
-    return Truth("oom", (rank,), words, world.hosts[rank])
+    return Truth("host_oom" if "oom" in words else "oom", (rank,), words, world.hosts[rank])
 
 
 def not_a_number(folder: Path, seed: int) -> Truth:
@@ -301,7 +301,7 @@ def slow_link(folder: Path, seed: int) -> Truth:
     world.timeouts()
     world.dump()
     world.write()
-    return Truth("slow_link", (rank,), ("link", "network"), host)
+    return Truth("link", (rank,), ("link", "network"), host)
 
 
 def constant_sleep(folder: Path, seed: int) -> Truth:

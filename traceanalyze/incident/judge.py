@@ -756,8 +756,8 @@ class _Wait(NamedTuple):
     """Ranks that others wait for."""
 
     ranks: tuple[int, ...]
-    count: int
-    """Of the others."""
+    others: int
+    """How many."""
     time_ns: int | None
     trust: int
     against: tuple[Message, ...]
@@ -789,7 +789,7 @@ def _waits(facts: _Facts) -> Iterator[_Claim]:
     if wait is None:
         return
     ranks, time, against = wait.ranks, wait.time_ns, wait.against
-    count = (Kind.COUNT, wait.count)
+    count = (Kind.COUNT, wait.others)
     lost = [one for one in facts.evidence.of(What.COMM_ERROR, What.EXCEPTION) if _LOST.search(one.message)]
     if lost and not wait.records and not facts.outliers and not facts.evidence.of(What.TIMEOUT):
         time = min((one.time_ns for one in lost if one.time_ns is not None), default=None)

@@ -1,4 +1,4 @@
-"""An incident as sentences and tables: what happened, what else may have, a timeline of all sources, what is missing."""
+"""An incident as sentences and tables: what happened or may have, a timeline of all sources, what is missing."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -98,8 +98,8 @@ def _notes(evidence: Evidence, used: Sequence[FileRead]) -> Iterator[Message]:
     odd = [one for one in used if one.notable]
     if odd:
         line = next((each for one in odd for each in one.examples), "")
-        values = ("count", Kind.COUNT, sum(one.notable for one in odd)), ("files", Kind.COUNT, len(odd))
-        yield Message(_SAY["incident_not_understood"], (*values, ("line", Kind.NAME, line[:160])))
+        counts = ("count", Kind.COUNT, sum(one.notable for one in odd)), ("files", Kind.COUNT, len(odd))
+        yield Message(_SAY["incident_not_understood"], (*counts, ("line", Kind.NAME, line[:160])))
     torn = [one for one in used if one.fault]
     if torn:
         example = ("path", Kind.NAME, torn[0].path), ("reason", Kind.NAME, torn[0].fault)
