@@ -70,6 +70,11 @@ _SAY = sentences(
     incident_data="{who} waited for data{when}{doing}{where}{waited}: {todo}{resume}.",
     incident_stage="{who} ran slowly: stage {stage} of the pipeline needs longer than the others{waited}: {todo}.",
     incident_checkpoint="{who} stood still{when} while writing a checkpoint{doing}{where}: {todo}{resume}.",
+    incident_cancelled="The job was stopped{when} from outside ({event}): {todo}{resume}.",
+    incident_unexplained=(
+        "The run stopped{when}{where}: {count} rank(s) waited or lost a connection, and nothing tells for whom ({event}): "
+        "{todo}{resume}."
+    ),
     incident_died_silent="No dump or log says why: it ended before it could write one, or the recorder was off there.",
     incident_later="It came after the run had failed: more likely an effect.",
     incident_only_exit="The way it ended says only that it died, not why.",
@@ -104,6 +109,8 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "data": ("data", "loader"),
     "stage": ("pipeline", "balance_stages"),
     "checkpoint": ("checkpoint", "storage"),
+    "cancelled": ("cancelled", "ask_scheduler"),
+    "unexplained": ("unexplained", "record"),
 }
 """Sentence → the cause, and what to do."""
 HEADLINE = 40
@@ -176,7 +183,7 @@ class Incident(NamedTuple):
 def judge(evidence: Evidence) -> Incident:
     """Explanations of what the files tell, by trust; one for each cause and its ranks."""
     facts = _Facts(evidence)
-    makers = (_hardware, _memory, _desync, _ended, _waits, _link, _numbers, _late)
+    makers = (_hardware, _memory, _desync, _ended, _waits, _link, _numbers, _late, _stopped)
     claims = (claim for maker in makers for claim in maker(facts))
     found = sorted((_explanation(one, facts) for one in claims), key=lambda one: (-one.trust, one.time_ns or 0))
     kept: dict[tuple[str, tuple[int, ...]], Explanation] = {}
@@ -750,6 +757,20 @@ def _exit(exits: Sequence[Event]) -> str:
     if isinstance(code, int) and code < 0:
         return f"{_SIGNALS.get(-code, f'signal {-code}')} (exit code {code})"
     return exits[0].message[:120] if code is None else f"exit code {code}"
+
+
+def _stopped(facts: _Facts) -> Iterator[_Claim]:
+    """That it was ended from outside, or that it stopped, for want of anything better."""
+    for one in facts.evidence.of(What.CANCELLED)[:1]:
+        event = {"event": (Kind.NAME, event_text(one))}
+        yield _Claim("cancelled", (), one.time_ns, 50, [one], event, host=one.host or "")
+    told = [one for one in facts.evidence.of(*_SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
+    if told:
+        first = _first(told)
+        time = first.time_ns if facts.stuck_ns is None else facts.stuck_ns
+        values = {"count": (Kind.COUNT, len(facts.complained)), "event": (Kind.NAME, event_text(first))}
+        values["where"] = _where(facts)
+        yield _Claim("unexplained", (), time, HEADLINE, told[:3], values, sure=Confidence.LOW)
 
 
 class _Wait(NamedTuple):
