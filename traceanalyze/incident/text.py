@@ -64,6 +64,7 @@ _NOTABLE = regex(
 )
 _DULL = regex(rb" FAILED$|^Root Cause \(first|^Failures:$|no error file defined for parent|^Fatal Python error")
 """Around what blocks tell."""
+_ODD = regex(rb"(?i)\b(?:nan|inf)\b")
 _ANSI = regex(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _TEXT_ROOM = 1 << 30
 _TEXT_PER_PACKED_BYTE = 200
@@ -419,7 +420,7 @@ class _Reading:
         self.path, self.rank, self.table = path, rank, table
         self.known: dict[bytes, int] = {}
         self.kinds: list[_Kind] = [_Kind((), notable=False, series=False)]
-        self.numbers: dict[tuple[object, ...], int] = {(False,): 0}
+        self.numbers: dict[tuple[object, ...], int] = {(False, False): 0}
         self.totals = Counter[int]()
         self.lines = self.understood = self.notable = self.thinned = 0
         self.examples: list[str] = []
@@ -501,10 +502,13 @@ class _Reading:
         if matched is None:
             rows = ()
         notable = not rows and _NOTABLE.search(raw) is not None
-        key = (notable, *map(id, rows))
+        series = isinstance(matched, Loop)
+        # A loss that is no number is never among those that are only counted.
+        odd = series and _ODD.search(raw) is not None
+        key = (notable, odd, *map(id, rows))
         if key not in self.numbers:
             self.numbers[key] = len(self.kinds)
-            self.kinds.append(_Kind(rows, notable, isinstance(matched, Loop)))
+            self.kinds.append(_Kind(rows, notable, series))
         return self.numbers[key]
 
     def _read(self, chosen: Sequence[tuple[int, _Kind]], *, last: bool) -> int | None:
@@ -800,8 +804,13 @@ def _series(name: str, rank: int | None, points: _Points) -> Series:
 
 def _not_finite(series: Series, lines: Sequence[int]) -> Event | None:
     """Where a loss or the norm of gradients stops being a number."""
-    bad = np.flatnonzero(~np.isfinite(series.values))
-    if not len(bad) or series.name not in {"loss", "grad_norm"}:
+    if series.name == "nan_iterations":
+        bad = np.flatnonzero(series.values > 0)
+    elif series.name in {"loss", "grad_norm"}:
+        bad = np.flatnonzero(~np.isfinite(series.values))
+    else:
+        return None
+    if not len(bad):
         return None
     first, step = int(bad[0]), int(series.steps[bad[0]])
     time = int(series.times[first])
