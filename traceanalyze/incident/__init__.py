@@ -25,7 +25,7 @@ from traceanalyze.incident.hardware import KERNEL, is_device_table, read_npu, re
 from traceanalyze.incident.process_log import ROWS
 from traceanalyze.incident.stacks import BLOCKS, spy_json, terminated, traceback_of
 from traceanalyze.incident.tensorboard import is_event_file, read_events
-from traceanalyze.incident.text import Block, Loop, Pattern, Row, chunks, message_of, read_text, stamp_of
+from traceanalyze.incident.text import Block, Loop, Pattern, Row, Table, chunks, message_of, read_text, stamp_of
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers import source as readers
 from traceanalyze.readers.detect import Kind, sniff
@@ -66,7 +66,7 @@ class _Read(NamedTuple):
 def read_evidence(paths: Sequence[str], progress: Callable[[int], None] | None = None) -> Evidence:
     """Everything that files below some paths say of an incident; `progress` gets the bytes of each file read."""
     rows, formats = _plugged()
-    table = (*ROWS, *KERNEL, *BLOCKS, *rows)
+    table = Table((*ROWS, *KERNEL, *BLOCKS, *rows))
     found = _ranked([_read(one, table, formats, progress) for one in _sources(paths)])
     parts = [one.evidence for one in found]
     notes = [f"the plug-in {one.name} failed: {one.error}" for one in plugins.faults(plugins.EVIDENCE)]
@@ -123,7 +123,7 @@ def _sources(paths: Sequence[str]) -> Iterator[readers.Source]:
 
 def _read(
     source: readers.Source,
-    rows: Sequence[Row],
+    table: Table,
     formats: Sequence[tuple[str, Format]],
     progress: Callable[[int], None] | None,
 ) -> _Read:
@@ -134,7 +134,7 @@ def _read(
     tree, local = _place(path)
     try:
         with open_stream(source, progress) as stream:
-            found = _content(stream, path, size, rows, alone=local is not None)
+            found = _content(stream, path, size, table, alone=local is not None)
             if found.files[0].kind == "other":
                 found = _by_plugin(stream.head, source, formats) or found
     except InputError as error:
@@ -145,7 +145,7 @@ def _read(
     return _Read(found, tree, local)
 
 
-def _content(stream: Stream, path: str, size: int, rows: Sequence[Row], *, alone: bool) -> Evidence:
+def _content(stream: Stream, path: str, size: int, table: Table, *, alone: bool) -> Evidence:
     head = stream.head
     if is_flight(head):
         flight, read = read_flight(stream, path, size)
@@ -165,8 +165,8 @@ def _content(stream: Stream, path: str, size: int, rows: Sequence[Row], *, alone
         if isinstance(document, Evidence):
             return document
         with open_stream(readers.Source(path, size=size)) as again:
-            return _log(again, path, size, rows, alone=alone)
-    return _log(stream, path, size, rows, alone=alone)
+            return _log(again, path, size, table, alone=alone)
+    return _log(stream, path, size, table, alone=alone)
 
 
 def _mostly_text(head: bytes) -> bool:
@@ -179,8 +179,8 @@ def _mostly_text(head: bytes) -> bool:
 _PRINTED: Final = bytes([*range(8, 14), 27, *range(32, 127), *range(128, 256)])
 
 
-def _log(stream: Stream, path: str, size: int, rows: Sequence[Row], *, alone: bool) -> Evidence:
-    found = read_text(stream, path, size, rows, kind="process_log", rank=_rank_of(path), alone=alone)
+def _log(stream: Stream, path: str, size: int, table: Table, *, alone: bool) -> Evidence:
+    found = read_text(stream, path, size, table, kind="process_log", rank=_rank_of(path), alone=alone)
     read = found.read
     if found.stacks and not found.events and not found.series:
         read = read._replace(kind="stacks")

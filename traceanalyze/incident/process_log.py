@@ -254,7 +254,7 @@ _NPU: Final = "npu: HCCL's table of errors"
 ASCEND: tuple[Row, ...] = (
     Pattern(
         What.DESYNC,
-        b"EI",
+        b"EI00",
         regex(
             rb"\b(?P<code>EI0005)\)?: .*?(?:tag \[(?P<tag>[^\]]*)\], )?parameter \[(?P<parameter>[^\]]*)\], "
             rb"local \[(?P<local>[^\]]*)\], remote \[(?P<remote>[^\]]*)\]"
@@ -262,31 +262,31 @@ ASCEND: tuple[Row, ...] = (
         _NPU,
         {"lib": "HCCL"},
     ),
-    Pattern(What.DESYNC, b"EI", regex(rb"\b(?P<code>EI0005)\)?: "), _NPU, {"lib": "HCCL"}),
+    Pattern(What.DESYNC, b"EI00", regex(rb"\b(?P<code>EI0005)\)?: "), _NPU, {"lib": "HCCL"}),
     Pattern(
         What.TIMEOUT,
-        b"EI",
+        b"EI00",
         regex(rb"\b(?P<code>EI0002)\)?: (?:.*?remote rank: ?\[(?P<remote>[^\]]*)\])?"),
         _NPU,
         {"lib": "HCCL"},
     ),
     Pattern(
         What.OOM,
-        b"EI",
+        b"EI00",
         regex(rb"\b(?P<code>EI0011|EI0007)\)?: (?:.*?allocate \[(?P<asked>\d+)\] bytes)?"),
         _NPU,
         {"lib": "HCCL"},
     ),
     Pattern(
         What.LINK_ERROR,
-        b"EI",
+        b"EI00",
         regex(rb"\b(?P<code>EI0013|EI0012|EI0010)\)?: (?:.*?Remote [Rr]ank: ?\[?(?P<remote>\d+))?"),
         _NPU,
         {"lib": "HCCL"},
     ),
     *(
         Pattern(What.COMM_ERROR, needle, regex(rb"(?:^|[\s(])(?P<code>E[IJ]\d{4})\)?: "), _NPU, {"lib": "HCCL"})
-        for needle in (b"EI", b"EJ")
+        for needle in (b"EI00", b"EJ00")
     ),
     Pattern(
         What.LINK_ERROR,
@@ -672,16 +672,19 @@ NUMBERS: tuple[Row, ...] = (
     ),
     Pattern(
         What.NAN,
-        b"aN",
+        b"found NaN in",
         regex(rb"(?:Rank (?P<rank>\d+)[:,] )?found NaN in (?:local )?(?P<series>grad norm|forward loss)"),
         "NVIDIA/Megatron-LM: param_and_grad_buffer.py",
     ),
-    Pattern(
-        What.NAN,
-        b"oss",
-        regex(rb"(?i)\b(?:loss (?:is|became|=) (?:nan|inf)\b|(?:nan|inf|non-finite) loss\b)"),
-        "common in training code",
-        {"series": "loss"},
+    *(
+        Pattern(
+            What.NAN,
+            needle,
+            regex(rb"(?i)\b(?:loss (?:is|became|=) (?:nan|inf)\b|(?:nan|inf|non-finite) loss\b)"),
+            "common in training code",
+            {"series": "loss"},
+        )
+        for needle in (b"loss", b"Loss")
     ),
     Pattern(
         What.NAN, b"returned nan values", regex(rb"(?P<function>'\w+Backward\d*') returned nan values"), "pt: autograd"

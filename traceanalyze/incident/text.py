@@ -1,7 +1,8 @@
 """Text that a job left, streamed: lines that a table of patterns knows become events and series.
 
-Lines of a log differ in their numbers. So a line is looked at once a *shape*, what is left of it without digits, and
-only lines whose shape may fit a pattern are matched: gigabytes cost some ns a byte, however long the tables are.
+Each pattern has a *needle*, and a hash of four bytes of each finds the lines that may hold one at some ns a byte, however
+long the tables are. Such lines differ in their numbers: they are looked at once a *shape*, what is left without digits,
+and of thousands of one kind only some are matched.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from array import array
 from calendar import timegm
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
 from traceanalyze.incident.evidence import (
@@ -41,9 +44,9 @@ _DIGITS = b"0123456789abcdef .,-+#=\t\0"
 """What a shape lacks: digits, of hexadecimal numbers too, and what is printed around and between them."""
 _THIN_FROM = 2_000
 """Lines of a kind in one file from which on only those at both ends of each chunk are matched."""
-_THIN_SERIES = 100_000
+_THIN_SERIES = 40_000
 _ENDS = (4, 12)
-_RUN = 256
+_RUN = 64
 """Lines of series in a chunk once they are thinned: neighbours, so that each rank of a mixed log has some."""
 _DISTINCT = 20
 """Events of one kind, rank and wording that are kept by themselves."""
@@ -52,11 +55,16 @@ _BLOCK_LINES = 400
 _BEFORE = 3
 _HELD = 1 << 18
 _MESSAGE = 400
+_NOTABLE_NEEDLES = (
+    *(b"rror", b"RROR", b"xception", b"XCEPTION", b"atal", b"ATAL", b"fail", b"Fail", b"FAIL", b"bort", b"BORT"),
+    *(b"kille", b"Kille", b"KILLE", b"panic", b"PANIC", b"orrupt", b"ORRUPT", b"ritical", b"RITICAL"),
+)
 _NOTABLE = regex(
     rb"(?i)\b(?:error|exception|fatal|fail(?:ed|ure)|abort(?:ed|ing)?|killed|panic|corrupt(?:ed|ion)?|critical)\b"
 )
 _DULL = regex(rb" FAILED$|^Root Cause \(first|^Failures:$|no error file defined for parent|^Fatal Python error")
 """Around what blocks tell."""
+_ODD = regex(rb"(?i)\b(?:nan|inf)\b")
 _ANSI = regex(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _TEXT_ROOM = 1 << 30
 _TEXT_PER_PACKED_BYTE = 200
@@ -71,7 +79,7 @@ class Pattern(NamedTuple):
 
     what: What
     needle: bytes
-    """Stands in every line that fits; without digits."""
+    """Stands in every line that fits; of four bytes or more."""
     regex: re.Pattern[bytes]
     origin: str
     """Where the text is from: the project's file, or what it was produced with."""
@@ -237,11 +245,13 @@ def line_of(raw: bytes, number: int) -> Line:
         at, key = found.end(), found[0].strip()
     if found := _RAY.match(raw, at):
         at, key, pid = found.end(), key + found[0], int(found[1])
-    while found := _RANK.match(raw, at) or _ROLE.match(raw, at):
-        if found.re.pattern == _RANK.pattern:
+    while raw[at : at + 1] == b"[":
+        if found := _RANK.match(raw, at):
             rank = int(found[1])
-        else:
+        elif found := _ROLE.match(raw, at):
             local = int(found[1])
+        else:
+            break
         at, key = found.end(), key + found[0].strip()
     return Line(number, raw[at:], key, rank, local, pid)
 
@@ -324,21 +334,93 @@ class _Kind(NamedTuple):
 
     rows: tuple[Row, ...]
     notable: bool
+    series: bool
 
     @property
     def most(self) -> int:
-        return _THIN_SERIES if all(isinstance(row, Loop) for row in self.rows) else _THIN_FROM
+        return _THIN_SERIES if self.series else _THIN_FROM
+
+
+_HASH = np.uint32(2654435761)
+"""Knuth's, of which the upper bits are well mixed."""
+_BITS = 18
+_RARE = b"etaonirslhdcumpfgyb.wvk _-:"
+"""Common bytes of logs, the most common first."""
+
+
+class Table:
+    """Rows, and a filter for the lines that may fit one.
+
+    Of each needle four bytes stand in a hash table; where they are, four others have to stand beside them.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = tuple(rows)
+        self._needle = np.zeros(1 << _BITS, np.uint16)
+        """By hash: number of the needle, 0 for none."""
+        first, second, apart = [0], [0], [0]
+        for needle in sorted({*(row.needle for row in rows), *_NOTABLE_NEEDLES}, key=len):
+            windows = [needle[at : at + 4] for at in range(len(needle) - 3)]
+            free = [(_commonness(four), at) for at, four in enumerate(windows) if not self._needle[_hashed(four)]]
+            if not free:
+                raise ValueError(f"{needle!r} is too much like other needles")
+            _, at = min(free)
+            # The farther from the first, the more of the needle the two are.
+            other = 0 if 2 * at >= len(windows) else len(windows) - 1
+            self._needle[_hashed(needle[at : at + 4])] = len(first)
+            first.append(int.from_bytes(needle[at : at + 4], "little"))
+            second.append(int.from_bytes(needle[other : other + 4], "little"))
+            apart.append(other - at)
+        self._hit = self._needle > 0
+        self._first, self._second = np.array(first, np.uint32), np.array(second, np.uint32)
+        self._apart = np.array(apart, np.int64)
+
+    def lines_of(self, text: bytes) -> list[int]:
+        """Lines that may hold a needle, by their places."""
+        places = []
+        for offset in range(min(4, len(text))):
+            codes = np.frombuffer(text, "<u4", (len(text) - offset) // 4, offset)
+            # Of bytes, and with a mode that checks no bounds: half the time of the whole reader is here.
+            at = np.flatnonzero(self._hit.take((codes * _HASH) >> _SHIFT, mode="wrap"))
+            needle = self._needle[(codes[at] * _HASH) >> _SHIFT]
+            right = codes[at] == self._first[needle]
+            at, needle = at[right] * 4 + offset, needle[right]
+            beside = at + self._apart[needle]
+            inside = (beside >= 0) & (beside <= len(text) - 4)
+            at, needle, beside = at[inside], needle[inside], beside[inside]
+            places.append(at[_codes(text, beside) == self._second[needle]])
+        found = np.sort(np.concatenate(places)) if places else np.zeros(0, np.int64)
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 10)
+        lines = np.searchsorted(ends, found)
+        return lines[np.diff(lines, prepend=-1) > 0].tolist()  # type: ignore[no-any-return]
+
+
+_SHIFT = np.uint32(32 - _BITS)
+
+
+def _hashed(four: bytes) -> int:
+    return int.from_bytes(four, "little") * int(_HASH) % (1 << 32) >> int(_SHIFT)
+
+
+def _codes(text: bytes, places: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Four bytes of a text as a number, at some places."""
+    source = np.frombuffer(text, np.uint8)
+    parts = (source[places + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(4))
+    return np.bitwise_or.reduce(np.array(list(parts), np.uint32).reshape(4, -1))  # type: ignore[no-any-return]
+
+
+def _commonness(four: bytes) -> int:
+    return sum(max(len(_RARE) - _RARE.find(byte), 0) ** 2 if byte in _RARE else 0 for byte in four)
 
 
 class _Reading:
     """Reads one text; of many lines of one kind it matches the ends of each chunk."""
 
-    def __init__(self, path: str, rows: Sequence[Row], rank: int | None) -> None:
-        self.path, self.rank = path, rank
-        self.rows = rows
+    def __init__(self, path: str, table: Table, rank: int | None) -> None:
+        self.path, self.rank, self.table = path, rank, table
         self.known: dict[bytes, int] = {}
-        self.kinds: list[_Kind] = [_Kind((), notable=False)]
-        self.numbers: dict[tuple[object, ...], int] = {(False,): 0}
+        self.kinds: list[_Kind] = [_Kind((), notable=False, series=False)]
+        self.numbers: dict[tuple[object, ...], int] = {(False, False): 0}
         self.totals = Counter[int]()
         self.lines = self.understood = self.notable = self.thinned = 0
         self.examples: list[str] = []
@@ -357,6 +439,7 @@ class _Reading:
         """The last before this chunk."""
         self.bodies: list[bytes] = []
         self.line_numbers: Sequence[int] = ()
+        self.doubtful: list[tuple[int, bytes]] = []
         self.closed: set[int] = set()
         self.inside: set[int] = set()
         """Lines of this chunk that a block took."""
@@ -366,76 +449,79 @@ class _Reading:
         if b"\x1b" in text:
             text = _ANSI.sub(b"", text)
         first = self.lines + 1
+        numbers: Sequence[int] | None = None
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n")
             numbers = _numbers(text, first) if b"\r" in text else None
             text = text.replace(b"\r", b"\n")
-        else:
-            numbers = None
-        shapes = text.translate(None, _DIGITS).split(b"\n")
-        self.line_numbers = range(first, first + len(shapes)) if numbers is None else numbers
-        tags: Sequence[int | None] = list(map(self.known.get, shapes))
-        self.bodies = []
-        if None in tags:
-            self.bodies = text.split(b"\n")
-            tags = self._classified(tags, shapes)
-        hits = [at for at, tag in enumerate(tags) if tag]
-        if hits or not self.times:
-            self.bodies = self.bodies or text.split(b"\n")
-        self._note_times(text)
-        stop = self._read(hits, tags, last=last)
-        rest = b""
-        count = len(shapes) - (not shapes[-1])
+        self.bodies = text.split(b"\n")
+        count = len(self.bodies) - (not self.bodies[-1])
+        self.line_numbers = range(first, first + len(self.bodies)) if numbers is None else numbers
+        if not self.times and self.lines < 50_000:
+            self._first_time()
+        self._last_time(text)
+        stop = self._read(self._chosen(self.table.lines_of(text)), last=last)
+        self.doubtful = [one for one in self.doubtful if stop is None or one[0] < stop]
+        self._settle()
         self.before = self._time(len(self.bodies) - 1 if stop is None else stop) or self.before
+        rest = b""
         if stop is not None:
             rest, count = b"\n".join(self.bodies[stop:]), stop
-        self.lines += count if numbers is None else int(self.line_numbers[min(count, len(shapes) - 1)]) - first
+        self.lines += count if numbers is None else int(self.line_numbers[min(count, len(numbers) - 1)]) - first
         return rest
 
-    def _classified(self, tags: Sequence[int | None], shapes: Sequence[bytes]) -> list[int]:
-        if len(self.known) > _SHAPES:
-            self.known.clear()
+    def _chosen(self, candidates: Sequence[int]) -> list[tuple[int, _Kind]]:
+        """Lines to match, each with what it may be; of too many of one kind only some."""
+        by_kind: dict[int, list[int]] = {}
         known = self.known
-        for at, tag in enumerate(tags):
-            if tag is None and shapes[at] not in known:
-                known[shapes[at]] = self._kind(self.bodies[at][:_LONGEST])
-        return [known[shape] if tag is None else tag for tag, shape in zip(tags, shapes, strict=True)]
+        for at in candidates:
+            raw = self.bodies[at]
+            shape = raw.translate(None, _DIGITS)
+            number = known.get(shape)
+            if number is None:
+                if len(known) > _SHAPES:
+                    known.clear()
+                number = known[shape[:_LONGEST]] = self._kind(raw[:_LONGEST])
+            if number:
+                by_kind.setdefault(number, []).append(at)
+        chosen = []
+        for number, places in by_kind.items():
+            kind = self.kinds[number]
+            self.totals[number] += len(places)
+            if not kind.rows:
+                self._unknown(places)
+                continue
+            if self.totals[number] > kind.most:
+                some = places[:_RUN] if kind.series else [*places[: _ENDS[0]], *places[_ENDS[0] :][-_ENDS[1] :]]
+                self.thinned += len(places) - len(some)
+                places = some
+            chosen += [(at, kind) for at in places]
+        return sorted(chosen, key=itemgetter(0))
 
     def _kind(self, raw: bytes) -> int:
-        rows = tuple(row for row in self.rows if row.needle in raw)
-        # Several may fit in lines of one shape, as codes are digits; where none does, the shape is dull.
+        rows = tuple(row for row in self.table.rows if row.needle in raw)
         body = line_of(raw, 0).body if rows else raw
-        if not any(row.regex.search(body) for row in rows):
+        matched = next((row for row in rows if row.regex.search(body)), None)
+        # Several may fit in lines of one shape, as codes are digits; where none does, the shape is dull.
+        if matched is None:
             rows = ()
-        kind = _Kind(rows, not rows and _NOTABLE.search(raw) is not None)
-        key = (kind.notable, *map(id, rows))
+        notable = not rows and _NOTABLE.search(raw) is not None
+        series = isinstance(matched, Loop)
+        # A loss that is no number is never among those that are only counted.
+        odd = series and _ODD.search(raw) is not None
+        key = (notable, odd, *map(id, rows))
         if key not in self.numbers:
             self.numbers[key] = len(self.kinds)
-            self.kinds.append(kind)
+            self.kinds.append(_Kind(rows, notable, series))
         return self.numbers[key]
 
-    def _read(self, hits: Sequence[int], tags: Sequence[int | None], *, last: bool) -> int | None:
+    def _read(self, chosen: Sequence[tuple[int, _Kind]], *, last: bool) -> int | None:
         """Match lines; the first one that the next chunk has to begin with, None where all are read."""
-        in_chunk, passed = Counter(tags[at] for at in hits), Counter[int]()
         self.inside.clear()
         self.closed.clear()
-        for at in hits:
-            tag = tags[at]
-            if tag is None:
-                continue
-            kind = self.kinds[tag]
-            passed[tag] += 1
-            if self.totals[tag] > kind.most:
-                place, ends = passed[tag], (_RUN, 0) if kind.most == _THIN_SERIES else _ENDS
-                if ends[0] < place <= in_chunk[tag] - ends[1]:
-                    self.thinned += 1
-                    continue
-            if not kind.rows:
-                self._notable(at)
-            elif not self._line(at, kind, last=last):
-                self.totals.update(passed)
+        for at, kind in chosen:
+            if not self._line(at, kind, last=last):
                 return max(0, at - max(row.before for row in kind.rows if isinstance(row, Block)))
-        self.totals.update(passed)
         return None
 
     def _line(self, at: int, kind: _Kind, *, last: bool) -> bool:
@@ -467,15 +553,23 @@ class _Reading:
     def _held(self, at: int) -> bool:
         return at > _BEFORE and sum(map(len, self.bodies[at:])) < _HELD
 
-    def _notable(self, at: int) -> None:
-        body = line_of(self.bodies[at][:_LONGEST], 0).body
-        if at in self.inside or body.startswith((b"    ", b"\t", b"  File ")) or _DULL.search(body):
-            return
-        self.notable += 1
-        if len(self.examples) < 3:
-            text = message_of(body)
-            if text not in self.examples:
-                self.examples.append(text)
+    def _unknown(self, places: Sequence[int]) -> None:
+        """Lines that look like an error to nobody's knowledge."""
+        for at in places[:_RUN]:
+            body = line_of(self.bodies[at][:_LONGEST], 0).body
+            if not body.startswith((b"    ", b"\t", b"  File ")) and not _DULL.search(body):
+                self.doubtful.append((at, body))
+        self.notable += len(places[_RUN:])
+
+    def _settle(self) -> None:
+        """Count those that no block took."""
+        for at, body in self.doubtful:
+            if at not in self.inside:
+                self.notable += 1
+                text = message_of(body)
+                if len(self.examples) < 3 and text not in self.examples:
+                    self.examples.append(text)
+        self.doubtful.clear()
 
     def _time(self, at: int) -> Stamp | None:
         """Of a line, else of the nearest one before it."""
@@ -584,9 +678,7 @@ class _Reading:
                 return int(found[1])
         return None
 
-    def _note_times(self, text: bytes) -> None:
-        if not self.times:
-            self._first_time()
+    def _last_time(self, text: bytes) -> None:
         lines = text[-4096:].split(b"\n")
         for raw in reversed(lines if len(text) <= 4096 else lines[1:]):
             stamp = stamp_of(raw[:160])
@@ -656,15 +748,13 @@ def chunks(stream: Stream) -> Iterator[tuple[bytes, bool, str]]:
     yield carry, True, stream.fault or ""
 
 
-def read_text(
-    stream: Stream, path: str, size: int, rows: Sequence[Row], *, kind: str, rank: int | None, alone: bool
-) -> Found:
-    """Everything that the rows know in a text.
+def read_text(stream: Stream, path: str, size: int, table: Table, *, kind: str, rank: int | None, alone: bool) -> Found:
+    """Everything that a table knows in a text.
 
     `rank` is that of the whole file, where its name tells it; `alone`: it is of one process, so one rank named in it
     is the rank of all of it.
     """
-    reading, rest, fault = _Reading(path, rows, rank), b"", ""
+    reading, rest, fault = _Reading(path, table, rank), b"", ""
     try:
         for text, last, why in chunks(stream):
             fault = why or fault
@@ -729,8 +819,13 @@ def _series(name: str, rank: int | None, points: _Points) -> Series:
 
 def _not_finite(series: Series, lines: Sequence[int]) -> Event | None:
     """Where a loss or the norm of gradients stops being a number."""
-    bad = np.flatnonzero(~np.isfinite(series.values))
-    if not len(bad) or series.name not in {"loss", "grad_norm"}:
+    if series.name == "nan_iterations":
+        bad = np.flatnonzero(series.values > 0)
+    elif series.name in {"loss", "grad_norm"}:
+        bad = np.flatnonzero(~np.isfinite(series.values))
+    else:
+        return None
+    if not len(bad):
         return None
     first, step = int(bad[0]), int(series.steps[bad[0]])
     time = int(series.times[first])
