@@ -35,7 +35,6 @@ _SAY = sentences(
     incident_collective="{op} {seq} of group {group}",
     incident_collective_seq="collective {seq}",
     incident_after=", {delay} after {event}",
-    incident_known=", with {event}",
     incident_resume="; resume from step {step}",
     incident_doing=" in {frame}",
     incident_stopped="{who} stopped answering{when}{where}{after}: {todo}{resume}.",
@@ -46,7 +45,7 @@ _SAY = sentences(
     incident_silent_rank="{who} said nothing more{when}, while {count} rank(s) waited: {todo}{resume}.",
     incident_never_came="{who} did not come{when} to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
     incident_died="{who} died{when} without a word: {count} rank(s) lost the connection to it: {todo}{resume}.",
-    incident_ended="{who} ended{when} with {error}{after}: {todo}{resume}.",
+    incident_ended="{who} ended{when} with {error}: {todo}{resume}.",
     incident_oom="{who} ran out of device memory{when}{amounts}: {todo}{resume}.",
     incident_amounts=" ({asked} asked for, {free} free)",
     incident_host_oom="{who} was killed{when}, as the host memory ran out (oom-kill): {todo}{resume}.",
@@ -188,7 +187,8 @@ def judge(evidence: Evidence) -> Incident:
     found = sorted((_explanation(one, facts) for one in claims), key=lambda one: (-one.trust, one.time_ns or 0))
     kept: dict[tuple[str, tuple[int, ...]], Explanation] = {}
     for one in found:
-        kept.setdefault((one.cause, one.ranks), one)
+        if one.cause != "incident_unexplained" or all(each.trust < HEADLINE for each in kept.values()):
+            kept.setdefault((one.cause, one.ranks), one)
     silent = tuple(rank for rank in range(facts.world) if rank not in facts.seen)
     return Incident(
         tuple(kept.values()), facts.divergences, facts.late, facts.world, silent, facts.places, facts.rank_of
@@ -762,14 +762,14 @@ def _exit(exits: Sequence[Event]) -> str:
 def _stopped(facts: _Facts) -> Iterator[_Claim]:
     """That it was ended from outside, or that it stopped, for want of anything better."""
     for one in facts.evidence.of(What.CANCELLED)[:1]:
-        event = {"event": (Kind.NAME, event_text(one))}
-        yield _Claim("cancelled", (), one.time_ns, 50, [one], event, host=one.host or "")
+        reason = {"event": (Kind.NAME, event_text(one))}
+        yield _Claim("cancelled", (), one.time_ns, 50, [one], reason, host=one.host or "")
     told = [one for one in facts.evidence.of(*_SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
     if told:
         first = _first(told)
         time = first.time_ns if facts.stuck_ns is None else facts.stuck_ns
-        values = {"count": (Kind.COUNT, len(facts.complained)), "event": (Kind.NAME, event_text(first))}
-        values["where"] = _where(facts)
+        count, event = (Kind.COUNT, len(facts.complained)), (Kind.NAME, event_text(first))
+        values: dict[str, _Told] = {"count": count, "event": event, "where": _where(facts)}
         yield _Claim("unexplained", (), time, HEADLINE, told[:3], values, sure=Confidence.LOW)
 
 

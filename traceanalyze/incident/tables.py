@@ -30,6 +30,8 @@ _SAY = sentences(
     ),
     incident_zone="Times are UTC; those without a zone were moved by {hours} h: {reason}.",
     incident_utc="Times are UTC.",
+    incident_left_out="{count} more row(s), further from the moment when it began, are left out.",
+    incident_left_out_stacks="{count} more group(s) of threads are left out.",
     incident_faults="{count} file(s) could be read only in part or not at all, such as {path}: {reason}",
 )
 OTHERS = 3
@@ -51,7 +53,8 @@ _OF_RANKS = ("flight_recorder", "stacks")
 
 def told(evidence: Evidence, incident: Incident) -> IncidentParts:
     """Sentences and tables; nothing where no file tells of a run."""
-    used = [one for one in evidence.files if one.kind != "other"]
+    # Any text may be a log; one that tells nothing is none.
+    used = [one for one in evidence.files if one.kind != "other" and (one.understood or one.notable or one.fault)]
     if not used:
         return IncidentParts()
     tables = (
@@ -60,7 +63,7 @@ def told(evidence: Evidence, incident: Incident) -> IncidentParts:
         _divergences(incident),
         _progress(evidence),
         _stacks(evidence),
-        _missing(evidence, incident),
+        *((_missing(evidence, incident),) if incident.explanations else ()),
         _sources(used),
     )
     kept = tuple(table for table in tables if len(table))
@@ -106,16 +109,16 @@ def _notes(evidence: Evidence, used: Sequence[FileRead]) -> Iterator[Message]:
         yield Message(_SAY["incident_faults"], (("count", Kind.COUNT, len(torn)), *example))
 
 
-_RANKS = Column("on_ranks", Kind.TEXT, "Ranks, as ranges", heading="ranks")
+_RANKS = Column("on_ranks", Kind.TEXT, "Ranks that have it", heading="ranks")
 _EXPLANATIONS = declare(
     "incident",
     "What happened, and what else it could be",
     Column("cause", Kind.TERM, "What it is, the likeliest first"),
     _RANKS,
     Column("time", Kind.TEXT, "When it began, UTC"),
-    Column("confidence", Kind.TERM, "How safely it is the cause"),
-    Column("host", Kind.NAME, "Host of these ranks"),
-    Column("device", Kind.NAME, "Device of that rank"),
+    Column("certainty", Kind.TERM, "How safely it is the cause", heading="confidence"),
+    Column("on_host", Kind.NAME, "Host of these ranks", heading="host"),
+    Column("on_device", Kind.NAME, "Device of that rank", heading="device"),
     Column("todo", Kind.TERM, "What to do first", heading="what to do", minor=True),
     Column("said", Kind.LIST, "The same in a sentence", heading="in words", minor=True),
     Column("against", Kind.LIST, "What contradicts it, or makes it less sure", minor=True),
@@ -136,10 +139,10 @@ def _explained(one: Explanation, *, first: bool) -> dict[str, Value]:
     return {
         "cause": one.cause,
         "on_ranks": spans(list(map(str, one.ranks))) or None,
-        "host": one.host or None,
-        "device": one.device or None,
+        "on_host": one.host or None,
+        "on_device": one.device or None,
         "time": None if one.time_ns is None else _date(one.time_ns)[:19],
-        "confidence": f"confidence_{(one.confidence if first else Confidence.LOW).name.lower()}",
+        "certainty": f"confidence_{(one.confidence if first else Confidence.LOW).name.lower()}",
         "todo": one.todo,
         "said": (one.sentence,),
         "against": one.against or None,
@@ -155,12 +158,12 @@ def _date(ns: int) -> str:
 _TIMELINE = declare(
     "incident_timeline",
     "Timeline of all sources",
-    Column("time", Kind.TEXT, "UTC"),
-    Column("host", Kind.NAME, "Host that it is of"),
+    Column("time", Kind.TEXT, "When it began, UTC"),
+    Column("on_host", Kind.NAME, "Host of these ranks", heading="host"),
     _RANKS,
     Column("event", Kind.TERM, "What happened"),
     Column("words", Kind.NAME, "In the words of the source", heading="in its words"),
-    Column("device", Kind.NAME, "Device that it is of"),
+    Column("on_device", Kind.NAME, "Device of that rank", heading="device"),
     Column("seen", Kind.COUNT, "How often", heading="times", minor=True),
     Column("source", Kind.NAME, "File and line", minor=True, cut_start=True),
     Column(
@@ -195,7 +198,14 @@ def _timeline(evidence: Evidence, incident: Incident) -> Table:
     began = next((one.time_ns for one in incident.explanations if one.time_ns is not None), None)
     weights = [_weight(each[0], began) for each in groups]
     kept = sorted(sorted(range(len(groups)), key=lambda at: -weights[at])[:_ROWS])
-    return _TIMELINE.fill_records(_row(groups[at], weights[at]) for at in kept)
+    table = _TIMELINE.fill_records(_row(groups[at], weights[at]) for at in kept)
+    return _cut(table, "incident_left_out", len(groups))
+
+
+def _cut(table: Table, key: str, count: int) -> Table:
+    """The table with a note on how many rows it would have more."""
+    left = count - len(table)
+    return replace(table, notes=(Message(_SAY[key], (("count", Kind.COUNT, left),)),)) if left else table
 
 
 def _weight(line: _Line, began: int | None) -> float:
@@ -214,8 +224,8 @@ def _row(each: list[_Line], weight: float) -> dict[str, Value]:
     return {
         "time": _date(first.time_ns),
         "on_ranks": spans(ranks) or None,
-        "host": hosts.pop() if len(hosts) == 1 else None,
-        "device": first.device if len({one.device for one in each}) == 1 else None,
+        "on_host": hosts.pop() if len(hosts) == 1 else None,
+        "on_device": first.device if len({one.device for one in each}) == 1 else None,
         "event": first.event,
         "words": without_stamp(first.words),
         "seen": sum(one.seen for one in each),
@@ -260,7 +270,7 @@ _DIVERGENCES = declare(
     Column("other", Kind.NAME, "What the others called"),
     Column("culprits", Kind.TEXT, "Ranks that lack or differ", heading="ranks that differ"),
     Column("waiting", Kind.TEXT, "Ranks that are in it", heading="ranks that wait"),
-    Column("since", Kind.TEXT, "When the last of them came, UTC"),
+    Column("came", Kind.TEXT, "When the last of them came, UTC", heading="since"),
     Column("line", Kind.PLACE, "Line of the program that calls it", minor=True),
     detail=True,
 )
@@ -276,7 +286,7 @@ def _divergences(incident: Incident) -> Table:
             "other": one.other or None,
             "culprits": spans(list(map(str, one.culprits))) or None,
             "waiting": spans(list(map(str, one.waiting))) or None,
-            "since": None if one.since_ns is None else _date(one.since_ns),
+            "came": None if one.since_ns is None else _date(one.since_ns),
             "line": one.line or None,
         }
         for one in incident.found
@@ -331,7 +341,7 @@ def _stacks(evidence: Evidence) -> Table:
     for one in evidence.stacks:
         same[one.thread if not one.main else "", one.key].append(one)
     groups = sorted(same.values(), key=lambda each: (not each[0].main, len({one.rank for one in each})))
-    return _STACKS.fill_records(
+    table = _STACKS.fill_records(
         {
             "on_ranks": spans(in_order(str(one.rank) for one in each if one.rank is not None)) or None,
             "thread": each[0].thread or None,
@@ -341,6 +351,7 @@ def _stacks(evidence: Evidence) -> Table:
         }
         for each in groups[:_ROWS]
     )
+    return _cut(table, "incident_left_out_stacks", len(groups))
 
 
 _MISSING = declare(
@@ -375,10 +386,10 @@ def _missing(evidence: Evidence, incident: Incident) -> Table:
 _SOURCE_FILES = declare(
     "incident_files",
     "Logs, dumps and device states that were read",
-    Column("path", Kind.NAME, "File", heading="file", cut_start=True),
+    Column("path", Kind.NAME, "file as it was given", heading="file", cut_start=True),
     Column("file_kind", Kind.TERM, "What the file is, by its content", heading="what it is"),
-    Column("rank", Kind.COUNT, "Rank it is of"),
-    Column("host", Kind.NAME, "Host it is of"),
+    Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
+    Column("host", Kind.NAME, "machine it was recorded on"),
     Column("lines", Kind.COUNT, "Lines, or records of a binary file"),
     Column("understood", Kind.COUNT, "Of these, how many tell something"),
     Column(
