@@ -71,8 +71,8 @@ _SAY = sentences(
     incident_checkpoint="{who} stood still{when} while writing a checkpoint{doing}{where}: {todo}{resume}.",
     incident_cancelled="The job was stopped{when} from outside ({event}): {todo}{resume}.",
     incident_unexplained=(
-        "The run stopped{when}{where}: {count} rank(s) waited or lost a connection, and nothing tells for whom ({event}): "
-        "{todo}{resume}."
+        "The run stopped{when}{where}: {count} rank(s) waited or lost a connection, and nothing tells for whom "
+        "({event}): {todo}{resume}."
     ),
     incident_died_silent="No dump or log says why: it ended before it could write one, or the recorder was off there.",
     incident_later="It came after the run had failed: more likely an effect.",
