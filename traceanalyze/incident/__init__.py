@@ -49,6 +49,8 @@ _NO_LOGS: Final = regex(
     2,
 )
 """Names of programs and settings: they hold messages that nobody printed."""
+_SPY: Final = regex(rb'\s*\[\s*\{\s*"pid": ?\d+,\s*"thread_id"')
+"""What py-spy writes is a list of objects, as a trace may be."""
 _DOCUMENT: Final = 8 << 20
 """Bytes of a file that is read as one JSON document."""
 _XML: Final = 16 << 20
@@ -150,7 +152,7 @@ def _content(stream: Stream, path: str, size: int, table: Table, *, alone: bool)
         series, events, read = read_events(stream, path, size)
         return Evidence(tuple(events), tuple(series), files=(read,))
     kind = sniff(head, path)
-    text = kind in _TEXTS or (kind in {Kind.BINARY, Kind.TRACE} and _mostly_text(head))
+    text = kind in _TEXTS or (kind is Kind.BINARY and _mostly_text(head)) or _SPY.match(head) is not None
     if not text or _NO_LOGS.fullmatch(PurePath(path).name):
         return Evidence(files=(FileRead(path, "other", size),))
     tool = is_device_table(head)

@@ -77,7 +77,7 @@ _ERROR: Final = regex(rb"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 _GLUE: Final = regex(rb"^(?:\[[^\]]*\]:? ?)+")
 
 
-def _traceback(lines: Sequence[Line], path: str) -> Made | None:
+def _traceback(lines: Sequence[Line], _: int, path: str) -> Made | None:
     """The exception of one process, with the first of its chain as the cause."""
     frames: list[tuple[str, str, int]] = []
     causes: list[tuple[str, str, list[tuple[str, str, int]]]] = []
@@ -121,7 +121,7 @@ def traceback_of(text: bytes, path: str) -> Event | None:
     """The exception that a text holds."""
     lines = [Line(number, body, b"") for number, body in enumerate(text[: 1 << 20].split(b"\n"), 1)]
     first = next((at for at, line in enumerate(lines) if _TRACEBACK.search(line.body)), None)
-    made = None if first is None else _traceback(lines[first : first + 1000], path)
+    made = None if first is None else _traceback(lines[first : first + 1000], 0, path)
     return None if made is None else made.events[0]
 
 
@@ -139,11 +139,13 @@ def _chained(lines: Sequence[Line], at: int, margin: int) -> int | None:
     return None
 
 
-_FAULT_THREAD: Final = regex(rb"^(Current thread|Thread) 0x([0-9a-f]+)(?: \[([^\]]*)\])? \(most recent call first\):")
+_FAULT_THREAD: Final = regex(
+    rb"^(?:(?:Current thread|Thread) 0x([0-9a-f]+)(?: \[([^\]]*)\])?|Stack) \(most recent call first\):"
+)
 _FAULT_FRAME: Final = regex(rb'^  File "([^"]*)", line (\d+|\?+) in (.*)$')
 
 
-def _faulthandler(lines: Sequence[Line], path: str) -> Made | None:
+def _faulthandler(lines: Sequence[Line], _: int, path: str) -> Made | None:
     head = _FAULT_THREAD.match(lines[0].body)
     if head is None:
         return None
@@ -155,7 +157,8 @@ def _faulthandler(lines: Sequence[Line], path: str) -> Made | None:
         elif body.strip() not in {b"...", b"<no Python frame>"}:
             break
         at += 1
-    thread = f"0x{text_of(head[2]).lstrip('0')}" + (f" {text_of(head[3])}" if head[3] else "")
+    thread = f"0x{text_of(head[1]).lstrip('0')}" if head[1] else ""
+    thread += f" {text_of(head[2])}" if head[2] else ""
     main = any("<module>" in frame for frame in frames[-3:])
     return Made(at, stacks=(_stack(frames, path, lines[0].number, thread, None, main, None),))
 
@@ -163,7 +166,7 @@ def _faulthandler(lines: Sequence[Line], path: str) -> Made | None:
 _FATAL: Final = regex(rb"^Fatal Python error: (?P<message>.*)$")
 
 
-def _fatal(lines: Sequence[Line], path: str) -> Made | None:
+def _fatal(lines: Sequence[Line], _: int, path: str) -> Made | None:
     event = Event(
         What.EXCEPTION,
         message_of(lines[0].body),
@@ -178,10 +181,7 @@ _SPY_FRAME: Final = regex(rb"^    (\S.*) \((.+?)(?::(\d+))?\)$")
 _SPY_PROCESS: Final = regex(rb"^(?:Parent )?Process (\d+): ")
 
 
-def _spy(lines: Sequence[Line], path: str) -> Made | None:
-    head = next((at for at, line in enumerate(lines[:4]) if _SPY_THREAD.match(line.body)), None)
-    if head is None:
-        return None
+def _spy(lines: Sequence[Line], head: int, path: str) -> Made | None:
     found = _SPY_THREAD.match(lines[head].body)
     if found is None:
         return None
@@ -248,11 +248,8 @@ _TABLE_RANK: Final = regex(rb"(\d+) \(local_rank: (\d+)\)")
 _TABLE_EXIT: Final = regex(rb"(-?\d+) \(pid: (\d+)\)(?:\s+\((\w+)\))?")
 
 
-def _elastic(lines: Sequence[Line], path: str) -> Made | None:
+def _elastic(lines: Sequence[Line], head: int, path: str) -> Made | None:
     """One failure of the table that torchrun ends with."""
-    head = next((at for at, line in enumerate(lines[:4]) if _TABLE_HEAD.match(line.body)), None)
-    if head is None:
-        return None
     root = any(b"Root Cause" in line.body for line in lines[:head])
     fields: dict[bytes, bytes] = {}
     at = head
@@ -292,7 +289,7 @@ _POD: Final = regex(rb"^\s+(?:Last )?State:\s+Terminated")
 _POD_FIELD: Final = regex(rb"^\s+(Reason|Exit Code|Signal|Finished|Started|Message):\s+(.*)$")
 
 
-def _pod(lines: Sequence[Line], path: str) -> Made | None:
+def _pod(lines: Sequence[Line], _: int, path: str) -> Made | None:
     """What `kubectl describe pod` tells of a container that ended."""
     fields: dict[bytes, str] = {}
     at = 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_left
 from calendar import timegm
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +53,6 @@ _DISTINCT = 20
 """Events of one kind, rank and wording that are kept by themselves."""
 _BLOCK_LINES = 400
 """Lines of a traceback or a stack."""
-_BEFORE = 3
 _HELD = 1 << 18
 _MESSAGE = 400
 _NOTABLE_NEEDLES = (
@@ -130,8 +130,8 @@ class Block(NamedTuple):
     regex: re.Pattern[bytes]
     """Of the first line."""
     origin: str
-    read: Callable[[Sequence[Line], str], Made | None]
-    """Gets the lines from the first one on, and the path; None where they are none."""
+    read: Callable[[Sequence[Line], int, str], Made | None]
+    """Gets lines, the place of the first one among them, and the path; None where they are no block."""
     before: int = 0
     """Lines before the first one that it gets, too; at most 3."""
 
@@ -435,6 +435,8 @@ class _Reading:
         """The last before this chunk."""
         self.bodies: list[bytes] = []
         self.line_numbers: Sequence[int] = ()
+        self.resume = 0
+        """The line that a block was held back from: those before it were read."""
         self.doubtful: list[tuple[int, bytes]] = []
         self.closed: set[int] = set()
         self.inside: set[int] = set()
@@ -522,7 +524,7 @@ class _Reading:
 
     def _line(self, at: int, kind: _Kind, *, last: bool) -> bool:
         """Match one line; False where a block in it may go on in the next chunk."""
-        if at in self.closed:
+        if at in self.closed or self.line_numbers[at] < self.resume:
             return True
         line = line_of(self.bodies[at][:_LONGEST], self.line_numbers[at])
         for row in kind.rows:
@@ -536,18 +538,17 @@ class _Reading:
                 self.understood += 1
                 return True
             if isinstance(row, Block):
-                if not last and at + _BLOCK_LINES > len(self.bodies) and self._held(at):
+                if at in self.inside:
+                    continue
+                if not last and at + _BLOCK_LINES > len(self.bodies) and sum(map(len, self.bodies[at:])) < _HELD:
+                    self.resume = line.number
                     return False
-                if at not in self.inside:
-                    self._block(row, at, line)
+                self._block(row, at, line)
                 continue
             self._event(row, found, line, at)
             self.understood += at not in self.inside
             return True
         return True
-
-    def _held(self, at: int) -> bool:
-        return at > _BEFORE and sum(map(len, self.bodies[at:])) < _HELD
 
     def _unknown(self, places: Sequence[int]) -> None:
         """Lines that look like an error to nobody's knowledge."""
@@ -622,7 +623,7 @@ class _Reading:
             if line.key == first.key:
                 places.append(place)
                 lines.append(line)
-        made = row.read(lines, self.path)
+        made = row.read(lines, bisect_left(places, at), self.path)
         if made is None:
             return
         self.understood += made.lines
@@ -794,7 +795,8 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         last_ns=None if last is None else last.ns,
         clock="none" if first is None else first.clock,
     )
-    return Found(events, series, reading.stacks, processes, read)
+    stacks = [one if one.rank is not None else one._replace(rank=own) for one in reading.stacks]
+    return Found(events, series, stacks, processes, read)
 
 
 def _series(name: str, rank: int | None, points: _Points) -> Series:
