@@ -66,7 +66,7 @@ _DULL = regex(rb" FAILED$|^Root Cause \(first|^Failures:$|no error file defined 
 """Around what blocks tell."""
 _ODD = regex(rb"(?i)\b(?:nan|inf)\b")
 _ANSI = regex(rb"\x1b\[[0-9;?]*[A-Za-z]")
-_TEXT_ROOM = 1 << 30
+_TEXT_ROOM = 256 << 20
 _TEXT_PER_PACKED_BYTE = 200
 
 
