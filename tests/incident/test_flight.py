@@ -1,5 +1,7 @@
 """Dumps of the flight recorder: every version, pickle and JSON, whole and torn."""
 
+# ruff: noqa: E501  messages as they are printed
+
 from __future__ import annotations
 
 import json

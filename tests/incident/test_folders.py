@@ -1,5 +1,7 @@
 """Whole folders: whose file is whose, launchers' documents, and whatever is torn, hostile or unreadable."""
 
+# ruff: noqa: E501  messages as they are printed
+
 from __future__ import annotations
 
 import gzip

@@ -1,5 +1,7 @@
 """Loss and step time of the usual training loops, from the lines that they print."""
 
+# ruff: noqa: E501, ISC004  messages as they are printed
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Every message text that the tables know, as its source prints it, gives its event with its numbers."""
 
+# ruff: noqa: E501, ISC004  messages as they are printed
+
 from __future__ import annotations
 
 import pytest

@@ -7,7 +7,7 @@ the cause.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from traceanalyze.incident.evidence import Event, Source, Stack, Value, What
 from traceanalyze.incident.text import Block, Line, Made, message_of, stamp_of, text_of
@@ -77,44 +77,54 @@ _ERROR: Final = regex(rb"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 _GLUE: Final = regex(rb"^(?:\[[^\]]*\]:? ?)+")
 
 
+class _Raised(NamedTuple):
+    """One exception of a chain."""
+
+    type: str
+    message: str
+    frames: list[tuple[str, str, int]]
+    """File, function and line, outermost first."""
+
+
 def _traceback(lines: Sequence[Line], _: int, path: str) -> Made | None:
     """The exception of one process, with the first of its chain as the cause."""
-    frames: list[tuple[str, str, int]] = []
-    causes: list[tuple[str, str, list[tuple[str, str, int]]]] = []
+    chain, end = _chain(lines)
+    if not chain:
+        return None
+    if chain[-1].type.endswith("ChildFailedError"):
+        # The launcher's own end; its table tells of the ranks.
+        return Made(end, closed=True)
+    cause = chain[0]
+    data: dict[str, Value] = {"type": cause.type, "frames": len(cause.frames)}
+    if len(chain) > 1:
+        data |= {"chained": len(chain) - 1, "last": chain[-1].message}
+    for file, function, line in cause.frames:
+        if not is_library(f"({short(file)}:{line})"):
+            data |= {"own": f"{short(file)}:{line}", "own_function": function}
+    file, function, line = cause.frames[-1]
+    data["at"] = frame_of(function, file, line)
+    return Made(end, (Event(What.EXCEPTION, cause.message, Source(path, lines[0].number), data=data),))
+
+
+def _chain(lines: Sequence[Line]) -> tuple[list[_Raised], int]:
+    """The exceptions that a traceback tells, the first first, and the number of its lines."""
     lead = _TRACEBACK.search(lines[0].body)
     margin = 0 if lead is None else _indent(lines[0].body, lead.start())
+    chain, frames = list[_Raised](), list[tuple[str, str, int]]()
     at, end = 1, 1
     while at < len(lines):
         body = lines[at].body[margin:]
         if found := _FRAME.match(body):
             frames.append((text_of(found[1]), text_of(found[3]).strip(), int(found[2])))
-        elif (found := _ERROR.match(body)) and frames and not body[:1].isspace():
-            causes.append((text_of(found[1]), message_of(body), frames))
-            end, frames = at + 1, []
-            chained = _chained(lines, at + 1, margin)
-            if chained is None:
-                break
-            at = chained
-        elif body.strip() and not body[:1].isspace() and not _TRACEBACK.search(body):
+        elif frames and (found := _ERROR.match(body)):
+            chain.append(_Raised(text_of(found[1]), message_of(body), frames))
+            frames, end = [], at + 1
+            at = _chained(lines, end, margin) or len(lines)
+        elif body[:1].strip() and not _TRACEBACK.search(body):
             # The next line of another writer in the same stream.
             break
         at += 1
-    if not causes:
-        return None
-    if causes[-1][0].endswith("ChildFailedError"):
-        # The launcher's own end; its table tells of the ranks.
-        return Made(end, closed=True)
-    kind, message, own = causes[0]
-    data: dict[str, Value] = {"type": kind, "frames": len(own)}
-    if len(causes) > 1:
-        data |= {"chained": len(causes) - 1, "last": causes[-1][1]}
-    mine = next((each for each in reversed(own) if not is_library(f"({short(each[0])}:{each[2]})")), None)
-    if mine is not None:
-        data |= {"own": f"{short(mine[0])}:{mine[2]}", "own_function": mine[1]}
-    if own:
-        data["at"] = frame_of(own[-1][1], own[-1][0], own[-1][2])
-    event = Event(What.EXCEPTION, message, Source(path, lines[0].number), data=data)
-    return Made(end, (event,))
+    return chain, end
 
 
 def traceback_of(text: bytes, path: str) -> Event | None:

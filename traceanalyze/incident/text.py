@@ -1,8 +1,8 @@
 """Text that a job left, streamed: lines that a table of patterns knows become events and series.
 
-Each pattern has a *needle*, and a hash of four bytes of each finds the lines that may hold one at some ns a byte, however
-long the tables are. Such lines differ in their numbers: they are looked at once a *shape*, what is left without digits,
-and of thousands of one kind only some are matched.
+Each pattern has a *needle*, and a hash of four bytes of each finds the lines that may hold one at some ns a byte,
+however long the tables are. Such lines differ in their numbers: they are looked at once a *shape*, what is left without
+digits, and of thousands of one kind only some are matched.
 """
 
 from __future__ import annotations
@@ -489,11 +489,11 @@ class _Reading:
             if not kind.rows:
                 self._unknown(places)
                 continue
+            some = places
             if self.totals[number] > kind.most:
                 some = places[:_RUN] if kind.series else [*places[: _ENDS[0]], *places[_ENDS[0] :][-_ENDS[1] :]]
                 self.thinned += len(places) - len(some)
-                places = some
-            chosen += [(at, kind) for at in places]
+            chosen += [(at, kind) for at in some]
         return sorted(chosen, key=itemgetter(0))
 
     def _kind(self, raw: bytes) -> int:
