@@ -252,3 +252,11 @@ def test_plug_ins_bring_rows_and_formats(tmp_path):
     assert [(one.what, one.data.get("cogs")) for one in found.events] == [(What.MARK, 17), (What.MARK, None)]
     assert {one.kind for one in found.files} == {"process_log", "format"}
     assert any("ZeroDivisionError" in note for note in found.notes)
+
+
+def test_a_large_text_that_is_no_log_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "_UNTOLD", 1 << 20)
+    found = put(tmp_path, {"words.txt": "the quick brown fox\n" * 200_000, "job.log": f"{XID}{'x' * 99}\n" * 30_000})
+    assert [one.kind for one in found.files] == ["kernel_log", "other"]
+    assert "nothing of a log" in found.files[1].fault
+    assert found.files[0].lines == 60_000

@@ -171,3 +171,24 @@ def test_the_innermost_frame_of_the_program_is_named(tmp_path):
 def test_a_traceback_without_an_end_is_none(tmp_path):
     text = crash_text().rsplit("ValueError", 1)[0]
     assert not read(tmp_path, text).events
+
+
+def test_the_stack_of_a_collective_that_timed_out(tmp_path):
+    head = "[rank5]:[E131 03:12:44.420561120 ProcessGroupNCCL.cpp:801] Stack trace of the failed collective: "
+    frames = (
+        "#0 all_reduce from /v/site-packages/torch/distributed/distributed_c10d.py:3174",
+        "#1 step from /app/train.py:7",
+    )
+    for text in (f"{head}\\n{frames[0]}\\n{frames[1]}\\n", f"{head}\n{frames[0]}\n{frames[1]}\n"):
+        (stack,) = read(tmp_path, f"{text}\n").stacks
+        assert stack.frames == ("all_reduce (torch/distributed/distributed_c10d.py:3174)", "step (/app/train.py:7)")
+        assert (stack.rank, stack.state) == (5, "waiting")
+
+
+def test_stacks_beside_a_dump_of_torch_npu(tmp_path):
+    text = (
+        'pid: 7\nthread <_MainThread(MainThread, started 14)>:\n  File "/app/train.py", line 90, in <module>\n    x\n'
+    )
+    found = read(tmp_path, f'{text}  File "/app/train.py", line 7, in step\n    y\n', "hccl_trace_rank_3_py_traceback")
+    (stack,) = found.stacks
+    assert (stack.rank, stack.main, stack.frames[0]) == (3, True, "step (/app/train.py:7)")

@@ -108,7 +108,6 @@ COLLECTIVES: tuple[Row, ...] = (
         _PT,
     ),
     Pattern(What.MARK, b"taking the entire process down", regex(rb"we are taking the entire process down"), _PT),
-    Pattern(What.MARK, b"Stack trace of the failed collective", regex(rb"Stack trace of the failed collective"), _PT),
     Pattern(
         What.DESYNC,
         b"Detected mismatch between collectives",

@@ -42,10 +42,12 @@ _WAITS_INSIDE: Final = regex(r"^(?:wait|select|poll|acquire|_wait_for_tstate_loc
 def state_of(frames: Sequence[str]) -> str:
     """What a thread with these frames (innermost first) is doing."""
     for frame in frames:
+        library = is_library(frame)
         for state, pattern in _STATES:
-            if pattern.search(frame):
+            # A function of the program may be called `wait`, too.
+            if pattern.search(frame) and (library or state != "waiting"):
                 return state
-        if not is_library(frame):
+        if not library:
             return "own"
     return "unknown"
 
@@ -213,6 +215,35 @@ def _spy(lines: Sequence[Line], head: int, path: str) -> Made | None:
     return Made(at, stacks=(stack,))
 
 
+_FAILED: Final = regex(rb"Stack trace of the failed collective: ")
+_FAILED_FRAME: Final = regex(rb"#\d+ (\S+) from (\S+?):(\d+)(?=$|\s|\\n)")
+
+
+def _failed_collective(lines: Sequence[Line], _: int, path: str) -> Made | None:
+    """Where the program enqueued the collective that timed out; on one line with written line feeds, or on several."""
+    count = next((at for at, line in enumerate(lines[1:], 1) if not line.body.startswith(b"#")), len(lines))
+    found = [each for line in lines[:count] for each in _FAILED_FRAME.finditer(line.body)]
+    frames = [frame_of(text_of(each[1]), text_of(each[2]), int(each[3])) for each in found]
+    return (
+        Made(count, stacks=(_stack(frames, path, lines[0].number, "watchdog", None, False, None),)) if frames else None
+    )
+
+
+_NPU_THREAD: Final = regex(rb"^thread (<.*>|\d+):\s*$")
+
+
+def _npu(lines: Sequence[Line], _: int, path: str) -> Made | None:
+    """A thread of what torch_npu writes beside its dump, the outermost frame first."""
+    frames, at = [], 1
+    while at < len(lines) and (found := _FRAME.match(lines[at].body) or lines[at].body.startswith(b"    ")):
+        if not isinstance(found, bool):
+            frames.append(frame_of(text_of(found[3]).strip(), text_of(found[1]), int(found[2])))
+        at += 1
+    name = text_of(lines[0].body).removeprefix("thread ").rstrip(": \r")
+    stack = _stack(frames[::-1], path, lines[0].number, name, None, "MainThread" in name, None)
+    return Made(at, stacks=(stack,)) if frames else None
+
+
 def _stack(
     frames: Sequence[str], path: str, line: int, thread: str, pid: int | None, main: bool, gil: bool | None
 ) -> Stack:
@@ -328,6 +359,8 @@ BLOCKS: tuple[Block, ...] = (
     Block(b"Traceback (most recent call last)", _TRACEBACK, "Python: traceback.py", _traceback),
     Block(b"(most recent call first):", _FAULT_THREAD, "Python: faulthandler", _faulthandler),
     Block(b"Fatal Python error: ", _FATAL, "Python: faulthandler", _fatal),
+    Block(b"Stack trace of the failed collective", _FAILED, "pt: ProcessGroupNCCL.cpp", _failed_collective, bare=True),
+    Block(b"thread ", _NPU_THREAD, "npu: ProcessGroupHCCL.cpp", _npu),
     Block(b"Thread ", _SPY_THREAD, "benfred/py-spy: dump", _spy, before=3),
     Block(b" time", _TABLE_HEAD, "pt: elastic/multiprocessing/errors", _elastic, before=3),
     Block(b"State:", _POD, "kubectl describe", _pod),

@@ -68,6 +68,8 @@ _ODD = regex(rb"(?i)\b(?:nan|inf)\b")
 _ANSI = regex(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _TEXT_ROOM = 256 << 20
 _TEXT_PER_PACKED_BYTE = 200
+_UNTOLD = 64 << 20
+"""Bytes after which a text without a time, an event or an error is data and no log."""
 
 
 class Pattern(NamedTuple):
@@ -134,6 +136,8 @@ class Block(NamedTuple):
     """Gets lines, the place of the first one among them, and the path; None where they are no block."""
     before: int = 0
     """Lines before the first one that it gets, too; at most 3."""
+    bare: bool = False
+    """Whether only its first line has what launchers and loggers put in front."""
 
 
 Row = Pattern | Loop | Block
@@ -620,13 +624,13 @@ class _Reading:
         places, lines = [], []
         for place in range(begin, min(at + _BLOCK_LINES, len(self.bodies))):
             line = line_of(self.bodies[place][:_LONGEST], self.line_numbers[place])
-            if line.key == first.key:
+            if line.key == first.key or (row.bare and not line.key):
                 places.append(place)
                 lines.append(line)
         made = row.read(lines, bisect_left(places, at), self.path)
         if made is None:
             return
-        self.understood += made.lines
+        self.understood += made.lines - bisect_left(places, at)
         stamp = self._time(at)
         for event in made.events:
             own = event.clock != "none" or stamp is None
@@ -745,6 +749,9 @@ def read_text(stream: Stream, path: str, size: int, table: Table, *, kind: str, 
         for text, last, why in chunks(stream):
             fault = why or fault
             rest = reading.chunk(rest + text, last=last)
+            if stream.text_bytes > _UNTOLD and not (reading.understood or reading.notable or reading.times):
+                fault = f"nothing of a log in its first {stream.text_bytes:,} bytes: the rest is not read"
+                break
     except InputError as error:
         fault = str(error)
     if rest:
