@@ -1,5 +1,7 @@
 """Loss and step time of the usual training loops, from the lines that they print."""
 
+# ruff: noqa: E501, ISC004  messages as they are printed
+
 from __future__ import annotations
 
 import numpy as np
@@ -110,7 +112,8 @@ def test_megatron_drops_the_loss_and_counts_instead(tmp_path):
 def test_step_times_by_the_difference_of_printed_times(tmp_path):
     line = LOOPS["torchtitan"][0]
     text = "".join(
-        line.replace("03:12:44,120", f"03:12:{at * 4:02},500").replace("step: 120", f"step: {100 + at * 2}") for at in range(5)
+        line.replace("03:12:44,120", f"03:12:{at * 4:02},500").replace("step: 120", f"step: {100 + at * 2}")
+        for at in range(5)
     )
     one = series(read(tmp_path, text), "step_time")
     assert (one.values.tolist(), one.derived) == ([2.0] * 4, "difference of times")
@@ -118,7 +121,8 @@ def test_step_times_by_the_difference_of_printed_times(tmp_path):
 
 def test_a_bar_that_goes_back_on_itself_is_read_part_by_part(tmp_path):
     parts = "\r".join(
-        f"Epoch 0:  {at}%|#         | {at}/1000 [00:30<03:40,  4.00it/s, train_loss={3 - at / 10:.3f}]" for at in range(1, 6)
+        f"Epoch 0:  {at}%|#         | {at}/1000 [00:30<03:40,  4.00it/s, train_loss={3 - at / 10:.3f}]"
+        for at in range(1, 6)
     )
     found = read(tmp_path, f"start\n{parts}\nValueError: x\nsrun: error: node12: task 3: Killed\n")
     assert series(found, "loss").steps.tolist() == [1, 2, 3, 4, 5]

@@ -1,5 +1,7 @@
 """Every message text that the tables know, as its source prints it, gives its event with its numbers."""
 
+# ruff: noqa: E501, ISC004  messages as they are printed
+
 from __future__ import annotations
 
 import pytest
@@ -24,7 +26,11 @@ WATCHDOG = (
 SAID = {"seq": 18230, "op": "ALLREDUCE", "numel_in": 8388608, "timeout_ms": 600000, "ran_ms": 600077, "group_rank": 1}
 CASES = [
     (f"{HEAD}[Rank 1] {WATCHDOG}", What.TIMEOUT, SAID),
-    (f"{HEAD}[PG ID 2 PG GUID 4(mesh_dp) Rank 1] {WATCHDOG}", What.TIMEOUT, {**SAID, "group": "4", "group_desc": "mesh_dp"}),
+    (
+        f"{HEAD}[PG ID 2 PG GUID 4(mesh_dp) Rank 1] {WATCHDOG}",
+        What.TIMEOUT,
+        {**SAID, "group": "4", "group_desc": "mesh_dp"},
+    ),
     (
         "[E ProcessGroupNCCL.cpp:455] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=6, "
         "OpType=BROADCAST, TensorShape=[3, 4], Timeout(ms)=1800000) ran for 1802346 milliseconds before timing out.",
@@ -66,7 +72,11 @@ CASES = [
         What.DUMP_SIGNAL,
         {"from_rank": 3},
     ),
-    ("Received a global dump signal from rank 3, and will start to dump the debug info.", What.DUMP_SIGNAL, {"from_rank": 3}),
+    (
+        "Received a global dump signal from rank 3, and will start to dump the debug info.",
+        What.DUMP_SIGNAL,
+        {"from_rank": 3},
+    ),
     (
         f"{HEAD}ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued "
         "collectives.",
@@ -80,9 +90,17 @@ CASES = [
         What.STORE_ERROR,
         {},
     ),
-    ("recvValue failed on SocketImpl(fd=3, addr=[a3-17]:4, remote=[a3-18]:29500): Connection reset by peer", What.STORE_ERROR, {}),
+    (
+        "recvValue failed on SocketImpl(fd=3, addr=[a3-17]:4, remote=[a3-18]:29500): Connection reset by peer",
+        What.STORE_ERROR,
+        {},
+    ),
     (f"{HEAD}[Rank 0] NCCL watchdog thread terminated with exception: NCCL error", What.MARK, {}),
-    (f"{HEAD}Terminating the process after attempting to dump debug info, due to collective timeout or exception.", What.MARK, {}),
+    (
+        f"{HEAD}Terminating the process after attempting to dump debug info, due to collective timeout or exception.",
+        What.MARK,
+        {},
+    ),
     (
         "\t - To our best knowledge, ranks [3] are the lagging ranks that caused this timeout. They never joined any "
         "collectives",
@@ -312,7 +330,11 @@ CASES = [
         {"reason": "TIME LIMIT"},
     ),
     ("run.sh: line 12:  4711 Killed                  python train.py", What.EXIT, {"exitcode": -9, "pid": 4711}),
-    ("terminate called after throwing an instance of 'c10::DistBackendError'", What.EXCEPTION, {"type": "c10::DistBackendError"}),
+    (
+        "terminate called after throwing an instance of 'c10::DistBackendError'",
+        What.EXCEPTION,
+        {"type": "c10::DistBackendError"},
+    ),
     # Numbers and checkpoints.
     (
         "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
@@ -324,7 +346,11 @@ CASES = [
         What.OVERFLOW,
         {"exhausted": 1},
     ),
-    ("[titan] 2026-01-31 03:12:44,1 - root - INFO - Saving the checkpoint (or staging if async is enabled).", What.CHECKPOINT_BEGIN, {}),
+    (
+        "[titan] 2026-01-31 03:12:44,1 - root - INFO - Saving the checkpoint (or staging if async is enabled).",
+        What.CHECKPOINT_BEGIN,
+        {},
+    ),
     (
         "[titan] 2026-01-31 03:12:44,1 - root - INFO - Finished saving the checkpoint (or staging if async is enabled) in "
         "12.34 seconds.",
@@ -345,8 +371,16 @@ CASES = [
         What.XID,
         {"code": 94},
     ),
-    ("NVRM: Xid (PCI:0000:01:00): 95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No", What.XID, {"code": 95}),
-    ("NVRM: Xid (0000:01:00): 31, pid=77, name=python, Ch 0000000b, MMU Fault", What.XID, {"code": 31, "pid": 77, "hardware": 0}),
+    (
+        "NVRM: Xid (PCI:0000:01:00): 95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No",
+        What.XID,
+        {"code": 95},
+    ),
+    (
+        "NVRM: Xid (0000:01:00): 31, pid=77, name=python, Ch 0000000b, MMU Fault",
+        What.XID,
+        {"code": 31, "pid": 77, "hardware": 0},
+    ),
     (
         "NVRM: Xid (PCI:0008:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)",
         What.XID,

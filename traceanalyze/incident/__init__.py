@@ -49,6 +49,8 @@ _NO_LOGS: Final = regex(
     2,
 )
 """Names of programs and settings: they hold messages that nobody printed."""
+_SPY: Final = regex(rb'\s*\[\s*\{\s*"pid": ?\d+,\s*"thread_id"')
+"""What py-spy writes is a list of objects, as a trace may be."""
 _DOCUMENT: Final = 8 << 20
 """Bytes of a file that is read as one JSON document."""
 _XML: Final = 16 << 20
@@ -134,7 +136,7 @@ def _read(
     tree, local = _place(path)
     try:
         with open_stream(source, progress) as stream:
-            found = _content(stream, path, size, table, alone=local is not None)
+            found = _content(stream, source, table, alone=local is not None)
             if found.files[0].kind == "other":
                 found = _by_plugin(stream.head, source, formats) or found
     except InputError as error:
@@ -145,8 +147,8 @@ def _read(
     return _Read(found, tree, local)
 
 
-def _content(stream: Stream, path: str, size: int, table: Table, *, alone: bool) -> Evidence:
-    head = stream.head
+def _content(stream: Stream, source: readers.Source, table: Table, *, alone: bool) -> Evidence:
+    head, path, size = stream.head, source.name, source.size or 0
     if is_flight(head):
         flight, read = read_flight(stream, path, size)
         return Evidence(flights=() if flight is None else (flight,), files=(read,))
@@ -154,19 +156,18 @@ def _content(stream: Stream, path: str, size: int, table: Table, *, alone: bool)
         series, events, read = read_events(stream, path, size)
         return Evidence(tuple(events), tuple(series), files=(read,))
     kind = sniff(head, path)
-    text = kind in _TEXTS or (kind in {Kind.BINARY, Kind.TRACE} and _mostly_text(head))
+    text = kind in _TEXTS or (kind is Kind.BINARY and _mostly_text(head)) or _SPY.match(head) is not None
     if not text or _NO_LOGS.fullmatch(PurePath(path).name):
         return Evidence(files=(FileRead(path, "other", size),))
     tool = is_device_table(head)
     if tool is not None:
         return _device(stream, path, size, tool)
-    if head.lstrip()[:1] in {b"{", b"["} and kind in {Kind.JSON, Kind.TRACE}:
-        document = _document(stream, path, size)
-        if isinstance(document, Evidence):
-            return document
-        with open_stream(readers.Source(path, size=size)) as again:
+    document = _document(stream, path, size) if kind in {Kind.JSON, Kind.TRACE} else None
+    if document is None and kind is Kind.JSON:
+        # Lines that begin with a bracket; the stream has been read.
+        with open_stream(source) as again:
             return _log(again, path, size, table, alone=alone)
-    return _log(stream, path, size, table, alone=alone)
+    return document or _log(stream, path, size, table, alone=alone)
 
 
 def _mostly_text(head: bytes) -> bool:

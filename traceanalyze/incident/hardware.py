@@ -475,6 +475,9 @@ _GPU: Final = regex(r"^GPU ([0-9A-Fa-f:.]+)$")
 _STATED: Final = (
     # End of a path of keys → quantity.
     ("clocks/sm", _CLOCK),
+    ("clocks/sm clock", _CLOCK),
+    ("temperature/gpu temp", _TEMPERATURE),
+    ("utilization/gpu util", _BUSY),
     ("temperature/gpu current temp", _TEMPERATURE),
     ("fb memory usage/used", _USED),
     ("power readings/power draw", _POWER),
@@ -546,7 +549,14 @@ def _xml_pairs(text: str) -> Iterator[tuple[int, str, str]]:
             return
         keys[-1] = name
         if value.strip():
-            yield line, "/".join(keys).replace("_", " ").replace("clocks event reason ", ""), value.strip()
+            yield (
+                line,
+                "/".join(keys)
+                .replace("_", " ")
+                .replace("clocks event reason ", "")
+                .replace("clocks throttle reason ", ""),
+                value.strip(),
+            )
 
 
 def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> States:
@@ -596,7 +606,7 @@ def _odd(key: str, value: str, amount: float | None) -> tuple[What, dict[str, Va
     return None
 
 
-_CHIP: Final = regex(r"^\|\s*(\d+)\s+(\S+)\s*\|\s*(\S+)\s*\|\s*([\d.]+|-)\s+(\d+|-)")
+_CHIP: Final = regex(r"^\|\s*(\d+)\s+(\S+)\s*\|\s*([A-Za-z]+)\s*\|\s*([\d.]+|-)\s+(\d+|-)")
 _CHIP_MORE: Final = regex(
     r"^\|\s*(\d+)(?:\s+(\d+))?\s*\|\s*([0-9A-Fa-f:.]+)\s*\|\s*(\d+|-)\s+(?:(\d+)\s*/\s*\d+\s*)?(?:(\d+)\s*/\s*\d+)?"
 )

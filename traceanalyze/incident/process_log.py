@@ -117,14 +117,13 @@ COLLECTIVES: tuple[Row, ...] = (
         _PT,
     ),
     Pattern(What.MARK, b"taking the entire process down", regex(rb"we are taking the entire process down"), _PT),
-    Pattern(What.MARK, b"Stack trace of the failed collective", regex(rb"Stack trace of the failed collective"), _PT),
     Pattern(
         What.DESYNC,
         b"Detected mismatch between collectives",
         regex(
             rb"Detected mismatch between collectives on ranks\. Rank (?P<group_rank>\d+) is running collective: "
-            rb"CollectiveFingerPrint\(SequenceNumber=(?P<seq>\d+), OpType=(?P<op>\w+).*?but Rank (?P<other_rank>\d+) is "
-            rb"running collective: CollectiveFingerPrint\(SequenceNumber=\d+, ?OpType=(?P<other_op>\w+)"
+            rb"CollectiveFingerPrint\(SequenceNumber=(?P<seq>\d+), OpType=(?P<op>\w+).*?but Rank (?P<other_rank>\d+) "
+            rb"is running collective: CollectiveFingerPrint\(SequenceNumber=\d+, ?OpType=(?P<other_op>\w+)"
         ),
         "pt: ProcessGroupWrapper.cpp, produced with TORCH_DISTRIBUTED_DEBUG=DETAIL",
     ),
@@ -193,8 +192,8 @@ COLLECTIVES: tuple[Row, ...] = (
         What.LINK_ERROR,
         b"non-fatal async event",
         regex(
-            rb"(?:(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?)?(?P<nic>[\w:]+) Got non-fatal async event: "
-            rb"(?P<code>.*)"
+            rb"(?:(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?)?(?P<nic>[\w:]+) Got non-fatal "
+            rb"async event: (?P<code>.*)"
         ),
         "nccl: net_ib",
         {"lib": "NCCL"},
@@ -327,7 +326,8 @@ ASCEND: tuple[Row, ...] = (
         What.DEVICE_ERROR,
         b"RankID:",
         regex(
-            rb"\(PID:(?P<pid>\d+), Device:(?P<device>-?\d+), RankID:(?P<rank>-?\d+)\) (?P<code>ERR\d{5}) (?P<module>\w+) "
+            rb"\(PID:(?P<pid>\d+), Device:(?P<device>-?\d+), RankID:(?P<rank>-?\d+)\) (?P<code>ERR\d{5}) "
+            rb"(?P<module>\w+) "
         ),
         "npu: NPUException",
         {"vendor": "ascend"},
@@ -343,7 +343,8 @@ ASCEND: tuple[Row, ...] = (
         What.MARK,
         b"Entry-HcclCommInitRootInfo",
         regex(
-            rb"HCCL\((?P<pid>\d+),.*?ranks\[(?P<ranks>\d+)\], rank\[(?P<group_rank>\d+)\].*?identifier\[(?P<group>[^\]]*)\]"
+            rb"HCCL\((?P<pid>\d+),.*?ranks\[(?P<ranks>\d+)\], rank\[(?P<group_rank>\d+)\].*?"
+            rb"identifier\[(?P<group>[^\]]*)\]"
             rb"(?:, deviceLogicId\[(?P<device>\d+)\])?"
         ),
         "npu: run plog",
@@ -404,7 +405,8 @@ MEMORY: tuple[Row, ...] = (
         What.LOADER,
         b"DataLoader worker",
         regex(
-            rb"DataLoader worker \(pid(?:\(s\))? (?P<pid>\d+)[^)]*\) (?:is killed by signal: (?P<signal>[A-Za-z ]+)|exited)"
+            rb"DataLoader worker \(pid(?:\(s\))? (?P<pid>\d+)[^)]*\) "
+            rb"(?:is killed by signal: (?P<signal>[A-Za-z ]+)|exited)"
         ),
         "pt: DataLoader.cpp",
     ),
@@ -623,7 +625,8 @@ LOOPS: tuple[Row, ...] = (
         "HF Trainer",
         b"'loss': ",
         regex(
-            rb"\{(?=[^}]*'epoch': )(?:[^}]*, )?'loss': '?(?P<loss>[^,'}]+)'?(?:[^}]*?'grad_norm': '?(?P<norm>[^,'}]+)'?)?"
+            rb"\{(?=[^}]*'epoch': )(?:[^}]*, )?'loss': '?(?P<loss>[^,'}]+)'?"
+            rb"(?:[^}]*?'grad_norm': '?(?P<norm>[^,'}]+)'?)?"
         ),
         "huggingface/transformers: trainer_callback.py",
         {"loss": _LOSS, "norm": _NORM},
@@ -708,7 +711,8 @@ CHECKPOINTS: tuple[Row, ...] = (
         What.CHECKPOINT_BEGIN,
         b"aving",
         regex(
-            rb"\b[Ss]aving (?:the |a |full |model )*checkpoint(?:.*?(?:iteration|step|checkpoint-|global_step)\s*(?P<step>\d+))?"
+            rb"\b[Ss]aving (?:the |a |full |model )*checkpoint"
+            rb"(?:.*?(?:iteration|step|checkpoint-|global_step)\s*(?P<step>\d+))?"
         ),
         "torchtitan, Megatron-LM, transformers, nanoGPT",
     ),
@@ -716,7 +720,8 @@ CHECKPOINTS: tuple[Row, ...] = (
         What.CHECKPOINT_END,
         b"heckpoint",
         regex(
-            rb"\b(?:[Ss]aved (?:the |a |model )*checkpoint|[Cc]heckpoint (?:was )?saved)(?:.*?(?:iteration|step)\D{0,3}(?P<step>\d+))?"
+            rb"\b(?:[Ss]aved (?:the |a |model )*checkpoint|[Cc]heckpoint (?:was )?saved)"
+            rb"(?:.*?(?:iteration|step)\D{0,3}(?P<step>\d+))?"
         ),
         "common in training code",
     ),

@@ -7,7 +7,7 @@ the cause.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from traceanalyze.incident.evidence import Event, Source, Stack, Value, What
 from traceanalyze.incident.text import Block, Line, Made, message_of, stamp_of, text_of
@@ -46,7 +46,8 @@ def state_of(frames: Sequence[str]) -> str:
         for state, pattern in _STATES:
             if pattern.search(frame):
                 return state
-    if any(_WAITS.search(frame) for frame in frames[: own + 1]):
+    # A function of the program may be called `wait`, too.
+    if any(_WAITS.search(frame) for frame in frames[:own]):
         return "waiting"
     return "own" if own < len(frames) else "unknown"
 
@@ -78,51 +79,61 @@ _ERROR: Final = regex(rb"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 _GLUE: Final = regex(rb"^(?:\[[^\]]*\]:? ?)+")
 
 
-def _traceback(lines: Sequence[Line], path: str) -> Made | None:
+class _Raised(NamedTuple):
+    """One exception of a chain."""
+
+    type: str
+    message: str
+    frames: list[tuple[str, str, int]]
+    """File, function and line, outermost first."""
+
+
+def _traceback(lines: Sequence[Line], _: int, path: str) -> Made | None:
     """The exception of one process, with the first of its chain as the cause."""
-    frames: list[tuple[str, str, int]] = []
-    causes: list[tuple[str, str, list[tuple[str, str, int]]]] = []
+    chain, end = _chain(lines)
+    if not chain:
+        return None
+    if chain[-1].type.endswith("ChildFailedError"):
+        # The launcher's own end; its table tells of the ranks.
+        return Made(end, closed=True)
+    cause = chain[0]
+    data: dict[str, Value] = {"type": cause.type, "frames": len(cause.frames)}
+    if len(chain) > 1:
+        data |= {"chained": len(chain) - 1, "last": chain[-1].message}
+    for file, function, line in cause.frames:
+        if not is_library(f"({short(file)}:{line})"):
+            data |= {"own": f"{short(file)}:{line}", "own_function": function}
+    file, function, line = cause.frames[-1]
+    data["at"] = frame_of(function, file, line)
+    return Made(end, (Event(What.EXCEPTION, cause.message, Source(path, lines[0].number), data=data),))
+
+
+def _chain(lines: Sequence[Line]) -> tuple[list[_Raised], int]:
+    """The exceptions that a traceback tells, the first first, and the number of its lines."""
     lead = _TRACEBACK.search(lines[0].body)
     margin = 0 if lead is None else _indent(lines[0].body, lead.start())
+    chain, frames = list[_Raised](), list[tuple[str, str, int]]()
     at, end = 1, 1
     while at < len(lines):
         body = lines[at].body[margin:]
         if found := _FRAME.match(body):
             frames.append((text_of(found[1]), text_of(found[3]).strip(), int(found[2])))
-        elif (found := _ERROR.match(body)) and frames and not body[:1].isspace():
-            causes.append((text_of(found[1]), message_of(body), frames))
-            end, frames = at + 1, []
-            chained = _chained(lines, at + 1, margin)
-            if chained is None:
-                break
-            at = chained
-        elif body.strip() and not body[:1].isspace() and not _TRACEBACK.search(body):
+        elif frames and (found := _ERROR.match(body)):
+            chain.append(_Raised(text_of(found[1]), message_of(body), frames))
+            frames, end = [], at + 1
+            at = _chained(lines, end, margin) or len(lines)
+        elif body[:1].strip() and not _TRACEBACK.search(body):
             # The next line of another writer in the same stream.
             break
         at += 1
-    if not causes:
-        return None
-    if causes[-1][0].endswith("ChildFailedError"):
-        # The launcher's own end; its table tells of the ranks.
-        return Made(end, closed=True)
-    kind, message, own = causes[0]
-    data: dict[str, Value] = {"type": kind, "frames": len(own)}
-    if len(causes) > 1:
-        data |= {"chained": len(causes) - 1, "last": causes[-1][1]}
-    mine = next((each for each in reversed(own) if not is_library(f"({short(each[0])}:{each[2]})")), None)
-    if mine is not None:
-        data |= {"own": f"{short(mine[0])}:{mine[2]}", "own_function": mine[1]}
-    if own:
-        data["at"] = frame_of(own[-1][1], own[-1][0], own[-1][2])
-    event = Event(What.EXCEPTION, message, Source(path, lines[0].number), data=data)
-    return Made(end, (event,))
+    return chain, end
 
 
 def traceback_of(text: bytes, path: str) -> Event | None:
     """The exception that a text holds."""
     lines = [Line(number, body, b"") for number, body in enumerate(text[: 1 << 20].split(b"\n"), 1)]
     first = next((at for at, line in enumerate(lines) if _TRACEBACK.search(line.body)), None)
-    made = None if first is None else _traceback(lines[first : first + 1000], path)
+    made = None if first is None else _traceback(lines[first : first + 1000], 0, path)
     return None if made is None else made.events[0]
 
 
@@ -140,11 +151,13 @@ def _chained(lines: Sequence[Line], at: int, margin: int) -> int | None:
     return None
 
 
-_FAULT_THREAD: Final = regex(rb"^(Current thread|Thread) 0x([0-9a-f]+)(?: \[([^\]]*)\])? \(most recent call first\):")
+_FAULT_THREAD: Final = regex(
+    rb"^(?:(?:Current thread|Thread) 0x([0-9a-f]+)(?: \[([^\]]*)\])?|Stack) \(most recent call first\):"
+)
 _FAULT_FRAME: Final = regex(rb'^  File "([^"]*)", line (\d+|\?+) in (.*)$')
 
 
-def _faulthandler(lines: Sequence[Line], path: str) -> Made | None:
+def _faulthandler(lines: Sequence[Line], _: int, path: str) -> Made | None:
     head = _FAULT_THREAD.match(lines[0].body)
     if head is None:
         return None
@@ -156,7 +169,8 @@ def _faulthandler(lines: Sequence[Line], path: str) -> Made | None:
         elif body.strip() not in {b"...", b"<no Python frame>"}:
             break
         at += 1
-    thread = f"0x{text_of(head[2]).lstrip('0')}" + (f" {text_of(head[3])}" if head[3] else "")
+    thread = f"0x{text_of(head[1]).lstrip('0')}" if head[1] else ""
+    thread += f" {text_of(head[2])}" if head[2] else ""
     main = any("<module>" in frame for frame in frames[-3:])
     return Made(at, stacks=(_stack(frames, path, lines[0].number, thread, None, main, None),))
 
@@ -164,7 +178,7 @@ def _faulthandler(lines: Sequence[Line], path: str) -> Made | None:
 _FATAL: Final = regex(rb"^Fatal Python error: (?P<message>.*)$")
 
 
-def _fatal(lines: Sequence[Line], path: str) -> Made | None:
+def _fatal(lines: Sequence[Line], _: int, path: str) -> Made | None:
     event = Event(
         What.EXCEPTION,
         message_of(lines[0].body),
@@ -179,10 +193,7 @@ _SPY_FRAME: Final = regex(rb"^    (\S.*) \((.+?)(?::(\d+))?\)$")
 _SPY_PROCESS: Final = regex(rb"^(?:Parent )?Process (\d+): ")
 
 
-def _spy(lines: Sequence[Line], path: str) -> Made | None:
-    head = next((at for at, line in enumerate(lines[:4]) if _SPY_THREAD.match(line.body)), None)
-    if head is None:
-        return None
+def _spy(lines: Sequence[Line], head: int, path: str) -> Made | None:
     found = _SPY_THREAD.match(lines[head].body)
     if found is None:
         return None
@@ -202,6 +213,35 @@ def _spy(lines: Sequence[Line], path: str) -> Made | None:
         frames, path, lines[head].number, name, pids[-1] if pids else None, name == "MainThread", found[3] is not None
     )
     return Made(at, stacks=(stack,))
+
+
+_FAILED: Final = regex(rb"Stack trace of the failed collective: ")
+_FAILED_FRAME: Final = regex(rb"#\d+ (\S+) from (\S+?):(\d+)(?=$|\s|\\n)")
+
+
+def _failed_collective(lines: Sequence[Line], _: int, path: str) -> Made | None:
+    """Where the program enqueued the collective that timed out; on one line with written line feeds, or on several."""
+    count = next((at for at, line in enumerate(lines[1:], 1) if not line.body.startswith(b"#")), len(lines))
+    found = [each for line in lines[:count] for each in _FAILED_FRAME.finditer(line.body)]
+    frames = [frame_of(text_of(each[1]), text_of(each[2]), int(each[3])) for each in found]
+    return (
+        Made(count, stacks=(_stack(frames, path, lines[0].number, "watchdog", None, False, None),)) if frames else None
+    )
+
+
+_NPU_THREAD: Final = regex(rb"^thread (<.*>|\d+):\s*$")
+
+
+def _npu(lines: Sequence[Line], _: int, path: str) -> Made | None:
+    """A thread of what torch_npu writes beside its dump, the outermost frame first."""
+    frames, at = [], 1
+    while at < len(lines) and (found := _FRAME.match(lines[at].body) or lines[at].body.startswith(b"    ")):
+        if not isinstance(found, bool):
+            frames.append(frame_of(text_of(found[3]).strip(), text_of(found[1]), int(found[2])))
+        at += 1
+    name = text_of(lines[0].body).removeprefix("thread ").rstrip(": \r")
+    stack = _stack(frames[::-1], path, lines[0].number, name, None, "MainThread" in name, None)
+    return Made(at, stacks=(stack,)) if frames else None
 
 
 def _stack(
@@ -249,11 +289,8 @@ _TABLE_RANK: Final = regex(rb"(\d+) \(local_rank: (\d+)\)")
 _TABLE_EXIT: Final = regex(rb"(-?\d+) \(pid: (\d+)\)(?:\s+\((\w+)\))?")
 
 
-def _elastic(lines: Sequence[Line], path: str) -> Made | None:
+def _elastic(lines: Sequence[Line], head: int, path: str) -> Made | None:
     """One failure of the table that torchrun ends with."""
-    head = next((at for at, line in enumerate(lines[:4]) if _TABLE_HEAD.match(line.body)), None)
-    if head is None:
-        return None
     root = any(b"Root Cause" in line.body for line in lines[:head])
     fields: dict[bytes, bytes] = {}
     at = head
@@ -293,7 +330,7 @@ _POD: Final = regex(rb"^\s+(?:Last )?State:\s+Terminated")
 _POD_FIELD: Final = regex(rb"^\s+(Reason|Exit Code|Signal|Finished|Started|Message):\s+(.*)$")
 
 
-def _pod(lines: Sequence[Line], path: str) -> Made | None:
+def _pod(lines: Sequence[Line], _: int, path: str) -> Made | None:
     """What `kubectl describe pod` tells of a container that ended."""
     fields: dict[bytes, str] = {}
     at = 1
@@ -322,6 +359,8 @@ BLOCKS: tuple[Block, ...] = (
     Block(b"Traceback (most recent call last)", _TRACEBACK, "Python: traceback.py", _traceback),
     Block(b"(most recent call first):", _FAULT_THREAD, "Python: faulthandler", _faulthandler),
     Block(b"Fatal Python error: ", _FATAL, "Python: faulthandler", _fatal),
+    Block(b"Stack trace of the failed collective", _FAILED, "pt: ProcessGroupNCCL.cpp", _failed_collective, bare=True),
+    Block(b"thread ", _NPU_THREAD, "npu: ProcessGroupHCCL.cpp", _npu),
     Block(b"Thread ", _SPY_THREAD, "benfred/py-spy: dump", _spy, before=3),
     Block(b" time", _TABLE_HEAD, "pt: elastic/multiprocessing/errors", _elastic, before=3),
     Block(b"State:", _POD, "kubectl describe", _pod),

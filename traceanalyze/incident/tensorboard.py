@@ -109,42 +109,51 @@ def read_events(stream: Stream, path: str, size: int) -> tuple[list[Series], lis
     return series, starts, read
 
 
+class _Bytes:
+    """Bytes of a stream as they are asked for; fewer at its end."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream, self._block = stream, memoryview(bytearray(1 << 18))
+        self._rest = memoryview(b"")
+
+    def take(self, count: int) -> bytes:
+        parts, missing = list[bytes](), count
+        while missing and self._more():
+            parts.append(bytes(self._rest[:missing]))
+            self._rest = self._rest[missing:]
+            missing -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def skip(self, count: int) -> int:
+        """Pass over bytes; how many of them there are not."""
+        while count and self._more():
+            passed = min(count, len(self._rest))
+            self._rest, count = self._rest[passed:], count - passed
+        return count
+
+    def _more(self) -> bool:
+        if not self._rest:
+            self._rest = self._block[: self._stream.readinto(self._block)]
+        return len(self._rest) > 0
+
+
 def _records(stream: Stream) -> Iterator[tuple[bytes, str]]:
     """Records one by one, of long ones nothing; ends with why the rest cannot be read, where there is any."""
-    buffer, at = bytearray(), 0
-    block = memoryview(bytearray(1 << 18))
-
-    def fill(wanted: int) -> bool:
-        nonlocal buffer, at
-        if at:
-            del buffer[:at]
-            at = 0
-        while len(buffer) < wanted and (got := stream.readinto(block)):
-            buffer += block[:got]
-        return len(buffer) >= wanted
-
-    while len(buffer) - at >= 12 or fill(12):
-        (length,) = struct.unpack_from("<Q", buffer, at)
-        if masked_crc(bytes(buffer[at : at + 8])) != int.from_bytes(buffer[at + 8 : at + 12], "little"):
-            yield b"", f"a record is damaged; {len(buffer) - at:,} bytes or more are left"
+    source = _Bytes(stream)
+    while head := source.take(12):
+        if len(head) < 12:
+            yield b"", f"the last record is torn: {len(head)} bytes are left"
             return
-        if length > _LONGEST:
-            rest = length + 16
-            while rest and (len(buffer) > at or fill(1)):
-                taken = min(rest, len(buffer) - at)
-                at, rest = at + taken, rest - taken
-            if rest:
-                yield b"", f"the last record is torn: {rest:,} bytes of it are missing"
-                return
-            yield b"", ""
-            continue
-        if len(buffer) - at < length + 16 and not fill(length + 16):
-            yield b"", f"the last record is torn: {len(buffer) - at:,} bytes are left"
+        if not is_event_file(head):
+            yield b"", "a record is damaged: the rest is not read"
             return
-        yield bytes(buffer[at + 12 : at + 12 + length]), ""
-        at += length + 16
-    if len(buffer) > at:
-        yield b"", f"the last record is torn: {len(buffer) - at:,} bytes are left"
+        (length,) = struct.unpack_from("<Q", head)
+        data = source.take(length) if length <= _LONGEST else b""
+        missing = source.skip(length - len(data) + 4)
+        if missing:
+            yield b"", f"the last record is torn: {missing:,} bytes of it are missing"
+            return
+        yield data, ""
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, int, bytes]]:

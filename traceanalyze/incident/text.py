@@ -1,14 +1,15 @@
 """Text that a job left, streamed: lines that a table of patterns knows become events and series.
 
-Each pattern has a *needle*, and a hash of four bytes of each finds the lines that may hold one at some ns a byte, however
-long the tables are. Such lines differ in their numbers: they are looked at once a *shape*, what is left without digits,
-and of thousands of one kind only some are matched.
+Each pattern has a *needle*, and a hash of four bytes of each finds the lines that may hold one at some ns a byte,
+however long the tables are. Such lines differ in their numbers: they are looked at once a *shape*, what is left without
+digits, and of thousands of one kind only some are matched.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_left
 from calendar import timegm
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +53,6 @@ _DISTINCT = 20
 """Events of one kind, rank and wording that are kept by themselves."""
 _BLOCK_LINES = 400
 """Lines of a traceback or a stack."""
-_BEFORE = 3
 _HELD = 1 << 18
 _MESSAGE = 400
 _NOTABLE_NEEDLES = (
@@ -66,8 +66,10 @@ _DULL = regex(rb" FAILED$|^Root Cause \(first|^Failures:$|no error file defined 
 """Around what blocks tell."""
 _ODD = regex(rb"(?i)\b(?:nan|inf)\b")
 _ANSI = regex(rb"\x1b\[[0-9;?]*[A-Za-z]")
-_TEXT_ROOM = 1 << 30
+_TEXT_ROOM = 256 << 20
 _TEXT_PER_PACKED_BYTE = 200
+_UNTOLD = 64 << 20
+"""Bytes after which a text without a time, an event or an error is data and no log."""
 
 
 class Pattern(NamedTuple):
@@ -130,10 +132,12 @@ class Block(NamedTuple):
     regex: re.Pattern[bytes]
     """Of the first line."""
     origin: str
-    read: Callable[[Sequence[Line], str], Made | None]
-    """Gets the lines from the first one on, and the path; None where they are none."""
+    read: Callable[[Sequence[Line], int, str], Made | None]
+    """Gets lines, the place of the first one among them, and the path; None where they are no block."""
     before: int = 0
     """Lines before the first one that it gets, too; at most 3."""
+    bare: bool = False
+    """Whether only its first line has what launchers and loggers put in front."""
 
 
 Row = Pattern | Loop | Block
@@ -439,6 +443,8 @@ class _Reading:
         """The last before this chunk."""
         self.bodies: list[bytes] = []
         self.line_numbers: Sequence[int] = ()
+        self.resume = 0
+        """The line that a block was held back from: those before it were read."""
         self.doubtful: list[tuple[int, bytes]] = []
         self.closed: set[int] = set()
         self.inside: set[int] = set()
@@ -491,11 +497,11 @@ class _Reading:
             if not kind.rows:
                 self._unknown(places)
                 continue
+            some = places
             if self.totals[number] > kind.most:
                 some = places[:_RUN] if kind.series else [*places[: _ENDS[0]], *places[_ENDS[0] :][-_ENDS[1] :]]
                 self.thinned += len(places) - len(some)
-                places = some
-            chosen += [(at, kind) for at in places]
+            chosen += [(at, kind) for at in some]
         return sorted(chosen, key=itemgetter(0))
 
     def _kind(self, raw: bytes) -> int:
@@ -526,7 +532,7 @@ class _Reading:
 
     def _line(self, at: int, kind: _Kind, *, last: bool) -> bool:
         """Match one line; False where a block in it may go on in the next chunk."""
-        if at in self.closed:
+        if at in self.closed or self.line_numbers[at] < self.resume:
             return True
         line = line_of(self.bodies[at][:_LONGEST], self.line_numbers[at])
         for row in kind.rows:
@@ -540,18 +546,17 @@ class _Reading:
                 self.understood += 1
                 return True
             if isinstance(row, Block):
-                if not last and at + _BLOCK_LINES > len(self.bodies) and self._held(at):
+                if at in self.inside:
+                    continue
+                if not last and at + _BLOCK_LINES > len(self.bodies) and sum(map(len, self.bodies[at:])) < _HELD:
+                    self.resume = line.number
                     return False
-                if at not in self.inside:
-                    self._block(row, at, line)
+                self._block(row, at, line)
                 continue
             self._event(row, found, line, at)
             self.understood += at not in self.inside
             return True
         return True
-
-    def _held(self, at: int) -> bool:
-        return at > _BEFORE and sum(map(len, self.bodies[at:])) < _HELD
 
     def _unknown(self, places: Sequence[int]) -> None:
         """Lines that look like an error to nobody's knowledge."""
@@ -633,13 +638,13 @@ class _Reading:
         places, lines = [], []
         for place in range(begin, min(at + _BLOCK_LINES, len(self.bodies))):
             line = line_of(self.bodies[place][:_LONGEST], self.line_numbers[place])
-            if line.key == first.key:
+            if line.key == first.key or (row.bare and not line.key):
                 places.append(place)
                 lines.append(line)
-        made = row.read(lines, self.path)
+        made = row.read(lines, bisect_left(places, at), self.path)
         if made is None:
             return
-        self.understood += made.lines
+        self.understood += made.lines - bisect_left(places, at)
         stamp = self._time(at)
         for event in made.events:
             own = event.clock != "none" or stamp is None
@@ -759,6 +764,9 @@ def read_text(stream: Stream, path: str, size: int, table: Table, *, kind: str, 
         for text, last, why in chunks(stream):
             fault = why or fault
             rest = reading.chunk(rest + text, last=last)
+            if stream.text_bytes > _UNTOLD and not (reading.understood or reading.notable or reading.times):
+                fault = f"nothing of a log in its first {stream.text_bytes:,} bytes: the rest is not read"
+                break
     except InputError as error:
         fault = str(error)
     if rest:
@@ -809,7 +817,8 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         last_ns=None if last is None else last.ns,
         clock="none" if first is None else first.clock,
     )
-    return Found(events, series, reading.stacks, processes, read)
+    stacks = [one if one.rank is not None else one._replace(rank=own) for one in reading.stacks]
+    return Found(events, series, stacks, processes, read)
 
 
 def _series(name: str, rank: int | None, points: _Points) -> Series:
