@@ -617,8 +617,13 @@ def _hardware(facts: _Facts) -> Iterator[_Claim]:
             places[(one.host, one.device) if rank is None else rank].append(one)
     failed, stuck = facts.failed_ns, facts.stuck_ns
     for at, found in places.items():
-        ranks, first = (at,) if isinstance(at, int) else (), _first(found)
-        time = first.time_ns
+        first = _first(found)
+        time, sure = first.time_ns, Confidence.HIGH
+        ranks = (at,) if isinstance(at, int) else ()
+        if not ranks and facts.root is not None and len(facts.root.culprits) == 1:
+            # No source places the device, and one rank only does not come.
+            host = facts.places.get(facts.root.culprits[0], Place()).host
+            ranks, sure = facts.root.culprits if not host or host == first.host else (), Confidence.MEDIUM
         mild = all(one.what is What.XID and one.data.get("code") in _MILD for one in found)
         later = time is not None and failed is not None and time > failed + _SLACK_NS
         trust = 30 if later else 20 if mild else 70 if failed is None else 100
@@ -626,11 +631,11 @@ def _hardware(facts: _Facts) -> Iterator[_Claim]:
         proof = (*found[:3], *facts.events(ranks, What.TIMEOUT)[:1])
         host, device, event = first.host or "", first.device or "", (Kind.NAME, event_text(first))
         if stuck is None or time is None or later or mild:
-            yield _Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against)
+            yield _Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against, sure)
             continue
         after = _say("after", delay=(Kind.DURATION, max(stuck - time, 0)), event=event)
         values = {"after": after, "where": _where(facts, ranks)}
-        yield _Claim("stopped", ranks, stuck, trust, proof, values, "", host, device, against)
+        yield _Claim("stopped", ranks, stuck, trust, proof, values, "", host, device, against, sure)
 
 
 def _is_full(one: Event) -> bool:
@@ -673,9 +678,37 @@ def _desync(facts: _Facts) -> Iterator[_Claim]:
         sure = Confidence.HIGH if len(one.culprits) * 2 < len(one.members) else Confidence.MEDIUM
         proof = (*said[:2], *facts.records(one))
         yield _Claim(one.kind, one.culprits, one.since_ns, 90, proof, values, sure=sure)
+    elif one is None and (unlike := _unlike_timeouts(facts)):
+        yield unlike
     elif said:
         ranks = () if said[0].rank is None else (said[0].rank,)
         yield _Claim("desync", ranks, said[0].time_ns, 88, said[:2], sure=Confidence.MEDIUM)
+
+
+def _unlike_timeouts(facts: _Facts) -> _Claim | None:
+    """Without dumps: in one collective of a group few ranks timed out in another operation or size than most."""
+    groups = {(one.rank, one.data.get("seq")): one.data.get("group") for one in facts.evidence.of(What.GROUP_STATUS)}
+    same: dict[object, list[Event]] = defaultdict(list)
+    for one in facts.evidence.of(What.TIMEOUT):
+        if (group := groups.get((one.rank, one.data.get("seq")))) is not None and one.rank is not None:
+            same[group, one.data.get("seq")].append(one)
+    for found in same.values():
+        calls = Counter((one.data.get("op"), one.data.get("numel_in")) for one in found)
+        (op, _), most = calls.most_common(1)[0]
+        odd = [one for one in found if (one.data.get("op"), one.data.get("numel_in")) != calls.most_common(1)[0][0]]
+        if odd and len(odd) < most:
+            other = odd[0].data.get("op")
+            seq = _say("collective_seq", seq=(Kind.COUNT, odd[0].data.get("seq")))
+            values: dict[str, _Told] = {
+                "other": (Kind.NAME, other),
+                "op": (Kind.NAME, op),
+                "where": _say("in", collective=seq),
+            }
+            ranks = [one.rank for one in odd if one.rank is not None]
+            return _Claim(
+                "size" if other == op else "operation", ranks, facts.stuck_ns, 86, (*odd[:2], *found[:1]), values
+            )
+    return None
 
 
 class _End(NamedTuple):
