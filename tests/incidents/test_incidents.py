@@ -76,6 +76,16 @@ def test_a_rank_without_a_file_is_named(tmp_path):
     assert traceanalyze.postmortem(tmp_path / "run").verdict.endswith("Rank(s) 5-6 of 8 left no file.")
 
 
+def test_dumps_alone_name_the_missing_rank_but_do_not_prove_that_it_hangs(tmp_path):
+    truth = BUILDERS["hang_in_user_code"](tmp_path / "run", 1)
+    for path in (tmp_path / "run").rglob("*"):
+        if path.is_file() and not re.search(r"rank_\d(?:\.json)?$", path.name):
+            path.unlink()
+    verdict = traceanalyze.postmortem(tmp_path / "run").verdict
+    assert verdict.startswith(f"Rank {truth.ranks[0]} did not come at ")
+    assert "That this is the cause is uncertain." in verdict
+
+
 @pytest.mark.parametrize("name", ["report.html", "report.md", "report.txt", "report.xlsx", "report.json", "tables/"])
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_format_tells_it(tmp_path, name, language):

@@ -827,7 +827,9 @@ def _waited_for(facts: _Facts) -> _Wait | None:
             many = len(one.culprits) * 2 > len(one.members)
             trust, against = 35 if many else 70, [*against, _message("many" if many else "died_silent")]
         if not facts.stands:
-            trust, against = 35, [*against, _message("moments")]
+            # Recorders write by themselves only when something timed out; beside logs without any trouble they did not.
+            alone = {each.kind for each in facts.evidence.files} <= {"flight_recorder", "other"}
+            trust, against = 45 if alone and trust > HEADLINE else 35, [*against, _message("moments")]
         return _Wait(one.culprits, len(one.waiting), one.since_ns, trust, tuple(against), facts.records(one))
     waited = facts.complained
     silent = tuple(rank for rank in range(facts.world) if rank not in waited)
@@ -866,7 +868,8 @@ def _waits(facts: _Facts) -> Iterator[_Claim]:
         key = "hung" if collective[1] else "hung_stack"
         yield _Claim(key, ranks, time, wait.trust + 2, proof, values, against=against)
     else:
-        sure = Confidence.MEDIUM if facts.root is not None and facts.root.kind == "missing" else Confidence.LOW
+        recorded = facts.root is not None and facts.root.kind == "missing" and facts.stands
+        sure = Confidence.MEDIUM if recorded else Confidence.LOW
         key = "never_came" if collective[1] else "silent_rank"
         against = (*against, *(() if ranks[0] in facts.stacks else (_message("no_stack"),)))
         yield _Claim(key, ranks, time, wait.trust, proof, values, against=against, sure=sure)
