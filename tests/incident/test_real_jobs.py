@@ -59,8 +59,7 @@ def job(tmp_path_factory):
             (folder / "train_it.py").write_text(PROGRAM)
             command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3", "--redirects", "3"]
             command += [
-                "--master-port",
-                "0",
+                "--standalone",
                 "--log-dir",
                 str(folder / "logs"),
                 str(folder / "train_it.py"),
