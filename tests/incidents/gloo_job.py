@@ -1,9 +1,11 @@
 """Real jobs of 8 gloo ranks that are killed, hang, starve, run out of memory, fail or lose step with each other.
 
-`python -m tests.incidents.gloo_job FOLDER KIND:RANK:STEP…` leaves behind what they do, each in a folder of its kind: logs
-and the table of torchelastic, error.json, dumps of the flight recorder, stacks of faulthandler. Jobs and ranks are forked,
-as importing torch takes long.
+`python -m tests.incidents.gloo_job FOLDER KIND:RANK:STEP…` leaves behind what they do, each in a folder of its kind:
+logs and the table of torchelastic, error.json, dumps of the flight recorder, stacks of faulthandler. Jobs and ranks are
+forked, as importing torch takes long.
 """
+
+# ruff: noqa: E501  lines of logs as they are printed
 
 from __future__ import annotations
 
@@ -113,7 +115,7 @@ def main(folder: str, kind: str, bad: int, last: int) -> None:
     context = elastic.start_processes(
         name="default",
         entrypoint=errors.record(train),
-        args={at: (folder, kind, bad, last) for at in range(WORLD)},
+        args=dict.fromkeys(range(WORLD), (folder, kind, bad, last)),
         envs=environment,
         logs_specs=elastic.DefaultLogsSpecs(log_dir=f"{folder}/logs", redirects=elastic.Std.ALL),
         start_method="fork",
@@ -127,7 +129,7 @@ if __name__ == "__main__":
     # The first dump of a flight recorder asks for this.
     import torch._inductor
     import torch.distributed.elastic.multiprocessing.errors
-    import torch.utils.data
+    import torch.utils.data  # noqa: F401
 
     # Else the end of every process looks through all of torch for garbage.
     gc.freeze()

@@ -1,5 +1,7 @@
 """Fourteen jobs that end badly, limp or are healthy, each with what a report must say of it in its first sentence."""
 
+# ruff: noqa: E501  lines of logs as they are printed
+
 from __future__ import annotations
 
 import json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -84,6 +85,18 @@ def test_dumps_alone_name_the_missing_rank_but_do_not_prove_that_it_hangs(tmp_pa
     verdict = traceanalyze.postmortem(tmp_path / "run").verdict
     assert verdict.startswith(f"Rank {truth.ranks[0]} did not come at ")
     assert "That this is the cause is uncertain." in verdict
+
+
+def test_beside_traces_it_comes_first_and_traces_are_no_dumps(tmp_path):
+    """Traces of Kineto name process groups, as dumps do."""
+    BUILDERS["xid"](tmp_path / "run", 1)
+    alone = traceanalyze.postmortem(tmp_path / "run")
+    for path in (ROOT / "sample_traces" / "gpu_two_ranks").glob("rank*.json.gz"):
+        shutil.copy(path, tmp_path / "run")
+    report = traceanalyze.postmortem(tmp_path / "run")
+    assert _first(report) == _first(alone)
+    assert "What limited this run most" in report.verdict
+    assert len(report.tables["incident_files"]) == len(alone.tables["incident_files"])
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.md", "report.txt", "report.xlsx", "report.json", "tables/"])

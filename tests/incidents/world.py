@@ -4,6 +4,8 @@ Message texts, names of files and layouts are those of `shared/specs/incident-in
 learn by heart (ranks, hosts, times, steps, groups, layout of folders) comes from the seed.
 """
 
+# ruff: noqa: E501  lines of logs as they are printed
+
 from __future__ import annotations
 
 import json

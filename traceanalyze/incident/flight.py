@@ -22,6 +22,8 @@ from traceanalyze.readers.snapshot import load_plain
 from traceanalyze.readers.streams import Stream
 
 _MARKS: Final = regex(rb"pg_config|pg_status|profiling_name|(?:nccl|hccl)_comm_state|comm_lib_version")
+_TRACE: Final = regex(rb"schemaVersion|traceEvents|distributedInfo")
+"""Kineto names the groups, too."""
 _LAST_NUMBER: Final = regex(r"(\d{1,7})\D*")
 _RANKS: Final = regex(r"\d{1,7}")
 _TEXT: Final = 256 << 20
@@ -31,7 +33,7 @@ _MOST: Final = 1 << 62
 
 def is_flight(head: bytes) -> bool:
     """Whether a file is a dump, by its first bytes."""
-    return head[:1] in {b"\x80", b"{", b"["} and _MARKS.search(head) is not None
+    return head[:1] in {b"\x80", b"{", b"["} and _MARKS.search(head) is not None and not _TRACE.search(head)
 
 
 def rank_of_name(path: str) -> int | None:
