@@ -24,7 +24,7 @@ LIMIT_S = 3.0
 
 def _first(report: traceanalyze.Report) -> str:
     """The first sentence; none of its own values ends with a stop and a capital."""
-    return re.split(r"\. (?=[A-Z])", report.verdict)[0]
+    return re.split(r"\. (?=[A-Z])", report.verdict)[0].rstrip(".")
 
 
 def _wrong(report: traceanalyze.Report, truth: Truth) -> str:

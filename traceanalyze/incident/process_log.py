@@ -31,8 +31,8 @@ COLLECTIVES: tuple[Row, ...] = (
         What.MARK,
         b"Init COMPLETE",
         regex(
-            rb"(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?\bcomm \S+ rank (?P<rank>\d+) nranks (?P<world>\d+)"
-            rb"(?:.*?\bbusId (?P<bus>[0-9a-fA-F]+))?.*? - Init COMPLETE"
+            rb"(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?\bcomm \S+ rank (?P<rank>\d+) "
+            rb"nranks (?P<world>\d+)(?:.*?\bbusId (?P<bus>[0-9a-fA-F]+))?.*? - Init COMPLETE"
         ),
         "nccl: init.cc",
     ),
