@@ -6,6 +6,8 @@
     a `Classifier` each (`model/classifier.py`): what names of kernels, operators and ranges mean
 `traceanalyze.readers`
     a `Reader` each (`readers/plugin.py`): recordings of another format
+`traceanalyze.evidence`
+    rows of a table, or a `Format` (`incident/__init__.py`): what else a dead job leaves
 
 One that cannot be used is left out, `faults` tells why, and the others are not touched by it.
 """
@@ -31,6 +33,7 @@ T = TypeVar("T")
 RULES = "traceanalyze.rules"
 CLASSIFIERS = "traceanalyze.classifiers"
 READERS = "traceanalyze.readers"
+EVIDENCE = "traceanalyze.evidence"
 FAILURES = (Exception, SystemExit)
 """What the code of others may raise without stopping this tool."""
 
@@ -65,7 +68,7 @@ def found() -> _Found:
     from importlib.metadata import entry_points
 
     every = entry_points()
-    own = (entry for group in (RULES, CLASSIFIERS, READERS) for entry in every.select(group=group))
+    own = (entry for group in (RULES, CLASSIFIERS, READERS, EVIDENCE) for entry in every.select(group=group))
     return _Found(tuple(sorted(own, key=lambda entry: entry.name)), {}, {})
 
 

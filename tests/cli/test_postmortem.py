@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.causes.make import write_run
+from tests.incidents.incidents import BUILDERS
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -146,3 +147,12 @@ def test_several_jobs_are_a_report_each(run, tmp_path):
     write_run(tmp_path / "all" / "three", [[40] * 4] * 3)
     found = json.loads(run("postmortem", tmp_path / "all", "--format", "json").out)["reports"]
     assert [len(each["ranks"]) for each in found] == [3, 2]
+
+
+def test_fail_on_counts_what_happened(run, tmp_path):
+    BUILDERS["desync"](tmp_path / "run", 1)
+    BUILDERS["healthy"](tmp_path / "well", 1)
+    broken = run("postmortem", tmp_path / "run", "--fail-on", "high")
+    assert broken.code == 1
+    assert broken.err == "traceanalyze postmortem: finding of severity high: desynchronised collectives\n"
+    assert run("postmortem", tmp_path / "well", "--fail-on", "medium").code == 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +21,8 @@ class FailOn(StrEnum):
     MEDIUM = "medium"
 
 
+_CAUSES = ("incident", "cause"), ("run_causes", "finding")
+"""Tables of what was found, and their column that names it."""
 TOP = 10
 """Rows of ranked tables: a post-mortem has few."""
 FOUND = 1
@@ -30,7 +33,8 @@ def postmortem(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN_DIR…", help="The run's directory, or its files: traces, Ascend profiles, memory snapshots."
+            metavar="RUN_DIR…",
+            help="The run's directory, or its files: traces, Ascend profiles, memory snapshots, logs, dumps, stacks.",
         ),
     ],
     *,
@@ -62,7 +66,7 @@ def postmortem(
     select: options.Select = None,
     ignore: options.Ignore = None,
 ) -> None:
-    """Say what limited a run, since when, on which ranks, what it cost, and what to do first.
+    """Say what ended or limited a run, since when, on which ranks, what it cost, and what to do first.
 
     Exits with 0 (fine), 1 (--fail-on was broken) or 2 (nothing can be read, or wrong usage).
     """
@@ -94,8 +98,9 @@ def _fail_on(limit: FailOn, found: "Sequence[Report]", words: Texts) -> None:
     """End with 1, and one line that names the first cause that is severe enough."""
     severe = ("severity_high",) if limit == FailOn.HIGH else ("severity_high", "severity_medium")
     for report in found:
-        table = report.tables["run_causes"]
-        for severity, cause in zip(table.column("severity"), table.column("finding"), strict=True):
+        tables = [(report.tables[key], name) for key, name in _CAUSES if key in report.tables]
+        causes = (zip(table.column("severity"), table.column(name), strict=True) for table, name in tables)
+        for severity, cause in chain.from_iterable(causes):
             if severity in severe:
                 values = {"severity": words.terms[str(severity)], "finding": words.terms.get(str(cause), str(cause))}
                 typer.echo(f"traceanalyze postmortem: {words.messages['fail_on'].format(**values)}", err=True)

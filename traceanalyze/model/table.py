@@ -243,6 +243,8 @@ class Table:
     """Column by whose largest values a short view picks rows when there are many."""
     detail: bool = False
     """Left out of a short view."""
+    telling: str | None = None
+    """Column for programs by whose largest values a screen picks rows, which keep their order."""
     level: str | None = None
     """Column of how deep a row lies under those before it; the first column is indented by it."""
     plot: tuple[str, ...] = ()

@@ -13,6 +13,9 @@ from traceanalyze.causes.causes import host_loading
 from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble
 from traceanalyze.causes.synthesize import cost_of, needs_of, synthesize
 from traceanalyze.errors import Apart, InputError, Phrase, UsageError
+from traceanalyze.incident import read_evidence
+from traceanalyze.incident.judge import judge
+from traceanalyze.incident.tables import told
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
@@ -28,7 +31,7 @@ from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
-from traceanalyze.report.contents.postmortem import JobParts, build_postmortem
+from traceanalyze.report.contents.postmortem import IncidentParts, JobParts, build_postmortem
 from traceanalyze.report.contents.ranks import rank_label, whole_recordings
 from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.model import Report
@@ -123,7 +126,8 @@ def postmortem(
 
     Args:
         paths: The run's directory, or its files: traces of any ranks and steps, Ascend profiles, allocator snapshots,
-            memory timelines.
+            memory timelines, and what a dead job leaves: flight-recorder dumps, logs, kernel messages, states of
+            devices, stacks.
         steps: Steps to look at: `5`, `0,3-5`, `2:`.
         ranks: Ranks to look at, written the same way.
         capacity: Memory of the device: bytes, or text such as `80GiB`; default: as the traces tell it.
@@ -170,7 +174,9 @@ def postmortem_reports(
     allocators = memory_files.allocators_of_traces(memory, paths)
     read, analysed = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
     memory = memory_files.placed_files(memory, tuple(analysed.values()), allocators)
-    if not read.traces and not memory:
+    evidence = read_evidence(paths)
+    incident = told(evidence, judge(evidence))
+    if not read.traces and not memory and not incident.verdict:
         raise _nothing(paths, read, left_out)
     runs = group_runs(read.traces, read.lost) if read.traces else ()
     wanted = _with_ranks(runs, choices)
@@ -178,9 +184,11 @@ def postmortem_reports(
     passed = tuple(run for run in runs if not any(run is one for one in wanted))
     shares = _memory_of_jobs(jobs, memory)
     # What belongs to no job goes with the first one.
-    unused = [Unused(read, left_out, passed, memory), *[None] * (len(jobs) - 1)]
+    unused = [Unused(read, left_out, passed, memory, evidence.files), *[None] * (len(jobs) - 1)]
+    incidents = [incident, *[IncidentParts()] * (len(jobs) - 1)]
     return tuple(
-        _report(*each, analysed, choices) for each in zip(_names(paths, jobs), jobs, shares, unused, strict=True)
+        _report(*each, analysed, choices)
+        for each in zip(_names(paths, jobs), jobs, shares, unused, incidents, strict=True)
     )
 
 
@@ -189,6 +197,7 @@ def _report(
     job: Job,
     memory: tuple[MemoryFile, ...],
     unused: Unused | None,
+    incident: IncidentParts,
     analysed: Mapping[str, AnalysedRank],
     choices: Choices,
 ) -> Report:
@@ -207,6 +216,7 @@ def _report(
         files=run_files(runs, recordings, memory, unused),
         notes=(*(("", note) for note in plugins.notes()), *_notes(runs)),
         grouping=job.reasons,
+        incident=incident,
         every_rank=choices.ranks is not None,
     )
     troubles = [

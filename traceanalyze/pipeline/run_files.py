@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from traceanalyze.causes.results import RecordingPart
 from traceanalyze.errors import InputError
+from traceanalyze.incident.evidence import FileRead
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
 from traceanalyze.model.trace import Run, Trace
@@ -198,6 +199,8 @@ class Unused(NamedTuple):
     """Recordings without any of the ranks that the user chose."""
     memory: tuple[MemoryFile, ...]
     """Snapshots and timelines of all jobs."""
+    incident: tuple[FileRead, ...] = ()
+    """Logs, dumps and states of devices among all files."""
 
 
 def run_files(
@@ -245,8 +248,14 @@ def _kind(trace: Trace) -> str:
 
 
 def _unused(unused: Unused) -> Iterator[File]:
-    read, left_out = unused.read, dict(_left_out(unused))
-    known, statistics = {one.path for one in unused.memory}, _statistics(unused.memory)
+    told = {one.path: one for one in unused.incident if one.kind != "other"}
+    read = unused.read
+    left_out = {name: why for name, why in _left_out(unused) if name not in told}
+    known, statistics = {*(one.path for one in unused.memory), *told}, _statistics(unused.memory)
+    for file in told.values():
+        yield _file(
+            file.path, file.kind, "salvaged" if file.fault else "used", file.rank, file.rank_source, why=file.fault
+        )
     for run in unused.passed:
         for trace in run.traces:
             yield _file(trace.origin.path, _kind(trace), "not_chosen", trace.origin.rank, trace.origin.rank_source)

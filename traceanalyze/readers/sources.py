@@ -20,7 +20,7 @@ TRACE_SUFFIXES = (".json", ".gz", ".zst", ".zip")
 _RESOURCE_FORKS = "__MACOSX/"
 
 
-def _files_of_folder(folder: Path) -> Iterator[Source]:
+def files_of_folder(folder: Path) -> Iterator[Source]:
     """Files below a folder; hidden ones are left out, links are followed but never into the same folder twice.
 
     The folder of an Ascend profile is one source, and its files are none, but for databases of other ranks.
@@ -77,7 +77,7 @@ def _ascend_profiles(folder: Path) -> tuple[Source, ...]:
 def _files_of_glob(pattern: str) -> Iterator[Source]:
     for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  unlike Path.glob it leaves hidden files out
         match = Path(name)
-        yield from _files_of_folder(match) if match.is_dir() else _file_or_members(match)
+        yield from files_of_folder(match) if match.is_dir() else _file_or_members(match)
 
 
 def _file_or_members(path: Path) -> Iterator[Source]:
@@ -179,7 +179,7 @@ def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[Skippe
         if stat.S_ISDIR(status.st_mode):
             if not may_look_into(path):
                 raise no_permission(text)
-            return _searched(text, Phrase("folder"), _files_of_folder(path), required=required)
+            return _searched(text, Phrase("folder"), files_of_folder(path), required=required)
         if stat.S_ISREG(status.st_mode):
             return _named_file(path, status.st_size, required=required)
     except (FileNotFoundError, NotADirectoryError):

@@ -41,6 +41,145 @@ TERMS = {
     "late_pause": "its program stands still at the same places of every step",
 }
 
+_INCIDENT = {
+    "hang": "hang",
+    "crash": "crash",
+    "oom": "device memory full",
+    "host_oom": "host memory full",
+    "desync": "desynchronised collectives",
+    "nan": "NaN or infinite loss",
+    "hardware": "hardware",
+    "slow_host": "slow host",
+    "link": "network link",
+    "straggler": "straggler",
+    "data": "waiting for data",
+    "pipeline": "imbalance of pipeline stages",
+    "checkpoint": "checkpoint stall",
+    "cancelled": "stopped from outside",
+    "unexplained": "stopped, not explained",
+    "do_ask_scheduler": "look at time limit, preemption and messages of the scheduler",
+    "do_record": "keep what is missing here next time",
+    "do_replace_node": "replace the node",
+    "do_memory": "make it hold less (smaller batch, recomputed activations), and look at its memory snapshot",
+    "do_fragmentation": "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, as much of what is reserved is unused",
+    "do_host_memory": "raise the memory limit, or use fewer loader workers",
+    "do_same_collectives": "look for a branch in the program that depends on the rank or its data",
+    "do_fix_error": "fix this error",
+    "do_find_killer": "find out who sent the signal (kernel log, scheduler, memory limit of the container)",
+    "do_core_dump": "look at its core dump, or run with PYTHONFAULTHANDLER=1",
+    "do_own_code": "look at this code",
+    "do_look_at_rank": "look at its log, and take its stack (py-spy dump) next time",
+    "do_storage": "check the storage, and save checkpoints asynchronously",
+    "do_loader": "give its loader more workers or faster storage",
+    "do_check_link": "take the node out, and check cable, port and switch",
+    "do_nan": "look at the batch and the learning rate of that step, and go back before it",
+    "do_cool_device": "take the device out, and check its cooling and power",
+    "do_cool_host": "take the host out, and check the cooling and power of its CPUs",
+    "do_balance_stages": "give this stage fewer layers",
+}
+"""Causes, and what to do first."""
+_EVENTS = {
+    "timeout": "collective timed out",
+    "group_status": "state of a group",
+    "dump_signal": "dump asked for",
+    "watchdog_stuck": "watchdog stuck",
+    "desync": "collectives differ",
+    "comm_error": "communication error",
+    "store_error": "store unreachable",
+    "oom": "device memory full",
+    "host_oom": "host memory full",
+    "device_error": "device error",
+    "device_assert": "assertion in a kernel",
+    "exception": "exception",
+    "nan": "NaN or infinite",
+    "overflow": "overflow",
+    "checkpoint_begin": "checkpoint begun",
+    "checkpoint_end": "checkpoint saved",
+    "loader": "data loader",
+    "restart": "restart",
+    "exit": "process ended",
+    "signal": "signal",
+    "cancelled": "cancelled",
+    "xid": "Xid",
+    "sxid": "SXid",
+    "ecc": "memory error (ECC)",
+    "throttle": "throttling",
+    "link_error": "link error",
+    "device_lost": "device lost",
+    "device_health": "health of a device",
+    "host_fault": "fault of the host",
+    "segfault": "segmentation fault",
+    "mark": "mark",
+    "step": "training step",
+}
+"""Events of a timeline."""
+_SOURCES = {
+    "flight_recorder": (
+        "flight-recorder dumps",
+        "which collective each rank reached, and from which line",
+        "TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1; keep <prefix><rank> of every host",
+    ),
+    "process_log": (
+        "logs of the ranks",
+        "errors, timeouts, losses and times of steps",
+        "torchrun --log-dir DIR --redirects 3, or a file for each rank",
+    ),
+    "stacks": (
+        "stacks of the ranks",
+        "what each rank was doing",
+        "py-spy dump --pid PID > stacks_rank$RANK.txt of each rank, before the job is ended",
+    ),
+    "kernel_log": (
+        "kernel messages",
+        "Xid, ECC, processes killed for memory, links",
+        "dmesg -T > dmesg_$(hostname).txt on every host",
+    ),
+    "device_state": (
+        "states of the devices",
+        "clocks, throttling, temperature, ECC over time",
+        (
+            "nvidia-smi --query-gpu=timestamp,index,pci.bus_id,clocks.sm,clocks_event_reasons.active,temperature.gpu "
+            "--format=csv -l 5 > nvidia-smi_$(hostname).csv"
+        ),
+    ),
+    "launcher": (
+        "output of the launcher",
+        "which rank failed first, and its exit code",
+        "keep what torchrun or srun print; @record on the main function",
+    ),
+}
+"""What would have told of an incident, what, and how to record it."""
+TERMS |= {
+    **{f"incident_{key}": text for key, text in _INCIDENT.items()},
+    **{f"what_{key}": text for key, text in _EVENTS.items()},
+    **{
+        f"{kind}_{key}": text
+        for key, texts in _SOURCES.items()
+        for kind, text in zip(("source", "tells", "record"), texts, strict=True)
+    },
+    "diverges_missing": "ranks did not come",
+    "diverges_unrecorded": "ranks have no dump",
+    "diverges_operation": "another operation",
+    "diverges_size": "another size",
+    "diverges_order": "another order",
+    "diverges_stuck": "all are in, none is out",
+    "stack_waiting": "waits for others",
+    "stack_starved": "waits for data",
+    "stack_checkpoint": "writes a checkpoint",
+    "stack_own": "in its own code",
+    "stack_unknown": "unknown",
+    "file_flight_recorder": "flight-recorder dump",
+    "file_process_log": "log of processes",
+    "file_kernel_log": "kernel messages",
+    "file_launcher_error": "error file of the launcher",
+    "file_kubernetes": "state of a pod",
+    "file_nvidia_smi": "state of GPUs (nvidia-smi)",
+    "file_dcgm": "state of GPUs (DCGM)",
+    "file_npu_smi": "state of NPUs (npu-smi)",
+    "file_stacks": "stacks",
+    "file_tensorboard": "TensorBoard scalars",
+}
+
 MESSAGES = {
     "fail_on": "finding of severity {severity}: {finding}",
 }

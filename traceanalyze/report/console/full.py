@@ -193,7 +193,7 @@ class _Page(NamedTuple):
         intro = (
             [*printer.sides(report.sides)]
             if report.sides or several
-            else [printer.about(report.ranks[report.focus[0]])]
+            else [printer.about(report.ranks[at]) for at in report.focus]
         )
         intro += [self.style.wrap(printable(printer.formatter.message(note))) for note in report.note_messages]
         blocks += ["\n".join(intro)] if intro else []

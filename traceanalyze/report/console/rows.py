@@ -48,6 +48,9 @@ def telling(table: Table, lead: str) -> list[int]:
     numbers = [at for at, column in enumerate(table.columns) if column.kind in amounts and not column.machine]
     every = range(len(rows))
     places = [at for at in every if any(amount(rows[at][index]) for index in numbers)] or list(every)
+    if table.telling is not None:
+        by = table.keys.index(table.telling)
+        return sorted(every, key=lambda at: -amount(rows[at][by]))
     if table.level is not None:
         upper = [at for at in places if not table.depth(rows[at])]
         by = table.keys.index("diff_ns") if "diff_ns" in table.keys else numbers[0]

@@ -45,11 +45,11 @@ _SAY = sentences(
     screen_sentences="{text} (and {count} more sentence(s))",
     screen_devices="and {count} more in detail",
 )
-_BESIDE = ("ranks", "whatif", "gate_metrics")
+_BESIDE = ("incident", "ranks", "whatif", "gate_metrics")
 """Tables of what is put side by side."""
 _PARTS = ("split", "overall_metrics", "step_difference", "gate_parts", "whatif_split", "memory_categories")
 """What the step, the difference or the peak consists of; the first there is."""
-_WORK = ("slower", "faster", "gate_reasons", "memory_at_peak", "kernels", "operators")
+_WORK = ("incident_timeline", "slower", "faster", "gate_reasons", "memory_at_peak", "kernels", "operators")
 """What takes most of it; the first there is, of a comparison both."""
 _TWO = (("base_time_ns", "candidate_time_ns"), ("baseline_ns", "candidate_ns"), ("now_ns", "then_ns"))
 """Columns of the two sides of such a table."""

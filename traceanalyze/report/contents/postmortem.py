@@ -80,6 +80,16 @@ _SAY = sentences(
 )
 
 
+class IncidentParts(NamedTuple):
+    """What logs, dumps and states of devices tell, ready to be shown."""
+
+    verdict: tuple[Message, ...] = ()
+    tables: tuple[Table, ...] = ()
+    notes: tuple[Message, ...] = ()
+    found: bool = False
+    """Whether anything is known to be wrong: then it comes before all that the recordings say."""
+
+
 class JobParts(NamedTuple):
     """Everything about one job."""
 
@@ -95,6 +105,7 @@ class JobParts(NamedTuple):
     """Remarks of the readers, each with the name of its recording where there are several."""
     grouping: tuple[Message, ...] = ()
     """Why these recordings were taken together, and apart from others."""
+    incident: IncidentParts = IncidentParts()
     every_rank: bool = False
     """Show each rank in detail, not only the one that decides."""
 
@@ -112,9 +123,10 @@ def build_postmortem(found: Postmortem, job: JobParts, *, version: str) -> Repor
         name=job.name,
         version=version,
         command="postmortem",
-        verdict_messages=_verdict(found, job),
+        verdict_messages=_with_incident(_verdict(found, job), job.incident),
         note_messages=_notes(found, job),
         summary=(
+            *job.incident.tables,
             causes.causes_table(found),
             causes.actions_table(found, job.platform),
             *((recordings_table(found, job.recordings),) if recorded else ()),
@@ -132,6 +144,10 @@ def build_postmortem(found: Postmortem, job: JobParts, *, version: str) -> Repor
         run_findings=() if deciding is None else deciding.run_findings,
         said=tuple(_said(one, found, job) for one in (*found.causes, *found.capture)),
     )
+
+
+def _with_incident(verdict: tuple[Message, ...], incident: IncidentParts) -> tuple[Message, ...]:
+    return (*incident.verdict, *verdict) if incident.found else (*verdict, *incident.verdict)
 
 
 def _said(one: Cause, found: Postmortem, job: JobParts) -> Said:
@@ -176,7 +192,7 @@ def _remark(name: str, note: str) -> Message:
 
 
 def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
-    remarks = [*job.grouping, *(_remark(name, note) for name, note in job.notes)]
+    remarks = [*job.grouping, *(_remark(name, note) for name, note in job.notes), *job.incident.notes]
     for key, fate in ((_SAY["files_lost"], "left_out"), (_SAY["files_cut"], "salvaged")):
         count = job.files.column("fate").count(f"fate_{fate}")
         if count:

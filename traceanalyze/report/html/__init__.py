@@ -65,12 +65,11 @@ class _Run:
         if self.report.sides:
             return element("article", "\n".join(self._compared(formatter_over(self.report, self.texts, _PARTS))))
         report = self.report
-        first = report.ranks[report.focus[0]]
-        formatter = self._formatter(first)
+        formatter = formatter_over(report, self.texts, _PARTS)
         several = len(report.focus) > 1
         parts = [self._heading("h1", self.id, self.name, 1)]
         parts.append(self._verdict(report.verdict_messages, formatter))
-        parts += [] if several else [self._about(first)]
+        parts += [self._about(report.ranks[at]) for at in report.focus if not several]
         parts += [element("p", sentence(formatter.message(note))) for note in report.note_messages]
         if len(report.focus) > MAX_RANKS:
             left_out = self.texts.messages["page_ranks_left_out"]

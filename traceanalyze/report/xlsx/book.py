@@ -35,7 +35,7 @@ def _run(page: Page, run: RunPlan, *, named: bool) -> None:
     if named:
         page.section(run.report.name)
     for note in run.report.note_messages:
-        page.sentence(run.ranks[0].formatter.message(note))
+        page.sentence(run.formatter.message(note))
     for sheet in run.recording:
         page.section(sheet.formatter.title(sheet.table))
         rows.write_fields_down(page, sheet)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Layout, Row, Table, sentences
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.model import RankReport, Report, formatter_of
+from traceanalyze.report.model import RankReport, Report, formatter_of, formatter_over
 from traceanalyze.report.xlsx.text import SheetNames, link, readable
 
 MAX_ROWS = 5000
@@ -140,6 +140,8 @@ class RunPlan(NamedTuple):
     """A run's part of the workbook."""
 
     report: Report
+    formatter: Formatter
+    """Of what is over all ranks."""
     summary: str
     """Name of its summary sheet."""
     shared: tuple[Sheet, ...]
@@ -178,7 +180,7 @@ def plan(reports: Sequence[Report], texts: Texts) -> Plan:
 
 
 def _run(report: Report, summary: str, names: SheetNames, prefix: str, texts: Texts, room: int) -> RunPlan:
-    first = formatter_of(report.ranks[report.focus[0]], texts, _PARTS)
+    first = formatter_over(report, texts, _PARTS)
     recording = tuple(
         Sheet(table, first, None, table.known_rows)
         for table in report.summary
@@ -190,6 +192,7 @@ def _run(report: Report, summary: str, names: SheetNames, prefix: str, texts: Te
     placed = iter(arranged([*shared, *(sheet for rank in ranks for sheet in rank.sheets)], names, prefix, room))
     return RunPlan(
         report,
+        first,
         summary,
         tuple(next(placed) for _ in shared),
         tuple(rank._replace(sheets=tuple(next(placed) for _ in rank.sheets)) for rank in ranks),

@@ -119,7 +119,7 @@ def write_summary(book: Book, run: RunPlan) -> None:
     supposed = any(sheet.table.key == _OVERVIEW[0] for sheet in run.shared)
     page = Page(book, book.add(run.summary, SUMMARY), _EVEN_WIDTHS if supposed else _WIDTHS)
     page.title(f"traceanalyze · {run.report.name}")
-    formatter = run.ranks[0].formatter
+    formatter = run.formatter
     for sentence in run.report.verdict_messages:
         page.sentence(formatter.message(sentence), book.formats.get(bold=True, text_wrap=True))
     if len(run.ranks) == 1:
@@ -214,7 +214,7 @@ _SAY = sentences(
 
 def _findings(page: Page, run: RunPlan) -> None:
     """What costs time or memory, what is worth most first: linked to what it rests on, with saving and advice."""
-    book, formatter = page.book, run.ranks[0].formatter
+    book, formatter = page.book, run.formatter
 
     def say(key: str, **values: tuple[Kind, Value]) -> str:
         return formatter.message(Message(_SAY[f"book_{key}"], tuple((name, *value) for name, value in values.items())))
@@ -357,5 +357,5 @@ def _contents(page: Page, run: RunPlan) -> None:
         page.line([None, None, None, book.words[text]], [None, None, None, book.formats.cell(None)])
     page.listed(
         book.words["not_measured"],
-        run.ranks[0].formatter.absent([sheet.table for sheet in run.sheets if sheet.name is None], empty=True),
+        run.formatter.absent([sheet.table for sheet in run.sheets if sheet.name is None], empty=True),
     )

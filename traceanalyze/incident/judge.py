@@ -1,0 +1,990 @@
+"""From evidence to cause: what ended or slowed a run, whose it is, when it began, and what else it could be.
+
+Who reports is not who caused: ranks that print a timeout waited. Every explanation has a trust, by what it rests on;
+what proves a cause comes before what only shows that somebody waited, and what came after the first failure is an
+effect. Nothing is read here and nothing is printed.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from traceanalyze.causes.results import spans
+from traceanalyze.incident.divergence import Divergence, Lateness, divergences, lateness, root
+from traceanalyze.incident.evidence import UNKNOWN, Event, Evidence, Series, Stack, What
+from traceanalyze.incident.stacks import is_library
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import Kind, Message, Value, sentences
+from traceanalyze.rules.finding import Confidence
+
+_SAY = sentences(
+    incident_rank="Rank {rank}{place}",
+    incident_ranks="Ranks {ranks}{place}",
+    incident_somebody="An unknown rank{place}",
+    incident_all="All ranks",
+    incident_place=" ({place})",
+    incident_host="host {host}",
+    incident_device="{device}",
+    incident_at=" at {time}",
+    incident_since=" from {time} on",
+    incident_in=" in {collective}",
+    incident_collective="{op} {seq} of group {group}",
+    incident_collective_seq="collective {seq}",
+    incident_after=", {delay} after {event}",
+    incident_resume="; resume from step {step}",
+    incident_doing=" in {frame}",
+    incident_stopped="{who} stopped answering{when}{where}{after}: {todo}{resume}.",
+    incident_hung=(
+        "{who} hung{when}{doing} and did not come to {collective}, for which {count} rank(s) waited: {todo}{resume}."
+    ),
+    incident_hung_stack="{who} hung{when}{doing} while {count} rank(s) waited in a collective: {todo}{resume}.",
+    incident_silent_rank="{who} said nothing more{when}, while {count} rank(s) waited: {todo}{resume}.",
+    incident_never_came="{who} did not come{when} to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
+    incident_died="{who} died{when} without a word: {count} rank(s) lost the connection to it: {todo}{resume}.",
+    incident_ended="{who} ended{when} with {error}: {todo}{resume}.",
+    incident_oom="{who} ran out of device memory{when}{amounts}: {todo}{resume}.",
+    incident_amounts=" ({asked} asked for, {free} free)",
+    incident_host_oom="{who} was killed{when}, as the host memory ran out (oom-kill): {todo}{resume}.",
+    incident_host_oom_own="{who} ran out of host memory{when}: {todo}{resume}.",
+    incident_operation="{who} called {other}{when} where the others called another collective{where}: {todo}{resume}.",
+    incident_size="{who} called {op}{when} with another size than the others{where}: {todo}{resume}.",
+    incident_order="{who} called collectives in another order than the others{when}{where}: {todo}{resume}.",
+    incident_desync="{who} called another collective than the others{when}: {todo}{resume}.",
+    incident_nan="{who} had the first loss that is NaN or infinite{when}, in step {step}: {todo}{resume}.",
+    incident_nan_any="The loss became NaN or infinite{when}, in step {step}: {todo}{resume}.",
+    incident_overflow="The loss scale ran out{when}, in step {step}: {todo}{resume}.",
+    incident_failed="{who} lost the device{when} ({event}): {todo}{resume}.",
+    incident_slow_device="{who} became slow{when}, as did the device ({event}){waited}: {todo}.",
+    incident_slow_host="{who} ran slowly{when}, all ranks of that host{event}{waited}: {todo}.",
+    incident_slow_host_one="{who} ran slowly{when}, as did the host{event}{waited}: {todo}.",
+    incident_reason=" ({event})",
+    incident_waited="; the others waited {share} of the time",
+    incident_link="{who} lost the network link{when}{where} ({event}): {todo}{resume}.",
+    incident_pause="{who} made a pause of {time} every time before {op}{doing}{waited}: {todo}.",
+    incident_straggler="{who} came late to collectives again and again{doing}{waited}: {todo}.",
+    incident_data="{who} waited for data{when}{doing}{where}{waited}: {todo}{resume}.",
+    incident_stage="{who} ran slowly: stage {stage} of the pipeline needs longer than the others{waited}: {todo}.",
+    incident_checkpoint="{who} stood still{when} while writing a checkpoint{doing}{where}: {todo}{resume}.",
+    incident_cancelled="The job was stopped{when} from outside ({event}): {todo}{resume}.",
+    incident_unexplained=(
+        "The run stopped{when}{where}: {count} rank(s) waited or lost a connection, and nothing tells for whom "
+        "({event}): {todo}{resume}."
+    ),
+    incident_died_silent="No dump or log says why: it ended before it could write one, or the recorder was off there.",
+    incident_later="It came after the run had failed: more likely an effect.",
+    incident_only_exit="The way it ended says only that it died, not why.",
+    incident_async="Errors of a device are reported late: the line of the program may be another one.",
+    incident_unclocked="Clocks of the sources are not known to agree: {reason}.",
+    incident_no_stack="No stack shows what it did.",
+    incident_moments="Dumps may have been written at different moments: nothing else says that the run stood still.",
+    incident_many="That many ranks left no dump: it may be that theirs were only not kept.",
+    incident_printed="Only rank {rank} prints its loss: it may be that of any.",
+    incident_no_time="When it happened is not told.",
+)
+
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "stopped": ("hardware", "replace_node"),
+    "failed": ("hardware", "replace_node"),
+    "slow_device": ("hardware", "cool_device"),
+    "hung": ("hang", "own_code"),
+    "hung_stack": ("hang", "own_code"),
+    "never_came": ("hang", "look_at_rank"),
+    "silent_rank": ("hang", "look_at_rank"),
+    "ended": ("crash", "fix_error"),
+    "died": ("crash", "find_killer"),
+    "oom": ("oom", "memory"),
+    "host_oom": ("host_oom", "host_memory"),
+    "host_oom_own": ("host_oom", "host_memory"),
+    **dict.fromkeys(("operation", "size", "order", "desync"), ("desync", "same_collectives")),
+    **dict.fromkeys(("nan", "nan_any", "overflow"), ("nan", "nan")),
+    **dict.fromkeys(("slow_host", "slow_host_one"), ("slow_host", "cool_host")),
+    "link": ("link", "check_link"),
+    "pause": ("straggler", "own_code"),
+    "straggler": ("straggler", "look_at_rank"),
+    "data": ("data", "loader"),
+    "stage": ("pipeline", "balance_stages"),
+    "checkpoint": ("checkpoint", "storage"),
+    "cancelled": ("cancelled", "ask_scheduler"),
+    "unexplained": ("unexplained", "record"),
+}
+"""Sentence → the cause, and what to do."""
+HEADLINE = 40
+"""Least trust of what is told as what happened; below it is only a possibility."""
+EFFECT = regex(
+    r"NCCL|nccl|HCCL|gloo|Dist(?:Backend|Network|Store)Error|Connection (?:reset|closed)|Timed? ?out|TCPStore|"
+    r"Broken pipe|SignalException|ChildFailed|Process(?:Exited|Raised)|recvValue|signal: ?15|EI000[26]|SIGTERM|Watchdog"
+)
+"""Errors of those that waited, or that were ended."""
+_FULL = regex(r"(?i)out ?of ?memory|can't allocate memory|cannot allocate memory|unable to allocate")
+_DEVICE = regex(r"CUDA|NPU|HIP|XPU|GPU|OutOfMemoryError")
+_LOST = regex(r"(?i)connection (?:was )?(?:closed|reset)|closed by (?:remote )?peer|remote process exited|broken pipe")
+_SYMPTOMS = frozenset({What.TIMEOUT, What.COMM_ERROR, What.STORE_ERROR, What.DUMP_SIGNAL, What.WATCHDOG_STUCK})
+_SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+_BUS_NUMBER = regex(r"[0-9a-fA-F]{4,9}")
+_BUS = regex(r"(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):[0-9a-fA-F]{2}")
+_STAMP = regex(r"^(?:\[[^\]]*\] ?)+")
+"""What a kernel puts before its words."""
+LONG_NS = 60 * 10**9
+"""So long nothing else happens any more after a collective in which ranks wait: the run stands still."""
+
+
+class Place(NamedTuple):
+    """Where a rank ran."""
+
+    host: str = ""
+    device: str = ""
+
+
+class Explanation(NamedTuple):
+    """One thing that may be what happened."""
+
+    cause: str
+    """Key of its term."""
+    ranks: tuple[int, ...]
+    host: str
+    device: str
+    time_ns: int | None
+    trust: int
+    confidence: Confidence
+    sentence: Message
+    todo: str
+    proof: tuple[str, ...]
+    """What it rests on: source and words."""
+    against: tuple[Message, ...] = ()
+
+
+class Incident(NamedTuple):
+    """What happened."""
+
+    explanations: tuple[Explanation, ...]
+    """The likeliest first."""
+    found: tuple[Divergence, ...]
+    late: Lateness | None
+    world: int
+    """Ranks that are known of."""
+    silent: tuple[int, ...]
+    """Of those, ranks that left no file."""
+    places: dict[int, Place]
+    rank_of: Callable[[Event], int | None]
+    """The rank that an event is about, as far as any source tells."""
+
+    @property
+    def headline(self) -> Explanation | None:
+        """What is told first; None of a run in which nothing is known to be wrong."""
+        first = next(iter(self.explanations), None)
+        return first if first is not None and first.trust >= HEADLINE else None
+
+
+def judge(evidence: Evidence) -> Incident:
+    """Explanations of what the files tell, by trust; one for each cause and its ranks."""
+    facts = _Facts(evidence)
+    makers = (_hardware, _memory, _desync, _ended, _waits, _link, _numbers, _late, _stopped)
+    claims = (claim for maker in makers for claim in maker(facts))
+    found = sorted((_explanation(one, facts) for one in claims), key=lambda one: (-one.trust, one.time_ns or 0))
+    kept: dict[tuple[str, tuple[int, ...]], Explanation] = {}
+    for one in found:
+        if one.cause != "incident_unexplained" or all(each.trust < HEADLINE for each in kept.values()):
+            kept.setdefault((one.cause, one.ranks), one)
+    silent = tuple(rank for rank in range(facts.world) if rank not in facts.seen)
+    return Incident(
+        tuple(kept.values()), facts.divergences, facts.late, facts.world, silent, facts.places, facts.rank_of
+    )
+
+
+class _Facts:
+    """What several explanations ask for, each computed once."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+
+    @cached_property
+    def divergences(self) -> tuple[Divergence, ...]:
+        return divergences(self.evidence.flights, self.world)
+
+    @cached_property
+    def root(self) -> Divergence | None:
+        return root(self.divergences, self.evidence.flights)
+
+    @cached_property
+    def late(self) -> Lateness | None:
+        return lateness(self.evidence.flights)
+
+    @cached_property
+    def seen(self) -> set[int]:
+        """Ranks that left anything of their own."""
+        evidence = self.evidence
+        own: tuple[Any, ...] = (
+            *evidence.flights,
+            *evidence.stacks,
+            *evidence.series,
+            *evidence.files,
+            *evidence.processes,
+        )
+        told = [one.rank for one in evidence.events if one.what is not What.EXIT]
+        return {rank for rank in (*(one.rank for one in own), *told) if rank is not None}
+
+    @cached_property
+    def world(self) -> int:
+        """Ranks that are known of."""
+        groups = (rank for one in self.evidence.flights for group in one.groups for rank in group.ranks)
+        sizes = (one.data.get("world", 0) for one in self.evidence.events)
+        ended = (one.rank for one in self.evidence.events if one.rank is not None)
+        known = max((*self.seen, *groups, *ended), default=-1) + 1
+        return max(known, *(int(one) for one in sizes if isinstance(one, int)), 0)
+
+    @cached_property
+    def places(self) -> dict[int, Place]:
+        """Host and device of each rank, as far as any source tells."""
+        hosts: dict[int, str] = {}
+        devices: dict[int, str] = {}
+        own: tuple[Any, ...] = (*self.evidence.processes, *self.evidence.events, *self.evidence.files)
+        for one in own:
+            if one.rank is not None and one.host:
+                hosts.setdefault(one.rank, one.host)
+            device = getattr(one, "device", None)
+            if one.rank is not None and device and not _BUS.search(device):
+                devices.setdefault(one.rank, f"GPU {device}" if device.isdecimal() else device)
+        return {rank: Place(hosts.get(rank, ""), devices.get(rank, "")) for rank in {*hosts, *devices}}
+
+    @cached_property
+    def _by_pid(self) -> dict[int, list[tuple[str, int]]]:
+        found = defaultdict(list)
+        for one in self.evidence.processes:
+            if one.rank is not None:
+                found[one.pid].append((one.host or "", one.rank))
+        return found
+
+    @cached_property
+    def _by_bus(self) -> dict[tuple[str, str], int]:
+        """Rank by host and bus id."""
+        found: dict[tuple[str, str], int] = {}
+        for one in self.evidence.events:
+            bus = _bus(str(one.data.get("bus", "")))
+            if one.rank is not None and bus:
+                found[one.host or self.places.get(one.rank, Place()).host, bus] = one.rank
+        numbers = {(place.host, place.device): rank for rank, place in self.places.items()}
+        for device in self.evidence.devices:
+            rank = numbers.get((device.host or "", f"GPU {device.number}"))
+            if rank is not None and _bus(device.bus):
+                found.setdefault((device.host or "", _bus(device.bus)), rank)
+        return found
+
+    def rank_of(self, event: Event) -> int | None:
+        """The rank that an event is about: as it says, else by its process, else by its device."""
+        if event.rank is not None:
+            return event.rank
+        pid, host = event.data.get("pid"), event.host or ""
+        if isinstance(pid, int):
+            near = {rank for where, rank in self._by_pid.get(pid, ()) if not (host and where) or where == host}
+            if len(near) == 1:
+                return near.pop()
+        return self.rank_at(host, event.device or "")
+
+    def rank_at(self, host: str, device: str) -> int | None:
+        """The rank of a device."""
+        bus = _bus(device)
+        if bus:
+            near = {rank for (where, each), rank in self._by_bus.items() if each == bus and host in {"", where}}
+            return near.pop() if len(near) == 1 else None
+        near = {
+            rank
+            for rank, place in self.places.items()
+            if place.device and place.device == device and host in {"", place.host}
+        }
+        return near.pop() if device and len(near) == 1 else None
+
+    @cached_property
+    def began(self) -> dict[int, int]:
+        """When each rank that timed out began to wait, ns."""
+        found: dict[int, int] = {}
+        for one in self.evidence.of(What.TIMEOUT):
+            ran = one.data.get("ran_ms") or one.data.get("timeout_ms") or 0
+            if one.rank is not None and one.time_ns is not None and isinstance(ran, int | float):
+                began = one.time_ns - int(ran * 1e6)
+                found[one.rank] = min(found.get(one.rank, began), began)
+        return found
+
+    @cached_property
+    def complained(self) -> frozenset[int]:
+        """Ranks that say that they waited or lost the connection, or ended for that."""
+        kinds = *_SYMPTOMS, What.EXCEPTION, What.EXIT
+        told = (self.rank_of(one) for one in self.evidence.of(*kinds) if one.what in _SYMPTOMS or is_effect(one))
+        return frozenset(rank for rank in told if rank is not None)
+
+    @cached_property
+    def stuck_ns(self) -> int | None:
+        """When the first of them began to wait."""
+        if self.began:
+            return min(self.began.values())
+        return None if self.root is None else self.root.since_ns
+
+    @cached_property
+    def failed_ns(self) -> int | None:
+        """When the run failed first, by any source but those of hardware."""
+        kinds = (
+            What.OOM,
+            What.HOST_OOM,
+            What.EXCEPTION,
+            What.EXIT,
+            What.DEVICE_ERROR,
+            What.DEVICE_ASSERT,
+            What.SEGFAULT,
+        )
+        times = [one.time_ns for one in self.evidence.of(*kinds) if one.time_ns is not None and not is_effect(one)]
+        return min((*times, *(() if self.stuck_ns is None else (self.stuck_ns,))), default=None)
+
+    @cached_property
+    def stands(self) -> bool:
+        """Whether anything but a difference of dumps says that the run stopped."""
+        if self.evidence.of(What.TIMEOUT, What.EXIT, What.EXCEPTION, What.COMM_ERROR, What.OOM, What.WATCHDOG_STUCK):
+            return True
+        since = None if self.root is None else self.root.since_ns
+        last = max((one.last_ns for one in self.evidence.files if one.last_ns), default=None)
+        if since is not None and last is not None and last - since > LONG_NS:
+            return True
+        retired = (
+            bool((one.entries.retired & (one.entries.completed == UNKNOWN)).any()) for one in self.evidence.flights
+        )
+        return any(retired) or any(one.state != "waiting" for one in self.stacks.values())
+
+    @cached_property
+    def stacks(self) -> dict[int, Stack]:
+        """The last stack of the main thread of each rank; that which tells most where none is called so."""
+        found: dict[int, Stack] = {}
+        for one in self.evidence.stacks:
+            kept = found.get(one.rank) if one.rank is not None else None
+            if one.rank is not None and (
+                kept is None or (one.main, one.time_ns or 0) >= (kept.main, kept.time_ns or 0)
+            ):
+                found[one.rank] = one
+        return found
+
+    def events(self, ranks: Iterable[int], *kinds: What) -> list[Event]:
+        """Events of some kinds that are about some ranks."""
+        wanted = set(ranks)
+        return [one for one in self.evidence.of(*kinds) if wanted and self.rank_of(one) in wanted]
+
+    def ended_ns(self, rank: int | None) -> int | None:
+        """When a rank ended, as the launcher or the end of its log says."""
+        if rank is None:
+            return None
+        ends = [one.time_ns for one in self.events((rank,), What.EXIT, What.EXCEPTION) if one.time_ns is not None]
+        logs = (one for one in self.evidence.files if one.rank == rank and one.kind == "process_log")
+        return min(ends, default=max((one.last_ns for one in logs if one.last_ns is not None), default=None))
+
+    def records(self, one: Divergence) -> tuple[str, ...]:
+        """Which dumps show a divergence."""
+        told = f"{one.op} {one.seq:,} of {one.group.desc or one.group.name} {one.line}".strip()
+        shown = {*one.culprits, *one.waiting[:1]}
+        return tuple(f"{each.source.path}: {told}" for each in self.evidence.flights if each.rank in shown)
+
+    @cached_property
+    def waiting_least(self) -> list[str]:
+        """Which dumps show who is late."""
+        ranks = () if self.late is None else self.late.ranks
+        return [f"{one.source.path}: waits least" for one in self.evidence.flights if one.rank in ranks]
+
+    def ranks_on(self, host: str) -> tuple[int, ...]:
+        """All that are known to run on a host."""
+        return tuple(sorted(rank for rank, place in self.places.items() if place.host == host))
+
+    @cached_property
+    def outliers(self) -> tuple[int, ...]:
+        """Ranks that do something else while most wait."""
+        waiting = [rank for rank, one in self.stacks.items() if one.state == "waiting"]
+        others = sorted(rank for rank, one in self.stacks.items() if one.state in {"own", "starved", "checkpoint"})
+        return tuple(others) if 0 < len(others) < len(waiting) else ()
+
+    @cached_property
+    def steps(self) -> list[Series]:
+        """Series with steps, and points in time."""
+        return [one for one in self.evidence.series if len(one.steps) and (one.steps != UNKNOWN).any()]
+
+    def resume(self, until: int | None) -> int | None:
+        """The step of the last whole checkpoint before some time; None where none is told."""
+        found: list[int] = []
+        for one in self.evidence.of(What.CHECKPOINT_END):
+            late = until is not None and one.time_ns is not None and one.time_ns > until
+            step = one.data.get("step", self._step_at(one))
+            found += [step] if isinstance(step, int) and not late else []
+        return max(found, default=None)
+
+    def _step_at(self, event: Event) -> int | None:
+        """The last step that was printed before a line of the same rank."""
+        best = None
+        for one in self.steps:
+            if one.source.path == event.source.path and event.time_ns is not None:
+                past = one.steps[(one.times != UNKNOWN) & (one.times <= event.time_ns)]
+                best = max(best or -1, int(past.max())) if len(past) else best
+        return best
+
+    def slowed(self, since: int | None) -> bool:
+        """Whether steps take a tenth longer after some time."""
+        for one in self.evidence.series:
+            if one.name != "step_time" or since is None:
+                continue
+            before, after = one.values[one.times < since], one.values[one.times >= since]
+            if len(before) > 2 and len(after) > 2 and np.nanmedian(after) > 1.1 * np.nanmedian(before):
+                return True
+        return False
+
+    @cached_property
+    def clock(self) -> tuple[Message, ...]:
+        """Doubt of the order of what different sources say."""
+        zone = self.evidence.zone
+        return () if zone.known else (Message(_SAY["incident_unclocked"], (("reason", Kind.TEXT, zone.source),)),)
+
+
+def is_effect(event: Event) -> bool:
+    """Whether an event is an effect by its own words: of one who waited, or was ended."""
+    code = event.data.get("exitcode")
+    return EFFECT.search(event.message) is not None or code in {0, -15}
+
+
+def _own_frame(stack: Stack) -> str:
+    return next((frame for frame in stack.frames if not is_library(frame)), next(iter(stack.frames), ""))
+
+
+def _bus(text: str) -> str:
+    """Bus number of a PCI id in any form: `0000:3b:00`, `3b000`."""
+    if found := _BUS.search(text):
+        return found[1].lower()
+    return text[:-3].lower().rjust(2, "0")[-2:] if _BUS_NUMBER.fullmatch(text) else ""
+
+
+# --- Sentences -------------------------------------------------------------------------------------------------------
+
+_Told = tuple[Kind, Value]
+"""A value of a sentence, or a part of it."""
+_NOTHING: _Told = (Kind.LIST, ())
+_PARTS = ("where", "after", "doing", "waited", "event", "resume")
+"""Parts of sentences that may be empty."""
+
+
+class _Claim(NamedTuple):
+    """An explanation before it is put into words."""
+
+    key: str
+    """Of its sentence, in `_KINDS`."""
+    ranks: Iterable[int]
+    time_ns: int | None
+    trust: int
+    proof: Iterable[Any]
+    """Events, stacks, or words."""
+    values: Mapping[str, _Told] = {}
+    todo: str = ""
+    """Another one than usual."""
+    host: str = ""
+    device: str = ""
+    against: Sequence[Message] = ()
+    sure: Confidence = Confidence.HIGH
+    since: bool = False
+    """It goes on from that time."""
+
+
+def _message(key: str, **values: _Told) -> Message:
+    return Message(_SAY[f"incident_{key}"], tuple((name, *each) for name, each in values.items()))
+
+
+def _say(key: str, **values: _Told) -> _Told:
+    """A part of a sentence."""
+    return Kind.LIST, (_message(key, **values),)
+
+
+def _explanation(claim: _Claim, facts: _Facts) -> Explanation:
+    """The claim with what all sentences have: who, when, what to do, where to go on."""
+    who, time = tuple(sorted(claim.ranks)), claim.time_ns
+    places = [facts.places.get(rank, Place()) for rank in who]
+    hosts = {one.host for one in places if one.host} or {claim.host}
+    host = hosts.pop() if len(hosts) == 1 else ""
+    device = (places[0].device or claim.device) if len(who) == 1 else "" if who else claim.device
+    cause, todo = _KINDS[claim.key]
+    todo, step = f"incident_do_{claim.todo or todo}", facts.resume(time)
+    values = {
+        **dict.fromkeys(_PARTS, _NOTHING),
+        "who": _who(who, host, device, facts.world),
+        "when": _NOTHING if time is None else _say("since" if claim.since else "at", time=(Kind.TEXT, _clock(time))),
+        "todo": (Kind.TERM, todo),
+        **({} if step is None else {"resume": _say("resume", step=(Kind.COUNT, step))}),
+        **claim.values,
+    }
+    doubts = (*claim.against, *(() if time is not None or claim.since else (_message("no_time"),)))
+    proof, said = tuple(dict.fromkeys(map(_shown, claim.proof))), _message(claim.key, **values)
+    return Explanation(f"incident_{cause}", who, host, device, time, claim.trust, claim.sure, said, todo, proof, doubts)
+
+
+def _who(ranks: tuple[int, ...], host: str, device: str, world: int) -> _Told:
+    if len(ranks) == world > 1:
+        return _say("all")
+    parts = [_message("host", host=(Kind.NAME, host))] if host else []
+    parts += [_message("device", device=(Kind.NAME, device))] if device else []
+    place = _say("place", place=(Kind.LIST, tuple(parts))) if parts else _NOTHING
+    if not ranks:
+        return _say("somebody", place=place)
+    if len(ranks) == 1:
+        return _say("rank", rank=(Kind.TEXT, str(ranks[0])), place=place)
+    return _say("ranks", ranks=(Kind.TEXT, spans(list(map(str, ranks)))), place=place)
+
+
+def _clock(ns: int) -> str:
+    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%H:%M:%S}"
+
+
+def _shown(one: Event | Stack | str) -> str:
+    if isinstance(one, str):
+        return one
+    words = one.message if isinstance(one, Event) else " < ".join(one.frames[:4])
+    where = f"{one.source.path}:{one.source.line}" if one.source.line else one.source.path
+    return f"{where}: {words}"
+
+
+def _collective(facts: _Facts, ranks: Sequence[int] = ()) -> _Told:
+    """The collective in which ranks are waited for, where it is known."""
+    one = facts.root
+    if one is not None and (not ranks or set(ranks) & set(one.culprits) or not one.culprits):
+        group = one.group.desc if one.group.desc not in {"", "undefined"} else one.group.name
+        return _say("collective", op=(Kind.NAME, one.op), seq=(Kind.COUNT, one.seq), group=(Kind.NAME, group))
+    numbers = {each.data.get("seq") for each in facts.evidence.of(What.TIMEOUT)} - {None}
+    if len(numbers) == 1 and not facts.evidence.flights:
+        return _say("collective_seq", seq=(Kind.COUNT, numbers.pop()))
+    return _NOTHING
+
+
+def _where(facts: _Facts, ranks: Sequence[int] = ()) -> _Told:
+    found = _collective(facts, ranks)
+    return _say("in", collective=found) if found[1] else _NOTHING
+
+
+def _doing(facts: _Facts, ranks: Sequence[int]) -> _Told:
+    stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
+    return _NOTHING if stack is None else _say("doing", frame=(Kind.NAME, _own_frame(stack)))
+
+
+def _waited(late: Lateness | None) -> _Told:
+    return _NOTHING if late is None else _say("waited", share=(Kind.SHARE, late.share))
+
+
+def event_text(one: Event) -> str:
+    """`Xid 79 (GPU has fallen off the bus)`, or its words."""
+    if one.what in {What.XID, What.SXID} and "code" in one.data:
+        meaning = one.data.get("meaning")
+        return f"{'Xid' if one.what is What.XID else 'SXid'} {one.data['code']}" + (f" ({meaning})" if meaning else "")
+    if one.what is What.THROTTLE:
+        parts = [str(one.data.get("reason", "throttling"))]
+        for key, unit in (("clock_mhz", "MHz"), ("temperature", "°C")):
+            value = one.data.get(key)
+            parts += [f"{value:.0f} {unit}"] if isinstance(value, int | float) else []
+        return "throttling: " + ", ".join(parts)
+    return without_stamp(one.message)[:100]
+
+
+def without_stamp(words: str) -> str:
+    """Words of a kernel or a program without what stands before them in brackets."""
+    return _STAMP.sub("", words)
+
+
+def _first(events: Sequence[Event]) -> Event:
+    return min(events, key=lambda one: (one.time_ns is None, one.time_ns or 0))
+
+
+# --- Causes ----------------------------------------------------------------------------------------------------------
+
+_MILD = frozenset({63, 92, 94, 121, 156})
+"""Xids after which a device goes on; 94 ends the program that met the error."""
+_SLACK_NS = 2 * 10**9
+"""Sources round to a second, and a hang begins a moment before it is known."""
+
+
+def _of_hardware(one: Event) -> bool:
+    if one.what in {What.XID, What.DEVICE_ERROR}:
+        # 45 follows other errors.
+        return one.data.get("hardware") == 1 and one.data.get("code") != 45
+    if one.what is What.ECC:
+        return bool(one.data.get("uncorrected"))
+    return one.what is What.DEVICE_LOST or (one.what is What.SXID and bool(one.data.get("fatal")))
+
+
+def _hardware(facts: _Facts) -> Iterator[_Claim]:
+    """A device that fails before anything else does, and its rank."""
+    places: dict[object, list[Event]] = defaultdict(list)
+    for one in facts.evidence.of(What.XID, What.SXID, What.ECC, What.DEVICE_LOST, What.DEVICE_ERROR):
+        if _of_hardware(one):
+            rank = facts.rank_of(one)
+            places[(one.host, one.device) if rank is None else rank].append(one)
+    failed, stuck = facts.failed_ns, facts.stuck_ns
+    for at, found in places.items():
+        first = _first(found)
+        time, sure = first.time_ns, Confidence.HIGH
+        ranks = (at,) if isinstance(at, int) else ()
+        if not ranks and facts.root is not None and len(facts.root.culprits) == 1:
+            # No source places the device, and one rank only does not come.
+            host = facts.places.get(facts.root.culprits[0], Place()).host
+            ranks, sure = facts.root.culprits if not host or host == first.host else (), Confidence.MEDIUM
+        mild = all(one.what is What.XID and one.data.get("code") in _MILD for one in found)
+        later = time is not None and failed is not None and time > failed + _SLACK_NS
+        trust = 30 if later else 20 if mild else 70 if failed is None else 100
+        against = (*facts.clock, *((_message("later"),) if later else ()))
+        proof = (*found[:3], *facts.events(ranks, What.TIMEOUT)[:1])
+        host, device, event = first.host or "", first.device or "", (Kind.NAME, event_text(first))
+        if stuck is None or time is None or later or mild:
+            yield _Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against, sure)
+            continue
+        after = _say("after", delay=(Kind.DURATION, max(stuck - time, 0)), event=event)
+        values = {"after": after, "where": _where(facts, ranks)}
+        yield _Claim("stopped", ranks, stuck, trust, proof, values, "", host, device, against, sure)
+
+
+def _is_full(one: Event) -> bool:
+    """Whether an event is of memory that is full."""
+    return one.what is not What.EXCEPTION or _FULL.search(one.message) is not None
+
+
+def _memory(facts: _Facts) -> Iterator[_Claim]:
+    """Memory of a device or of a host that is full."""
+    by_rank: dict[int | None, list[Event]] = defaultdict(list)
+    for one in filter(_is_full, facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION)):
+        by_rank[facts.rank_of(one)].append(one)
+    killed = {one.rank for one in facts.evidence.of(What.EXIT) if one.data.get("exitcode") == -9}
+    for rank, found in by_rank.items():
+        first = min(found, key=lambda one: (What.OOM, What.HOST_OOM, What.EXCEPTION).index(one.what))
+        time = next((one.time_ns for one in found if one.time_ns is not None), facts.ended_ns(rank))
+        ranks: Iterable[int] = () if rank is None else (rank,)
+        proof = (*found[:3], *facts.events(ranks, What.EXIT)[:1])
+        if first.what is What.OOM or (first.what is What.EXCEPTION and _DEVICE.search(first.message)):
+            asked, free, unused = (first.data.get(key) for key in ("asked", "free", "unallocated"))
+            known = asked is not None and free is not None
+            amounts = _say("amounts", asked=(Kind.MEMORY, asked), free=(Kind.MEMORY, free)) if known else _NOTHING
+            split = isinstance(unused, int) and isinstance(asked, int) and unused > asked
+            todo = "fragmentation" if split else ""
+            yield _Claim("oom", ranks, time, 94, proof, {"amounts": amounts}, todo)
+            continue
+        kernel = any(one.data.get("oom_kill") for one in found)
+        if rank is None and kernel and len(killed) == 1:
+            ranks = [each for each in killed if each is not None]
+        # The kernel also kills processes of others.
+        trust = 92 if not kernel else 96 if ranks else 55 if killed or facts.failed_ns is not None else 30
+        yield _Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, host=first.host or "")
+
+
+def _desync(facts: _Facts) -> Iterator[_Claim]:
+    """Ranks that do not call the same collectives."""
+    one, said = facts.root, facts.evidence.of(What.DESYNC)
+    if one is not None and one.kind in {"operation", "size", "order"}:
+        values = {"other": (Kind.NAME, one.other), "op": (Kind.NAME, one.op), "where": _where(facts)}
+        sure = Confidence.HIGH if len(one.culprits) * 2 < len(one.members) else Confidence.MEDIUM
+        proof = (*said[:2], *facts.records(one))
+        yield _Claim(one.kind, one.culprits, one.since_ns, 90, proof, values, sure=sure)
+    elif one is None and (unlike := _unlike_timeouts(facts)):
+        yield unlike
+    elif said:
+        ranks = () if said[0].rank is None else (said[0].rank,)
+        yield _Claim("desync", ranks, said[0].time_ns, 88, said[:2], sure=Confidence.MEDIUM)
+
+
+def _unlike_timeouts(facts: _Facts) -> _Claim | None:
+    """Without dumps: in one collective of a group few ranks timed out in another operation or size than most."""
+    groups = {(one.rank, one.data.get("seq")): one.data.get("group") for one in facts.evidence.of(What.GROUP_STATUS)}
+    same: dict[object, list[Event]] = defaultdict(list)
+    for one in facts.evidence.of(What.TIMEOUT):
+        if (group := groups.get((one.rank, one.data.get("seq")))) is not None and one.rank is not None:
+            same[group, one.data.get("seq")].append(one)
+    for found in same.values():
+        calls = Counter((one.data.get("op"), one.data.get("numel_in")) for one in found)
+        (op, _), most = calls.most_common(1)[0]
+        odd = [one for one in found if (one.data.get("op"), one.data.get("numel_in")) != calls.most_common(1)[0][0]]
+        if odd and len(odd) < most:
+            other = odd[0].data.get("op")
+            seq = _say("collective_seq", seq=(Kind.COUNT, odd[0].data.get("seq")))
+            values: dict[str, _Told] = {
+                "other": (Kind.NAME, other),
+                "op": (Kind.NAME, op),
+                "where": _say("in", collective=seq),
+            }
+            ranks = [one.rank for one in odd if one.rank is not None]
+            return _Claim(
+                "size" if other == op else "operation", ranks, facts.stuck_ns, 86, (*odd[:2], *found[:1]), values
+            )
+    return None
+
+
+class _End(NamedTuple):
+    """How a rank ended; the first of them sorts first."""
+
+    not_root: bool
+    """The launcher does not call it the first."""
+    timeless: bool
+    time_ns: int
+    rank: int | None
+    told: tuple[Event, ...]
+    """What it says itself, or the kernel of it."""
+    exits: tuple[Event, ...]
+    """What the launcher says."""
+
+
+def _ends(facts: _Facts) -> list[_End]:
+    """Ranks that ended by themselves, not for waiting and not by others."""
+    by_rank: dict[int | None, list[Event]] = defaultdict(list)
+    kinds = What.EXCEPTION, What.DEVICE_ERROR, What.DEVICE_ASSERT, What.SEGFAULT, What.EXIT
+    for one in facts.evidence.of(*kinds):
+        if not is_effect(one):
+            by_rank[facts.rank_of(one)].append(one)
+    roots = {one.rank for one in facts.evidence.of(What.EXIT) if one.data.get("root_cause")}
+    full = {facts.rank_of(one) for one in facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION) if _is_full(one)}
+    found = []
+    for rank, events in by_rank.items():
+        told = tuple(one for one in events if one.what is not What.EXIT)
+        exits = tuple(one for one in events if one.what is What.EXIT)
+        aborted = not told and rank in facts.complained
+        if aborted or (rank in full and not any(one.what is What.SEGFAULT for one in told)):
+            continue
+        time = next((one.time_ns for one in (*told, *exits) if one.time_ns is not None), facts.ended_ns(rank))
+        found.append(_End(rank not in roots, time is None, time or 0, rank, told, exits))
+    return sorted(found, key=lambda one: one[:3])
+
+
+def _ended(facts: _Facts) -> Iterator[_Claim]:
+    """A process that ended by itself, before those that waited for it or were ended."""
+    ends = _ends(facts)
+    same: dict[str, set[int]] = defaultdict(set)
+    for one in ends:
+        if one.rank is not None and one.told:
+            same[_error(one.told)].add(one.rank)
+    for one in ends:
+        codes = {each.data.get("exitcode") for each in one.exits}
+        crashed = any(each.what is What.SEGFAULT for each in one.told) or bool(codes & {-11, -7, -6})
+        trust = 82 if one.told else 78 if codes & {-9, -11, -7, -6} else 55
+        together = same.get(_error(one.told), set())
+        ranks = together if len(together) * 2 >= facts.world > 1 else () if one.rank is None else (one.rank,)
+        todo = "core_dump" if crashed else "fix_error" if one.told else "find_killer" if -9 in codes else "look_at_rank"
+        against = [] if one.told else [_message("only_exit")]
+        against += [_message("async")] if any(each.what is What.DEVICE_ERROR for each in one.told) else []
+        yield _Claim(
+            "ended",
+            ranks,
+            None if one.timeless else one.time_ns,
+            trust if one[:3] == ends[0][:3] else trust - 25,
+            (*one.told[:2], *one.exits[:1]),
+            {"error": (Kind.NAME, _error(one.told) or _exit(one.exits))},
+            todo,
+            against=against,
+            sure=Confidence.HIGH if one.told else Confidence.MEDIUM,
+        )
+
+
+def _error(told: Sequence[Event]) -> str:
+    """What a process says it ended with, and where."""
+    order = What.DEVICE_ASSERT, What.EXCEPTION, What.DEVICE_ERROR, What.SEGFAULT
+    first = min(told, key=lambda one: order.index(one.what), default=None)
+    if first is None:
+        return ""
+    text = "SIGSEGV (segmentation fault)" if first.what is What.SEGFAULT else first.message[:120]
+    return f"{text} ({first.data['own']})" if "own" in first.data else text
+
+
+def _exit(exits: Sequence[Event]) -> str:
+    code = next((one.data["exitcode"] for one in exits if "exitcode" in one.data), None)
+    if isinstance(code, int) and code < 0:
+        return f"{_SIGNALS.get(-code, f'signal {-code}')} (exit code {code})"
+    return exits[0].message[:120] if code is None else f"exit code {code}"
+
+
+def _stopped(facts: _Facts) -> Iterator[_Claim]:
+    """That it was ended from outside, or that it stopped, for want of anything better."""
+    for one in facts.evidence.of(What.CANCELLED)[:1]:
+        reason = {"event": (Kind.NAME, event_text(one))}
+        yield _Claim("cancelled", (), one.time_ns, 50, [one], reason, host=one.host or "")
+    told = [one for one in facts.evidence.of(*_SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
+    if told:
+        first = _first(told)
+        time = first.time_ns if facts.stuck_ns is None else facts.stuck_ns
+        count, event = (Kind.COUNT, len(facts.complained)), (Kind.NAME, event_text(first))
+        values: dict[str, _Told] = {"count": count, "event": event, "where": _where(facts)}
+        yield _Claim("unexplained", (), time, HEADLINE, told[:3], values, sure=Confidence.LOW)
+
+
+class _Wait(NamedTuple):
+    """Ranks that others wait for."""
+
+    ranks: tuple[int, ...]
+    others: int
+    """How many."""
+    time_ns: int | None
+    trust: int
+    against: tuple[Message, ...]
+    records: tuple[str, ...] = ()
+
+
+def _waited_for(facts: _Facts) -> _Wait | None:
+    """By the flight recorders; else by stacks, else by who complains and who says nothing."""
+    one = facts.root
+    if one is not None and one.kind in {"missing", "unrecorded", "stuck"} and one.culprits:
+        trust, against = 75 if one.kind == "missing" else 70, list(facts.clock)
+        if one.kind == "unrecorded":
+            many = len(one.culprits) * 2 > len(one.members)
+            trust, against = 35 if many else 70, [*against, _message("many" if many else "died_silent")]
+        if not facts.stands:
+            # Recorders write by themselves only when something timed out; beside logs without any trouble they did not.
+            alone = {each.kind for each in facts.evidence.files} <= {"flight_recorder", "other"}
+            trust, against = 45 if alone and trust > HEADLINE else 35, [*against, _message("moments")]
+        return _Wait(one.culprits, len(one.waiting), one.since_ns, trust, tuple(against), facts.records(one))
+    waited = facts.complained
+    silent = tuple(rank for rank in range(facts.world) if rank not in waited)
+    ranks = facts.outliers or (silent if 0 < len(silent) < len(waited) else ())
+    count = len(waited) or sum(each.state == "waiting" for each in facts.stacks.values())
+    trust = 38 if not waited else 65 if facts.outliers else 55
+    return _Wait(ranks, count, facts.stuck_ns, trust, facts.clock) if ranks else None
+
+
+def _waits(facts: _Facts) -> Iterator[_Claim]:
+    """A rank that does not come to a collective, by what it does in place of that."""
+    wait = _waited_for(facts)
+    if wait is None:
+        return
+    ranks, time, against = wait.ranks, wait.time_ns, wait.against
+    count = (Kind.COUNT, wait.others)
+    lost = [one for one in facts.evidence.of(What.COMM_ERROR, What.EXCEPTION) if _LOST.search(one.message)]
+    if lost and not wait.records and not facts.outliers and not facts.evidence.of(What.TIMEOUT):
+        time = min((one.time_ns for one in lost if one.time_ns is not None), default=None)
+        yield _Claim("died", ranks, time, 72, lost[:3], {"count": count}, sure=Confidence.MEDIUM)
+        return
+    stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
+    state = "" if stack is None else stack.state
+    saving = facts.events(ranks, What.CHECKPOINT_BEGIN), facts.events(ranks, What.CHECKPOINT_END)
+    unsaved = stack is None and len(ranks) == 1 and len(saving[0]) > len(saving[1]) > 0
+    collective = _collective(facts, ranks)
+    proof = (*wait.records, *(() if stack is None else (stack,)), *facts.events(ranks, What.EXIT)[:1])
+    values = {"doing": _doing(facts, ranks), "where": _where(facts, ranks), "collective": collective, "count": count}
+    if state == "checkpoint" or unsaved:
+        storage = [one for one in facts.evidence.of(What.HOST_FAULT) if one.data.get("part") in {"storage", "nfs"}]
+        proof = (*proof, *saving[0][-1:], *storage[:2])
+        yield _Claim("checkpoint", ranks, time, wait.trust + 3, proof, values, against=against)
+    elif state == "starved":
+        yield _Claim("data", ranks, time, wait.trust, proof, values, against=against)
+    elif state == "own":
+        key = "hung" if collective[1] else "hung_stack"
+        yield _Claim(key, ranks, time, wait.trust + 2, proof, values, against=against)
+    else:
+        recorded = facts.root is not None and facts.root.kind == "missing" and facts.stands
+        sure = Confidence.MEDIUM if recorded else Confidence.LOW
+        key = "never_came" if collective[1] else "silent_rank"
+        against = (*against, *(() if ranks[0] in facts.stacks else (_message("no_stack"),)))
+        yield _Claim(key, ranks, time, wait.trust, proof, values, against=against, sure=sure)
+
+
+def _link(facts: _Facts) -> Iterator[_Claim]:
+    """A link that fails: all are in a collective, and none gets out."""
+    events = facts.evidence.of(What.LINK_ERROR)
+    if not events:
+        return
+    hosts = {one.host for one in events if one.rank is None and one.host and "pid" not in one.data}
+    weights: Counter[int] = Counter()
+    for one in events:
+        rank = facts.rank_of(one)
+        if rank is not None:
+            # Who names a port of its own is nearer to it than who got no answer.
+            own = (0 if "status" in one.data else 4) + ("nic" in one.data)
+            weights[rank] += own + 2 * (facts.places.get(rank, Place()).host in hosts)
+    best = max(weights.values(), default=0)
+    ranks = [rank for rank, weight in weights.items() if weight == best]
+    first = _first(events)
+    stuck = facts.root is not None and facts.root.kind == "stuck"
+    trust = 74 if stuck else 68 if facts.evidence.of(What.TIMEOUT, What.COMM_ERROR) else 30
+    time = facts.stuck_ns if first.time_ns is None else first.time_ns
+    values = {"event": (Kind.NAME, event_text(first)), "where": _where(facts)}
+    host = hosts.pop() if len(hosts) == 1 else ""
+    yield _Claim("link", ranks, time, trust, events[:4], values, host=host, sure=Confidence.MEDIUM)
+
+
+def _numbers(facts: _Facts) -> Iterator[_Claim]:
+    """A loss that is no number."""
+    events = facts.evidence.of(What.NAN)
+    stopped = [one for one in facts.evidence.of(What.OVERFLOW) if one.data.get("exhausted")]
+    if not events:
+        for one in stopped[:1]:
+            values = {"step": (Kind.COUNT, one.data.get("step"))}
+            yield _Claim("overflow", (), one.time_ns, 66, stopped[:2], values)
+        return
+    step = min((one.data["step"] for one in events if isinstance(one.data.get("step"), int)), default=None)
+    first = [one for one in events if one.data.get("step") == step]
+    printing = {one.rank for one in facts.evidence.series if one.name == "loss" and one.rank is not None}
+    ranks = {one.rank for one in first if one.rank is not None}
+    # Where all print it or one does, it is the loss of all.
+    apart = 0 < len(ranks) < len(printing)
+    time = min((one.time_ns for one in first if one.time_ns is not None), default=None)
+    against = [_message("printed", rank=(Kind.COUNT, min(printing)))] if len(printing) == 1 else []
+    key, values = "nan" if apart else "nan_any", {"step": (Kind.COUNT, step)}
+    yield _Claim(key, ranks if apart else (), time, 66, first[:3], values, against=against)
+
+
+def _late(facts: _Facts) -> Iterator[_Claim]:
+    """Ranks that the others wait for again and again, by what is known of their devices, hosts, stacks and places."""
+    late, base = facts.late, 60 if facts.failed_ns is None else 30
+    ranks = () if late is None else late.ranks
+    slow = _slow_devices(facts)
+    for rank, events in slow.items():
+        time = min((one.time_ns for one in events if one.time_ns is not None), default=None)
+        values = {"event": (Kind.NAME, ", ".join(map(event_text, events))), "waited": _waited(late)}
+        yield _Claim("slow_device", (rank,), time, base + 2, events, values, since=True)
+    if slow:
+        return
+    faults = [one for one in facts.evidence.of(What.HOST_FAULT) if one.host]
+    hosts = {facts.places.get(rank, Place()).host for rank in ranks}
+    host = next(iter(hosts), "") if len(hosts) == 1 else ""
+    if late is None:
+        changed = next((one for one in faults if base == 60 and facts.slowed(one.time_ns)), None)
+        if changed is not None:
+            host = changed.host or ""
+            yield _slow_host(facts, facts.ranks_on(host), [changed], 50)
+        return
+    ill = [one for one in faults if one.host == host]
+    if late.stage is not None and not ill:
+        values = {"stage": (Kind.COUNT, late.stage), "waited": _waited(late)}
+        yield _Claim("stage", ranks, None, base - 1, facts.waiting_least, values, since=True)
+        return
+    if host and set(ranks) == set(facts.ranks_on(host)) and (len(ranks) > 1 or ill):
+        yield _slow_host(facts, ranks, ill, base)
+    yield _straggler(facts, late, base)
+
+
+def _slow_devices(facts: _Facts) -> dict[int, list[Event]]:
+    """Devices that throttle or correct errors, of all the late ranks; without dumps, since when steps take longer."""
+    found: dict[int, list[Event]] = defaultdict(list)
+    for one in facts.evidence.of(What.XID, What.ECC, What.THROTTLE):
+        rank = facts.rank_of(one)
+        told = one.what is not What.XID or one.data.get("hardware")
+        known = rank is not None and one.what in {each.what for each in found.get(rank, ())}
+        if rank is not None and told and not known and (facts.late is not None or facts.slowed(one.time_ns)):
+            found[rank].append(one)
+    if facts.late is not None:
+        found = defaultdict(list, {rank: each for rank, each in found.items() if rank in facts.late.ranks})
+        return found if len(found) == len(facts.late.ranks) else {}
+    return found if len(found) * 2 <= facts.world else {}
+
+
+def _slow_host(facts: _Facts, ranks: Sequence[int], faults: Sequence[Event], trust: int) -> _Claim:
+    first = next(iter(faults), None)
+    reason = _NOTHING if first is None else _say("reason", event=(Kind.NAME, event_text(first)))
+    values = {"event": reason, "waited": _waited(facts.late)}
+    proof, time = (*faults[:3], *facts.waiting_least), None if first is None else first.time_ns
+    sure = Confidence.MEDIUM if first is None else Confidence.HIGH
+    key = "slow_host" if len(ranks) > 1 else "slow_host_one"
+    return _Claim(key, ranks, time, trust, proof, values, sure=sure, since=True)
+
+
+def _straggler(facts: _Facts, late: Lateness, base: int) -> _Claim:
+    """A late rank that nothing but its stack explains."""
+    stacks = [facts.stacks[rank] for rank in late.ranks if rank in facts.stacks]
+    states, proof = {one.state for one in stacks}, (*stacks, *facts.waiting_least)
+    values = {"doing": _doing(facts, late.ranks), "waited": _waited(late)}
+    if states in ({"starved"}, {"checkpoint"}):
+        key = "data" if states == {"starved"} else "checkpoint"
+        return _Claim(key, late.ranks, None, base - 2, proof, values, since=True)
+    values |= {"time": (Kind.DURATION, late.each_ns), "op": (Kind.NAME, late.op)}
+    against = () if stacks else (_message("no_stack"),)
+    todo, sure = "own_code" if stacks else "look_at_rank", Confidence.HIGH if stacks else Confidence.MEDIUM
+    key = "pause" if late.steady else "straggler"
+    return _Claim(key, late.ranks, None, base - 3, proof, values, todo, against=against, sure=sure, since=True)

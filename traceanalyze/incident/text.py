@@ -1,0 +1,853 @@
+"""Text that a job left, streamed: lines that a table of patterns knows become events and series.
+
+Each pattern has a *needle*, and a hash of four bytes of each finds the lines that may hold one at some ns a byte,
+however long the tables are. Such lines differ in their numbers: they are looked at once a *shape*, what is left without
+digits, and of thousands of one kind only some are matched.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left
+from calendar import timegm
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.errors import InputError
+from traceanalyze.incident.evidence import (
+    UNKNOWN,
+    YEARLESS,
+    Event,
+    FileRead,
+    Process,
+    Series,
+    Source,
+    Stack,
+    Value,
+    What,
+    in_year,
+)
+from traceanalyze.model.patterns import regex
+from traceanalyze.readers.streams import Stream
+
+_CHUNK = 1 << 20
+_LONGEST = 1 << 16
+"""Bytes of a line that are looked at."""
+_SHAPES = 1 << 16
+"""Shapes that are remembered; a text of prose has a new one each line."""
+_DIGITS = b"0123456789abcdef .,-+#=\t\0"
+"""What a shape lacks: digits, of hexadecimal numbers too, and what is printed around and between them."""
+_THIN_FROM = 2_000
+"""Lines of a kind in one file from which on only those at both ends of each chunk are matched."""
+_THIN_SERIES = 40_000
+_ENDS = (4, 12)
+_RUN = 64
+"""Lines of series in a chunk once they are thinned: neighbours, so that each rank of a mixed log has some."""
+_DISTINCT = 20
+"""Events of one kind, rank and wording that are kept by themselves."""
+_BLOCK_LINES = 400
+"""Lines of a traceback or a stack."""
+_HELD = 1 << 18
+_MESSAGE = 400
+_NOTABLE_NEEDLES = (
+    *(b"rror", b"RROR", b"xception", b"XCEPTION", b"atal", b"ATAL", b"fail", b"Fail", b"FAIL", b"bort", b"BORT"),
+    *(b"kille", b"Kille", b"KILLE", b"panic", b"PANIC", b"orrupt", b"ORRUPT", b"ritical", b"RITICAL"),
+)
+_NOTABLE = regex(
+    rb"(?i)\b(?:error|exception|fatal|fail(?:ed|ure)|abort(?:ed|ing)?|killed|panic|corrupt(?:ed|ion)?|critical)\b"
+)
+_DULL = regex(rb" FAILED$|^Root Cause \(first|^Failures:$|no error file defined for parent|^Fatal Python error")
+"""Around what blocks tell."""
+_ODD = regex(rb"(?i)\b(?:nan|inf)\b")
+_ANSI = regex(rb"\x1b\[[0-9;?]*[A-Za-z]")
+_TEXT_ROOM = 256 << 20
+_TEXT_PER_PACKED_BYTE = 200
+_UNTOLD = 64 << 20
+"""Bytes after which a text without a time, an event or an error is data and no log."""
+
+
+class Pattern(NamedTuple):
+    """A line that tells something. Named groups become `Event.data`, as numbers where they are.
+
+    The groups rank, host and device go to the event's own fields, `stamp` is its time; a group that ends in `_size` is
+    a text such as `2.00 GiB`, in `_kb` a number of KiB: both become bytes without the ending.
+    """
+
+    what: What
+    needle: bytes
+    """Stands in every line that fits; of four bytes or more."""
+    regex: re.Pattern[bytes]
+    origin: str
+    """Where the text is from: the project's file, or what it was produced with."""
+    also: Mapping[str, Value] = {}
+    explain: Callable[[Mapping[str, Value]], Mapping[str, Value]] | None = None
+    """What codes in its data mean: more data."""
+
+
+class Loop(NamedTuple):
+    """A line that training loops print every few steps."""
+
+    name: str
+    needle: bytes
+    regex: re.Pattern[bytes]
+    """With the group `step` (where there is none it is that of a progress bar beside it), and one a quantity."""
+    origin: str
+    quantities: Mapping[str, tuple[str, str, float]]
+    """Group → name of the series, unit, factor."""
+    derived: str = ""
+
+
+class Line(NamedTuple):
+    """A line without what launchers put in front of it."""
+
+    number: int
+    body: bytes
+    key: bytes
+    """Lines with the same are of one process."""
+    rank: int | None = None
+    local_rank: int | None = None
+    pid: int | None = None
+
+
+class Made(NamedTuple):
+    """What a block of lines gave."""
+
+    lines: int
+    events: tuple[Event, ...] = ()
+    stacks: tuple[Stack, ...] = ()
+    closed: bool = False
+    """Nothing in these lines tells anything more."""
+
+
+class Block(NamedTuple):
+    """A group of lines that belong together; those of other processes between them are left out."""
+
+    needle: bytes
+    regex: re.Pattern[bytes]
+    """Of the first line."""
+    origin: str
+    read: Callable[[Sequence[Line], int, str], Made | None]
+    """Gets lines, the place of the first one among them, and the path; None where they are no block."""
+    before: int = 0
+    """Lines before the first one that it gets, too; at most 3."""
+    bare: bool = False
+    """Whether only its first line has what launchers and loggers put in front."""
+
+
+Row = Pattern | Loop | Block
+
+
+class Found(NamedTuple):
+    """What one text gave."""
+
+    events: list[Event]
+    series: list[Series]
+    stacks: list[Stack]
+    processes: list[Process]
+    read: FileRead
+
+
+# --- Times -----------------------------------------------------------------------------------------------------------
+
+_MONTHS = {name: at for at, name in enumerate(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_ISO = regex(
+    rb"(?<!\d)(\d{4})[-/](\d\d)[-/](\d\d)[T _-](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?:\.(\d{3}))?"
+    rb"\s?(Z|[+-]\d\d:?\d\d(?!\d))?"
+)
+_GLOG = regex(rb"(?:^|[\s\[\]:])[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{6,9})")
+_CTIME = regex(rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
+_SYSLOG = regex(rb"^(?:<\d+>)?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\S+) ")
+_BOOT = regex(rb"^\[ *(\d+)\.(\d+)\]")
+
+
+class Stamp(NamedTuple):
+    """A time in a line."""
+
+    ns: int
+    clock: str
+    host: str | None = None
+
+
+def stamp_of(text: bytes) -> Stamp | None:
+    """The first time in a line, of the forms that logs of jobs and kernels have."""
+    head = text[:160]
+    try:
+        return _iso(head) or _glog(head) or _named_month(head) or _boot(head)
+    except (ValueError, OverflowError, KeyError):
+        return None
+
+
+def _iso(head: bytes) -> Stamp | None:
+    found = _ISO.search(head)
+    if found is None:
+        return None
+    fraction = ((found[7] or b"") + (found[8] or b""))[:9].ljust(9, b"0")
+    ns = _utc(*map(int, found.groups()[:6])) * 10**9 + int(fraction)
+    zone = found[9]
+    if zone is None:
+        return Stamp(ns, "local")
+    if zone != b"Z":
+        seconds = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
+        ns -= (seconds if zone[:1] == b"+" else -seconds) * 10**9
+    return Stamp(ns, "utc")
+
+
+def _glog(head: bytes) -> Stamp | None:
+    found = _GLOG.search(head)
+    if found is None:
+        return None
+    month, day, hour, minute, second = map(int, found.groups()[:5])
+    return Stamp(_utc(1972, month, day, hour, minute, second) * 10**9 + int(found[6].ljust(9, b"0")[:9]), YEARLESS)
+
+
+def _named_month(head: bytes) -> Stamp | None:
+    found = _CTIME.search(head)
+    if found is not None:
+        day, hour, minute, second, year = map(int, found.groups()[1:])
+        return Stamp(_utc(year, _MONTHS[found[1]], day, hour, minute, second) * 10**9, "local")
+    found = _SYSLOG.match(head)
+    if found is None:
+        return None
+    day, hour, minute, second = map(int, found.groups()[1:5])
+    ns = _utc(1972, _MONTHS[found[1]], day, hour, minute, second) * 10**9
+    return Stamp(ns, YEARLESS, text_of(found[6]))
+
+
+def _boot(head: bytes) -> Stamp | None:
+    found = _BOOT.match(head)
+    return found and Stamp(int(found[1]) * 10**9 + int(found[2].ljust(9, b"0")[:9]), "boot")
+
+
+def _utc(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int:
+    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61 and 1970 <= year < 2200):
+        raise ValueError(year)
+    return timegm((year, month, day, hour, minute, second))
+
+
+# --- Heads of lines --------------------------------------------------------------------------------------------------
+
+_CONTAINER = regex(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?")
+_RANK = regex(rb"\[rank(\d{1,7})\]:? ?")
+_ROLE = regex(rb"\[[A-Za-z_]\w*?(\d{1,7})(?:\|\d+)?\]: ?")
+_LABEL = regex(rb" {0,4}\d{1,6}: ")
+_RAY = regex(rb"\([\w.:<> -]{1,80}\bpid=(\d{1,9})(?:, ip=[\d.]+)?\) ")
+
+
+def line_of(raw: bytes, number: int) -> Line:
+    """A line taken apart."""
+    at, rank, local, pid = 0, None, None, None
+    key = b""
+    if found := _CONTAINER.match(raw):
+        at = found.end()
+    if found := _LABEL.match(raw, at):
+        at, key = found.end(), found[0].strip()
+    if found := _RAY.match(raw, at):
+        at, key, pid = found.end(), key + found[0], int(found[1])
+    while raw[at : at + 1] == b"[":
+        if found := _RANK.match(raw, at):
+            rank = int(found[1])
+        elif found := _ROLE.match(raw, at):
+            local = int(found[1])
+        else:
+            break
+        at, key = found.end(), key + found[0].strip()
+    return Line(number, raw[at:], key, rank, local, pid)
+
+
+def text_of(raw: bytes) -> str:
+    """Text of a log, whatever bytes are in it."""
+    return raw.decode("utf-8", "replace").replace("\0", "")
+
+
+def message_of(raw: bytes) -> str:
+    """One line of it."""
+    return " ".join(text_of(raw[: 2 * _MESSAGE]).split())[:_MESSAGE]
+
+
+def bus_of(text: str) -> str:
+    """A bus id as the kernel writes it: `0000:3b:00` of `00000000:3B:00.0`; empty where it is none."""
+    found = _BUS.search(text)
+    return "" if found is None else f"{int(found[1], 16):04x}:{found[2]}:{found[3]}".lower()
+
+
+_BUS = regex(r"(?<![0-9a-fA-F:])([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?![0-9a-fA-F:])")
+_UNITS = {"bytes": 0, "byte": 0, "b": 0, "kib": 10, "kb": 10, "mib": 20, "mb": 20, "gib": 30, "gb": 30, "tib": 40}
+
+
+def size_of(text: str) -> int | None:
+    """Bytes of `2.00 GiB`."""
+    number, _, unit = text.strip().partition(" ")
+    try:
+        return int(float(number) * (1 << _UNITS[unit.strip().lower()]))
+    except (ValueError, KeyError, OverflowError):
+        return None
+
+
+_INTEGER = regex(r"[+-]?\d{1,18}")
+_FLOAT = regex(r"[+-]?\d+\.\d*(?:[eE][+-]?\d+)?")
+
+
+_TEXTS = frozenset({"group", "device", "host", "peer", "task"})
+"""Groups that stay texts where they are numbers."""
+
+
+def data_of(groups: Mapping[str, bytes | None]) -> dict[str, Value]:
+    """What named groups say."""
+    data: dict[str, Value] = {}
+    for name, raw in groups.items():
+        if raw is None:
+            continue
+        text = text_of(raw).strip()
+        if text == "<unknown>" or not text:
+            continue
+        if name in _TEXTS:
+            data[name] = text
+        elif name.endswith("_size"):
+            size = size_of(text)
+            if size is not None:
+                data[name.removesuffix("_size")] = size
+        elif name.endswith("_kb"):
+            data[name.removesuffix("_kb")] = int(text) * 1024
+        elif _INTEGER.fullmatch(text):
+            data[name] = int(text)
+        else:
+            data[name] = float(text) if _FLOAT.fullmatch(text) else text[:_MESSAGE]
+    return data
+
+
+# --- Reading ---------------------------------------------------------------------------------------------------------
+
+
+class _Points:
+    """A series as it grows."""
+
+    def __init__(self, source: Source, unit: str, clock: str, derived: str) -> None:
+        self.steps, self.times, self.values = array("q"), array("q"), array("d")
+        self.lines = array("q")
+        self.source, self.unit, self.clock, self.derived = source, unit, clock, derived
+
+
+class _Kind(NamedTuple):
+    """What lines of a shape may be."""
+
+    rows: tuple[Row, ...]
+    notable: bool
+    series: bool
+
+    @property
+    def most(self) -> int:
+        return _THIN_SERIES if self.series else _THIN_FROM
+
+
+_HASH = np.uint32(2654435761)
+"""Knuth's, of which the upper bits are well mixed."""
+_BITS = 18
+_RARE = b"etaonirslhdcumpfgyb.wvk _-:"
+"""Common bytes of logs, the most common first."""
+
+
+class Table:
+    """Rows, and a filter for the lines that may fit one.
+
+    Of each needle four bytes stand in a hash table; where they are, four others have to stand beside them.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = tuple(rows)
+        self._needle = np.zeros(1 << _BITS, np.uint16)
+        """By hash: number of the needle, 0 for none."""
+        first, second, apart = [0], [0], [0]
+        for needle in sorted({*(row.needle for row in rows), *_NOTABLE_NEEDLES}, key=len):
+            windows = [needle[at : at + 4] for at in range(len(needle) - 3)]
+            free = [(_commonness(four), at) for at, four in enumerate(windows) if not self._needle[_hashed(four)]]
+            if not free:
+                raise ValueError(f"{needle!r} is too much like other needles")
+            _, at = min(free)
+            # The farther from the first, the more of the needle the two are.
+            other = 0 if 2 * at >= len(windows) else len(windows) - 1
+            self._needle[_hashed(needle[at : at + 4])] = len(first)
+            first.append(int.from_bytes(needle[at : at + 4], "little"))
+            second.append(int.from_bytes(needle[other : other + 4], "little"))
+            apart.append(other - at)
+        self._hit = self._needle > 0
+        self._first, self._second = np.array(first, np.uint32), np.array(second, np.uint32)
+        self._apart = np.array(apart, np.int64)
+
+    def lines_of(self, text: bytes) -> list[int]:
+        """Lines that may hold a needle, by their places."""
+        places = []
+        for offset in range(min(4, len(text))):
+            codes = np.frombuffer(text, "<u4", (len(text) - offset) // 4, offset)
+            # Of bytes, and with a mode that checks no bounds: half the time of the whole reader is here.
+            at = np.flatnonzero(self._hit.take((codes * _HASH) >> _SHIFT, mode="wrap"))
+            needle = self._needle[(codes[at] * _HASH) >> _SHIFT]
+            right = codes[at] == self._first[needle]
+            at, needle = at[right] * 4 + offset, needle[right]
+            beside = at + self._apart[needle]
+            inside = (beside >= 0) & (beside <= len(text) - 4)
+            at, needle, beside = at[inside], needle[inside], beside[inside]
+            places.append(at[_codes(text, beside) == self._second[needle]])
+        found = np.sort(np.concatenate(places)) if places else np.zeros(0, np.int64)
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 10)
+        lines = np.searchsorted(ends, found)
+        return lines[np.diff(lines, prepend=-1) > 0].tolist()  # type: ignore[no-any-return]
+
+
+_SHIFT = np.uint32(32 - _BITS)
+
+
+def _hashed(four: bytes) -> int:
+    return int.from_bytes(four, "little") * int(_HASH) % (1 << 32) >> int(_SHIFT)
+
+
+def _codes(text: bytes, places: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Four bytes of a text as a number, at some places."""
+    source = np.frombuffer(text, np.uint8)
+    parts = (source[places + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(4))
+    return np.bitwise_or.reduce(np.array(list(parts), np.uint32).reshape(4, -1))  # type: ignore[no-any-return]
+
+
+def _commonness(four: bytes) -> int:
+    return sum(max(len(_RARE) - _RARE.find(byte), 0) ** 2 if byte in _RARE else 0 for byte in four)
+
+
+class _Reading:
+    """Reads one text; of many lines of one kind it matches the ends of each chunk."""
+
+    def __init__(self, path: str, table: Table, rank: int | None) -> None:
+        self.path, self.rank, self.table = path, rank, table
+        self.known: dict[bytes, int] = {}
+        self.kinds: list[_Kind] = [_Kind((), notable=False, series=False)]
+        self.numbers: dict[tuple[object, ...], int] = {(False, False): 0}
+        self.totals = Counter[int]()
+        self.lines = self.understood = self.notable = self.thinned = 0
+        self.examples: list[str] = []
+        self.events: list[Event] = []
+        self.stacks: list[Stack] = []
+        self.kept: dict[tuple[object, ...], list[int]] = {}
+        self.points: dict[tuple[str, int | None, bytes], _Points] = {}
+        self.ranks = Counter[int]()
+        self.world = 0
+        """Ranks of the largest communicator: in others a process has another number."""
+        self.of_key: dict[bytes, int] = {}
+        """Rank of the process that a label stands for."""
+        self.times: list[Stamp] = []
+        """The first and the last, of the clock that the text begins with."""
+        self.before: Stamp | None = None
+        """The last before this chunk."""
+        self.bodies: list[bytes] = []
+        self.line_numbers: Sequence[int] = ()
+        self.resume = 0
+        """The line that a block was held back from: those before it were read."""
+        self.doubtful: list[tuple[int, bytes]] = []
+        self.closed: set[int] = set()
+        self.inside: set[int] = set()
+        """Lines of this chunk that a block took."""
+
+    def chunk(self, text: bytes, *, last: bool) -> bytes:
+        """Read whole lines; the end that may go on in the next chunk is given back."""
+        if b"\x1b" in text:
+            text = _ANSI.sub(b"", text)
+        first = self.lines + 1
+        numbers: Sequence[int] | None = None
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n")
+            numbers = _numbers(text, first) if b"\r" in text else None
+            text = text.replace(b"\r", b"\n")
+        self.bodies = text.split(b"\n")
+        count = len(self.bodies) - (not self.bodies[-1])
+        self.line_numbers = range(first, first + len(self.bodies)) if numbers is None else numbers
+        if not self.times and self.lines < 50_000:
+            self._first_time()
+        self._last_time(text)
+        stop = self._read(self._chosen(self.table.lines_of(text)), last=last)
+        self.doubtful = [one for one in self.doubtful if stop is None or one[0] < stop]
+        self._settle()
+        self.before = self._time(len(self.bodies) - 1 if stop is None else stop) or self.before
+        rest = b""
+        if stop is not None:
+            rest, count = b"\n".join(self.bodies[stop:]), stop
+        self.lines += count if numbers is None else int(self.line_numbers[min(count, len(numbers) - 1)]) - first
+        return rest
+
+    def _chosen(self, candidates: Sequence[int]) -> list[tuple[int, _Kind]]:
+        """Lines to match, each with what it may be; of too many of one kind only some."""
+        by_kind: dict[int, list[int]] = {}
+        known = self.known
+        for at in candidates:
+            raw = self.bodies[at]
+            shape = raw.translate(None, _DIGITS)
+            number = known.get(shape)
+            if number is None:
+                if len(known) > _SHAPES:
+                    known.clear()
+                number = known[shape[:_LONGEST]] = self._kind(raw[:_LONGEST])
+            if number:
+                by_kind.setdefault(number, []).append(at)
+        chosen = []
+        for number, places in by_kind.items():
+            kind = self.kinds[number]
+            self.totals[number] += len(places)
+            if not kind.rows:
+                self._unknown(places)
+                continue
+            some = places
+            if self.totals[number] > kind.most:
+                some = places[:_RUN] if kind.series else [*places[: _ENDS[0]], *places[_ENDS[0] :][-_ENDS[1] :]]
+                self.thinned += len(places) - len(some)
+            chosen += [(at, kind) for at in some]
+        return sorted(chosen, key=itemgetter(0))
+
+    def _kind(self, raw: bytes) -> int:
+        rows = tuple(row for row in self.table.rows if row.needle in raw)
+        body = line_of(raw, 0).body if rows else raw
+        matched = next((row for row in rows if row.regex.search(body)), None)
+        # Several may fit in lines of one shape, as codes are digits; where none does, the shape is dull.
+        if matched is None:
+            rows = ()
+        notable = not rows and _NOTABLE.search(raw) is not None
+        series = isinstance(matched, Loop)
+        # A loss that is no number is never among those that are only counted.
+        odd = series and _ODD.search(raw) is not None
+        key = (notable, odd, *map(id, rows))
+        if key not in self.numbers:
+            self.numbers[key] = len(self.kinds)
+            self.kinds.append(_Kind(rows, notable, series))
+        return self.numbers[key]
+
+    def _read(self, chosen: Sequence[tuple[int, _Kind]], *, last: bool) -> int | None:
+        """Match lines; the first one that the next chunk has to begin with, None where all are read."""
+        self.inside.clear()
+        self.closed.clear()
+        for at, kind in chosen:
+            if not self._line(at, kind, last=last):
+                return max(0, at - max(row.before for row in kind.rows if isinstance(row, Block)))
+        return None
+
+    def _line(self, at: int, kind: _Kind, *, last: bool) -> bool:
+        """Match one line; False where a block in it may go on in the next chunk."""
+        if at in self.closed or self.line_numbers[at] < self.resume:
+            return True
+        line = line_of(self.bodies[at][:_LONGEST], self.line_numbers[at])
+        for row in kind.rows:
+            found = row.regex.search(line.body)
+            if found is None:
+                continue
+            if line.rank is not None:
+                self.ranks[line.rank] += 1
+            if isinstance(row, Loop):
+                self._loop(row, found, line, at)
+                self.understood += 1
+                return True
+            if isinstance(row, Block):
+                if at in self.inside:
+                    continue
+                if not last and at + _BLOCK_LINES > len(self.bodies) and sum(map(len, self.bodies[at:])) < _HELD:
+                    self.resume = line.number
+                    return False
+                self._block(row, at, line)
+                continue
+            self._event(row, found, line, at)
+            self.understood += at not in self.inside
+            return True
+        return True
+
+    def _unknown(self, places: Sequence[int]) -> None:
+        """Lines that look like an error to nobody's knowledge."""
+        for at in places[:_RUN]:
+            body = line_of(self.bodies[at][:_LONGEST], 0).body
+            if not body.startswith((b"    ", b"\t", b"  File ")) and not _DULL.search(body):
+                self.doubtful.append((at, body))
+        self.notable += len(places[_RUN:])
+
+    def _settle(self) -> None:
+        """Count those that no block took."""
+        for at, body in self.doubtful:
+            if at not in self.inside:
+                self.notable += 1
+                text = message_of(body)
+                if len(self.examples) < 3 and text not in self.examples:
+                    self.examples.append(text)
+        self.doubtful.clear()
+
+    def _time(self, at: int) -> Stamp | None:
+        """Of a line, else of the nearest one before it."""
+        for back in range(at, max(at - 60, -1), -1):
+            stamp = stamp_of(self.bodies[back][:160])
+            if stamp is not None:
+                return stamp
+        return self.before if at < 60 else None
+
+    def _event(self, row: Pattern, found: re.Match[bytes], line: Line, at: int) -> None:
+        data = data_of(found.groupdict())
+        data.update(row.also)
+        if row.explain is not None:
+            data.update(row.explain(data))
+        stamp = stamp_of(found["stamp"]) if "stamp" in found.groupdict() and found["stamp"] else self._time(at)
+        data.pop("stamp", None)
+        rank, host, device = data.pop("rank", line.rank), data.pop("host", None), data.pop("device", None)
+        if line.local_rank is not None:
+            data.setdefault("local_rank", line.local_rank)
+        if line.pid is not None:
+            data.setdefault("pid", line.pid)
+        world = data.get("world", 0)
+        if isinstance(world, int) and isinstance(rank, int) and world:
+            if world < self.world:
+                rank = None
+            else:
+                self.world = world
+                self.ranks[rank] += 1
+                self.of_key[line.key] = rank
+        if rank is None and line.key:
+            rank = self.of_key.get(line.key)
+        begin = found.start() if found.start() < len(line.body) and row.what is not What.DEVICE_ERROR else 0
+        body = line.body if len(line.body) <= _MESSAGE else line.body[max(0, begin - 100) :]
+        self.add(
+            Event(
+                row.what,
+                message_of(body),
+                Source(self.path, line.number),
+                stamp_ns=None if stamp is None else stamp.ns,
+                clock="none" if stamp is None else stamp.clock,
+                rank=rank if isinstance(rank, int) and rank >= 0 else line.rank,
+                host=str(host) if host is not None else stamp.host if stamp is not None and stamp.host else None,
+                device=None if device is None else bus_of(str(device)) or str(device),
+                data=data,
+            )
+        )
+
+    def add(self, event: Event) -> None:
+        """Keep an event, or count it with those like it."""
+        key = event.what, event.rank, event.host, event.device, event.message.translate(_NO_DIGITS)[:200]
+        rows = self.kept.setdefault(key, [])
+        if len(rows) < _DISTINCT:
+            rows.append(len(self.events))
+            self.events.append(event)
+            return
+        last = self.events[rows[-1]]
+        self.events[rows[-1]] = last._replace(seen=last.seen + 1, until_ns=event.stamp_ns or last.until_ns)
+
+    def _block(self, row: Block, at: int, first: Line) -> None:
+        begin = max(0, at - row.before)
+        places, lines = [], []
+        for place in range(begin, min(at + _BLOCK_LINES, len(self.bodies))):
+            line = line_of(self.bodies[place][:_LONGEST], self.line_numbers[place])
+            if line.key == first.key or (row.bare and not line.key):
+                places.append(place)
+                lines.append(line)
+        made = row.read(lines, bisect_left(places, at), self.path)
+        if made is None:
+            return
+        self.understood += made.lines - bisect_left(places, at)
+        stamp = self._time(at)
+        for event in made.events:
+            own = event.clock != "none" or stamp is None
+            timed = event if own else event._replace(clock=stamp.clock, stamp_ns=stamp.ns) if stamp else event
+            self.add(timed if timed.rank is not None else timed._replace(rank=first.rank))
+        self.stacks += [one if one.rank is not None else one._replace(rank=first.rank) for one in made.stacks]
+        self.inside.update(places[: made.lines])
+        if made.closed:
+            self.closed.update(places[: made.lines])
+
+    def _loop(self, row: Loop, found: re.Match[bytes], line: Line, at: int) -> None:
+        groups = found.groupdict()
+        step = _integer(groups["step"]) if "step" in groups else self._bar(at)
+        stamp = stamp_of(self.bodies[at][:160])
+        for group, (name, unit, factor) in row.quantities.items():
+            raw = groups.get(group)
+            value = None if raw is None else _number(raw)
+            if value is None:
+                continue
+            rank = line.rank if line.rank is not None or not line.key else self.of_key.get(line.key)
+            key = (name, rank, line.key if rank is None else b"")
+            points = self.points.get(key)
+            if points is None:
+                clock = "none" if stamp is None else stamp.clock
+                points = self.points[key] = _Points(Source(self.path, line.number), unit, clock, row.derived)
+            points.steps.append(UNKNOWN if step is None else step)
+            points.times.append(UNKNOWN if stamp is None else stamp.ns)
+            points.values.append(value * factor)
+            points.lines.append(line.number)
+
+    def _bar(self, at: int) -> int | None:
+        """The step of a progress bar beside a line."""
+        for place in (at, at + 1, at - 1, at + 2):
+            found = _BAR.search(self.bodies[place][:_LONGEST]) if 0 <= place < len(self.bodies) else None
+            if found:
+                return int(found[1])
+        return None
+
+    def _last_time(self, text: bytes) -> None:
+        lines = text[-4096:].split(b"\n")
+        for raw in reversed(lines if len(text) <= 4096 else lines[1:]):
+            stamp = stamp_of(raw[:160])
+            if stamp is not None and self.times and (stamp.clock in _SAME) == (self.times[0].clock in _SAME):
+                self.times[1:] = [stamp]
+                break
+
+    def _first_time(self) -> None:
+        for raw in self.bodies[:500]:
+            stamp = stamp_of(raw[:160])
+            if stamp is not None:
+                self.times.append(stamp)
+                break
+
+
+_SAME = {"local", YEARLESS}
+"""Clocks that may be mixed in one file: one is in the year of the other."""
+_NO_DIGITS = {ord(each): None for each in "0123456789"}
+_BAR = regex(rb"[| ](\d{1,12})/(\d{1,12}) \[")
+
+
+def _numbers(text: bytes, first: int) -> list[int]:
+    """Numbers of lines where a progress bar writes several on one."""
+    codes = np.frombuffer(text, np.uint8)
+    marks = codes[(codes == 10) | (codes == 13)] == 10
+    return [first, *(first + np.cumsum(marks)).tolist()]
+
+
+def _integer(raw: bytes | None) -> int | None:
+    try:
+        return None if raw is None else int(raw.replace(b",", b""))
+    except ValueError:
+        return None
+
+
+def _number(raw: bytes) -> float | None:
+    try:
+        return float(raw.replace(b",", b"").strip(b"'\""))
+    except ValueError:
+        return None
+
+
+def chunks(stream: Stream) -> Iterator[tuple[bytes, bool, str]]:
+    """Whole lines, whether they are the last, and why reading ended early; a line without end is cut."""
+    buffer, carry, cut = memoryview(bytearray(_CHUNK)), b"", False
+    while count := stream.readinto(buffer):
+        block = bytes(buffer[:count])
+        if stream.compressed and stream.text_bytes > _TEXT_ROOM + stream.consumed * _TEXT_PER_PACKED_BYTE:
+            yield carry, True, f"{stream.text_bytes:,} bytes of text in {stream.consumed:,}: the rest is not read"
+            return
+        if cut:
+            end = block.find(b"\n")
+            if end < 0:
+                continue
+            block, cut = block[end:], False
+        end = block.rfind(b"\n")
+        if end < 0:
+            end = block.rfind(b"\r")
+        if end < 0:
+            carry += block[: max(_LONGEST - len(carry), 0)]
+            cut = len(carry) >= _LONGEST
+            continue
+        yield carry + block[: end + 1], False, ""
+        carry = block[end + 1 :]
+        if len(carry) > _LONGEST:
+            carry, cut = carry[:_LONGEST], True
+    yield carry, True, stream.fault or ""
+
+
+def read_text(stream: Stream, path: str, size: int, table: Table, *, kind: str, rank: int | None, alone: bool) -> Found:
+    """Everything that a table knows in a text.
+
+    `rank` is that of the whole file, where its name tells it; `alone`: it is of one process, so one rank named in it
+    is the rank of all of it.
+    """
+    reading, rest, fault = _Reading(path, table, rank), b"", ""
+    try:
+        for text, last, why in chunks(stream):
+            fault = why or fault
+            rest = reading.chunk(rest + text, last=last)
+            if stream.text_bytes > _UNTOLD and not (reading.understood or reading.notable or reading.times):
+                fault = f"nothing of a log in its first {stream.text_bytes:,} bytes: the rest is not read"
+                break
+    except InputError as error:
+        fault = str(error)
+    if rest:
+        reading.chunk(rest, last=True)
+    return _found(reading, kind, size, fault, alone=alone)
+
+
+_OF_OTHERS = {What.EXIT, What.SIGNAL, What.CANCELLED, What.RESTART, What.XID, What.HOST_OOM, What.SEGFAULT}
+
+
+def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) -> Found:
+    own = reading.rank
+    if own is None and alone and len(reading.ranks) == 1:
+        own = next(iter(reading.ranks))
+    # Launchers tell of other processes.
+    events = [
+        one if one.rank is not None or one.what in _OF_OTHERS else one._replace(rank=own) for one in reading.events
+    ]
+    series = []
+    for (name, rank, _), points in reading.points.items():
+        one = _series(name, own if rank is None else rank, points)
+        series.append(one)
+        bad = _not_finite(one, points.lines)
+        events += [] if bad is None else [bad]
+    processes = [
+        Process(one.rank, int(one.data["pid"]), one.host, one.source, one.device)
+        for one in events
+        if one.rank is not None and isinstance(one.data.get("pid"), int) and one.what is not What.HOST_OOM
+    ]
+    why = f"{reading.thinned:,} lines like many others are only counted" if reading.thinned else ""
+    first, last = (reading.times[0], reading.times[-1]) if reading.times else (None, None)
+    if first and last and first.clock != last.clock:
+        first, last = (
+            one if one.clock == "local" else Stamp(in_year(one.ns, other.ns), "local")
+            for one, other in ((first, last), (last, first))
+        )
+    read = FileRead(
+        reading.path,
+        kind,
+        size,
+        reading.lines,
+        reading.understood,
+        reading.notable,
+        tuple(reading.examples),
+        "; ".join(filter(None, (fault, why))),
+        rank=own,
+        first_ns=None if first is None else first.ns,
+        last_ns=None if last is None else last.ns,
+        clock="none" if first is None else first.clock,
+    )
+    stacks = [one if one.rank is not None else one._replace(rank=own) for one in reading.stacks]
+    return Found(events, series, stacks, processes, read)
+
+
+def _series(name: str, rank: int | None, points: _Points) -> Series:
+    columns = (np.array(points.steps, np.int64), np.array(points.times, np.int64), np.array(points.values, np.float64))
+    return Series(name, points.unit, *columns, points.source, rank, clock=points.clock, derived=points.derived)
+
+
+def _not_finite(series: Series, lines: Sequence[int]) -> Event | None:
+    """Where a loss or the norm of gradients stops being a number."""
+    if series.name == "nan_iterations":
+        bad = np.flatnonzero(series.values > 0)
+    elif series.name in {"loss", "grad_norm"}:
+        bad = np.flatnonzero(~np.isfinite(series.values))
+    else:
+        return None
+    if not len(bad):
+        return None
+    first, step = int(bad[0]), int(series.steps[bad[0]])
+    time = int(series.times[first])
+    data: dict[str, Value] = {"series": series.name, "count": len(bad)}
+    if step != UNKNOWN:
+        data["step"] = step
+    at = f" at step {step:,}" if step != UNKNOWN else ""
+    return Event(
+        What.NAN,
+        f"{series.name} {series.values[first]}{at}",
+        Source(series.source.path, lines[first]),
+        stamp_ns=None if time == UNKNOWN else time,
+        clock=series.clock,
+        rank=series.rank,
+        data=data,
+    )
