@@ -51,7 +51,11 @@ def test_py_spy(tmp_path):
 
 def test_py_spy_json(tmp_path):
     frames = [
-        {"name": "all_reduce", "filename": "/v/site-packages/torch/distributed/distributed_c10d.py", "line": 9},
+        {
+            "name": "all_reduce",
+            "filename": "/v/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py",
+            "line": 9,
+        },
         {"name": "step", "filename": "/app/train.py", "line": 7},
     ]
     thread = {

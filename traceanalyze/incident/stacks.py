@@ -13,7 +13,7 @@ from traceanalyze.incident.evidence import Event, Source, Stack, Value, What
 from traceanalyze.incident.text import Block, Line, Made, message_of, stamp_of, text_of
 from traceanalyze.model.patterns import regex
 
-_LIBRARIES: Final = regex(r"^.*?(?:site-packages|dist-packages|/lib/python3\.\d+)/")
+_LIBRARIES: Final = regex(r"^.*(?:site-packages|dist-packages|/lib/python3\.\d+)/")
 _LIBRARY: Final = regex(
     r"site-packages|dist-packages|lib/python3|^<|^torch(?:_npu)?/|^megatron/|^deepspeed/|^transformers/|^threading\.py|"
     r"^(?:multiprocessing|concurrent|asyncio|importlib|selectors|socket|queue|ssl|subprocess|runpy|contextlib)\b"
