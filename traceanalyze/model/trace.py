@@ -1,5 +1,6 @@
 """One rank's recording as a handful of tables, whatever profiler wrote it."""
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -264,6 +265,14 @@ class Trace:
     environment: Mapping[str, str] | None = None
     """Environment variables that the profile states, and that are of this vendor's libraries; a variable with an empty
     text was not set. None where the profile states none."""
+    times: tuple[int, int, int] | None = None
+    """Of a trace without its bulk: how many events it had, and checksums of their times; see `content`."""
+
+    @property
+    def content(self) -> tuple[int, int, int]:
+        """What tells recordings apart: the number of events, and checksums of their starts and durations."""
+        ts, dur = self.events.ts, self.events.dur
+        return self.times or (len(ts), *(zlib.crc32(np.ascontiguousarray(each)) for each in (ts, dur)))
 
     def device_name(self, device: int | None) -> str | None:
         """Name of a device; the only name that the file states also fits a device that is numbered otherwise."""
