@@ -57,9 +57,10 @@ def report_on(
 def _traces_or_memory(paths: list[str], choices: "Choices", progress: "Progress") -> "tuple[Report, ...]":
     """Reports on the traces under the paths; where there is none but there are files on memory, on these."""
     from traceanalyze.pipeline import reports
+    from traceanalyze.pipeline.results import Work
 
     try:
-        return reports(paths, choices, progress=progress, parallel=True)
+        return reports(paths, choices, progress=progress, work=Work(workers=None))
     except InputError:
         from traceanalyze.pipeline.memory import hold_memory_files, memory_reports
 

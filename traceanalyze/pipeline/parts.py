@@ -1,9 +1,9 @@
 """Results in an open format: JSON for what has names, NumPy's own files for the numbers, in a zip archive.
 
 A part is an archive of sections, `summary.npz` and the like. A section has `part.json` and a file for each type of
-number, `<i8.npy`, in which all arrays of that type lie one after another. `{"a": [type, start, shape, own type, first]}` stands
-for one of them; with a `first` value differences to the one before are stored. `{"c": class, …}` is an object of this
-package, `{"m": …}` a mapping; a list is a tuple. Nothing in it is code: only classes that hold data are made of it.
+number, `<i8.npy`, in which all arrays of that type lie one after another; `{"a": [type, start, shape, own type]}` is
+one of them. Where its first value follows, differences to the one before are stored. `{"c": class, …}` is an object of
+this package, `{"m": …}` a mapping; a list is a tuple. Nothing in it is code: only classes that hold data are made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, singledispatch
 from importlib import import_module
 from sys import intern
 from typing import Any, TypeAlias
@@ -36,6 +36,8 @@ _NAMES = "part.json"
 _LEVEL = 1
 """Of compression: what more would save costs as much time as all the rest."""
 _PLAIN = frozenset({type(None), bool, int, float, str})
+_NUMBERS = frozenset("biuf")
+"""Kinds of arrays that lie in files of their own; the others are texts and objects."""
 
 
 class DamagedError(Exception):
@@ -118,26 +120,25 @@ class _Writer:
         """Arrays by their identity; they are held, so that none takes the place of another."""
 
     def plain(self, value: Any) -> Json:
-        kind = type(value)
+        kind: Any = type(value)
+        found: Json
         if kind in _PLAIN:
-            return value
-        if kind is tuple:
-            return [self.plain(each) for each in value]
-        if kind is np.ndarray and value.dtype.kind in "biuf":
-            return {"a": self._array(value)}
-        if isinstance(value, Mapping):
-            if all(type(key) is str for key in value):
-                return {"m": {key: self.plain(each) for key, each in value.items()}}
-            return self._object("dict", [[self.plain(key), self.plain(each)] for key, each in value.items()])
-        if isinstance(value, tuple) or is_dataclass(value):
-            told = {name: getattr(value, name) for name, _ in _fields(kind)}
-            kept = {name: self.plain(told[name]) for name, usual in _fields(kind) if not _same(told[name], usual)}
-            return {"c": self._class(_name(kind)), "k": kept}
-        name, arguments = _arguments(value)
-        return self._object(name, [self.plain(each) for each in arguments])
-
-    def _object(self, name: str, arguments: list[Json]) -> Json:
-        return {"c": self._class(name), "v": arguments}
+            found = value
+        elif kind is tuple:
+            found = [self.plain(each) for each in value]
+        elif kind is np.ndarray and value.dtype.kind in _NUMBERS:
+            found = {"a": self._array(value)}
+        elif isinstance(value, Mapping) and all(type(key) is str for key in value):
+            found = {"m": {key: self.plain(each) for key, each in value.items()}}
+        elif isinstance(value, tuple) or is_dataclass(value):
+            usual = _fields(kind)
+            told = {name: getattr(value, name) for name, _ in usual}
+            kept = {name: self.plain(told[name]) for name, each in usual if not _same(told[name], each)}
+            found = {"c": self._class(_name(kind)), "k": kept}
+        else:
+            name, arguments = _arguments(value)
+            found = {"c": self._class(name), "v": [self.plain(each) for each in arguments]}
+        return found
 
     def _class(self, name: str) -> int:
         return self.classes.setdefault(name, len(self.classes))
@@ -169,7 +170,7 @@ def _width(values: NDArray[np.int64]) -> np.dtype[Any]:
 
 
 @cache
-def _fields(kind: type) -> tuple[tuple[str, object], ...]:
+def _fields(kind: Any) -> tuple[tuple[str, object], ...]:
     """Names of what an object is made of, and what each usually is."""
     if is_dataclass(kind):
         return tuple((each.name, each.default) for each in fields(kind) if each.init)
@@ -182,31 +183,34 @@ def _same(value: object, usual: object) -> bool:
     return kind is type(usual) and (value == usual if kind in _PLAIN else kind is tuple and not value and not usual)
 
 
+@singledispatch
 def _arguments(value: Any) -> tuple[str, Any]:
     """Name of the class of a value, and what makes it anew."""
-    kind = type(value)
-    if kind in {list, set, frozenset}:
-        # Sets of texts come in another order in every process.
-        return kind.__name__, value if kind is list else sorted(value, key=repr)
-    if kind is bytes:
-        return "bytes", (value.decode("latin-1"),)
-    if kind is np.ndarray and value.dtype.kind in "OUS":
-        return "array", (value.ravel().tolist(), value.shape, value.dtype.str)
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
-        return "scalar", (np.array(value),)
-    if isinstance(value, Enum):
-        return _name(kind), (value.value,)
-    if isinstance(value, Phrase):
-        return _name(kind), (value.template, *value.values.values())
-    if isinstance(value, Sentence):
-        return _name(kind), (str.__str__(value), value.english)
-    if isinstance(value, Word):
-        return _name(kind), (str.__str__(value),)
-    if isinstance(value, Between):
-        return _name(kind), (int(value), value.low, value.high)
-    if isinstance(value, InputError):
-        return _name(kind), (value.phrase,)
-    raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no data of traceanalyze")
+    raise TypeError(f"{type(value).__qualname__} is no data of traceanalyze")
+
+
+_TAKEN: dict[type, Callable[[Any], Any]] = {
+    list: lambda value: value,
+    # Sets of texts come in another order in every process.
+    set: lambda value: sorted(value, key=repr),
+    frozenset: lambda value: sorted(value, key=repr),
+    Mapping: lambda value: value.items(),
+    bytes: lambda value: (value.decode("latin-1"),),
+    np.ndarray: lambda value: (value.ravel().tolist(), value.shape, value.dtype.str),
+    np.generic: lambda value: (np.array(value),),
+    Enum: lambda value: (value.value,),
+    Phrase: lambda value: (value.template, *value.values.values()),
+    Sentence: lambda value: (str.__str__(value), value.english),
+    Word: lambda value: (str.__str__(value),),
+    Between: lambda value: (int(value), value.low, value.high),
+    InputError: lambda value: (value.phrase,),
+}
+for _kind, _take in _TAKEN.items():
+    _arguments.register(_kind, lambda value, own=_kind.__name__, take=_take: (_called(value, own), take(value)))
+
+
+def _called(value: object, own: str) -> str:
+    return own if own in _MAKERS else _name(type(value))
 
 
 def _name(kind: type) -> str:
@@ -219,10 +223,10 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "list": lambda *each: [*each],
     "set": lambda *each: {*each},
     "frozenset": lambda *each: frozenset(each),
-    "dict": lambda *pairs: dict(pairs),
+    "Mapping": lambda *pairs: dict(pairs),
     "bytes": lambda text: text.encode("latin-1"),
-    "array": lambda values, shape, kind: np.array(values, kind).reshape(shape),
-    "scalar": lambda array: array[()],
+    "ndarray": lambda values, shape, kind: np.array(values, kind).reshape(shape),
+    "generic": lambda array: array[()],
 }
 
 
@@ -256,21 +260,20 @@ class _Reader:
 
     def made(self, value: Json) -> Any:
         kind = type(value)
+        found: Any = value
         if kind is str:
             # Names are the same on all ranks.
-            return intern(value)
-        if kind is list:
-            return tuple(map(self.made, value))
-        if kind is not dict:
-            return value
-        if "a" in value:
-            return self._array(*value["a"])
-        if "m" in value:
-            return {intern(key): self.made(each) for key, each in value["m"].items()}
-        maker = self._makers[value["c"]]
-        if "k" in value:
-            return maker(**{key: self.made(each) for key, each in value["k"].items()})
-        return maker(*map(self.made, value["v"]))
+            found = intern(value)
+        elif kind is list:
+            found = tuple(map(self.made, value))
+        elif kind is dict and "a" in value:
+            found = self._array(*value["a"])
+        elif kind is dict and "m" in value:
+            found = {intern(key): self.made(each) for key, each in value["m"].items()}
+        elif kind is dict:
+            named = {key: self.made(each) for key, each in value.get("k", {}).items()}
+            found = self._makers[value["c"]](*map(self.made, value.get("v", ())), **named)
+        return found
 
     def _array(self, name: str, start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
         key = name, start, tuple(shape), own
@@ -284,8 +287,8 @@ class _Reader:
 class Late(Mapping[Any, Any]):
     """A mapping whose keys are at hand, and whose values are read when one is first asked for."""
 
-    def __init__(self, keys: tuple[Any, ...], read: Callable[[], Mapping[Any, Any]], known: Mapping[Any, Any]) -> None:
-        self._keys, self._read, self._known = keys, read, known
+    def __init__(self, keys: tuple[Any, ...], section: Callable[[], bytes], known: Mapping[Any, Any]) -> None:
+        self._keys, self._section, self._known = keys, section, known
 
     def __getitem__(self, key: Any) -> Any:
         """A value; reads them all unless it is known."""
@@ -293,7 +296,7 @@ class Late(Mapping[Any, Any]):
             if key not in self._keys:
                 raise KeyError(key)
             # In the order of the keys, as they were before.
-            found = {**self._read(), **self._known}
+            found = {**loads(self._section()), **self._known}
             self._known = {each: found[each] for each in self._keys}
         return self._known[key]
 

@@ -20,7 +20,8 @@ from traceanalyze.pipeline import memory_files
 from traceanalyze.pipeline.choices import Choices, Filters, checked, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
 from traceanalyze.pipeline.memory import parse_capacity
-from traceanalyze.pipeline.recordings import AnalysedRank, analysed_files
+from traceanalyze.pipeline.recordings import AnalysedRank
+from traceanalyze.pipeline.results import ALONE, Work, analysed_files
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
 from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_report, side_by_side
 from traceanalyze.pipeline.selection import Chosen
@@ -155,12 +156,9 @@ def postmortem_reports(
     *,
     capacity: int | str | None = None,
     progress: ReadProgress | None = None,
-    parallel: bool = False,
+    work: Work = ALONE,
 ) -> tuple[Report, ...]:
-    """A report for every job found under the paths; every file is read once.
-
-    With `parallel` two recordings at a time where they are large, in processes that import the main module anew.
-    """
+    """A report for every job found under the paths; every file is read once."""
     # As all readers name the files in them, so that each is named once.
     paths = [str(PurePath(path)) if path else path for path in paths]
     room = parse_capacity(capacity) or memory_files.expected_capacity(paths)
@@ -168,7 +166,7 @@ def postmortem_reports(
         paths, memory_files.expected_ranks(paths), capacity=room, progress=progress
     )
     allocators = memory_files.allocators_of_traces(memory, paths)
-    read, analysed = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
+    read, analysed = analysed_files(paths, choices, progress, work, allocators=allocators, required=False)
     memory = memory_files.placed_files(memory, tuple(analysed.values()), allocators)
     if not read.traces and not memory:
         raise _nothing(paths, read, left_out)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze import plugins
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
@@ -23,11 +21,9 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_over, sampled
-from traceanalyze.ranks.run import map_ranks, workers_for
+from traceanalyze.pipeline.gather import sampled
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
-from traceanalyze.readers.sources import expand
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
@@ -68,8 +64,6 @@ def _longest(one: Finding) -> tuple[int, int] | None:
 NO_SNAPSHOTS: Allocators = MappingProxyType({})
 MOST_TOGETHER = 16
 """Recordings up to which the ranks run again together: of each some tens of bytes an event are kept."""
-_PACKED = 8
-"""Text is about so many times as large as a compressed file of it."""
 
 
 class AnalysedRank(NamedTuple):
@@ -201,91 +195,12 @@ def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | No
     return own.get(trace.origin.rank, own.get(None))
 
 
-def analysed_files(
-    paths: Sequence[str],
-    choices: Choices,
-    progress: ReadProgress | None,
-    *,
-    parallel: bool,
-    allocators: Allocators = NO_SNAPSHOTS,
-    required: bool = True,
-    known: Collection[str] = (),
-) -> tuple[ReadRecordings, dict[str, AnalysedRank]]:
-    """Every recording under the paths, by path; with `parallel` large ones in processes of their own.
-
-    `allocators` are what snapshots of the recordings' ranks tell. Where no recording is `required`, there may be none.
-    `known` names files that are used for something else.
-    """
-    selection = expand(paths, required=required)
-    sources = selection.sources
-    analyse = _analysis_of(choices, alone=len(sources) == 1, together=len(sources) <= MOST_TOGETHER)
-    sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in sources]
-    workers = workers_for(sizes) if parallel else 1
-
-    def results() -> Iterator[AnalysedRank | InputError]:
-        if workers == 1:
-            for source, tell in zip(sources, progress_over(progress, sources), strict=True):
-                yield _attempt(source, analyse, tell, allocators, lenient=not required)
-            return
-        few = len(sources) <= MOST_TOGETHER
-        jobs = [
-            _Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required, few) for one in sources
-        ]
-        # All are read and analysed at the same time: what is done is counted in bytes of all.
-        done, total = 0, sum(source.size or 0 for source in sources)
-        for at, (one, faults) in enumerate(map_ranks(_elsewhere, jobs, workers)):
-            done += sources[at].size or 0
-            if progress is not None:
-                progress(f"{at + 1}/{len(sources)} {PurePath(sources[at].name).name}", done, total)
-            plugins.failed_elsewhere(faults)
-            yield one
-
-    found: dict[str, AnalysedRank] = {}
-    source_of: dict[str, Source] = {}
-
-    def traces() -> Iterator[Trace | InputError]:
-        for source, one in zip(sources, results(), strict=True):
-            if isinstance(one, InputError):
-                yield one
-            else:
-                path = one.analysis.trace.origin.path
-                found[path], source_of[path] = one, source
-                yield one.analysis.trace
-
-    read = collected(selection, traces(), required=required, known=known)
-    analyses = {path: one.analysis for path, one in found.items()}
-    for path, agreed in disagreeing(read.traces, analyses, read.lost).items():
-        found[path] = _again(source_of[path], choices, agreed, allocators) or found[path]
-    return read, found
+Analyse = Callable[[Trace, "AllocatorAnalysis | None"], AnalysedRank]
 
 
-def _again(source: Source, choices: Choices, agreed: frozenset[StepKey], allocators: Allocators) -> AnalysedRank | None:
-    """The rank over the steps that all ranks of its run count; None where it cannot be read again, as from a pipe."""
-    one = _attempt(source, _analysis_of(choices, alone=False, agreed=agreed), None, allocators, lenient=True)
-    return None if isinstance(one, InputError) else one
-
-
-class _Job(NamedTuple):
-    source: Source
-    choices: Choices
-    allocators: dict[str, dict[int | None, AllocatorAnalysis]]
-    """Its own: what another process must be sent."""
-    lenient: bool
-    together: bool
-
-
-def _elsewhere(job: _Job) -> tuple[AnalysedRank | InputError, tuple[plugins.Fault, ...]]:
-    """What became of it, and plug-ins that failed in the process that did it."""
-    analyse = _analysis_of(job.choices, alone=False, together=job.together)
-    return _attempt(job.source, analyse, None, job.allocators, lenient=job.lenient), plugins.faults()
-
-
-_Analyse = Callable[[Trace, "AllocatorAnalysis | None"], AnalysedRank]
-
-
-def _analysis_of(
+def analysis_of(
     choices: Choices, *, alone: bool, agreed: frozenset[StepKey] | None = None, together: bool = True
-) -> _Analyse:
+) -> Analyse:
     """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
     options, rules = choices.options()._replace(agreed=agreed), choices.rules()
     if choices.detail == Detail.QUIET:
@@ -295,8 +210,8 @@ def _analysis_of(
     )
 
 
-def _attempt(
-    source: Source, analyse: _Analyse, tell: Callable[[int], None] | None, allocators: Allocators, *, lenient: bool
+def attempt(
+    source: Source, analyse: Analyse, tell: Callable[[int], None] | None, allocators: Allocators, *, lenient: bool
 ) -> AnalysedRank | InputError:
     """What one recording gives, without its bulk, or why it cannot be used.
 

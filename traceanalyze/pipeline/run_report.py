@@ -1,6 +1,6 @@
 """Recordings become runs, the ranks of a run are put side by side, and the report says what they tell."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -9,8 +9,9 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress
-from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, Allocators, AnalysedRank, analysed_files
+from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
+from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, Allocators, AnalysedRank
+from traceanalyze.pipeline.results import ALONE, Work, analysed_files
 from traceanalyze.pipeline.selection import parse_numbers
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents import Scope, build_report
@@ -116,19 +117,24 @@ def run_reports(
     choices: Choices,
     *,
     progress: ReadProgress | None,
-    parallel: bool,
+    work: Work = ALONE,
     allocators: Allocators = NO_SNAPSHOTS,
     known: Collection[str] = (),
 ) -> tuple[tuple[Report, ...], dict[str, AnalysedRank]]:
     """The reports of the runs, and what is known of each recording, by its path; `known` as for `analysed_files`."""
-    read, results = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
+    read, results = analysed_files(paths, choices, progress, work, allocators=allocators, known=known)
+    return reports_of(read, results, choices), results
+
+
+def reports_of(read: ReadRecordings, results: Mapping[str, AnalysedRank], choices: Choices) -> tuple[Report, ...]:
+    """The reports of the runs that the recordings are of."""
     runs = with_notes(group_runs(read.traces, read.lost), read.notes)
     found = []
     for run in runs:
         traces = chosen_ranks(run, choices)
         # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
         found.append(report_of_ranks(run, [results[trace.origin.path].with_trace(trace) for trace in traces], choices))
-    return tuple(found), results
+    return tuple(found)
 
 
 def report_of_ranks(run: Run, ranks: Sequence[AnalysedRank], choices: Choices) -> Report:
