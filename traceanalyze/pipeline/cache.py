@@ -71,10 +71,10 @@ class Cache(NamedTuple):
         return self.folder / f"{key}{_ENDING}"
 
 
-def open_cache(folder: str | None = None) -> Cache | Phrase:
-    """The cache in a folder, by default that of the user; why there is none where it cannot be written."""
+def open_cache(folder: str) -> Cache | Phrase:
+    """The cache in a folder, in that of the user if it is empty; why there is none where it cannot be written."""
     try:
-        place = default_folder() if folder is None else Path(folder)
+        place = Path(folder) if folder else default_folder()
         place.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError, ValueError) as error:
         return Phrase("no cache: {why}", str(error))
@@ -100,7 +100,7 @@ def digest_of(about: object) -> str | None:
     if plugins.found().entries:
         return None
     try:
-        return _digest(parts.dumps((_tool(), about)))
+        return digest(parts.dumps((_tool(), about)))
     except (OSError, TypeError):
         return None
 
@@ -110,12 +110,13 @@ def key_of(source: Source, about: str | None) -> str | None:
     if about is None or source.path == STDIN:
         return None
     try:
-        return _digest(repr((str(Path(source.path).resolve()), source, _stamps(source), about)).encode())
+        return digest(repr((str(Path(source.path).resolve()), source, _stamps(source), about)).encode())
     except OSError:
         return None
 
 
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
+    """A short name for some bytes, another for any others."""
     return blake2b(content, digest_size=20).hexdigest()
 
 
@@ -126,7 +127,7 @@ def _stamps(source: Source) -> tuple[tuple[object, ...], ...]:
 
 def _stamp(path: Path) -> tuple[int, ...]:
     found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def _files(source: Source) -> Iterator[Path]:
@@ -153,7 +154,7 @@ def _tool() -> tuple[object, ...]:
         for entry in os.scandir(place)
         if entry.name.endswith((".py", ".so", ".pyd"))
     )
-    return __version__, sys.version, np.__version__, _digest(repr(code).encode())
+    return __version__, sys.version, np.__version__, digest(repr(code).encode())
 
 
 _IN_MEMORY = 64 << 20

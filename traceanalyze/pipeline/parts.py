@@ -29,7 +29,7 @@ from traceanalyze.model.table import Between, Sentence, Word
 
 Json: TypeAlias = Any
 
-_PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ranks", "replay", "rules")
+_PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ranks", "readers", "replay", "rules")
 """Of this package, those whose classes may stand in a part."""
 _INTEGERS = tuple(np.dtype(f"<i{width}") for width in (1, 2, 4, 8))
 _NAMES = "part.json"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from traceanalyze import plugins
 from traceanalyze.analyses.steps.steady import StepKey
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.trace import Trace
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_over
@@ -46,7 +46,10 @@ class Work(NamedTuple):
     """Processes at most; None: as many as there are cores."""
     executor: Executor | None = None
     """Does it all, where the user has one."""
-    cache: Cache | None = None
+    cache: str | None = None
+    """Folder in which results are kept from run to run; empty: that of the user."""
+    tell: Callable[[Phrase], None] | None = None
+    """Is told where that folder cannot be used."""
 
 
 ALONE = Work()
@@ -132,21 +135,26 @@ class Job(NamedTuple):
 def jobs_of(sources: Sequence[Source], choices: Choices, allocators: Allocators, *, lenient: bool) -> list[Job]:
     """What is to be made of each source."""
     alone, few = len(sources) == 1, len(sources) <= MOST_TOGETHER
-    return [Job(one, choices, dict(allocators.get(one.name, {})), lenient, alone, few) for one in sources]
+    return [Job(one, choices, {one.name: allocators.get(one.name, {})}, lenient, alone, few) for one in sources]
 
 
 def results(
     jobs: Sequence[Job], progress: ReadProgress | None, work: Work, keep: Callable[[int, bytes], None] | None = None
 ) -> Iterator[tuple[int, Result]]:
     """Places of the jobs and what became of each, as they are done; `keep` is given each of them as a part."""
-    cache = work.cache if jobs and not jobs[0].alone else None
-    if cache is None and keep is None and len(jobs) <= MOST_TOGETHER and _workers(jobs, work) == 1:
+    many = bool(jobs) and not jobs[0].alone
+    if (
+        not (many and (work.cache is not None or len(jobs) > MOST_TOGETHER))
+        and keep is None
+        and _workers(jobs, work) == 1
+    ):
         for at, tell in enumerate(progress_over(progress, [one.source for one in jobs])):
             yield at, jobs[at].result(tell)
         return
     # Imported here: with it come zipfile and hashlib, and of one recording nothing is packed.
     from traceanalyze.pipeline.cache import Spool
 
+    cache = _opened(work) if many else None
     spool, left, keys = Spool(), dict(enumerate(jobs)), {} if cache is None else _keys(jobs)
     for at, part, one in () if cache is None else _hits(keys, cache, spool):
         del left[at]
@@ -162,6 +170,18 @@ def results(
         yield at, _taken(made, spool)
     if cache is not None and left:
         cache.trim()
+
+
+def _opened(work: Work) -> Cache | None:
+    """The cache, unless it is not wanted or cannot be used."""
+    from traceanalyze.pipeline.cache import Cache, open_cache
+
+    found = None if work.cache is None else open_cache(work.cache)
+    if isinstance(found, Cache):
+        return found
+    if found is not None and work.tell is not None:
+        work.tell(found)
+    return None
 
 
 def _hits(keys: Mapping[int, str], cache: Cache, spool: Spool) -> Iterator[tuple[int, bytes, Result]]:
