@@ -157,7 +157,7 @@ def _tool() -> tuple[object, ...]:
     return __version__, sys.version, np.__version__, digest(repr(code).encode())
 
 
-_IN_MEMORY = 64 << 20
+_IN_MEMORY = 1 << 20
 """Bytes up to which a spool needs no file."""
 
 

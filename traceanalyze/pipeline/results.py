@@ -263,7 +263,7 @@ def pack(one: Result) -> bytes | None:
             "tables": tables,
             "places": dict(one.places),
             "costs": dict(one.costs),
-            "program": one.program,
+            **({} if one.program is None else {"program": one.program}),
         }
         return parts.archive({name: parts.dumps(each) for name, each in sections.items()})
     except TypeError:
@@ -284,7 +284,7 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
             return found
         one, (tables, places, costs) = found
         read = {name: spool.add(sections[name]) for name in ("tables", "places", "costs")}
-        program = parts.loads(sections["program"])
+        program = parts.loads(sections["program"]) if "program" in sections else None
     except (parts.DamagedError, KeyError, TypeError, ValueError):
         return None
     if not isinstance(one, AnalysedRank):
