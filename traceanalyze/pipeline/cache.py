@@ -6,8 +6,9 @@ Where the folder cannot be used there is no cache, and a file that is damaged is
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import NamedTuple
@@ -179,10 +180,9 @@ class Spool:
             # Where no room is left it says so here, not when the file is closed.
             self._file.flush()
         except OSError:
-            return lambda: content
+            return BytesIO(content).getvalue
+        return partial(self._read, start, len(content))
 
-        def read() -> bytes:
-            self._file.seek(start)
-            return self._file.read(len(content))
-
-        return read
+    def _read(self, start: int, size: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(size)
