@@ -300,6 +300,10 @@ class Late(Mapping[Any, Any]):
             self._known = {each: found[each] for each in self._keys}
         return self._known[key]
 
+    def __contains__(self, key: object) -> bool:
+        """Whether it is one of the keys; reads nothing."""
+        return key in self._keys
+
     def __iter__(self) -> Iterator[Any]:
         """The keys, in their order."""
         return iter(self._keys)

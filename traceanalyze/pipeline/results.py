@@ -162,12 +162,14 @@ def results(
             keep(at, part)
         yield at, one
     for at, made in _made(left, progress, work):
+        one = _taken(made, spool)
         if isinstance(made, bytes):
-            if cache is not None and at in keys:
+            # Why something cannot be read may pass: it is tried again.
+            if cache is not None and at in keys and isinstance(one, AnalysedRank):
                 cache.keep(keys[at], made)
             if keep is not None:
                 keep(at, made)
-        yield at, _taken(made, spool)
+        yield at, one
     if cache is not None and left:
         cache.trim()
 
