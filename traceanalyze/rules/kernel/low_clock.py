@@ -61,17 +61,19 @@ def find(ranks: Cluster, options: Options) -> Findings:
     References
         msprof-analyze advisor, AI Core frequency.
     """
-    times = [{(each.name, each.what): each for each in rank.kernels} for rank in ranks.ranks]
-    if any(not each for each in times):
+    times = [rank.kernels for rank in ranks.ranks]
+    if any(not each.names for each in times):
         raise UnmeasuredError("no_kernel_shapes")
-    same = [key for key in times[0] if all(key in other for other in times)]
+    places = [{key: at for at, key in enumerate(zip(each.names, each.what, strict=True))} for each in times]
+    same = [key for key in places[0] if all(key in other for other in places)]
     if len(times) < 2 or not same:
         return
-    medians = np.array([[own[key].median for key in same] for own in times], np.int64)
+    rows = np.array([[own[key] for key in same] for own in places], np.int64)
+    medians = np.stack([each.median[own] for each, own in zip(times, rows, strict=True)])
     ratios = medians / np.maximum(_medians_of_others(medians), 1)
-    for position, its_times in enumerate(times):
-        weight = np.array([its_times[key].time for key in same], np.int64)
-        if int(weight.sum()) < options.number("same") * sum(each.time for each in its_times.values()):
+    for position, own in enumerate(times):
+        weight = own.time[rows[position]]
+        if int(weight.sum()) < options.number("same") * int(own.time.sum()):
             continue
         ratio = ratios[position]
         slower = _weighted_median(ratio, weight) - 1
@@ -81,7 +83,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         # The kernels are those of all its steps that count, not only of those that all ranks have.
         steps = max(int(rank.counted.sum()), 1)
         lost = round(float((weight * np.clip(1 - 1 / np.maximum(ratio, 1), 0, 1)).sum())) // steps
-        costliest = max(same, key=lambda key: its_times[key].time)
+        costliest = same[int(weight.argmax())]
         yield Finding(
             bound=lost,
             draws="compute",
