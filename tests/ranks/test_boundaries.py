@@ -13,7 +13,7 @@ from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import compare_ranks, imbalance, longest, rank_steps
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import missing_ranks, presence, role_of, world_size
-from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup, leading
+from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup, columns_of, leading
 from traceanalyze.ranks.stragglers import _delayed_by, _waited_before, absent_sentences, straggler_sentences
 from traceanalyze.ranks.waits import collective_waits, rank_waits
 
@@ -393,8 +393,9 @@ def test_a_late_rank_only_passes_on_what_it_waited_longer_than_the_others(late, 
     shared = of_group(0, 1, calls=[(t + 50, t + 50 + late) for t in at])
     before = of_group(1, 2, calls=[(t + 20, t + 20 + late) for t in at])
     other = of_group(0, 3, calls=[(t + 20, t + 20 + waited) for t in at])
-    assert _delayed_by([shared, before, other], 0, 1) == group
-    assert _delayed_by([shared, other], 0, 1) is None
+    groups = [shared, before, other]
+    assert _delayed_by(groups, columns_of(groups), 0, 1) == group
+    assert _delayed_by(groups[::2], columns_of(groups[::2]), 0, 1) is None
 
 
 def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before():
@@ -402,7 +403,7 @@ def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before():
     shared = of_group(0, 1, calls=[(t + 50, t + 60) for t in range(100, 400, 100)])
     waits = [(210, 220), (305, 315), (320, 330), (400, 407)]
     groups = [shared, of_group(1, 2, calls=[(t, u) for t, u in waits])]
-    assert _waited_before(groups, 0, 1, np.arange(3)).tolist() == [0, 10, 20]
-    assert _waited_before(groups, 0, 0, np.arange(3)).tolist() == [0, 0, 0]
+    assert _waited_before(groups, columns_of(groups), 0, 1, np.arange(3)).tolist() == [0, 10, 20]
+    assert _waited_before(groups, columns_of(groups), 0, 0, np.arange(3)).tolist() == [0, 0, 0]
     early = [shared, of_group(1, 2, calls=[(10, 13), *waits])]
-    assert _waited_before(early, 0, 1, np.arange(3)).tolist() == [3, 10, 20]
+    assert _waited_before(early, columns_of(early), 0, 1, np.arange(3)).tolist() == [3, 10, 20]

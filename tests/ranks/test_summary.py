@@ -117,7 +117,7 @@ def test_groups_by_their_ranks_or_their_name(told, expected):
 
 def test_usual_times_of_kernels_that_run_alone():
     found = summary(training()).kernels
-    assert list(zip(found.names, found.count, found.time, found.median, strict=True)) == [("gemm", 3, 603_000, 201_000)]
+    assert list(zip(found.names, found.runs, found.time, found.median, strict=True)) == [("gemm", 3, 603_000, 201_000)]
     assert summary(training(steps=LEAST_RUNS - 1)).kernels.names == ()
 
 
@@ -144,7 +144,7 @@ def kernels(*times, name="k", **more):
 )
 def test_a_usual_time_needs_three_runs_of_five_microseconds(times, expected):
     found = summary(kernels(*times)).kernels
-    told = list(zip(found.count, found.time, found.median, strict=True))
+    told = list(zip(found.runs, found.time, found.median, strict=True))
     assert told == ([expected] if expected else [])
 
 
@@ -157,7 +157,7 @@ def test_shapes_and_grids_tell_what_is_the_same_work():
         b.launch(at + 5, 2, at + 200, 50 + at / 100, name="k", grid=[8, 1, 1])
         b.device(at + 450, 20, name="of nothing")
     found = summary(b).kernels
-    assert list(zip(found.names, found.what, found.count, found.time, strict=True)) == [
+    assert list(zip(found.names, found.what, found.runs, found.time, strict=True)) == [
         ("k", "[[0, 3]] [4, 1, 1]", 3, 300_000),
         ("k", "[[500, 3]] [4, 1, 1]", 3, 300_000),
         ("k", "[[500, 3]] [8, 1, 1]", 3, 195_000),

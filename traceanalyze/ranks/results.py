@@ -100,7 +100,7 @@ class KernelTimes(NamedTuple):
     names: tuple[str, ...] = ()
     what: tuple[str, ...] = ()
     """Shapes and grid: equal where the work is the same."""
-    count: NDArray[np.int64] = NONE
+    runs: NDArray[np.int64] = NONE
     time: NDArray[np.int64] = NONE
     """Sum."""
     median: NDArray[np.int64] = NONE
@@ -135,7 +135,7 @@ class RankSummary:
     """What was recorded: option → value."""
     environment: Mapping[str, str] | None = None
     """Variables of the libraries that should be equal on all ranks; None where the profile states none."""
-    kernels: KernelTimes = KernelTimes()
+    kernels: KernelTimes = field(default_factory=KernelTimes)
     """Kernels that take most time."""
     networked: frozenset[str] | None = None
     """Labels of the groups whose tasks went over a network; None where tasks are not recorded."""
@@ -347,7 +347,16 @@ class Cluster(NamedTuple):
         return tuple(own.tolist())
 
     @property
+    def lead(self) -> int:
+        """Position of the rank that works longest."""
+        return leading(self._means, self.own_time)
+
+    @property
     def step(self) -> int:
         """Mean step of the rank that works longest, ns: what findings are measured by, as all numbers shown with it."""
-        means = (self.step_time.sum(axis=1) // max(len(self.steps), 1)).tolist()
-        return int(means[leading(means, self.own_time)])
+        return self._means[self.lead]
+
+    @property
+    def _means(self) -> list[int]:
+        found: list[int] = (self.step_time.sum(axis=1) // max(len(self.steps), 1)).tolist()
+        return found
