@@ -106,7 +106,7 @@ def test_without_markers_the_whole_trace_is_the_step():
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        ({"Process Group Ranks": "[0, 1, 2, 3]", "Group size": 4}, Group("0-3", (0, 1, 2, 3), 4)),
+        ({"Process Group Ranks": "[0, 1, 2, 3]", "Group size": 4}, Group("0-3", range(4), 4)),
         ({"Process Group Ranks": "[1, 3]", "Group size": 2}, Group("1, 3", (1, 3), 2)),
         ({"Process Group Ranks": None, "Process Group Name": "tp", "Group size": 8}, Group("tp", (), 8)),
     ],

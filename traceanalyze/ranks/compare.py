@@ -96,8 +96,8 @@ _RANK_STEPS = declare(
 def rank_steps(cluster: Cluster) -> Table:
     """Every rank in every step; a heat map of `of_mean`, its time without waiting over the mean of the ranks.
 
-    Step times themselves are alike on all ranks, as they wait for each other. Of many ranks the means of each machine or
-    other group.
+    Step times themselves are alike on all ranks, as they wait for each other. Of many ranks the means of each machine
+    or other group.
     """
     if not cluster.steps:
         return _RANK_STEPS.missing("no_common_steps")

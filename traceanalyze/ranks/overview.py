@@ -48,24 +48,22 @@ def _by_process_group(ranks: Sequence[RankSummary]) -> Iterator[Grouping]:
     named: dict[Members, dict[str, None]] = {}
     for rank in ranks:
         for name, members in (*rank.group_names.items(), *((one.label, one.ranks) for one in rank.groups)):
-            if members:
-                named.setdefault(members, {})[name] = None
-    at = {rank.rank: position for position, rank in enumerate(ranks)}
+            named.setdefault(members, {})[name] = None
+    named.pop((), None)
     roles: dict[str, list[tuple[str, Members]]] = {}
     for members, names in named.items():
         role = role_of(names)
         if role is not None:
             roles.setdefault(role, []).append((next(iter(names)), members))
+    at = {rank.rank: position for position, rank in enumerate(ranks)}
     for role, groups in roles.items():
+        stages = role == "pipeline"
         of = np.full(len(ranks), -1, np.int64)
         for number, (_, members) in enumerate(groups):
-            for place, member in enumerate(members):
-                if member in at:
-                    of[at[member]] = place if role == "pipeline" else number
-        if role == "pipeline":
-            yield Grouping("by_stage", tuple(map(str, range(int(of.max(initial=-1)) + 1))), of)
-        else:
-            yield Grouping(f"role_{role}", tuple(name for name, _ in groups), of)
+            here = [(at[member], place) for place, member in enumerate(members) if member in at]
+            of[[position for position, _ in here]] = [place for _, place in here] if stages else number
+        shown = range(int(of.max(initial=-1)) + 1) if stages else [name for name, _ in groups]
+        yield Grouping("by_stage" if stages else f"role_{role}", tuple(map(str, shown)), of)
 
 
 def own_times(cluster: Cluster) -> NDArray[np.int64]:

@@ -84,6 +84,7 @@ REASONS = {
     "ranks_missing": "not all ranks of any group are known to be recorded",
     "few_steps_for_stragglers": "needs at least 3 steps that all ranks recorded completely",
     "no_common_steps": "the ranks recorded no step in common",
+    "no_rank_groups": "the recordings tell neither machines nor process groups",
     "clocks_too_uneven": "the clocks of the ranks cannot be aligned well enough",
     "no_recorded_pauses": "not every rank tells about its garbage collector",
 }
