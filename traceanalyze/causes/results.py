@@ -42,6 +42,8 @@ class RankPart:
     """Whether the windows are steps."""
     whole: bool = True
     """Its recording is not cut short and does not end before those of the others: it counts in means of the ranks."""
+    judged: bool = True
+    """False for one of many ranks that was analysed in summary only, without rules."""
 
     @property
     def step_time(self) -> int:
@@ -122,7 +124,8 @@ def in_order(labels: Iterable[str]) -> tuple[str, ...]:
 
 def decider(ranks: Sequence[RankPart]) -> int:
     """Position of the rank that decides how long the step is."""
-    return leading(*([getattr(rank, key) for rank in ranks] for key in ("step_time", "own", "whole")))
+    shown = [rank.whole and rank.judged for rank in ranks]
+    return leading([rank.step_time for rank in ranks], [rank.own for rank in ranks], shown)
 
 
 def whole_ranks(ranks: Sequence[RankPart]) -> list[RankPart]:
@@ -134,10 +137,11 @@ def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:
     """By how much the step of the run gets shorter, ns.
 
     Ranks wait for each other, so the step is as long as the most time that any rank needs without waiting: what is
-    saved on another rank is waited for instead. Where nothing tells what they need, the step of the run is that of its
-    longest rank. `savings` are ns a step, by label of the ranks that save something.
+    saved on another rank is waited for instead. Of many ranks those that were judged stand for all. Where nothing tells
+    what they need, the step of the run is that of its longest rank. `savings` are ns a step, by label of the ranks that
+    save something.
     """
-    ranks = whole_ranks(ranks)
+    ranks = [rank for rank in whole_ranks(ranks) if rank.judged] or whole_ranks(ranks)
     known = [rank.own if rank.needs is None else rank.needs for rank in ranks]
     own = [rank.step_time if each is None else each for each, rank in zip(known, ranks, strict=True)]
     left = [time - savings.get(rank.label, 0) for time, rank in zip(own, ranks, strict=True)]

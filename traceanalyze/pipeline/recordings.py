@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -18,14 +19,16 @@ from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.steady import StepKey
-from traceanalyze.errors import InputError, UsageError
+from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.trace import Trace
+from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_over, sampled
+from traceanalyze.pipeline.selection import parse_numbers
 from traceanalyze.ranks.run import map_ranks, workers_for
 from traceanalyze.readers.kineto import read_trace
+from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
 from traceanalyze.rules.config import Plan
@@ -68,6 +71,8 @@ def _longest(one: Finding) -> tuple[int, int] | None:
 NO_SNAPSHOTS: Allocators = MappingProxyType({})
 MOST_TOGETHER = 16
 """Recordings up to which the ranks run again together: of each some tens of bytes an event are kept."""
+MANY = 64
+"""Recordings up to which each is analysed in full; of more, those that tell most."""
 _PACKED = 8
 """Text is about so many times as large as a compressed file of it."""
 
@@ -87,6 +92,8 @@ class AnalysedRank(NamedTuple):
     """What findings of `outcome` take in each step, by their places."""
     program: Program | None = None
     """What a replay of the ranks together needs; None where there is none to come."""
+    why: str | None = ""
+    """Of many ranks why this one was analysed in full, a term; None where it was not, and no rule has judged it."""
 
     @property
     def summary(self) -> RankSummary:
@@ -195,6 +202,17 @@ def rank_verdict(trace: Trace, options: Options, *, alone: bool, together: bool)
     return AnalysedRank(analysis, compared=summarize(context, analysis), program=again)
 
 
+def rank_summary(trace: Trace, options: Options) -> AnalysedRank:
+    """What is known of each of many ranks: its split, and what the comparison with the others needs."""
+    # Imported here: few runs have many ranks.
+    from traceanalyze.analyses.tables import split_table
+    from traceanalyze.ranks.summary import summarize
+
+    context = context_of(trace, options)
+    analysis, split = analyze_context(context, Detail.QUIET), split_table(context)
+    return AnalysedRank(analysis._replace(tables={split.key: split}), compared=summarize(context, analysis), why=None)
+
+
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
     """The snapshot of the trace's rank; of a trace and a snapshot that do not tell their ranks, the one there is."""
     own = allocators.get(trace.origin.path, {})
@@ -218,51 +236,81 @@ def analysed_files(
     """
     selection = expand(paths, required=required)
     sources = selection.sources
-    analyse = _analysis_of(choices, alone=len(sources) == 1, together=len(sources) <= MOST_TOGETHER)
-    sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in sources]
-    workers = workers_for(sizes) if parallel else 1
-
-    def results() -> Iterator[AnalysedRank | InputError]:
-        if workers == 1:
-            for source, tell in zip(sources, progress_over(progress, sources), strict=True):
-                yield _attempt(source, analyse, tell, allocators, lenient=not required)
-            return
-        few = len(sources) <= MOST_TOGETHER
-        jobs = [
-            _Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required, few) for one in sources
-        ]
-        # All are read and analysed at the same time: what is done is counted in bytes of all.
-        done, total = 0, sum(source.size or 0 for source in sources)
-        for at, (one, faults) in enumerate(map_ranks(_elsewhere, jobs, workers)):
-            done += sources[at].size or 0
-            if progress is not None:
-                progress(f"{at + 1}/{len(sources)} {PurePath(sources[at].name).name}", done, total)
-            plugins.failed_elsewhere(faults)
-            yield one
-
+    many = len(sources) > MANY and choices.detail > Detail.QUIET
+    few = len(sources) <= MOST_TOGETHER
+    jobs = [
+        _Job(
+            one,
+            choices,
+            {one.name: dict(allocators.get(one.name, {}))},
+            lenient=not required,
+            alone=len(sources) == 1,
+            together=few,
+            summary=many,
+        )
+        for one in sources
+    ]
     found: dict[str, AnalysedRank] = {}
-    source_of: dict[str, Source] = {}
+    job_of: dict[str, _Job] = {}
 
     def traces() -> Iterator[Trace | InputError]:
-        for source, one in zip(sources, results(), strict=True):
+        for job, one in zip(jobs, _results(jobs, progress, parallel=parallel), strict=True):
             if isinstance(one, InputError):
                 yield one
             else:
                 path = one.analysis.trace.origin.path
-                found[path], source_of[path] = one, source
+                found[path], job_of[path] = one, job
                 yield one.analysis.trace
 
     read = collected(selection, traces(), required=required, known=known)
     analyses = {path: one.analysis for path, one in found.items()}
+    # Those of other steps than the rest of their run are analysed over the steps that all ranks of it count.
     for path, agreed in disagreeing(read.traces, analyses, read.lost).items():
-        found[path] = _again(source_of[path], choices, agreed, allocators) or found[path]
+        job_of[path] = job_of[path]._replace(agreed=agreed, lenient=True, together=True)
+        one = _made(job_of[path])
+        found[path] = found[path] if isinstance(one, InputError) else one
+    if many:
+        chosen = _worth_full(read, found, choices)
+        again = [job_of[path]._replace(summary=False, lenient=True, together=False) for path in chosen]
+        for (path, why), one in zip(chosen.items(), _results(again, progress, parallel=parallel), strict=True):
+            # What cannot be read again, as from a pipe, stays as it is.
+            found[path] = found[path] if isinstance(one, InputError) else one._replace(why=why)
     return read, found
 
 
-def _again(source: Source, choices: Choices, agreed: frozenset[StepKey], allocators: Allocators) -> AnalysedRank | None:
-    """The rank over the steps that all ranks of its run count; None where it cannot be read again, as from a pipe."""
-    one = _attempt(source, _analysis_of(choices, alone=False, agreed=agreed), None, allocators, lenient=True)
-    return None if isinstance(one, InputError) else one
+def _worth_full(read: ReadRecordings, found: Mapping[str, AnalysedRank], choices: Choices) -> dict[str, str]:
+    """Paths of the recordings that are analysed in full, and why; of a run with few wanted ranks all."""
+    from traceanalyze.ranks.compare import comparable, compare_ranks
+    from traceanalyze.ranks.overview import worth_full
+
+    chosen: dict[str, str] = {}
+    for run in group_runs(read.traces, read.lost):
+        try:
+            traces = chosen_ranks(run, choices)
+        except UsageError:
+            # Whoever makes the report says so.
+            continue
+        ranks = [found[trace.origin.path].with_trace(trace) for trace in traces]
+        if len(ranks) <= MANY:
+            chosen |= dict.fromkeys((trace.origin.path for trace in traces), "")
+            continue
+        whole = comparable([one.analysis for one in ranks])
+        ranks = [*compress(ranks, whole)] or ranks
+        worth = worth_full(compare_ranks([one.summary for one in ranks]))
+        chosen |= {ranks[at].analysis.trace.origin.path: why for at, why in worth.items()}
+    return chosen
+
+
+def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
+    """Traces of the ranks the user wants."""
+    if choices.ranks is None:
+        return list(run.traces)
+    known = [trace for trace in run.traces if trace.origin.rank is not None]
+    if not known:
+        raise UsageError("--ranks {ranks}: the profile of {run} does not tell any rank", choices.ranks, run.name)
+    numbers = [trace.origin.rank for trace in known if trace.origin.rank is not None]
+    mask = parse_numbers(choices.ranks, "--ranks", Phrase("rank")).chosen(numbers)
+    return [*compress(known, mask)]
 
 
 class _Job(NamedTuple):
@@ -271,47 +319,71 @@ class _Job(NamedTuple):
     allocators: dict[str, dict[int | None, AllocatorAnalysis]]
     """Its own: what another process must be sent."""
     lenient: bool
+    alone: bool
+    """There is no other recording."""
     together: bool
+    summary: bool
+    """It is one of many: no more than a summary."""
+    agreed: frozenset[StepKey] | None = None
+    """Steps that all ranks of its run count."""
+
+
+def _results(
+    jobs: Sequence[_Job], progress: ReadProgress | None, *, parallel: bool
+) -> Iterator[AnalysedRank | InputError]:
+    """What becomes of each; large ones in processes of their own, if that is wanted."""
+    sources = [one.source for one in jobs]
+    sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in sources]
+    workers = workers_for(sizes) if parallel else 1
+    if workers == 1:
+        yield from map(_made, jobs, progress_over(progress, sources))
+        return
+    # All are read and analysed at the same time: what is done is counted in bytes of all.
+    done, total = 0, sum(source.size or 0 for source in sources)
+    for at, (one, faults) in enumerate(map_ranks(_elsewhere, jobs, workers)):
+        done += sources[at].size or 0
+        if progress is not None:
+            progress(f"{at + 1}/{len(sources)} {PurePath(sources[at].name).name}", done, total)
+        plugins.failed_elsewhere(faults)
+        yield one
 
 
 def _elsewhere(job: _Job) -> tuple[AnalysedRank | InputError, tuple[plugins.Fault, ...]]:
     """What became of it, and plug-ins that failed in the process that did it."""
-    analyse = _analysis_of(job.choices, alone=False, together=job.together)
-    return _attempt(job.source, analyse, None, job.allocators, lenient=job.lenient), plugins.faults()
+    return _made(job), plugins.faults()
 
 
-_Analyse = Callable[[Trace, "AllocatorAnalysis | None"], AnalysedRank]
-
-
-def _analysis_of(
-    choices: Choices, *, alone: bool, agreed: frozenset[StepKey] | None = None, together: bool = True
-) -> _Analyse:
-    """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
-    options, rules = choices.options()._replace(agreed=agreed), choices.rules()
-    if choices.detail == Detail.QUIET:
-        return lambda trace, _: rank_verdict(trace, options, alone=alone, together=together)
-    return lambda trace, allocator: analysed_rank(
-        trace, options, rules, allocator, detail=choices.detail, alone=alone, together=together
-    )
-
-
-def _attempt(
-    source: Source, analyse: _Analyse, tell: Callable[[int], None] | None, allocators: Allocators, *, lenient: bool
-) -> AnalysedRank | InputError:
+def _made(job: _Job, tell: Callable[[int], None] | None = None) -> AnalysedRank | InputError:
     """What one recording gives, without its bulk, or why it cannot be used.
 
-    With `lenient`, one that has not the chosen steps is left out like one that cannot be read: others may have them.
+    If it is lenient, one that has not the chosen steps is left out like one that cannot be read: others may have them.
     """
     try:
-        trace = read_trace(source, tell)
-        one = analyse(trace, allocator_of(trace, allocators))
+        trace = read_trace(job.source, tell)
+        return without_bulk(_analysed(trace, job))
     except InputError as error:
         return error
     except UsageError as error:
-        if lenient:
-            return InputError("{name}: {error}", source.name, error)
+        if job.lenient:
+            return InputError("{name}: {error}", job.source.name, error)
         raise
-    return without_bulk(one)
+
+
+def _analysed(trace: Trace, job: _Job) -> AnalysedRank:
+    options = job.choices.options()._replace(agreed=job.agreed)
+    if job.choices.detail == Detail.QUIET:
+        return rank_verdict(trace, options, alone=job.alone, together=job.together)
+    if job.summary:
+        return rank_summary(trace, options)
+    return analysed_rank(
+        trace,
+        options,
+        job.choices.rules(),
+        allocator_of(trace, job.allocators),
+        detail=job.choices.detail,
+        alone=job.alone,
+        together=job.together,
+    )
 
 
 def without_bulk(one: AnalysedRank) -> AnalysedRank:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import median, step_labels, window_of
-from traceanalyze.errors import listed
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import EVEN, cluster_tables, comparable, longest
-from traceanalyze.ranks.results import Cluster, leading
+from traceanalyze.ranks.results import Cluster, leading, spans
 from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences
 from traceanalyze.rules.finding import Outcome
 
@@ -79,6 +78,7 @@ RANKS = declare(
             "untraced": "untraced",
         }.items()
     ),
+    Column("in_full", Kind.TERM, "why it was analysed in full; of the others there is a summary", heading="in full"),
     worst="step_ns",
 )
 
@@ -88,17 +88,29 @@ def rank_label(origin: Origin, index: int) -> str:
     return str(origin.rank) if origin.rank is not None else f"?{index}"
 
 
-def _ranks_table(labels: Sequence[str], means: Sequence[int], analyses: Sequence[RankAnalysis]) -> Table:
-    """One row a rank: mean step and its headline parts as shares, so that the odd one out is seen."""
+def _ranks_table(
+    labels: Sequence[str], means: Sequence[int], analyses: Sequence[RankAnalysis], whys: Sequence[str | None]
+) -> Table:
+    """One row a rank: mean step and its headline parts as shares, so that the odd one out is seen.
+
+    Of many ranks those first that were analysed in full, then the slowest.
+    """
     shares = [{f"{part.part}_share": part.share for part in each.records("split")} for each in analyses]
     parts = dict.fromkeys(key for each in shares for key in each)
-    table = replace(RANKS, columns=tuple(RANKS[key] for key in ("rank", "steps", "step_ns", *parts)))
-    return table.fill(
-        rank=labels,
-        steps=[window_of(each.steps).count for each in analyses],
-        step_ns=means,
-        **{key: [each.get(key) for each in shares] for key in parts},
-    )
+    some = any(whys)
+    keys = "rank", "steps", "step_ns", *parts, *(("in_full",) if some else ())
+    order = sorted(range(len(labels)), key=lambda at: (whys[at] is None, -means[at])) if some else range(len(labels))
+    rows = [
+        {
+            "rank": labels[at],
+            "steps": window_of(analyses[at].steps).count,
+            "step_ns": means[at],
+            **{key: shares[at].get(key) for key in parts},
+            **({"in_full": whys[at]} if some else {}),
+        }
+        for at in order
+    ]
+    return replace(RANKS, columns=tuple(RANKS[key] for key in keys)).fill_records(rows)
 
 
 class _Beside(NamedTuple):
@@ -119,9 +131,9 @@ def ranks_sentences(
 ) -> tuple[Message, ...]:
     """Which rank works longest, by its step without waiting for others (`own`); what was not counted for that."""
     counted = [at for at, whole in enumerate(beside.whole) if whole] or list(range(len(labels)))
-    cut = [label for at, label in enumerate(labels) if at not in counted]
+    cut = sorted({*range(len(labels))}.difference(counted))
     head = _headline([labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], beside)
-    values = ("rank", Kind.TEXT, ", ".join(cut)), ("count", Kind.COUNT, len(cut))
+    values = ("rank", Kind.TEXT, spans([labels[at] for at in cut])), ("count", Kind.COUNT, len(cut))
     return head, *((Message(_SAY["rank_cut" if len(cut) == 1 else "ranks_cut"], values),) if cut else ())
 
 
@@ -231,10 +243,14 @@ def across_ranks(
     analyses: Sequence[RankAnalysis],
     cluster: Cluster | None,
     across: Outcome | None,
+    whys: Sequence[str | None],
     *,
     verdict_only: bool,
 ) -> Across:
-    """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
+    """The ranks side by side, with their comparison, and what the rules say about that, where there are any.
+
+    `whys` say why each of many was analysed in full, None where it was not: that one is not shown.
+    """
     labels = [rank_label(each.trace.origin, index) for index, each in enumerate(analyses)]
     means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
     alone = [
@@ -244,16 +260,16 @@ def across_ranks(
     known = {} if cluster is None or unlike else dict(zip(cluster.places, cluster.own_time, strict=True))
     own = [known.get(at) for at in range(len(means))]
     whole = whole_recordings(analyses)
-    lead = leading(means, own, whole)
+    lead = leading(means, own, [fit and why is not None for fit, why in zip(whole, whys, strict=True)])
     late = () if cluster is None else straggler_sentences(cluster)
     absent, first = ((), False) if cluster is None else absent_sentences(cluster)
     links = () if cluster is None or across is None else _links(cluster, across)
     beside = _beside(cluster, across, (*late, *absent), whole)
-    apart = Message(_SAY["ranks_unlike"], (("ranks", Kind.COUNT, len(labels)), ("rank", Kind.TEXT, listed(alone))))
+    apart = Message(_SAY["ranks_unlike"], (("ranks", Kind.COUNT, len(labels)), ("rank", Kind.TEXT, spans(alone))))
     sentences = (*((apart,) if unlike else ranks_sentences(labels, means, own, beside)), *late, *links)
     sentences = (*absent, *sentences) if first else (*sentences, *absent)
     told: tuple[Said, ...] = ()
-    tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses)]
+    tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses, whys)]
     if cluster is not None and not verdict_only:
         if across is not None:
             from traceanalyze.report.contents.findings import run_findings_tables
