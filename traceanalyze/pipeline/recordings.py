@@ -26,6 +26,7 @@ from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_over, sampled
 from traceanalyze.pipeline.selection import parse_numbers
+from traceanalyze.ranks.results import MANY
 from traceanalyze.ranks.run import map_ranks, workers_for
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.runs import group_runs
@@ -71,8 +72,6 @@ def _longest(one: Finding) -> tuple[int, int] | None:
 NO_SNAPSHOTS: Allocators = MappingProxyType({})
 MOST_TOGETHER = 16
 """Recordings up to which the ranks run again together: of each some tens of bytes an event are kept."""
-MANY = 64
-"""Recordings up to which each is analysed in full; of more, those that tell most."""
 _PACKED = 8
 """Text is about so many times as large as a compressed file of it."""
 

@@ -12,8 +12,8 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, de
 from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import common_steps, matched, missing_ranks
-from traceanalyze.ranks.overview import MANY, by_group, rank_groups
-from traceanalyze.ranks.results import Cluster, RankSummary
+from traceanalyze.ranks.overview import by_group, rank_groups
+from traceanalyze.ranks.results import MANY, Cluster, RankSummary
 from traceanalyze.ranks.stragglers import stragglers
 from traceanalyze.ranks.waits import collective_waits, exposed_waits, in_groups, rank_waits
 
@@ -105,7 +105,7 @@ def rank_steps(cluster: Cluster) -> Table:
     own = time - wait
     parts = {key: part for key in _PARTS if (part := cluster.part(key)) is not None}
     stacked = np.stack([*parts.values()]) if parts else None
-    labels, all_matched, mean = [rank.label for rank in cluster.ranks], matched > 0, own.mean(axis=0)
+    labels, all_matched, mean = tuple(rank.label for rank in cluster.ranks), matched > 0, own.mean(axis=0)
     if len(labels) > MANY:
         labels, of = by_group(cluster)
         time, wait, own = (_mean(each, of) for each in (time, wait, own))

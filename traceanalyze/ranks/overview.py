@@ -1,6 +1,7 @@
 """Many ranks at a glance: by machine, pipeline stage and process group; and which of them are worth a full analysis."""
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -9,17 +10,19 @@ from numpy.typing import NDArray
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.match import role_of
-from traceanalyze.ranks.results import Cluster, Members, RankSummary, spans
+from traceanalyze.ranks.results import MANY, Cluster, Members, RankSummary, spans
 from traceanalyze.ranks.waits import in_groups
 
-MANY = 64
-"""Ranks up to which each is analysed in full, and shown by itself."""
 IN_FULL = 32
 """Of more ranks so many are analysed in full."""
 UNUSUAL = 0.05
 """Own: by so much the kernels of a rank differ from those of the others before it is looked at for that."""
 _EACH = 6
-"""Ranks that are chosen for one reason, and for one kind of group."""
+"""Ranks that are chosen for one reason."""
+_OFTEN = 2
+"""Times the mean of the ranks, from which on one is last to collectives often."""
+WHYS = "why_slowest", "why_straggler", "why_last", "why_kernels", "why_group", "why_typical"
+"""Why a rank is analysed in full; the most telling first."""
 
 
 class Grouping(NamedTuple):
@@ -85,6 +88,7 @@ _GROUPS = declare(
     Column("wait_ns", Kind.DURATION, "waiting in collectives, mean", heading="waiting"),
     Column("slowest_rank", Kind.TEXT, "rank with most time of its own", heading="slowest: rank"),
     Column("slowest_ns", Kind.DURATION, "its time", heading="its own"),
+    worst="of_mean",
 )
 
 
@@ -189,7 +193,9 @@ def _telling(cluster: Cluster, own: NDArray[np.int64]) -> Iterator[tuple[int, st
     yield from ((one.position, "why_straggler") for one in late[:_EACH])
     _, last, matched = in_groups(cluster)
     often = np.where(matched > 0, last / np.maximum(matched, 1), 0)
-    yield from ((int(at), "why_last") for at in np.argsort(-often, kind="stable")[:_EACH] if often[at] > 0)
+    yield from (
+        (int(at), "why_last") for at in np.argsort(-often, kind="stable")[:_EACH] if often[at] > _OFTEN * often.mean()
+    )
     kernels = slower_kernels(cluster.ranks)
     if kernels is not None:
         away = np.abs(kernels.slower - 1)
@@ -197,13 +203,14 @@ def _telling(cluster: Cluster, own: NDArray[np.int64]) -> Iterator[tuple[int, st
 
 
 def _slowest_of_groups(cluster: Cluster, own: NDArray[np.int64]) -> Iterator[tuple[int, str]]:
-    """The slowest rank of each group, of kinds with few groups first; of many groups those of the slowest."""
-    for one in sorted(groupings(cluster.ranks), key=lambda each: len(each.names)):
-        slowest = [int(members[own[members].argmax()]) for members in _members(one) if len(members)]
-        yield from ((at, "why_group") for at in sorted(slowest, key=lambda at: -own[at])[:_EACH])
+    """The slowest rank of each group, those of the slowest groups first: of each kind of group in turn one."""
+    kinds = groupings(cluster.ranks) or (Grouping("", *by_group(cluster)),)
+    slowest = [[int(members[own[members].argmax()]) for members in _members(one) if len(members)] for one in kinds]
+    for row in zip_longest(*(sorted(each, key=lambda at: -own[at]) for each in slowest)):
+        yield from ((at, "why_group") for at in row if at is not None)
 
 
-def by_group(cluster: Cluster) -> tuple[list[str], NDArray[np.int64]]:
+def by_group(cluster: Cluster) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Names of the groups of ranks that a picture of many ranks is drawn of, and the group of each rank.
 
     Machines, or else the kind of process group with most groups; where nothing tells of any, ranks in a row.
@@ -212,7 +219,8 @@ def by_group(cluster: Cluster) -> tuple[list[str], NDArray[np.int64]]:
     whole = [one for one in kinds if (one.of >= 0).all()]
     if whole:
         one = max(whole, key=lambda each: (each.kind == "by_host", len(each.names)))
-        return [spans([cluster.ranks[at].label for at in members]) for members in _members(one)], one.of
+        return tuple(spans([cluster.ranks[at].label for at in members]) for members in _members(one)), one.of
     size = -(-len(cluster.ranks) // MANY)
     labels = [rank.label for rank in cluster.ranks]
-    return [spans(labels[at : at + size]) for at in range(0, len(labels), size)], np.arange(len(labels)) // size
+    names = (spans(labels[at : at + size]) for at in range(0, len(labels), size))
+    return tuple(names), np.arange(len(labels)) // size

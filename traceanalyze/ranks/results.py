@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.table import NotMeasured
 
+MANY = 64
+"""Ranks up to which each is analysed in full, and shown by itself."""
 NONE = np.zeros(0, np.int64)
 PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc", "pause")
 """What can make a rank late. All but the last two are exclusive parts of its step; `gc` is the idle time in recorded

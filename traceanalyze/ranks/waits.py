@@ -14,7 +14,7 @@ from traceanalyze.errors import listed, ranges
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.ranks.match import POINT_TO_POINT
-from traceanalyze.ranks.results import Cluster, ExposedWaits, MatchedGroup, RankCollectives, RankSummary
+from traceanalyze.ranks.results import MANY, Cluster, ExposedWaits, MatchedGroup, RankCollectives, RankSummary
 
 _SAY = sentences(
     waits_bounded=("Transfers are upper, waits lower bounds, and nobody is blamed: ranks were not recorded ({ranks})."),
@@ -223,6 +223,9 @@ def rank_waits(cluster: Cluster) -> Table:
     if all(isinstance(one, NotMeasured) for one in recorded):
         unused |= {"recorded_wait_ns", "waited_for"}
     table = _RANK_WAITS.fill_records(rows).drop(*unused)
+    if len(rows) > MANY:
+        # Nearly all of many ranks wait; whom they wait for is last to collectives.
+        table = replace(table, worst="times_last")
     # Where waits are but lower bounds, what the tasks of the collectives tell is the better answer.
     better = "recorded_wait_ns" if notes else ""
     return replace(

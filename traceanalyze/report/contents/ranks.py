@@ -11,6 +11,7 @@ from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, 
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import EVEN, cluster_tables, comparable, longest
+from traceanalyze.ranks.overview import WHYS
 from traceanalyze.ranks.results import Cluster, leading, spans
 from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences
 from traceanalyze.rules.finding import Outcome
@@ -99,7 +100,7 @@ def _ranks_table(
     parts = dict.fromkeys(key for each in shares for key in each)
     some = any(whys)
     keys = "rank", "steps", "step_ns", *parts, *(("in_full",) if some else ())
-    order = sorted(range(len(labels)), key=lambda at: (whys[at] is None, -means[at])) if some else range(len(labels))
+    order = sorted(range(len(labels)), key=lambda at: (_place(whys[at]), -means[at])) if some else range(len(labels))
     rows = [
         {
             "rank": labels[at],
@@ -110,7 +111,13 @@ def _ranks_table(
         }
         for at in order
     ]
-    return replace(RANKS, columns=tuple(RANKS[key] for key in keys)).fill_records(rows)
+    table = replace(RANKS, columns=tuple(RANKS[key] for key in keys)).fill_records(rows)
+    # Steps of ranks that wait for each other are equally long: of many the first rows tell more than the slowest.
+    return replace(table, worst=None, ranked=True) if some else table
+
+
+def _place(why: str | None) -> int:
+    return WHYS.index(why) if why in WHYS else len(WHYS)
 
 
 class _Beside(NamedTuple):
