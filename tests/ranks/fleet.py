@@ -6,12 +6,22 @@ then all ranks. Ranks go on when their group is there, so that who is late is wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.partition import Partition
+from traceanalyze.analyses.steps.split import device_parts, split
+from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.trace import Trace
+from traceanalyze.model.vocabulary import Cause, Mode
+from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.ranks.results import Group, KernelTimes, RankCollectives, RankSummary, members_of
 
 MS = 1_000_000
@@ -166,3 +176,31 @@ def _known(fleet: Fleet, name: str, table: np.ndarray) -> list[tuple[Group, Sequ
         else:
             found.append((Group(f"{name}{at}", (), size if fleet.sized else 0), ()))
     return found
+
+
+def fleet_ranks(summaries: Sequence[RankSummary], cut: Collection[int] = ()) -> list[AnalysedRank]:
+    """The same as the pipeline has them, of files whose device work is what the summaries tell; some are `cut` short."""
+    device = TraceBuilder()
+    device.step(1, 0, 100)
+    device.launch(10, 2, 20, 30)
+    small = device.trace()
+    return [_analysed(each, small, whole=each.rank not in cut) for each in summaries]
+
+
+def _analysed(one: RankSummary, small: Trace, *, whole: bool) -> AnalysedRank:
+    origin = small.origin._replace(path=f"rank{one.rank}.json", rank=one.rank, host=one.host, world_size=one.world_size)
+    trace = replace(small, origin=origin, read=small.read._replace(truncated=not whole))
+    end = np.cumsum(one.step_time)
+    start, count = end - one.step_time, len(one.steps)
+    none, flags = np.zeros(count, np.int64), np.ones(count, np.bool_)
+    steps = Steps(one.steps, start, end, start, end, none + 1, flags, 0, 0)
+    compute, communication = one.parts["compute"], one.parts["communication"]
+    main = Partition(
+        0, compute, communication, none, none, communication, none, one.step_time, compute, communication, none
+    )
+    idle = IdleCauses(np.zeros((count, len(Cause)), np.int64))
+    tables = [split(device_parts(main, idle, {}), window_of(steps), marked=True, notes=())]
+    analysis = RankAnalysis(
+        trace, Mode.STEPS, steps, 0, (main,), idle, NotMeasured("no_host_ops"), (), {each.key: each for each in tables}
+    )
+    return AnalysedRank(analysis, compared=one)

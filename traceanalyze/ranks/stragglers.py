@@ -1,6 +1,7 @@
 """The rank that makes a group wait, if it is the same again and again, and what makes it late (definitions §12)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -51,13 +52,22 @@ MOSTLY = 0.5
 """Part of what a group waits for its last rank that this one must have waited elsewhere just before."""
 
 
-def sources(groups: Sequence[MatchedGroup], last: Mapping[int, int]) -> dict[int, int | None]:
+UNSURE = -1
+"""In place of a group: those whose ranks are not all here."""
+_Waits: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""When a rank came to collectives, by its own clock, and how long it waited in each."""
+
+
+def sources(
+    groups: Sequence[MatchedGroup], last: Mapping[int, int], unsure: Callable[[int], _Waits | None] = lambda _: None
+) -> dict[int, int | None]:
     """For each group with a last rank the one whose last rank it waits for in the end; None where that has none.
 
-    `last` is, by position of a complete group, the place in it of the rank that comes last again and again.
+    `last` is, by position of a complete group, the place in it of the rank that comes last again and again. `unsure` is
+    where a rank may have waited for ranks that were not recorded.
     """
     of = columns_of(groups)
-    before = {at: _delayed_by(groups, of, at, place) for at, place in last.items()}
+    before = {at: _delayed_by(groups, of, at, place, unsure) for at, place in last.items()}
     found: dict[int, int | None] = {}
     for at in last:
         way, here = [at], at
@@ -69,27 +79,48 @@ def sources(groups: Sequence[MatchedGroup], last: Mapping[int, int]) -> dict[int
     return found
 
 
-def _delayed_by(groups: Sequence[MatchedGroup], of: _Columns, at: int, place: int) -> int | None:
+def _delayed_by(
+    groups: Sequence[MatchedGroup],
+    of: _Columns,
+    at: int,
+    place: int,
+    unsure: Callable[[int], _Waits | None] = lambda _: None,
+) -> int | None:
     """The group in which the last rank of this one waits most, if that is why it comes late."""
     one = groups[at]
-    elsewhere = [each for each in of[one.members[place]] if each[0] != at]
+    elsewhere = {
+        number: int(_waits_of(groups[number], column)[1].sum())
+        for number, column in of[one.members[place]]
+        if number != at
+    }
+    perhaps = unsure(one.members[place])
+    if perhaps is not None:
+        elsewhere[UNSURE] = int(perhaps[1].sum())
     if not elsewhere:
         return None
     chosen = np.flatnonzero(one.synchronising)
-    waited = np.stack([_waited_before(groups, of, at, member, chosen) for member in range(len(one.members))], axis=1)
+    before = [_waited_before(groups, of, at, member, chosen, unsure) for member in range(len(one.members))]
+    waited = np.stack(before, axis=1)
     caused = np.delete(one.wait[chosen], place, axis=1).mean(axis=1)
     longer = waited[:, place] - np.delete(waited, place, axis=1).mean(axis=1)
     if np.clip(longer, 0, caused).sum() < MOSTLY * caused.sum():
         return None
-    return max(elsewhere, key=lambda each: int(_waits_of(groups[each[0]], each[1])[1].sum()))[0]
+    return max(elsewhere, key=elsewhere.__getitem__)
 
 
 def _waited_before(
-    groups: Sequence[MatchedGroup], of: _Columns, at: int, member: int, chosen: NDArray[np.int64]
+    groups: Sequence[MatchedGroup],
+    of: _Columns,
+    at: int,
+    member: int,
+    chosen: NDArray[np.int64],
+    unsure: Callable[[int], _Waits | None] = lambda _: None,
 ) -> NDArray[np.int64]:
     """Before each collective of a group, since the one before it: how long the member waited in other groups, ns."""
     one = groups[at]
     waits = [_waits_of(groups[other], column) for other, column in of[one.members[member]] if other != at]
+    perhaps = unsure(one.members[member])
+    waits += [] if perhaps is None else [perhaps]
     start = np.concatenate([begin for begin, _ in waits] or [np.zeros(0, np.int64)])
     wait = np.concatenate([amount for _, amount in waits] or [np.zeros(0, np.int64)])
     order = np.argsort(start, kind="stable")
@@ -101,9 +132,30 @@ def _waited_before(
     return found
 
 
-def _waits_of(one: MatchedGroup, column: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When a rank came to the collectives of a group, by its own clock, and how long it waited in each."""
+def _waits_of(one: MatchedGroup, column: int) -> _Waits:
+    """Of one group."""
     return one.start[one.synchronising, column], one.wait_of(column)[one.synchronising]
+
+
+def _unsure(
+    ranks: Sequence[RankSummary], whole: Sequence[MatchedGroup], rows: NDArray[np.int64]
+) -> Callable[[int], _Waits | None]:
+    """By position of a rank how long it waits, at most, in groups whose ranks are not all here; None where all are."""
+    known = {one.group for one in whole}
+
+    @cache
+    def waits(position: int) -> _Waits | None:
+        rank = ranks[position]
+        lacking = [
+            at for at, one in enumerate(rank.groups) if one.label not in known and max(one.size, len(one.ranks)) != 1
+        ]
+        if not lacking:
+            return None
+        own = rank.collectives
+        chosen = np.isin(own.group, lacking) & SYNCHRONISING[own.kind] & in_common(rank, rows[position])[1]
+        return own.start[chosen], (own.end - own.start)[chosen]
+
+    return waits
 
 
 LAST_IN_COLLECTIVES, LAST_IN_STEPS, LEAST_STEPS = 0.5, 0.6, 3
@@ -133,7 +185,7 @@ def stragglers(
     """Ranks that make others wait, most waiting first. NotMeasured where no group is complete, or steps are too few.
 
     Each is the last of a group, and did not come late to it because it was kept waiting in another group: then the
-    waiting counts for the last rank of that one.
+    waiting counts for the last rank of that one. Nor is one named that may have waited for ranks that are not here.
     """
     if not any(one.synchronising.any() for one in groups):
         return NotMeasured("no_matched_collectives")
@@ -145,7 +197,7 @@ def stragglers(
     if rows.shape[1] < 2 or rows.shape[1] + started < LEAST_STEPS:
         return NotMeasured("few_steps_for_stragglers")
     found = [one for at in range(len(whole)) if (one := _last_of(whole, at, rows.shape[1])) is not None]
-    source = sources(whole, {one.group: one.place for one in found})
+    source = sources(whole, {one.group: one.place for one in found}, _unsure(ranks, whole, rows))
     named: dict[int, list[_Last]] = {}
     for one in found:
         if source[one.group] == one.group:
