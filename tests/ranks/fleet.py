@@ -179,7 +179,7 @@ def _known(fleet: Fleet, name: str, table: np.ndarray) -> list[tuple[Group, Sequ
 
 
 def fleet_ranks(summaries: Sequence[RankSummary], cut: Collection[int] = ()) -> list[AnalysedRank]:
-    """The same as the pipeline has them, of files whose device work is what the summaries tell; some are `cut` short."""
+    """The same as the pipeline has them, of files with the device work that summaries tell; some are `cut` short."""
     device = TraceBuilder()
     device.step(1, 0, 100)
     device.launch(10, 2, 20, 30)

@@ -385,6 +385,8 @@ def absent_waits(cluster: Cluster) -> tuple[int, int]:
 def waits_for_absent(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(ranks, steps) exposed ns in which ranks may wait for some that were not recorded, at most and at least.
 
+    That is, in groups that are not known to be complete.
+
     At most what the recorded rank that came last is in each collective without moving data: what the others take longer
     they wait for recorded ones. Only a recording of the missing rank tells how much of it is waiting, but where tasks
     are recorded, or it outlasts its siblings.
@@ -397,7 +399,7 @@ def waits_for_absent(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.in
             members.setdefault(one.label, []).append(position)
             known.setdefault(one.label, []).append(one)
     world = world_size(cluster.ranks)
-    lacking = {label for label, of in members.items() if presence(known[label], of, cluster.ranks, world)[0]}
+    lacking = {label for label, of in members.items() if not presence(known[label], of, cluster.ranks, world)[1]}
     shared = columns_of(cluster.groups)
     shortest = [_without_moving(each)[each.synchronising].min(axis=1) for each in cluster.groups]
     for position, (rank, rows) in enumerate(zip(cluster.ranks, cluster.rows, strict=True)):

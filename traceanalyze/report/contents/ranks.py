@@ -13,7 +13,7 @@ from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import EVEN, cluster_tables, comparable, longest
 from traceanalyze.ranks.overview import WHYS
 from traceanalyze.ranks.results import Cluster, leading, spans
-from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences
+from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences, waits_for_absent
 from traceanalyze.rules.finding import Outcome
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ class _Beside(NamedTuple):
     """False for a recording that ends before the others, or is cut: it counts for no rank's time."""
     synchronised: bool = False
     """They wait for each other, so that equal steps say nothing."""
-    bound: bool = False
-    """Ranks are missing: the others wait longer than is known."""
+    unsure: Sequence[int] = ()
+    """Where ranks are missing, how much longer than is known each may wait for others, ns a step."""
     uneven: bool = False
     """A finding about the ranks costs 5 % of the step or more."""
 
@@ -139,14 +139,17 @@ def ranks_sentences(
     """Which rank works longest, by its step without waiting for others (`own`); what was not counted for that."""
     counted = [at for at, whole in enumerate(beside.whole) if whole] or list(range(len(labels)))
     cut = sorted({*range(len(labels))}.difference(counted))
-    head = _headline([labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], beside)
+    of_counted = beside._replace(unsure=[beside.unsure[at] for at in counted] if beside.unsure else ())
+    head = _headline(
+        [labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], of_counted
+    )
     values = ("rank", Kind.TEXT, spans([labels[at] for at in cut])), ("count", Kind.COUNT, len(cut))
     return head, *((Message(_SAY["rank_cut" if len(cut) == 1 else "ranks_cut"], values),) if cut else ())
 
 
 def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None], beside: _Beside) -> Message:
     known = [time for time in own if time is not None]
-    if len(known) == len(own) and max(known) > EVEN * min(known):
+    if len(known) == len(own) and _is_longest(known, beside.unsure):
         worst, least = known.index(max(known)), known.index(min(known))
         values = (
             ("rank", Kind.TEXT, labels[worst]),
@@ -157,7 +160,7 @@ def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | N
             ("other", Kind.TEXT, labels[least]),
             ("least", Kind.DURATION, known[least]),
         )
-        return Message(_SAY["ranks_own_bound" if beside.bound else "ranks_own"], values)
+        return Message(_SAY["ranks_own_bound" if beside.unsure else "ranks_own"], values)
     worst = longest(times)
     equal = (("ranks", Kind.COUNT, len(times)), ("time", Kind.DURATION, times[worst]))
     between = (*equal, ("fastest", Kind.DURATION, min(times)))
@@ -165,13 +168,22 @@ def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | N
         excess = times[worst] / min(times) - 1 if min(times) else 0.0
         slowest = ("rank", Kind.TEXT, labels[worst]), ("excess", Kind.SHARE, excess)
         return Message(_SAY["ranks_uneven"], (*between, *slowest))
-    if beside.uneven or (len(known) < len(own) and beside.synchronised):
-        return Message(_SAY["ranks_step" if len(known) == len(own) else "ranks_unjudged"], equal)
+    open_ = any(amount >= COSTLY * time > 0 for amount, time in zip(beside.unsure, times, strict=False))
+    unjudged = open_ or (len(known) < len(own) and beside.synchronised)
+    if beside.uneven or unjudged:
+        return Message(_SAY["ranks_unjudged" if unjudged else "ranks_step"], equal)
     return (
         Message(_SAY["ranks_even"], between)
         if times[worst] > EQUAL * min(times)
         else Message(_SAY["ranks_equal"], equal)
     )
+
+
+def _is_longest(own: Sequence[int], unsure: Sequence[int]) -> bool:
+    """Whether one rank is known to work longer than the others, however long each waits for ranks that are missing."""
+    *_, second, worst = sorted(own)
+    least = worst - (unsure[own.index(worst)] if unsure else 0)
+    return worst > EVEN * min(own) and least >= (second if unsure else 0)
 
 
 def whole_recordings(analyses: Sequence[RankAnalysis]) -> list[bool]:
@@ -193,6 +205,19 @@ COSTLY = 0.05
 """Share of the step from which a finding about ranks contradicts that they are equally fast (definitions §18)."""
 
 
+def _unsure(cluster: Cluster, count: int) -> Sequence[int]:
+    """How long each rank of a report may wait for some that are missing, ns a step; empty where none can be."""
+    waits = cluster.exposed_waits
+    if isinstance(waits, NotMeasured) or not waits.bound:
+        return ()
+    found = [0] * count
+    if not waits.by_tasks:
+        most = waits_for_absent(cluster)[0].sum(axis=1) // len(cluster.steps)
+        for at, amount in zip(cluster.places, most.tolist(), strict=True):
+            found[at] = amount
+    return found
+
+
 def _beside(cluster: Cluster | None, across: Outcome | None, late: Sequence[Message], whole: Sequence[bool]) -> _Beside:
     if cluster is None:
         return _Beside(whole)
@@ -202,11 +227,10 @@ def _beside(cluster: Cluster | None, across: Outcome | None, late: Sequence[Mess
         if across
         else []
     )
-    waits = cluster.exposed_waits
     return _Beside(
         whole,
         synchronised=any(len(rank.collectives.kind) for rank in cluster.ranks),
-        bound=not isinstance(waits, NotMeasured) and waits.bound,
+        unsure=_unsure(cluster, len(whole)),
         uneven=bool(late) or any(cost >= COSTLY * step > 0 for cost in costs),
     )
 
