@@ -242,10 +242,13 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     deciding = report.ranks[rank]
     limits = [one for one in found.causes if worth_telling(one) and one.part_of is None]
     if not limits:
-        known = found.recordings[recording].waits_known
+        measured = found.recordings[recording].waits_known
         # How long others wait for the deciding rank shows in them.
-        looked_at = [report.analyses[rank], *(each for each in report.analyses if not known and each.trace.read.whole)]
-        doubts = filter(None, (unjudged(each, waits_known=known) for each in looked_at))
+        looked_at = [
+            report.analyses[rank],
+            *(each for each in report.analyses if not measured and each.trace.read.whole),
+        ]
+        doubts = filter(None, (unjudged(each, waits_known=measured) for each in looked_at))
         doubt = max(doubts, key=itemgetter(1), default=None)
         return (*memory, *_healthy(found, deciding, doubt), *report.about_ranks, *change(found))
     others = [
