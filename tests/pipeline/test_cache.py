@@ -49,11 +49,9 @@ def folder(tmp_path):
 @pytest.fixture
 def analysed(monkeypatch):
     """Names of the recordings that were analysed, in this process."""
-    found, attempt = [], results.attempt
+    found, made = [], results.made
     monkeypatch.setattr(
-        results,
-        "attempt",
-        lambda source, *rest, **more: found.append(Path(source.name).name) or attempt(source, *rest, **more),
+        results, "made", lambda job, *rest: found.append(Path(job.source.name).name) or made(job, *rest)
     )
     return found
 
@@ -172,15 +170,15 @@ def test_a_damaged_part_is_made_again(run, tmp_path, damage):
 
 
 def test_a_run_that_was_killed_goes_on_where_it_was(run, monkeypatch, analysed):
-    attempt = results.attempt
+    made = results.made
 
-    def killed(source, *rest, **more):
-        if source.name.endswith("rank2.json"):
+    def killed(job, *rest):
+        if job.source.name.endswith("rank2.json"):
             raise KeyboardInterrupt
-        return attempt(source, *rest, **more)
+        return made(job, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(results, "attempt", killed)
+        patch.setattr(results, "made", killed)
         with pytest.raises(KeyboardInterrupt):
             run()
     assert run()[1] == ["rank2.json"]

@@ -137,5 +137,7 @@ def merge_shares(folder: str, shown: Shown) -> None:
 
     work = Work(None)
     _write(
-        [folder], shown, lambda detail, _: merged_reports(folder, Detail.VERBOSE if detail is None else detail, work)
+        [folder],
+        shown,
+        lambda detail, progress: merged_reports(folder, Detail.VERBOSE if detail is None else detail, work, progress),
     )

@@ -10,8 +10,8 @@ from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather
 from traceanalyze.pipeline.recordings import analysed_rank
-from traceanalyze.pipeline.results import ALONE, Work
-from traceanalyze.pipeline.run_report import chosen_ranks, report_of_ranks, run_reports, with_notes
+from traceanalyze.pipeline.results import ALONE, Work, chosen_ranks
+from traceanalyze.pipeline.run_report import report_of_ranks, run_reports, with_notes
 from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.runs import group_runs

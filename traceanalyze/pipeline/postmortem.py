@@ -21,9 +21,9 @@ from traceanalyze.pipeline.choices import Choices, Filters, checked, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
 from traceanalyze.pipeline.memory import parse_capacity
 from traceanalyze.pipeline.recordings import AnalysedRank
-from traceanalyze.pipeline.results import ALONE, Work, analysed_files
+from traceanalyze.pipeline.results import ALONE, Work, analysed_files, chosen_ranks
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
-from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_report, side_by_side
+from traceanalyze.pipeline.run_report import SideBySide, run_report, side_by_side
 from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
@@ -103,6 +103,7 @@ def _rank(one: AnalysedRank, outcome: Outcome, index: int, own: int | None) -> R
         costs=(*(one.costs.get(each.key) for each in outcome.findings), *(() if alone is None else (loading,))),
         not_evaluated=outcome.not_applicable,
         marked=one.summary.marked or (host is not None and steps.name != WHOLE),
+        judged=one.why is not None,
     )
 
 

@@ -81,6 +81,8 @@ class AnalysedRank(NamedTuple):
     """What findings of `outcome` take in each step, by their places."""
     program: Program | None = None
     """What a replay of the ranks together needs; None where there is none to come."""
+    why: str | None = ""
+    """Of many ranks why this one was analysed in full, a term; None where it was not, and no rule has judged it."""
 
     @property
     def summary(self) -> RankSummary:
@@ -189,44 +191,63 @@ def rank_verdict(trace: Trace, options: Options, *, alone: bool, together: bool)
     return AnalysedRank(analysis, compared=summarize(context, analysis), program=again)
 
 
+def rank_summary(trace: Trace, options: Options) -> AnalysedRank:
+    """What is known of each of many ranks: its split, and what the comparison with the others needs."""
+    # Imported here: few runs have many ranks.
+    from traceanalyze.analyses.tables import split_table
+    from traceanalyze.ranks.summary import summarize
+
+    context = context_of(trace, options)
+    analysis, split = analyze_context(context, Detail.QUIET), split_table(context)
+    return AnalysedRank(analysis._replace(tables={split.key: split}), compared=summarize(context, analysis), why=None)
+
+
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
     """The snapshot of the trace's rank; of a trace and a snapshot that do not tell their ranks, the one there is."""
     own = allocators.get(trace.origin.path, {})
     return own.get(trace.origin.rank, own.get(None))
 
 
-Analyse = Callable[[Trace, "AllocatorAnalysis | None"], AnalysedRank]
+class Job(NamedTuple):
+    """What is to be made of one recording."""
+
+    source: Source
+    choices: Choices
+    allocators: dict[str, Mapping[int | None, AllocatorAnalysis]]
+    """Its own: what another process must be sent."""
+    lenient: bool
+    """If it has not the chosen steps, it is left out like one that cannot be read: others may have them."""
+    alone: bool
+    """There is no other recording."""
+    together: bool
+    """The ranks are few enough to run again together."""
+    summary: bool
+    """It is one of many: no more than a summary."""
+    agreed: frozenset[StepKey] | None = None
+    """Steps that all ranks of its run count, where it was analysed over others."""
 
 
-def analysis_of(
-    choices: Choices, *, alone: bool, agreed: frozenset[StepKey] | None = None, together: bool = True
-) -> Analyse:
-    """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
-    options, rules = choices.options()._replace(agreed=agreed), choices.rules()
-    if choices.detail == Detail.QUIET:
-        return lambda trace, _: rank_verdict(trace, options, alone=alone, together=together)
-    return lambda trace, allocator: analysed_rank(
-        trace, options, rules, allocator, detail=choices.detail, alone=alone, together=together
-    )
-
-
-def attempt(
-    source: Source, analyse: Analyse, tell: Callable[[int], None] | None, allocators: Allocators, *, lenient: bool
-) -> AnalysedRank | InputError:
-    """What one recording gives, without its bulk, or why it cannot be used.
-
-    With `lenient`, one that has not the chosen steps is left out like one that cannot be read: others may have them.
-    """
+def made(job: Job, tell: Callable[[int], None] | None = None) -> AnalysedRank | InputError:
+    """What one recording gives, without its bulk, or why it cannot be used."""
     try:
-        trace = read_trace(source, tell)
-        one = analyse(trace, allocator_of(trace, allocators))
+        return without_bulk(_analysed(read_trace(job.source, tell), job))
     except InputError as error:
         return error
     except UsageError as error:
-        if lenient:
-            return InputError("{name}: {error}", source.name, error)
+        if job.lenient:
+            return InputError("{name}: {error}", job.source.name, error)
         raise
-    return without_bulk(one)
+
+
+def _analysed(trace: Trace, job: Job) -> AnalysedRank:
+    options, rules = job.choices.options()._replace(agreed=job.agreed), job.choices.rules()
+    detail, alone, together = job.choices.detail, job.alone, job.together
+    if detail == Detail.QUIET:
+        return rank_verdict(trace, options, alone=alone, together=together)
+    if job.summary:
+        return rank_summary(trace, options)
+    allocator = allocator_of(trace, job.allocators)
+    return analysed_rank(trace, options, rules, allocator, detail=detail, alone=alone, together=together)
 
 
 def without_bulk(one: AnalysedRank) -> AnalysedRank:

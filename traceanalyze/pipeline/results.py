@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from traceanalyze import plugins
-from traceanalyze.analyses.steps.steady import StepKey
-from traceanalyze.errors import InputError, Phrase
-from traceanalyze.model.trace import Trace
+from traceanalyze.errors import InputError, Phrase, UsageError
+from traceanalyze.model.trace import Run, Trace
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_over
 from traceanalyze.pipeline.recordings import (
@@ -18,16 +19,18 @@ from traceanalyze.pipeline.recordings import (
     NO_SNAPSHOTS,
     Allocators,
     AnalysedRank,
-    analysis_of,
-    attempt,
+    Job,
+    made,
 )
+from traceanalyze.pipeline.selection import parse_numbers
+from traceanalyze.ranks.results import MANY
+from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import Selection, expand
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.pipeline.cache import Cache, Spool
 
 Item = TypeVar("Item")
@@ -74,13 +77,14 @@ def analysed_files(
     selection = expand(paths, required=required)
     jobs = jobs_of(selection.sources, choices, allocators, lenient=not required)
     found = dict(results(jobs, progress, work))
-    return put_together(selection, found, jobs, work, required=required, known=known)
+    return put_together(selection, found, jobs, progress, work, required=required, known=known)
 
 
 def put_together(
     selection: Selection,
-    made: Mapping[int, Result],
+    by_place: Mapping[int, Result],
     jobs: Sequence[Job],
+    progress: ReadProgress | None,
     work: Work,
     *,
     required: bool = True,
@@ -92,7 +96,7 @@ def put_together(
 
     def traces() -> Iterator[Trace | InputError]:
         for at, job in enumerate(jobs):
-            one = made[at]
+            one = by_place[at]
             if isinstance(one, InputError):
                 yield one
             else:
@@ -102,40 +106,62 @@ def put_together(
 
     read = collected(selection, traces(), required=required, known=known)
     analyses = {path: one.analysis for path, one in found.items()}
-    agreed = disagreeing(read.traces, analyses, read.lost)
-    for path, steps in agreed.items():
-        again = job_of[path]._replace(agreed=steps, alone=False, together=True, lenient=True)
-        ((_, one),) = results([again], None, work)
-        # One that cannot be read again, as from a pipe, stays as it is.
+    # Those of other steps than the rest of their run are analysed over the steps that all ranks of it count. One that
+    # cannot be read again, as from a pipe, stays as it is.
+    for path, agreed in disagreeing(read.traces, analyses, read.lost).items():
+        job_of[path] = job_of[path]._replace(agreed=agreed, lenient=True, together=True)
+        ((_, one),) = results([job_of[path]], None, work)
         found[path] = found[path] if isinstance(one, InputError) else one
+    if any(job.summary for job in jobs):
+        chosen = _worth_full(read, found, jobs[0].choices)
+        again = [job_of[path]._replace(summary=False, lenient=True, together=False) for path in chosen]
+        full = dict(results(again, progress, work))
+        for at, (path, why) in enumerate(chosen.items()):
+            one = full[at]
+            found[path] = found[path] if isinstance(one, InputError) else one._replace(why=why)
     return read, found
 
 
-class Job(NamedTuple):
-    """What is to be made of one source."""
+def _worth_full(read: ReadRecordings, found: Mapping[str, AnalysedRank], choices: Choices) -> dict[str, str]:
+    """Paths of the recordings that are analysed in full, and why; of a run with few wanted ranks all."""
+    from traceanalyze.ranks.compare import comparable, compare_ranks
+    from traceanalyze.ranks.overview import worth_full
 
-    source: Source
-    choices: Choices
-    allocators: dict[str, Mapping[int | None, AllocatorAnalysis]]
-    """Its own: what another process must be sent."""
-    lenient: bool
-    alone: bool
-    """There is no other recording."""
-    together: bool
-    """The ranks are few enough to run again together."""
-    agreed: frozenset[StepKey] | None = None
-    """Steps that all ranks of its run count, where it was analysed over others."""
+    chosen: dict[str, str] = {}
+    for run in group_runs(read.traces, read.lost):
+        try:
+            traces = chosen_ranks(run, choices)
+        except UsageError:
+            # Whoever makes the report says so.
+            continue
+        ranks = [found[trace.origin.path].with_trace(trace) for trace in traces]
+        if len(ranks) <= MANY:
+            chosen |= dict.fromkeys((trace.origin.path for trace in traces), "")
+            continue
+        whole = comparable([one.analysis for one in ranks])
+        ranks = [*compress(ranks, whole)] or ranks
+        worth = worth_full(compare_ranks([one.summary for one in ranks]))
+        chosen |= {ranks[at].analysis.trace.origin.path: why for at, why in worth.items()}
+    return chosen
 
-    def result(self, tell: Callable[[int], None] | None = None) -> Result:
-        """What it gives, read and analysed here."""
-        analyse = analysis_of(self.choices, alone=self.alone, agreed=self.agreed, together=self.together)
-        return attempt(self.source, analyse, tell, self.allocators, lenient=self.lenient)
+
+def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
+    """Traces of the ranks the user wants."""
+    if choices.ranks is None:
+        return list(run.traces)
+    known = [trace for trace in run.traces if trace.origin.rank is not None]
+    if not known:
+        raise UsageError("--ranks {ranks}: the profile of {run} does not tell any rank", choices.ranks, run.name)
+    numbers = [trace.origin.rank for trace in known if trace.origin.rank is not None]
+    mask = parse_numbers(choices.ranks, "--ranks", Phrase("rank")).chosen(numbers)
+    return [*compress(known, mask)]
 
 
 def jobs_of(sources: Sequence[Source], choices: Choices, allocators: Allocators, *, lenient: bool) -> list[Job]:
     """What is to be made of each source."""
-    alone, few = len(sources) == 1, len(sources) <= MOST_TOGETHER
-    return [Job(one, choices, {one.name: allocators.get(one.name, {})}, lenient, alone, few) for one in sources]
+    count = len(sources)
+    size = count == 1, count <= MOST_TOGETHER, count > MANY and choices.detail > Detail.QUIET
+    return [Job(one, choices, {one.name: allocators.get(one.name, {})}, lenient, *size) for one in sources]
 
 
 def results(
@@ -149,7 +175,7 @@ def results(
         and _workers(jobs, work) == 1
     ):
         for at, tell in enumerate(progress_over(progress, [one.source for one in jobs])):
-            yield at, jobs[at].result(tell)
+            yield at, made(jobs[at], tell)
         return
     # Imported here: with it come zipfile and hashlib, and of one recording nothing is packed.
     from traceanalyze.pipeline.cache import Spool
@@ -161,14 +187,14 @@ def results(
         if keep is not None:
             keep(at, part)
         yield at, one
-    for at, made in _made(left, progress, work):
-        one = _taken(made, spool)
-        if isinstance(made, bytes):
+    for at, found in _made(left, progress, work):
+        one = _taken(found, spool)
+        if isinstance(found, bytes):
             # Why something cannot be read may pass: it is tried again.
             if cache is not None and at in keys and isinstance(one, AnalysedRank):
-                cache.keep(keys[at], made)
+                cache.keep(keys[at], found)
             if keep is not None:
-                keep(at, made)
+                keep(at, found)
         yield at, one
     if cache is not None and left:
         cache.trim()
@@ -195,8 +221,8 @@ def _hits(keys: Mapping[int, str], cache: Cache, spool: Spool) -> Iterator[tuple
             yield at, part, one
 
 
-def _taken(made: bytes | Result, spool: Spool) -> Result:
-    one = unpack(made, spool) if isinstance(made, bytes) else made
+def _taken(part: bytes | Result, spool: Spool) -> Result:
+    one = unpack(part, spool) if isinstance(part, bytes) else part
     if one is None:
         raise RuntimeError("what was packed cannot be unpacked")
     return one
@@ -215,7 +241,7 @@ def _made(jobs: Mapping[int, Job], progress: ReadProgress | None, work: Work) ->
     waiting, workers = [*jobs.values()], _workers(jobs.values(), work)
     if workers == 1:
         for (at, job), tell in zip(jobs.items(), progress_over(progress, [one.source for one in waiting]), strict=True):
-            result = job.result(tell)
+            result = made(job, tell)
             yield at, pack(result) or result
         return
     # All are read and analysed at the same time: what is done is counted in bytes of all.
@@ -231,7 +257,7 @@ def _made(jobs: Mapping[int, Job], progress: ReadProgress | None, work: Work) ->
 
 def _elsewhere(job: Job) -> tuple[bytes | Result, tuple[plugins.Fault, ...]]:
     """What became of it, as a part, and plug-ins that failed in the process that did it."""
-    one = job.result()
+    one = made(job)
     return pack(one) or one, plugins.faults()
 
 
@@ -241,7 +267,9 @@ def _keys(jobs: Sequence[Job]) -> dict[int, str]:
 
     first, rules = jobs[0], jobs[0].choices.rules().rules
     asked = first.choices._replace(device_peaks=None, ranks=None), first.choices.options().peaks
-    about = digest_of((asked, [(rule.id, dict(own)) for rule, own in rules], first.together, first.agreed))
+    about = digest_of(
+        (asked, [(rule.id, dict(own)) for rule, own in rules], first.together, first.summary, first.agreed)
+    )
     found = {at: key_of(job.source, about) for at, job in enumerate(jobs) if not any(job.allocators.values())}
     return {at: key for at, key in found.items() if key is not None}
 

@@ -116,7 +116,7 @@ def _write(path: Path, part: bytes) -> None:
         file.write(part)
 
 
-def merged_reports(folder: str, detail: Detail, work: Work) -> tuple[Report, ...]:
+def merged_reports(folder: str, detail: Detail, work: Work, progress: ReadProgress | None = None) -> tuple[Report, ...]:
     """The reports that one run over all recordings would give, in as much detail, from the parts in a folder.
 
     Raises:
@@ -146,7 +146,8 @@ def merged_reports(folder: str, detail: Detail, work: Work) -> tuple[Report, ...
             *(folder, len(lost), len(sources), names),
         )
     choices = asked.choices._replace(detail=detail)
-    read, ranks = put_together(asked.selection, made, jobs_of(sources, choices, NO_SNAPSHOTS, lenient=False), work)
+    jobs = jobs_of(sources, choices, NO_SNAPSHOTS, lenient=False)
+    read, ranks = put_together(asked.selection, made, jobs, progress, work)
     if detail == Detail.QUIET:
         ranks = {path: one._replace(outcome=Outcome()) for path, one in ranks.items()}
     return reports_of(read, ranks, choices)

@@ -1,6 +1,7 @@
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from traceanalyze.ranks.results import Cluster
+from traceanalyze.ranks.results import Cluster, spans
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Options, Scope, Severity, rule
 
 
@@ -53,14 +54,15 @@ def find(ranks: Cluster, options: Options) -> Findings:
         if differing:
             name = differing[0]
             values = [side.get(name) or "-" for side in sides]
-            odd = min(values, key=values.count)
+            count = Counter(values)
+            odd = min(count, key=count.__getitem__)
             yield Finding(
                 sentence=sentence,
                 evidence=(
                     Evidence("settings", ", ".join(differing), "TEXT"),
                     Evidence("setting", odd, "TEXT"),
                     Evidence("elsewhere", next((each for each in values if each != odd), odd), "TEXT"),
-                    Evidence("ranks", ", ".join(_labels(ranks, values, odd)), "TEXT"),
+                    Evidence("ranks", spans(_labels(ranks, values, odd)), "TEXT"),
                 ),
                 advice=("same_environment",) if sentence else (),
                 scope=Scope(ops=differing),
