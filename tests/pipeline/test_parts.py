@@ -74,6 +74,7 @@ OURS = st.one_of(
     ),
     st.builds(Column, TEXT, st.sampled_from(Kind), TEXT, minor=st.booleans(), values=NUMBERS | st.lists(st.integers())),
     st.builds(Sparse, NUMBERS, NUMBERS),
+    st.builds(range, st.integers(), st.integers(), st.integers(1, 9)),
     NUMBERS.map(lambda each: np.array(each.ravel().tolist(), object)),
     st.lists(TEXT, max_size=3).map(lambda each: np.array(each, "U9")),
 )
@@ -121,7 +122,7 @@ def test_numpy_alone_opens_a_section():
         assert found[name][start : start + shape[0]].astype(own).tolist() == column.tolist()
 
 
-@pytest.mark.parametrize("value", [object(), print, Path(), range(3), 1j, np.array([1j])])
+@pytest.mark.parametrize("value", [object(), print, Path(), slice(3), 1j, np.array([1j])])
 def test_what_is_no_data_is_refused_when_written(value):
     with pytest.raises(TypeError):
         parts.dumps(("some", value))

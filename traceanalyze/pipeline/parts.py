@@ -191,6 +191,7 @@ def _arguments(value: Any) -> tuple[str, Any]:
 
 _TAKEN: dict[type, Callable[[Any], Any]] = {
     list: lambda value: value,
+    range: lambda value: (value.start, value.stop, value.step),
     # Sets of texts come in another order in every process.
     set: lambda value: sorted(value, key=repr),
     frozenset: lambda value: sorted(value, key=repr),
@@ -221,6 +222,7 @@ def _name(kind: type) -> str:
 
 _MAKERS: dict[str, Callable[..., Any]] = {
     "list": lambda *each: [*each],
+    "range": range,
     "set": lambda *each: {*each},
     "frozenset": lambda *each: frozenset(each),
     "Mapping": lambda *pairs: dict(pairs),

@@ -94,11 +94,16 @@ def write_shard(
     jobs = jobs_of(asked.selection.sources, choices, NO_SNAPSHOTS, lenient=False)
     places = range(shard.number, len(jobs), shard.of)
 
+    kept = set()
+
     def keep(at: int, part: bytes) -> None:
         _write(folder / f"{run}-{places[at]}.part", part)
+        kept.add(at)
 
-    for _ in results([jobs[at] for at in places], progress, work, keep):
-        pass
+    for at, _ in results([jobs[at] for at in places], progress, work, keep):
+        if at not in kept:
+            name = jobs[places[at]].source.name
+            raise UsageError("{name}: what plug-ins make of it has no place in a part; analyse it in one run", name)
     if plugins.faults():
         _write(folder / f"{_FAULTS}-{run}-{shard.number}.part", parts.archive({_FAULTS: parts.dumps(plugins.faults())}))
     return Phrase("Wrote {count} of {all} recordings to {path}", len(places), len(jobs), str(folder))
