@@ -17,8 +17,8 @@ from traceanalyze.cli.app import app
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.pipeline import Choices, parts, reports, shards
-from traceanalyze.pipeline.results import ALONE
+from traceanalyze.pipeline import Choices, parts, reports, results, shards
+from traceanalyze.pipeline.results import ALONE, Work
 from traceanalyze.pipeline.shards import Shard, merged_reports, shard_of, write_shard
 from traceanalyze.report.json import render
 
@@ -132,6 +132,17 @@ def test_shared_traces_put_together_are_the_report_of_one_run(shared_traces, tmp
         if "summary" in found:
             assert len(found["summary"]) <= 40_000
             assert sum(len(each) for name, each in found.items() if name not in {"summary", "program"}) <= 200_000
+
+
+def test_of_many_ranks_those_that_are_worth_it_are_analysed_in_full_when_they_are_put_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "MANY", 3)
+    path = ranks_of(tmp_path / "run", 6)
+    folder = shared_out([path], tmp_path / "parts", 4)
+    merged = merged_reports(str(folder), Detail.VERBOSE, ALONE)
+    assert as_text(merged) == as_text(reports([str(path)], Choices()))
+    cached = Work(cache=str(tmp_path / "cache"))
+    for _ in range(2):
+        assert as_text(reports([str(path)], Choices(), work=cached)) == as_text(merged)
 
 
 def test_shares_that_are_missing_or_damaged_are_named(tmp_path):
