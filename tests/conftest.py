@@ -26,6 +26,8 @@ settings.load_profile("plain")
 typer.main.get_command = cache(typer.main.get_command)
 # Processes that tests start need not compile the package anew each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# What tests find they make: nobody may write a cache here.
+os.environ["XDG_CACHE_HOME"] = os.devnull
 
 
 def pytest_collection_finish() -> None:

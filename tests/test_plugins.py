@@ -15,8 +15,7 @@ from tests.builder import TraceBuilder
 from tests.plugin_site import EXAMPLE, example, installed
 from traceanalyze import plugins
 from traceanalyze.cli.app import app
-from traceanalyze.pipeline import Choices, analyze, reports
-from traceanalyze.pipeline import recordings as ranks
+from traceanalyze.pipeline import Choices, analyze, reports, results
 
 LOG = """\
 acme kernel log, rank {rank} of 2
@@ -160,9 +159,9 @@ def test_what_fails_in_another_process_is_told_here(tmp_path, monkeypatch):
         b.header["distributedInfo"] = {"rank": rank, "world_size": 2}
         b.launch(0, 5, 10, 20)
         b.write(folder / f"rank{rank}.pt.trace.json")
-    monkeypatch.setattr(ranks, "workers_for", lambda _sizes: 2)
+    monkeypatch.setattr(results, "workers_for", lambda *_: 2)
     with installed(tmp_path, {plugins.RULES: {"acme": "acme_fussy"}}, {"acme_fussy": RULE}):
-        (report,) = reports([str(folder)], Choices(), parallel=True)
+        (report,) = reports([str(folder)], Choices())
     told = [text for note in report.note_messages for name, _, text in note.values if name == "text"]
     assert told == [
         "the plug-in acme (traceanalyze.rules) failed, so what it adds is missing: ACM102: KeyError: 'rank 1'"

@@ -94,9 +94,15 @@ def listed(names: Iterable[object]) -> Phrase:
     return _halved([name if isinstance(name, Phrase) else Phrase(str(name)) for name in names])
 
 
+_MOST_RANGES = 12
+"""More of them say less than how many numbers there are."""
+
+
 def ranges(numbers: Sequence[int]) -> Phrase:
     """0, 2–5, 7."""
     breaks = [0, *(i for i, (a, b) in enumerate(pairwise(numbers), 1) if b != a + 1), len(numbers)]
+    if len(breaks) > _MOST_RANGES + 1:
+        return Phrase("{count} of them from {first} to {last}", len(numbers), numbers[0], numbers[-1])
     parts = [numbers[start:stop] for start, stop in pairwise(breaks)]
     return listed(f"{part[0]}–{part[-1]}" if len(part) > 1 else part[0] for part in parts if part)
 

@@ -10,10 +10,10 @@ import pytest
 from tests.causes.make import MS, STEP, finding, ints, rank, recording, trouble
 from tests.ranks.make import rank as summary
 from traceanalyze.causes.causes import Spell, host_loading, onset
-from traceanalyze.causes.results import Cause, RankPart, comparable, run_gain, spans
+from traceanalyze.causes.results import Cause, RankPart, comparable, run_gain
 from traceanalyze.causes.synthesize import DRAWS, synthesize, worth_telling
 from traceanalyze.ranks.compare import compare_ranks
-from traceanalyze.ranks.results import Group
+from traceanalyze.ranks.results import Group, spans
 from traceanalyze.rules.across_ranks import evaluate_run
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import plan

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.causes.make import MS, finding, ints, rank, recording, trouble
-from traceanalyze.causes.results import in_order, spans
+from traceanalyze.causes.results import in_order
 from traceanalyze.causes.synthesize import synthesize
+from traceanalyze.ranks.results import spans
 from traceanalyze.rules.finding import Severity
 
 

@@ -9,7 +9,7 @@ from tests.builder import TraceBuilder
 from traceanalyze.cli import progress as module
 from traceanalyze.cli.progress import Progress
 from traceanalyze.locales import texts
-from traceanalyze.pipeline import Choices, recordings, reports
+from traceanalyze.pipeline import Choices, reports, results
 
 
 class Terminal(io.StringIO):
@@ -68,8 +68,8 @@ def test_of_several_files_it_says_how_many_there_are(monkeypatch, tmp_path, para
         b.write(path)
     sizes = [path.stat().st_size for path in paths]
     told = []
-    monkeypatch.setattr(recordings, "workers_for", lambda sizes: 2)
-    reports(list(map(str, paths)), Choices(), progress=lambda *state: told.append(state), parallel=parallel)
+    monkeypatch.setattr(results, "workers_for", lambda *_: 2 if parallel else 1)
+    reports(list(map(str, paths)), Choices(), progress=lambda *state: told.append(state))
     last = dict.fromkeys(name for name, _, _ in told) | {name: state for name, *state in told}
     whole = sum(sizes)
     assert [(name, *state) for name, state in last.items()] == [

@@ -26,7 +26,7 @@ from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline import Choices, reports
 from traceanalyze.pipeline.memory import memory_reports
 from traceanalyze.pipeline.memory_files import allocators_of, allocators_of_traces, expected_ranks, memory_files
-from traceanalyze.pipeline.recordings import analysed_files
+from traceanalyze.pipeline.results import analysed_files
 from traceanalyze.report import console
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import View
@@ -132,7 +132,7 @@ def test_each_rank_is_judged_with_its_own_snapshot(
     two_ranks: Path, workers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if workers:
-        monkeypatch.setattr("traceanalyze.pipeline.recordings.workers_for", lambda _: 2)
+        monkeypatch.setattr("traceanalyze.pipeline.results.workers_for", lambda *_: 2)
     paths = [str(two_ranks)]
     files, notes = memory_files(paths, expected_ranks(paths))
     assert [(one.rank, one.rank_source, one.kind) for one in files] == [
@@ -140,7 +140,7 @@ def test_each_rank_is_judged_with_its_own_snapshot(
     ]
     assert notes == ()
     allocators = allocators_of_traces(files, paths)
-    _, found = analysed_files(paths, Choices(), None, parallel=workers, allocators=allocators)
+    _, found = analysed_files(paths, Choices(), None, allocators=allocators)
     for one in found.values():
         placed = one.in_trace
         assert placed is not None
@@ -158,7 +158,7 @@ def test_the_snapshot_of_another_run_is_not_taken_for_that_of_the_same_rank(two_
     files, _ = memory_files(paths, expected_ranks(paths))
     assert {Path(one.path).parent.name for one in files} == {"with"}
     allocators = allocators_of_traces(files, paths)
-    _, found = analysed_files(paths, Choices(), None, parallel=False, allocators=allocators)
+    _, found = analysed_files(paths, Choices(), None, allocators=allocators)
     placed = {Path(name).parent.name: one.in_trace is not None for name, one in found.items()}
     assert placed == {"with": True, "without": False}
 

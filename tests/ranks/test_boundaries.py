@@ -12,8 +12,8 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import compare_ranks, imbalance, longest, rank_steps
 from traceanalyze.ranks.links import links
-from traceanalyze.ranks.match import missing_ranks, presence, role_of
-from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup, leading
+from traceanalyze.ranks.match import missing_ranks, presence, role_of, world_size
+from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup, columns_of, leading
 from traceanalyze.ranks.stragglers import _delayed_by, _waited_before, absent_sentences, straggler_sentences
 from traceanalyze.ranks.waits import collective_waits, rank_waits
 
@@ -329,7 +329,7 @@ def test_missing_ranks_are_those_of_the_largest_world_that_were_not_recorded():
 )
 def test_which_ranks_of_a_group_are_here(group, numbers, world, expected):
     ranks = [rank(number, world=world) for number in numbers]
-    assert presence([group], range(len(numbers)), ranks) == expected
+    assert presence([group], range(len(numbers)), ranks, world_size(ranks)) == expected
 
 
 @pytest.mark.parametrize(
@@ -340,16 +340,14 @@ def test_which_ranks_of_a_group_are_here(group, numbers, world, expected):
     ],
 )
 def test_what_a_group_is_for_is_in_its_name(label, role):
-    assert role_of(label, [rank(0)], (0, 1)) == role
+    assert role_of([label]) == role
 
 
-def test_a_name_that_another_rank_gives_the_same_ranks_counts_too():
-    ranks = [rank(0), rank(1, names={"tp": (0, 1), "dp": (0, 2)})]
-    assert (role_of("7", ranks, (0, 1)), role_of("7", ranks, (0, 2)), role_of("7", ranks, ())) == (
-        "tensor",
-        "data",
-        None,
-    )
+@pytest.mark.parametrize(("members", "role"), [((0, 1), "tensor"), ((0, 2), "data"), ((), None)])
+def test_a_name_that_another_rank_gives_the_same_ranks_counts_too(members, role):
+    group, call = Group("7", members, len(members)), (0, "all_reduce", 8, 0, 9)
+    ranks = [rank(0, call, group=group), rank(1, call, group=group, names={"tp": (0, 1), "dp": (0, 2)})]
+    assert [one.role for one in compare_ranks(ranks).groups] == [role]
 
 
 def test_what_did_not_match_is_counted_by_step():
@@ -395,8 +393,9 @@ def test_a_late_rank_only_passes_on_what_it_waited_longer_than_the_others(late, 
     shared = of_group(0, 1, calls=[(t + 50, t + 50 + late) for t in at])
     before = of_group(1, 2, calls=[(t + 20, t + 20 + late) for t in at])
     other = of_group(0, 3, calls=[(t + 20, t + 20 + waited) for t in at])
-    assert _delayed_by([shared, before, other], 0, 1) == group
-    assert _delayed_by([shared, other], 0, 1) is None
+    groups = [shared, before, other]
+    assert _delayed_by(groups, columns_of(groups), 0, 1) == group
+    assert _delayed_by(groups[::2], columns_of(groups[::2]), 0, 1) is None
 
 
 def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before():
@@ -404,7 +403,7 @@ def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before():
     shared = of_group(0, 1, calls=[(t + 50, t + 60) for t in range(100, 400, 100)])
     waits = [(210, 220), (305, 315), (320, 330), (400, 407)]
     groups = [shared, of_group(1, 2, calls=[(t, u) for t, u in waits])]
-    assert _waited_before(groups, 0, 1, np.arange(3)).tolist() == [0, 10, 20]
-    assert _waited_before(groups, 0, 0, np.arange(3)).tolist() == [0, 0, 0]
+    assert _waited_before(groups, columns_of(groups), 0, 1, np.arange(3)).tolist() == [0, 10, 20]
+    assert _waited_before(groups, columns_of(groups), 0, 0, np.arange(3)).tolist() == [0, 0, 0]
     early = [shared, of_group(1, 2, calls=[(10, 13), *waits])]
-    assert _waited_before(early, 0, 1, np.arange(3)).tolist() == [3, 10, 20]
+    assert _waited_before(early, columns_of(early), 0, 1, np.arange(3)).tolist() == [3, 10, 20]

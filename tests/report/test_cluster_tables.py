@@ -18,6 +18,7 @@ from tests.report.make import in_workbook
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.pipeline import Choices, reports
+from traceanalyze.pipeline.results import Work
 from traceanalyze.ranks.compare import cluster_tables, compare_ranks
 from traceanalyze.ranks.results import Group
 from traceanalyze.ranks.stragglers import straggler_sentences
@@ -121,8 +122,8 @@ def test_one_rank_has_no_such_tables():
 
 
 def test_processes_of_their_own_change_nothing(report, monkeypatch):
-    monkeypatch.setattr("traceanalyze.ranks.run.LARGE", 1)
-    (other,) = reports([str(SAMPLE)], Choices(), parallel=True)
+    monkeypatch.setattr("traceanalyze.pipeline.results.LARGE", 2)
+    (other,) = reports([str(SAMPLE)], Choices(), work=Work(workers=None))
     assert as_json((other,), texts()) == as_json((report,), texts())
 
 

@@ -41,6 +41,7 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE) -> RankAn
         from traceanalyze.analyses.tables import tables_of
 
         tables = tables_of(context, full=detail == Detail.VERBOSE)
+    by_key = {table.key: table for table in tables}
     return RankAnalysis(
         trace=context.trace,
         mode=context.mode,
@@ -50,6 +51,7 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE) -> RankAn
         idle=context.once(idle_causes) if device else NotMeasured("no_device_events"),
         host=context.once(host_split),
         checks=checks,
-        tables={table.key: table for table in tables},
+        tables=by_key,
         synced=context.once(synced) if device else {},
+        backward=by_key["kernels"]["name"].backward if "kernels" in by_key else frozenset(),
     )

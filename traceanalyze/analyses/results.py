@@ -42,6 +42,8 @@ class RankAnalysis(NamedTuple):
     """By key, in reading order."""
     synced: Mapping[str, int] = {}
     """Idle time that sync points caused, by operator or call (`idle.syncs.synced`)."""
+    backward: frozenset[str] = frozenset()
+    """Names of device work that the backward pass alone launches, where there is a table of kernels."""
 
     def __repr__(self) -> str:
         """Of which trace."""

@@ -106,6 +106,20 @@ def tables_of(context: Context, *, full: bool = True) -> list[Table]:
     return [*split.host_split_tables(context), *host_tables(context, full=full), *memory_tables(context)]
 
 
+def split_table(context: Context) -> Table:
+    """Where the step time went, alone."""
+    if not len(context.device):
+        return split.host_split_tables(context)[0]
+    partition = context.once(split.partitions)[0]
+    parts, window = (
+        split.device_parts(partition, context.once(idle_causes), context.unmeasured),
+        window_of(context.steps),
+    )
+    return split.split(
+        parts, window, marked=context.mode == Mode.STEPS, notes=split.overlap_notes(split.totals(partition, window))
+    )
+
+
 def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
     steps, window, each = context.steps, window_of(context.steps), context.once(split.partitions)
     idle = context.once(idle_causes)

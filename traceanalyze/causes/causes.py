@@ -186,7 +186,7 @@ def _gain(
 
 
 def _evaluated(rank: RankPart, rule: str) -> bool:
-    return all(one.rule != rule for one in rank.not_evaluated)
+    return rank.judged and all(one.rule != rule for one in rank.not_evaluated)
 
 
 def _total(instances: list[Instance], recordings: Sequence[RecordingPart]) -> int | None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,6 +43,8 @@ class RankPart:
     """Whether the windows are steps."""
     whole: bool = True
     """Its recording is not cut short and does not end before those of the others: it counts in means of the ranks."""
+    judged: bool = True
+    """False for one of many ranks that was analysed in summary only, without rules."""
 
     @property
     def step_time(self) -> int:
@@ -122,19 +123,10 @@ def in_order(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(labels), key=lambda label: (0, int(label), "") if label.isdecimal() else (1, 0, label)))
 
 
-def spans(labels: Sequence[str]) -> str:
-    """`0-3,5`: numbers in a row are joined."""
-    numbers = [int(label) for label in labels if label.isdecimal()]
-    if len(numbers) < len(labels):
-        return ",".join(labels)
-    breaks = [0, *(at for at, (a, b) in enumerate(pairwise(numbers), 1) if b != a + 1), len(numbers)]
-    parts = [numbers[start:stop] for start, stop in pairwise(breaks) if stop > start]
-    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
-
-
 def decider(ranks: Sequence[RankPart]) -> int:
     """Position of the rank that decides how long the step is."""
-    return leading(*([getattr(rank, key) for rank in ranks] for key in ("step_time", "own", "whole")))
+    shown = [rank.whole and rank.judged for rank in ranks]
+    return leading([rank.step_time for rank in ranks], [rank.own for rank in ranks], shown)
 
 
 def whole_ranks(ranks: Sequence[RankPart]) -> list[RankPart]:
@@ -146,10 +138,11 @@ def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:
     """By how much the step of the run gets shorter, ns.
 
     Ranks wait for each other, so the step is as long as the most time that any rank needs without waiting: what is
-    saved on another rank is waited for instead. Where nothing tells what they need, the step of the run is that of its
-    longest rank. `savings` are ns a step, by label of the ranks that save something.
+    saved on another rank is waited for instead. Of many ranks those that were judged stand for all. Where nothing tells
+    what they need, the step of the run is that of its longest rank. `savings` are ns a step, by label of the ranks that
+    save something.
     """
-    ranks = whole_ranks(ranks)
+    ranks = [rank for rank in whole_ranks(ranks) if rank.judged] or whole_ranks(ranks)
     known = [rank.own if rank.needs is None else rank.needs for rank in ranks]
     own = [rank.step_time if each is None else each for each, rank in zip(known, ranks, strict=True)]
     left = [time - savings.get(rank.label, 0) for time, rank in zip(own, ranks, strict=True)]

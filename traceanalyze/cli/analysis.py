@@ -5,13 +5,19 @@ took a sixth of a run on a small trace.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from traceanalyze.cli.progress import Progress
+    from traceanalyze.errors import Phrase
+    from traceanalyze.model.vocabulary import Detail
     from traceanalyze.pipeline import Choices
+    from traceanalyze.pipeline.results import Work
     from traceanalyze.report.model import Report
 
 TOP = 5
@@ -19,51 +25,120 @@ TOP = 5
 LANG = "en"
 
 
+class Shown(NamedTuple):
+    """What of a report is shown, where and how."""
+
+    format_: str | None = None
+    output: Sequence[str] | None = None
+    top: int = TOP
+    lang: str = LANG
+    quiet: bool = False
+    verbose: bool = False
+    whole: bool = False
+    overwrite: bool = False
+
+
+AS_USUAL = Shown()
+
+
 def report_on(
     paths: list[str],
     choices: "Choices | None" = None,
+    shown: Shown = AS_USUAL,
     *,
-    format_: str | None = None,
-    output: Sequence[str] | None = None,
-    overwrite: bool = False,
-    top: int = TOP,
-    lang: str = LANG,
-    quiet: bool = False,
-    verbose: bool = False,
-    whole: bool = False,
+    workers: int | None = None,
+    cache: str | None = "",
 ) -> None:
     """Analyse the recordings under the paths and write the report."""
     # Imported here, so that usage errors answer at once.
     from traceanalyze.cli.guard import tell_slow_scanner
+    from traceanalyze.pipeline.results import Work
+
+    if not shown.quiet:
+        tell_slow_scanner()
+    work = Work(workers, cache=cache, tell=_teller(shown))
+    _write(paths, shown, lambda detail, progress: _traces_or_memory(paths, choices, detail, progress, work))
+
+
+def _write(inputs: list[str], shown: Shown, make: "Callable[[Detail | None, Progress], tuple[Report, ...]]") -> None:
+    """Show or write the reports; what makes them is told how much of them is, where that is known."""
     from traceanalyze.cli.output import write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
-    from traceanalyze.pipeline import Choices
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
-    wanted = targets(output, format_, inputs=paths, overwrite=overwrite)
-    words = texts(lang)
-    view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
-    if not quiet:
-        tell_slow_scanner()
-    choices = choices or Choices()
-    if all(each.format == "console" for each in wanted):
-        choices = choices._replace(detail=view.detail)
-    with Progress(words, wanted=not quiet) as progress:
-        found = _traces_or_memory(paths, choices, progress)
+    wanted = targets(shown.output, shown.format_, inputs=inputs, overwrite=shown.overwrite)
+    words = texts(shown.lang)
+    view = View.of(shown.top, quiet=shown.quiet, verbose=shown.verbose, whole=shown.whole)
+    console = all(each.format == "console" for each in wanted)
+    with Progress(words, wanted=not shown.quiet) as progress:
+        found = make(view.detail if console else None, progress)
     write(found, wanted, words, view)
 
 
-def _traces_or_memory(paths: list[str], choices: "Choices", progress: "Progress") -> "tuple[Report, ...]":
-    """Reports on the traces under the paths; where there is none but there are files on memory, on these."""
-    from traceanalyze.pipeline import reports
+def _teller(shown: Shown) -> "Callable[[Phrase], None] | None":
+    """Says what nobody needs to know, to those who want to."""
+    from traceanalyze.cli.output import tell_written
 
+    return (lambda said: tell_written(said, shown.lang)) if shown.verbose else None
+
+
+def _traces_or_memory(
+    paths: list[str], choices: "Choices | None", detail: "Detail | None", progress: "Progress", work: "Work"
+) -> "tuple[Report, ...]":
+    """Reports on the traces under the paths; where there is none but there are files on memory, on these."""
+    from traceanalyze.pipeline import Choices, reports
+
+    choices = choices or Choices()
     try:
-        return reports(paths, choices, progress=progress, parallel=True)
+        return reports(
+            paths, choices if detail is None else choices._replace(detail=detail), progress=progress, work=work
+        )
     except InputError:
         from traceanalyze.pipeline.memory import hold_memory_files, memory_reports
 
         if not hold_memory_files(paths):
             raise
     return memory_reports(paths, progress=progress)
+
+
+def share_out(
+    paths: list[str],
+    choices: "Choices",
+    shard: str,
+    shown: Shown,
+    *,
+    workers: int | None,
+    cache: str | None,
+) -> None:
+    """Analyse a share of the recordings and write its parts into a folder."""
+    # Imported here: hardly anybody shares a run out.
+    from traceanalyze.cli.output import tell_written
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.locales import texts
+    from traceanalyze.pipeline.results import Work
+    from traceanalyze.pipeline.shards import shard_of, write_shard
+
+    own = shard_of(shard)
+    if shown.format_ is not None or len(shown.output or ()) != 1:
+        raise UsageError("--shard {text}: give the folder of the parts, -o DIR/", shard)
+    (folder,) = shown.output or ()
+    with Progress(texts(shown.lang), wanted=not shown.quiet) as progress:
+        said = write_shard(paths, choices, own, Path(folder), Work(workers, cache=cache, tell=_teller(shown)), progress)
+    if not shown.quiet:
+        tell_written(said, shown.lang)
+
+
+def merge_shares(folder: str, shown: Shown) -> None:
+    """Write the report of a run from its parts."""
+    from traceanalyze.model.vocabulary import Detail
+    from traceanalyze.pipeline.results import Work
+    from traceanalyze.pipeline.shards import merged_reports
+
+    work = Work(None)
+    _write(
+        [folder],
+        shown,
+        lambda detail, progress: merged_reports(folder, Detail.VERBOSE if detail is None else detail, work, progress),
+    )

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from traceanalyze.cli import options
-from traceanalyze.cli.analysis import LANG, TOP, report_on
+from traceanalyze.cli.analysis import LANG, TOP, Shown, merge_shares, report_on, share_out
 from traceanalyze.report.formats import endings
 
 
@@ -61,6 +61,16 @@ def analyze(
     device_peaks: options.DevicePeaks = None,
     select: options.Select = None,
     ignore: options.Ignore = None,
+    workers: options.Workers = None,
+    cache: options.Cache = None,
+    no_cache: options.NoCache = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Write share I (from 0) of N to -o DIR/, for `merge`; /N or auto: in arrays of Slurm or Kubernetes.",
+        ),
+    ] = None,
 ) -> None:
     """Say where every step's time went."""
     # Imported here, so that --help and usage errors answer at once.
@@ -68,15 +78,28 @@ def analyze(
 
     what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
     choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
-    report_on(
-        paths,
-        choices,
-        format_=format_,
-        output=output,
-        overwrite=overwrite,
-        top=top,
-        lang=lang,
-        quiet=quiet,
-        verbose=verbose,
-        whole=whole,
-    )
+    kept = None if no_cache else cache or ""
+    shown = Shown(format_, output, top, lang, quiet, verbose, whole, overwrite)
+    if shard is not None:
+        share_out(paths, choices, shard, shown, workers=workers, cache=kept)
+    else:
+        report_on(paths, choices, shown, workers=workers, cache=kept)
+
+
+def merge(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Where the shares of a run lie, see analyze --shard.")],
+    *,
+    format_: Annotated[
+        options.TraceFormat | None,
+        typer.Option("--format", help="What to write; default: by the name of --output, else console."),
+    ] = None,
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    top: options.Top = TOP,
+    lang: options.Lang = LANG,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    whole: options.All = False,
+) -> None:
+    """The report of a run from the shares that `analyze --shard` wrote."""
+    merge_shares(folder, Shown(format_, output, top, lang, quiet, verbose, whole, overwrite))

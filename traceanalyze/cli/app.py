@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from traceanalyze.cli import baseline, options
-from traceanalyze.cli.analyze import analyze
+from traceanalyze.cli.analyze import analyze, merge
 from traceanalyze.cli.compare import compare
 from traceanalyze.cli.gate import gate
 from traceanalyze.cli.guard import guarded
@@ -29,6 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("analyze", cls=Command)(guarded(analyze))
+app.command("merge", cls=Command)(guarded(merge))
 app.command("compare", cls=Command)(guarded(compare))
 app.command("memory", cls=Command)(guarded(memory))
 app.command("postmortem", cls=Command)(guarded(postmortem))

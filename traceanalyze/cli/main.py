@@ -7,12 +7,24 @@ import sys
 from pathlib import Path
 
 from traceanalyze.cli import guard
-from traceanalyze.cli.analysis import report_on
+from traceanalyze.cli.analysis import Shown, report_on
 from traceanalyze.errors import Phrase
 
 DEFAULT_COMMAND = "analyze"
 COMMANDS = frozenset(
-    {DEFAULT_COMMAND, "baseline", "compare", "convert", "gate", "memory", "open", "postmortem", "record", "rule"}
+    {
+        DEFAULT_COMMAND,
+        "baseline",
+        "compare",
+        "convert",
+        "gate",
+        "memory",
+        "merge",
+        "open",
+        "postmortem",
+        "record",
+        "rule",
+    }
     | {"tensorboard", "whatif"}
 )
 """Those of `app`, which takes long to import."""
@@ -75,7 +87,9 @@ def main() -> None:
     short = plain(arguments)
     if short is not None and not configured():
         paths, flags = short
-        guard.guarded(report_on)(paths, quiet="quiet" in flags, verbose="verbose" in flags, whole="whole" in flags)
+        guard.guarded(report_on)(
+            paths, shown=Shown(quiet="quiet" in flags, verbose="verbose" in flags, whole="whole" in flags)
+        )
         sys.exit()
     # Imported here: with typer come 80 ms (pydantic, email, …) that the most common command does without.
     from traceanalyze.cli.app import app

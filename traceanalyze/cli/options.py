@@ -71,6 +71,14 @@ Select = Annotated[
 Ignore = Annotated[
     list[str] | None, typer.Option(metavar="RULE", help="Not these rules, written the same way; repeatable.")
 ]
+Workers = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Processes at most. Default: as many as there are cores.")
+]
+Cache = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Where results of ranks are kept from run to run. Default: the user's cache."),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, and take nothing from there.")]
 Ranks = Annotated[str | None, typer.Option(metavar="LIST", help="Ranks to use: 0,3-7.")]
 Warmup = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Steps left out at the start of every run. Default: 1.")

@@ -77,6 +77,7 @@ def postmortem(
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.postmortem import postmortem_reports
+    from traceanalyze.pipeline.results import Work
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
@@ -88,7 +89,7 @@ def postmortem(
     if not quiet:
         tell_slow_scanner()
     with Progress(words, wanted=not quiet) as progress:
-        found = postmortem_reports(paths, choices, capacity=capacity, progress=progress, parallel=True)
+        found = postmortem_reports(paths, choices, capacity=capacity, progress=progress, work=Work(workers=None))
     write(found, wanted, words, view)
     if fail_on is not None:
         _fail_on(fail_on, found, words)

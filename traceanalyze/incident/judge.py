@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from traceanalyze.causes.results import spans
 from traceanalyze.incident.divergence import Divergence, Lateness, divergences, lateness, root
 from traceanalyze.incident.evidence import UNKNOWN, Event, Evidence, Series, Stack, What
 from traceanalyze.incident.stacks import is_library
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message, Value, sentences
+from traceanalyze.ranks.results import spans
 from traceanalyze.rules.finding import Confidence
 
 _SAY = sentences(

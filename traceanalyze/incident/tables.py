@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceanalyze.causes.results import in_order, spans
+from traceanalyze.causes.results import in_order
 from traceanalyze.incident.divergence import Progress, progress
 from traceanalyze.incident.evidence import UNKNOWN, Evidence, FileRead, What
 from traceanalyze.incident.judge import Explanation, Incident, without_stamp
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
+from traceanalyze.ranks.results import spans
 from traceanalyze.report.contents.postmortem import IncidentParts
 from traceanalyze.report.model import remark
 from traceanalyze.rules.finding import Confidence

@@ -1,5 +1,6 @@
 """One rank's recording as a handful of tables, whatever profiler wrote it."""
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
@@ -263,6 +264,14 @@ class Trace:
     environment: Mapping[str, str] | None = None
     """Environment variables that the profile states, and that are of this vendor's libraries; a variable with an empty
     text was not set. None where the profile states none."""
+    times: tuple[int, int, int] | None = None
+    """Of a trace without its bulk: how many events it had, and checksums of their times; see `content`."""
+
+    @property
+    def content(self) -> tuple[int, int, int]:
+        """What tells recordings apart: the number of events, and checksums of their starts and durations."""
+        start, length = (zlib.crc32(each.tobytes()) for each in (self.events.ts, self.events.dur))
+        return self.times or (len(self.events), start, length)
 
     def device_name(self, device: int | None) -> str | None:
         """Name of a device; the only name that the file states also fits a device that is numbered otherwise."""

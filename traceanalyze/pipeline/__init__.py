@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
@@ -9,11 +10,15 @@ from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather
 from traceanalyze.pipeline.recordings import analysed_rank
-from traceanalyze.pipeline.run_report import chosen_ranks, report_of_ranks, run_reports, with_notes
+from traceanalyze.pipeline.results import ALONE, Work, chosen_ranks
+from traceanalyze.pipeline.run_report import report_of_ranks, run_reports, with_notes
 from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.model import Report
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 Path = str | os.PathLike[str]
 
@@ -57,6 +62,7 @@ def analyze(
     select: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
     language: str = "en",
+    executor: "Executor | None" = None,
 ) -> Report:
     """Where the steps' time went.
 
@@ -76,6 +82,7 @@ def analyze(
         select: Rules to run, by id, slug or how ids begin; all when empty.
         ignore: Rules not to run, written the same way.
         language: Of verdict, findings and tables: en or zh.
+        executor: Of `concurrent.futures`, or like these: analyses the recordings under the paths, one in each worker.
 
     Returns:
         The report; `report.tables["split"].to_pandas()` and the like are its tables.
@@ -93,7 +100,7 @@ def analyze(
         ]
         new = tuple(note for note in plugins.notes() if note not in run.notes)
         return report_of_ranks(with_notes((run,), new)[0], by_rank, choices).in_language(language)
-    found = reports(path_texts(run), choices)
+    found = reports(path_texts(run), choices, work=Work(executor=executor))
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise UsageError("the input holds {count} runs ({names}); name one of them", len(found), names)
@@ -101,16 +108,16 @@ def analyze(
 
 
 def reports(
-    paths: Sequence[str], choices: Choices, *, progress: ReadProgress | None = None, parallel: bool = False
+    paths: Sequence[str], choices: Choices, *, progress: ReadProgress | None = None, work: Work = ALONE
 ) -> tuple[Report, ...]:
     """A report for every run found under the paths. Each recording is read, analysed and dropped before the next.
 
-    Allocator snapshots beside them are judged with the recording of their rank. With `parallel` two recordings at a
-    time where they are large, in processes that import the main module of the program anew.
+    Allocator snapshots beside them are judged with the recording of their rank. Processes that share the `work` import
+    the main module of the program anew.
     """
     if any(map(holds_memory_file, paths)):
         # Imported here: most recordings come without a snapshot.
         from traceanalyze.pipeline.memory_files import reports_with_snapshots
 
-        return reports_with_snapshots(paths, choices, progress=progress, parallel=parallel)
-    return run_reports(paths, choices, progress=progress, parallel=parallel)[0]
+        return reports_with_snapshots(paths, choices, progress=progress, work=work)
+    return run_reports(paths, choices, progress=progress, work=work)[0]

@@ -26,8 +26,6 @@ from traceanalyze.readers.sources import Selection, Skipped, expand
 ReadProgress = Callable[[str, int, int | None], None]
 
 Columns = TypeVar("Columns", Events, Instants, Flows)
-_SAMPLES = 4096
-"""Events kept of an analysed trace, enough to tell recordings apart and when they were made."""
 _NAMES_SHOWN = 3
 
 
@@ -109,10 +107,11 @@ def progress_over(progress: ReadProgress | None, sources: Sequence[Source]) -> l
 
 
 def sampled(trace: Trace) -> Trace:
-    """The trace without its bulk: what it says of itself, and a sample of times by which recordings are told apart."""
+    """The trace without its bulk: what it says of itself, its begin and end, and what tells recordings apart."""
     events, instants, flows = trace.events, trace.instants, trace.flows
     return replace(
         trace,
+        times=trace.content,
         strings=strings_of([b""]),
         events=_few(events, events.ts + events.dur),
         instants=_few(instants, instants.ts),
@@ -121,12 +120,8 @@ def sampled(trace: Trace) -> Trace:
 
 
 def _few(columns: Columns, end: NDArray[np.int64]) -> Columns:
-    """Some rows: the first start, the last end, and evenly spread ones between; no arguments."""
-    start = columns.ts
-    rows = np.zeros(0, np.int64)
-    if len(start):
-        spread = np.linspace(0, len(start) - 1, min(len(start), _SAMPLES)).astype(np.int64)
-        rows = np.sort(np.concatenate((spread, [start.argmin(), end.argmax()])))
+    """The rows with the first start and the last end; no arguments."""
+    rows = sorted({int(columns.ts.argmin()), int(end.argmax())}) if len(end) else []
     few = {name: getattr(columns, name) for name in type(columns).__annotations__}
     return type(columns)(**{name: {} if name == "fields" else column[rows] for name, column in few.items()})
 

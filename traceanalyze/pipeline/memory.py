@@ -96,7 +96,6 @@ def memory_reports(
                 traces,
                 choices,
                 progress=progress,
-                parallel=False,
                 allocators=allocators,
                 known={file.path for file in files},
             )

@@ -14,6 +14,7 @@ from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, progress_over
 from traceanalyze.pipeline.recordings import Allocators, AnalysedRank, allocator_of
+from traceanalyze.pipeline.results import Work
 from traceanalyze.pipeline.run_report import run_reports
 from traceanalyze.readers import memory_sources
 from traceanalyze.readers.memory_timeline import read_memory_timeline, statistics_beside
@@ -177,12 +178,12 @@ _NAMED = 3
 
 
 def reports_with_snapshots(
-    paths: Sequence[str], choices: Choices, *, progress: ReadProgress | None, parallel: bool
+    paths: Sequence[str], choices: Choices, *, progress: ReadProgress | None, work: Work
 ) -> tuple[Report, ...]:
     """The reports of the runs, whose rules know the snapshots of their ranks; what is not used is said."""
     traces = trace_paths(paths)
     if not traces:
-        return run_reports(paths, choices, progress=progress, parallel=parallel)[0]
+        return run_reports(paths, choices, progress=progress, work=work)[0]
     room = expected_capacity(paths)
     files, notes = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
     allocators = allocators_of_traces(files, paths)
@@ -190,7 +191,7 @@ def reports_with_snapshots(
         traces,
         choices,
         progress=progress,
-        parallel=parallel,
+        work=work,
         allocators=allocators,
         known={file.path for file in files},
     )

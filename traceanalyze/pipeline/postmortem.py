@@ -23,9 +23,10 @@ from traceanalyze.pipeline import memory_files
 from traceanalyze.pipeline.choices import Choices, Filters, checked, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
 from traceanalyze.pipeline.memory import parse_capacity
-from traceanalyze.pipeline.recordings import AnalysedRank, analysed_files
+from traceanalyze.pipeline.recordings import AnalysedRank
+from traceanalyze.pipeline.results import ALONE, Work, analysed_files, chosen_ranks
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
-from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_report, side_by_side
+from traceanalyze.pipeline.run_report import SideBySide, run_report, side_by_side
 from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
@@ -105,6 +106,7 @@ def _rank(one: AnalysedRank, outcome: Outcome, index: int, own: int | None) -> R
         costs=(*(one.costs.get(each.key) for each in outcome.findings), *(() if alone is None else (loading,))),
         not_evaluated=outcome.not_applicable,
         marked=one.summary.marked or (host is not None and steps.name != WHOLE),
+        judged=one.why is not None,
     )
 
 
@@ -159,12 +161,9 @@ def postmortem_reports(
     *,
     capacity: int | str | None = None,
     progress: ReadProgress | None = None,
-    parallel: bool = False,
+    work: Work = ALONE,
 ) -> tuple[Report, ...]:
-    """A report for every job found under the paths; every file is read once.
-
-    With `parallel` two recordings at a time where they are large, in processes that import the main module anew.
-    """
+    """A report for every job found under the paths; every file is read once."""
     # As all readers name the files in them, so that each is named once.
     paths = [str(PurePath(path)) if path else path for path in paths]
     room = parse_capacity(capacity) or memory_files.expected_capacity(paths)
@@ -172,7 +171,7 @@ def postmortem_reports(
         paths, memory_files.expected_ranks(paths), capacity=room, progress=progress
     )
     allocators = memory_files.allocators_of_traces(memory, paths)
-    read, analysed = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
+    read, analysed = analysed_files(paths, choices, progress, work, allocators=allocators, required=False)
     memory = memory_files.placed_files(memory, tuple(analysed.values()), allocators)
     evidence = read_evidence(paths)
     incident = told(evidence, judge(evidence))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze import plugins
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
@@ -26,11 +24,9 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_over, sampled
-from traceanalyze.ranks.run import map_ranks, workers_for
+from traceanalyze.pipeline.gather import sampled
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
-from traceanalyze.readers.sources import expand
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
@@ -73,8 +69,6 @@ def _longest(one: Finding) -> tuple[int, int] | None:
 NO_SNAPSHOTS: Allocators = MappingProxyType({})
 MOST_TOGETHER = 16
 """Recordings up to which the ranks run again together: of each some tens of bytes an event are kept."""
-_PACKED = 8
-"""Text is about so many times as large as a compressed file of it."""
 
 
 class AnalysedRank(NamedTuple):
@@ -92,6 +86,8 @@ class AnalysedRank(NamedTuple):
     """What findings of `outcome` take in each step, by their places."""
     program: Program | None = None
     """What a replay of the ranks together needs; None where there is none to come."""
+    why: str | None = ""
+    """Of many ranks why this one was analysed in full, a term; None where it was not, and no rule has judged it."""
 
     @property
     def summary(self) -> RankSummary:
@@ -204,122 +200,64 @@ def rank_verdict(trace: Trace, options: Options, *, alone: bool, together: bool)
     return AnalysedRank(analysis, compared=summarize(context, analysis), program=again)
 
 
+def rank_summary(trace: Trace, options: Options) -> AnalysedRank:
+    """What is known of each of many ranks: its split, and what the comparison with the others needs."""
+    # Imported here: few runs have many ranks.
+    from traceanalyze.analyses.tables import split_table
+    from traceanalyze.ranks.summary import summarize
+
+    context = context_of(trace, options)
+    analysis, split = analyze_context(context, Detail.QUIET), split_table(context)
+    return AnalysedRank(analysis._replace(tables={split.key: split}), compared=summarize(context, analysis), why=None)
+
+
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
     """The snapshot of the trace's rank; of a trace and a snapshot that do not tell their ranks, the one there is."""
     own = allocators.get(trace.origin.path, {})
     return own.get(trace.origin.rank, own.get(None))
 
 
-def analysed_files(
-    paths: Sequence[str],
-    choices: Choices,
-    progress: ReadProgress | None,
-    *,
-    parallel: bool,
-    allocators: Allocators = NO_SNAPSHOTS,
-    required: bool = True,
-    known: Collection[str] = (),
-) -> tuple[ReadRecordings, dict[str, AnalysedRank]]:
-    """Every recording under the paths, by path; with `parallel` large ones in processes of their own.
+class Job(NamedTuple):
+    """What is to be made of one recording."""
 
-    `allocators` are what snapshots of the recordings' ranks tell. Where no recording is `required`, there may be none.
-    `known` names files that are used for something else.
-    """
-    selection = expand(paths, required=required)
-    sources = selection.sources
-    analyse = _analysis_of(choices, alone=len(sources) == 1, together=len(sources) <= MOST_TOGETHER)
-    sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in sources]
-    workers = workers_for(sizes) if parallel else 1
-
-    def results() -> Iterator[AnalysedRank | InputError]:
-        if workers == 1:
-            for source, tell in zip(sources, progress_over(progress, sources), strict=True):
-                yield _attempt(source, analyse, tell, allocators, lenient=not required)
-            return
-        few = len(sources) <= MOST_TOGETHER
-        jobs = [
-            _Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required, few) for one in sources
-        ]
-        # All are read and analysed at the same time: what is done is counted in bytes of all.
-        done, total = 0, sum(source.size or 0 for source in sources)
-        for at, (one, faults) in enumerate(map_ranks(_elsewhere, jobs, workers)):
-            done += sources[at].size or 0
-            if progress is not None:
-                progress(f"{at + 1}/{len(sources)} {PurePath(sources[at].name).name}", done, total)
-            plugins.failed_elsewhere(faults)
-            yield one
-
-    found: dict[str, AnalysedRank] = {}
-    source_of: dict[str, Source] = {}
-
-    def traces() -> Iterator[Trace | InputError]:
-        for source, one in zip(sources, results(), strict=True):
-            if isinstance(one, InputError):
-                yield one
-            else:
-                path = one.analysis.trace.origin.path
-                found[path], source_of[path] = one, source
-                yield one.analysis.trace
-
-    read = collected(selection, traces(), required=required, known=known)
-    analyses = {path: one.analysis for path, one in found.items()}
-    for path, agreed in disagreeing(read.traces, analyses, read.lost).items():
-        found[path] = _again(source_of[path], choices, agreed, allocators) or found[path]
-    return read, found
-
-
-def _again(source: Source, choices: Choices, agreed: frozenset[StepKey], allocators: Allocators) -> AnalysedRank | None:
-    """The rank over the steps that all ranks of its run count; None where it cannot be read again, as from a pipe."""
-    one = _attempt(source, _analysis_of(choices, alone=False, agreed=agreed), None, allocators, lenient=True)
-    return None if isinstance(one, InputError) else one
-
-
-class _Job(NamedTuple):
     source: Source
     choices: Choices
-    allocators: dict[str, dict[int | None, AllocatorAnalysis]]
+    allocators: dict[str, Mapping[int | None, AllocatorAnalysis]]
     """Its own: what another process must be sent."""
     lenient: bool
+    """If it has not the chosen steps, it is left out like one that cannot be read: others may have them."""
+    alone: bool
+    """There is no other recording."""
     together: bool
+    """The ranks are few enough to run again together."""
+    summary: bool
+    """It is one of many: no more than a summary."""
+    agreed: frozenset[StepKey] | None = None
+    """Steps that all ranks of its run count, where it was analysed over others."""
 
 
-def _elsewhere(job: _Job) -> tuple[AnalysedRank | InputError, tuple[plugins.Fault, ...]]:
-    """What became of it, and plug-ins that failed in the process that did it."""
-    analyse = _analysis_of(job.choices, alone=False, together=job.together)
-    return _attempt(job.source, analyse, None, job.allocators, lenient=job.lenient), plugins.faults()
-
-
-_Analyse = Callable[[Callable[[], Trace], "Allocators"], AnalysedRank]
-
-
-def _analysis_of(
-    choices: Choices, *, alone: bool, agreed: frozenset[StepKey] | None = None, together: bool = True
-) -> _Analyse:
-    """What is made of a trace that is yet to be read, and of snapshots; `alone`: there is no other recording."""
-    options, rules = choices.options()._replace(agreed=agreed), choices.rules()
-    if choices.detail == Detail.QUIET:
-        return lambda read, _: rank_verdict(read(), options, alone=alone, together=together)
-    return lambda read, allocators: analysed(
-        context_of(read(), options), rules, allocators, detail=choices.detail, alone=alone, together=together
-    )
-
-
-def _attempt(
-    source: Source, analyse: _Analyse, tell: Callable[[int], None] | None, allocators: Allocators, *, lenient: bool
-) -> AnalysedRank | InputError:
-    """What one recording gives, without its bulk, or why it cannot be used.
-
-    With `lenient`, one that has not the chosen steps is left out like one that cannot be read: others may have them.
-    """
+def made(job: Job, tell: Callable[[int], None] | None = None) -> AnalysedRank | InputError:
+    """What one recording gives, without its bulk, or why it cannot be used."""
     try:
-        one = analyse(partial(read_trace, source, tell), allocators)
+        return without_bulk(_analysed(partial(read_trace, job.source, tell), job))
     except InputError as error:
         return error
     except UsageError as error:
-        if lenient:
-            return InputError("{name}: {error}", source.name, error)
+        if job.lenient:
+            return InputError("{name}: {error}", job.source.name, error)
         raise
-    return without_bulk(one)
+
+
+def _analysed(read: Callable[[], Trace], job: Job) -> AnalysedRank:
+    """What is made of a trace that is yet to be read: nobody else is to hold what its analyses let go."""
+    options, rules = job.choices.options()._replace(agreed=job.agreed), job.choices.rules()
+    detail, alone, together = job.choices.detail, job.alone, job.together
+    if detail == Detail.QUIET:
+        return rank_verdict(read(), options, alone=alone, together=together)
+    if job.summary:
+        return rank_summary(read(), options)
+    context = context_of(read(), options)
+    return analysed(context, rules, job.allocators, detail=detail, alone=alone, together=together)
 
 
 def without_bulk(one: AnalysedRank) -> AnalysedRank:

@@ -1,17 +1,16 @@
 """Recordings become runs, the ranks of a run are put side by side, and the report says what they tell."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.trace import Run, Trace
+from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import ReadProgress
-from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, Allocators, AnalysedRank, analysed_files
-from traceanalyze.pipeline.selection import parse_numbers
+from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
+from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, Allocators, AnalysedRank
+from traceanalyze.pipeline.results import ALONE, Work, analysed_files, chosen_ranks
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.model import Report
@@ -104,10 +103,11 @@ def run_report(run: Run, found: SideBySide, scope: Scope | None = None) -> Repor
         version=__version__,
         notes=run.notes,
         scope=scope,
-        outcomes=found.outcomes,
+        outcomes=[None if one.why is None else of for one, of in zip(found.ranks, found.outcomes, strict=True)],
         cluster=found.cluster,
         across=found.across,
         places=[one.places for one in found.ranks],
+        whys=[one.why for one in found.ranks],
     )
 
 
@@ -116,19 +116,24 @@ def run_reports(
     choices: Choices,
     *,
     progress: ReadProgress | None,
-    parallel: bool,
+    work: Work = ALONE,
     allocators: Allocators = NO_SNAPSHOTS,
     known: Collection[str] = (),
 ) -> tuple[tuple[Report, ...], dict[str, AnalysedRank]]:
     """The reports of the runs, and what is known of each recording, by its path; `known` as for `analysed_files`."""
-    read, results = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
+    read, results = analysed_files(paths, choices, progress, work, allocators=allocators, known=known)
+    return reports_of(read, results, choices), results
+
+
+def reports_of(read: ReadRecordings, results: Mapping[str, AnalysedRank], choices: Choices) -> tuple[Report, ...]:
+    """The reports of the runs that the recordings are of."""
     runs = with_notes(group_runs(read.traces, read.lost), read.notes)
     found = []
     for run in runs:
         traces = chosen_ranks(run, choices)
         # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
         found.append(report_of_ranks(run, [results[trace.origin.path].with_trace(trace) for trace in traces], choices))
-    return tuple(found), results
+    return tuple(found)
 
 
 def report_of_ranks(run: Run, ranks: Sequence[AnalysedRank], choices: Choices) -> Report:
@@ -143,15 +148,3 @@ def report_of_ranks(run: Run, ranks: Sequence[AnalysedRank], choices: Choices) -
 def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:
     """Remarks on the input as a whole go with the first run."""
     return (runs[0]._replace(notes=(*notes, *runs[0].notes)), *runs[1:]) if notes else runs
-
-
-def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
-    """Traces of the ranks the user wants."""
-    if choices.ranks is None:
-        return list(run.traces)
-    known = [trace for trace in run.traces if trace.origin.rank is not None]
-    if not known:
-        raise UsageError("--ranks {ranks}: the profile of {run} does not tell any rank", choices.ranks, run.name)
-    numbers = [trace.origin.rank for trace in known if trace.origin.rank is not None]
-    mask = parse_numbers(choices.ranks, "--ranks", Phrase("rank")).chosen(numbers)
-    return [trace for trace, wanted in zip(known, mask, strict=True) if wanted]

@@ -12,7 +12,8 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, de
 from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import common_steps, matched, missing_ranks
-from traceanalyze.ranks.results import Cluster, RankSummary
+from traceanalyze.ranks.overview import by_group, rank_groups
+from traceanalyze.ranks.results import MANY, Cluster, RankSummary
 from traceanalyze.ranks.stragglers import stragglers
 from traceanalyze.ranks.waits import collective_waits, exposed_waits, in_groups, rank_waits
 
@@ -76,7 +77,7 @@ _RANK_STEPS = declare(
     "rank_steps",
     "Ranks step by step",
     Column("step", Kind.TEXT, "number of the step, or its name"),
-    Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell; of many the ranks of a group"),
     Column("time_ns", Kind.DURATION, "step time"),
     Column(
         "of_mean",
@@ -95,28 +96,41 @@ _RANK_STEPS = declare(
 def rank_steps(cluster: Cluster) -> Table:
     """Every rank in every step; a heat map of `of_mean`, its time without waiting over the mean of the ranks.
 
-    Step times themselves are alike on all ranks, as they wait for each other.
+    Step times themselves are alike on all ranks, as they wait for each other. Of many ranks the means of each machine
+    or other group.
     """
     if not cluster.steps:
         return _RANK_STEPS.missing("no_common_steps")
     time, (wait, _, matched) = cluster.step_time, in_groups(cluster)
     own = time - wait
-    mean = own.mean(axis=0)
     parts = {key: part for key in _PARTS if (part := cluster.part(key)) is not None}
     stacked = np.stack([*parts.values()]) if parts else None
+    labels, all_matched, mean = tuple(rank.label for rank in cluster.ranks), matched > 0, own.mean(axis=0)
+    if len(labels) > MANY:
+        labels, of = by_group(cluster)
+        time, wait, own = (_mean(each, of) for each in (time, wait, own))
+        all_matched = np.array([matched[of == at].all() for at in range(len(labels))])
+        stacked = None if stacked is None else np.stack([_mean(each, of) for each in stacked])
     unmatched, unknown = NotMeasured("no_matched_collectives"), NotMeasured("no_device_events")
     ranks, steps = time.shape
     return _RANK_STEPS.fill(
         step=[label for label in step_labels(cluster.steps) for _ in range(ranks)],
-        rank=[rank.label for rank in cluster.ranks] * steps,
+        rank=labels * steps,
         time_ns=time.T.ravel(),
         of_mean=[float(one / mean[step]) if mean[step] else None for step in range(steps) for one in own[:, step]],
         wait_ns=[
-            int(wait[rank, step]) if matched[rank] else unmatched for step in range(steps) for rank in range(ranks)
+            int(wait[rank, step]) if all_matched[rank] else unmatched for step in range(steps) for rank in range(ranks)
         ],
         longest_part=unknown if stacked is None else [[*parts][part] for part in stacked.argmax(axis=0).T.ravel()],
         longest_ns=unknown if stacked is None else stacked.max(axis=0).T.ravel(),
     )
+
+
+def _mean(values: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(groups, steps) means of (ranks, steps) values over the groups that the ranks are of."""
+    found = np.zeros((int(of.max()) + 1, values.shape[1]), np.int64)
+    np.add.at(found, of, values)
+    return found // np.bincount(of)[:, None]
 
 
 def compare_ranks(summaries: Sequence[RankSummary], places: Sequence[int] = ()) -> Cluster:
@@ -134,6 +148,7 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
     """All tables over the ranks, the most telling first."""
     return (
         rank_waits(cluster),
+        *((rank_groups(cluster),) if len(cluster.ranks) > MANY else ()),
         collective_waits(cluster),
         imbalance(cluster),
         rank_steps(cluster),

@@ -1,5 +1,6 @@
 """Traffic between pairs of ranks, where the tasks of collectives are recorded (Ascend)."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -62,6 +63,12 @@ def networked_groups(
     return frozenset(groups[number].label for number in distinct(of[far]).tolist())
 
 
+def without(ordered: Sequence[float], place: int) -> float:
+    """Median of the others of values in order, of which there are two or more."""
+    low, high = (len(ordered) - 2) // 2, (len(ordered) - 1) // 2
+    return (ordered[low + (low >= place)] + ordered[high + (high >= place)]) / 2
+
+
 _LINKS = declare(
     "links",
     "Traffic between ranks",
@@ -87,14 +94,19 @@ def links(ranks: Sequence[RankSummary]) -> Table:
         sums[key] = replace(before, count=count, bytes=size, time=time)
     if not sums:
         return _LINKS.missing("no_collective_tasks")
-    # Imported here: with it come fractions and decimal, and few recordings tell of links.
-    from statistics import median
-
     rows: list[dict[str, Value]] = []
-    for one in sorted(sums.values(), key=lambda one: (one.link, one.rate, one.source, one.target)):
-        others = [other.rate for other in sums.values() if other.link == one.link and other is not one and other.time]
-        usual = median(others) if len(others) >= LEAST_LINKS - 1 else 0.0
-        below = 1 - one.rate / usual if usual and one.time else 0.0
+    ordered = sorted(sums.values(), key=lambda one: (one.link, one.rate, one.source, one.target))
+    rates: dict[str, list[float]] = {}
+    for one in ordered:
+        if one.time:
+            rates.setdefault(one.link, []).append(one.rate)
+    places: Counter[str] = Counter()
+    for one in ordered:
+        alike, below = rates.get(one.link, []), 0.0
+        if one.time and len(alike) >= LEAST_LINKS:
+            usual = without(alike, places[one.link])
+            below = 1 - one.rate / usual if usual else 0.0
+        places[one.link] += bool(one.time)
         rows.append(
             {
                 "link": one.link,

@@ -1,7 +1,7 @@
 """Collectives matched across ranks: same group, same step, same place in the order of the program (definitions §12)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
-from traceanalyze.ranks.results import Group, MatchedGroup, RankSummary, Stop
+from traceanalyze.ranks.results import Group, MatchedGroup, Members, RankSummary, Stop
 
 _ROLES = {
     "tensor": r"tp|tensor|mp|model_parallel",
@@ -22,34 +22,37 @@ _ROLES = {
 _WORDS = {role: regex(rf"(?:^|[^a-z])(?:{words})(?:[^a-z]|$)") for role, words in _ROLES.items()}
 
 
-def role_of(label: str, ranks: Sequence[RankSummary], listed: tuple[int, ...]) -> str | None:
-    """What a group is for, by its own name or by that of a group of the same ranks; None where names do not say."""
-    named = [name for rank in ranks for name, members in rank.group_names.items() if listed and members == listed]
-    for name in dict.fromkeys((label, *named)):
+def role_of(names: Iterable[str]) -> str | None:
+    """What a group is for, by the first of its names that says so; None where none does."""
+    for name in names:
         found = [role for role, words in _WORDS.items() if words.search(name.lower())]
         if len(found) == 1:
             return found[0]
     return None
 
 
+def world_size(ranks: Iterable[RankSummary]) -> int:
+    """How many ranks the run has, as far as the recordings tell; 0 where they do not."""
+    return max((rank.world_size or 0 for rank in ranks), default=0)
+
+
 def missing_ranks(ranks: Sequence[RankSummary]) -> tuple[int, ...]:
     """Ranks of the run that were not recorded, as far as the recordings tell how many there are."""
-    size = max((rank.world_size or 0 for rank in ranks), default=0)
+    size = world_size(ranks)
     here = {rank.rank for rank in ranks}
     return tuple(number for number in range(size) if number not in here)
 
 
 def presence(
-    known: Sequence[Group], members: Sequence[int], ranks: Sequence[RankSummary]
+    known: Sequence[Group], members: Sequence[int], ranks: Sequence[RankSummary], world: int
 ) -> tuple[tuple[int, ...], bool]:
     """Ranks of a group that were not recorded, and whether all are known to be here.
 
-    A group that nothing describes counts as that of all ranks of the run.
+    A group that nothing describes counts as that of all ranks of the run, `world` many (`world_size`).
     """
     here = {ranks[position].rank for position in members}
     listed = next((one.ranks for one in known if one.ranks), ())
     if not listed:
-        world = max((rank.world_size or 0 for rank in ranks), default=0)
         unnamed = not any(one.label for one in known)
         size = max([world if unnamed else 0, *(one.size for one in known)])
         if not size:
@@ -133,11 +136,17 @@ def matched(
                 chosen = np.flatnonzero(useful & ((kind < 0) | (own.kind == kind)))
                 if len(chosen):
                     parts.setdefault((one.label, kind), []).append(_Part(position, chosen, step[chosen]))
-    groups, stops = [], []
+    names: dict[Members, dict[str, None]] = {}
+    for name, members in {pair: None for rank in ranks for pair in rank.group_names.items()}:
+        names.setdefault(members, {})[name] = None
+    groups, stops, world = [], [], world_size(ranks)
     for (label, _), sides in parts.items():
         if len(sides) > 1:
-            group, stopped = _match(ranks, steps, label, known[label], sides)
-            groups.append(group)
+            listed = next((one.ranks for one in known[label] if one.ranks), ())
+            role = role_of({label: None, **names.get(listed, {})} if listed else (label,))
+            missing, complete = presence(known[label], [side.rank for side in sides], ranks, world)
+            group, stopped = _match(ranks, steps, label, sides)
+            groups.append(replace(group, role=role, missing=missing, complete=complete))
             stops.extend(stopped)
     return tuple(_joined(groups)), tuple(stops), outside
 
@@ -160,7 +169,7 @@ def _by_step(side: _Part, steps: int) -> list[NDArray[np.int64]]:
 
 
 def _match(
-    ranks: Sequence[RankSummary], steps: Sequence[str], label: str, known: Sequence[Group], sides: list[_Part]
+    ranks: Sequence[RankSummary], steps: Sequence[str], label: str, sides: list[_Part]
 ) -> tuple[MatchedGroup, list[Stop]]:
     kept: list[NDArray[np.int64]] = []
     stops = []
@@ -175,26 +184,23 @@ def _match(
             stops.append(Stop(label, name, length, what, left_out))
     table = np.concatenate(kept) if kept else np.empty((0, len(members)), np.int64)
     step = np.repeat(np.arange(len(steps)), [len(each) for each in kept])
-    columns = {
-        name: np.stack(
-            [getattr(ranks[rank].collectives, name)[table[:, at]] for at, rank in enumerate(members)], axis=1
-        )
-        for name in ("kind", "bytes", "start", "end", "exposed", "moved")
-    }
-    kind = columns["kind"][:, 0]
-    missing, complete = presence(known, members, ranks)
-    listed = next((one.ranks for one in known if one.ranks), ())
+    kind = ranks[members[0]].collectives.kind[table[:, 0]]
+
+    def column(name: str) -> NDArray[np.int64]:
+        own = [getattr(ranks[rank].collectives, name)[table[:, at]] for at, rank in enumerate(members)]
+        return np.stack(own, axis=1)
+
     return (
         MatchedGroup(
             group=label,
-            role=role_of(label, ranks, listed),
+            role=None,
             members=members,
-            missing=missing,
-            complete=complete,
+            missing=(),
+            complete=False,
             kind=kind,
-            bytes=columns["bytes"].max(axis=1),
+            bytes=column("bytes").max(axis=1),
             step=step,
-            **{name: columns[name] for name in ("start", "end", "exposed", "moved")},
+            **{name: column(name) for name in ("start", "end", "exposed", "moved")},
             synchronising=SYNCHRONISING[kind],
             row=table,
         ),

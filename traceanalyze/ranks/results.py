@@ -6,9 +6,11 @@ Times int64 ns, on the clock of the rank they are about.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import NamedTuple
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from numpy.typing import NDArray
 from traceanalyze.model.columns import dataclass
 from traceanalyze.model.table import NotMeasured
 
+MANY = 64
+"""Ranks up to which each is analysed in full, and shown by itself."""
+NONE = np.zeros(0, np.int64)
 PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc", "pause")
 """What can make a rank late. All but the last two are exclusive parts of its step; `gc` is the idle time in recorded
 pauses of the garbage collector, `pause` the time in which its host stands still at the same place of every step."""
@@ -42,11 +47,22 @@ class RankCollectives:
     """Time in which some plane moved data; -1 where the tasks are not recorded."""
     waited_for: NDArray[np.int64]
     """Rank inside the group that the longest wait of its tasks was for; -1 where not recorded."""
-    event: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    event: NDArray[np.int64] = field(default_factory=lambda: NONE)
     """Position of each in `Context.device`."""
 
     def __len__(self) -> int:
         return len(self.group)
+
+
+Members: TypeAlias = "tuple[int, ...] | range"
+"""Ranks of a group. Those at even distances are a range: every rank of thousands knows the groups of thousands."""
+
+
+def members_of(ranks: Iterable[int]) -> Members:
+    """Equal for equal ranks."""
+    found = tuple(ranks)
+    even = range(found[0], found[-1] + 1, found[1] - found[0]) if len(found) > 2 and found[0] < found[1] else ()
+    return even if isinstance(even, range) and len(even) == len(found) and tuple(even) == found else found
 
 
 class Group(NamedTuple):
@@ -54,7 +70,7 @@ class Group(NamedTuple):
 
     label: str
     """Its ranks (`0-7`) or its name; empty where nothing tells."""
-    ranks: tuple[int, ...]
+    ranks: Members
     """Empty where unknown."""
     size: int
     """0 where unknown; never more than what is proven."""
@@ -79,17 +95,19 @@ class LinkTraffic:
         return self.bytes / self.time if self.time else 0.0
 
 
-@dataclasses.dataclass(frozen=True)
-class KernelTime:
-    """A kernel of one rank with one shape and launch configuration, where nothing else ran beside it."""
+class KernelTimes(NamedTuple):
+    """Kernels of one rank by shape and launch configuration, where nothing else ran beside them: columns of one length.
 
-    name: str
-    what: str
+    They are sent between processes, and kept for thousands of ranks.
+    """
+
+    names: tuple[str, ...] = ()
+    what: tuple[str, ...] = ()
     """Shapes and grid: equal where the work is the same."""
-    count: int
-    time: int
+    runs: NDArray[np.int64] = NONE
+    time: NDArray[np.int64] = NONE
     """Sum."""
-    median: int
+    median: NDArray[np.int64] = NONE
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +129,7 @@ class RankSummary:
     groups: tuple[Group, ...]
     collectives: RankCollectives
     links: tuple[LinkTraffic, ...]
-    group_names: Mapping[str, tuple[int, ...]]
+    group_names: Mapping[str, Members]
     """Process groups that the header lists."""
     host: str | None = None
     """Name of the machine."""
@@ -121,7 +139,7 @@ class RankSummary:
     """What was recorded: option → value."""
     environment: Mapping[str, str] | None = None
     """Variables of the libraries that should be equal on all ranks; None where the profile states none."""
-    kernels: tuple[KernelTime, ...] = ()
+    kernels: KernelTimes = field(default_factory=KernelTimes)
     """Kernels that take most time."""
     networked: frozenset[str] | None = None
     """Labels of the groups whose tasks went over a network; None where tasks are not recorded."""
@@ -183,7 +201,7 @@ class MatchedGroup:
         """(n, members) ns."""
         return self.end - self.start
 
-    @property
+    @cached_property
     def transfer(self) -> NDArray[np.int64]:
         """(n,) shortest duration (definitions §12); with ranks missing it is an upper bound."""
         return self.duration.min(axis=1) if len(self) else self.kind
@@ -192,6 +210,20 @@ class MatchedGroup:
     def wait(self) -> NDArray[np.int64]:
         """(n, members) the rest; with ranks missing a lower bound."""
         return self.duration - self.transfer[:, None]
+
+    def wait_of(self, column: int) -> NDArray[np.int64]:
+        """(n,) of one member."""
+        found: NDArray[np.int64] = self.end[:, column] - self.start[:, column] - self.transfer
+        return found
+
+
+def columns_of(groups: Sequence[MatchedGroup]) -> dict[int, list[tuple[int, int]]]:
+    """By position of a rank its groups, by their places, and its column in each."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for at, one in enumerate(groups):
+        for column, rank in enumerate(one.members):
+            found.setdefault(rank, []).append((at, column))
+    return found
 
 
 class ExposedWaits(NamedTuple):
@@ -245,6 +277,22 @@ def leading(step_times: Sequence[int], own: Sequence[int | None], whole: Sequenc
     if len(known) < len(counted):
         return max(counted, key=step_times.__getitem__)
     return max(counted, key=lambda at: (known[at], step_times[at], -at))
+
+
+MOST_SPANS = 12
+"""More of them say less than how many numbers there are."""
+
+
+def spans(labels: Sequence[str]) -> str:
+    """`0-3,5`: numbers in a row are joined, and of many pieces the first and the last are named."""
+    numbers = [int(label) for label in labels if label.isdecimal()]
+    breaks = [0, *(at for at, (a, b) in enumerate(pairwise(numbers), 1) if b != a + 1), len(numbers)]
+    rows = [numbers[start:stop] for start, stop in pairwise(breaks) if stop > start]
+    parts = [f"{row[0]}-{row[-1]}" if len(row) > 1 else str(row[0]) for row in rows]
+    parts = list(labels) if len(numbers) < len(labels) else parts
+    if len(parts) > MOST_SPANS:
+        return f"{','.join(parts[: MOST_SPANS // 2])},…,{parts[-1]} ({len(labels)})"
+    return ",".join(parts)
 
 
 class Cluster(NamedTuple):
@@ -303,7 +351,16 @@ class Cluster(NamedTuple):
         return tuple(own.tolist())
 
     @property
+    def lead(self) -> int:
+        """Position of the rank that works longest."""
+        return leading(self._means, self.own_time)
+
+    @property
     def step(self) -> int:
         """Mean step of the rank that works longest, ns: what findings are measured by, as all numbers shown with it."""
-        means = (self.step_time.sum(axis=1) // max(len(self.steps), 1)).tolist()
-        return int(means[leading(means, self.own_time)])
+        return self._means[self.lead]
+
+    @property
+    def _means(self) -> list[int]:
+        found: list[int] = (self.step_time.sum(axis=1) // max(len(self.steps), 1)).tolist()
+        return found

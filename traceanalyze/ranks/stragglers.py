@@ -1,15 +1,25 @@
 """The rank that makes a group wait, if it is the same again and again, and what makes it late (definitions §12)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import ranges
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
-from traceanalyze.ranks.match import SYNCHRONISING, presence
-from traceanalyze.ranks.results import PHASES, Cluster, MatchedGroup, RankCollectives, RankSummary, Straggler
+from traceanalyze.ranks.match import SYNCHRONISING, presence, world_size
+from traceanalyze.ranks.results import (
+    PHASES,
+    Cluster,
+    Group,
+    MatchedGroup,
+    RankCollectives,
+    RankSummary,
+    Straggler,
+    columns_of,
+)
 from traceanalyze.ranks.waits import beyond_siblings, by_durations, in_common, of_group, waited_for
 
 _SAY = sentences(
@@ -36,16 +46,28 @@ _SAY = sentences(
     ),
 )
 
+_Columns: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
+"""Groups of each rank, and its column in each (`columns_of`)."""
 MOSTLY = 0.5
 """Part of what a group waits for its last rank that this one must have waited elsewhere just before."""
 
 
-def sources(groups: Sequence[MatchedGroup], last: Mapping[int, int]) -> dict[int, int | None]:
+UNSURE = -1
+"""In place of a group: those whose ranks are not all here."""
+_Waits: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""When a rank came to collectives, by its own clock, and how long it waited in each."""
+
+
+def sources(
+    groups: Sequence[MatchedGroup], last: Mapping[int, int], unsure: Callable[[int], _Waits | None] = lambda _: None
+) -> dict[int, int | None]:
     """For each group with a last rank the one whose last rank it waits for in the end; None where that has none.
 
-    `last` is, by position of a complete group, the place in it of the rank that comes last again and again.
+    `last` is, by position of a complete group, the place in it of the rank that comes last again and again. `unsure` is
+    where a rank may have waited for ranks that were not recorded.
     """
-    before = {at: _delayed_by(groups, at, place) for at, place in last.items()}
+    of = columns_of(groups)
+    before = {at: _delayed_by(groups, of, at, place, unsure) for at, place in last.items()}
     found: dict[int, int | None] = {}
     for at in last:
         way, here = [at], at
@@ -57,30 +79,48 @@ def sources(groups: Sequence[MatchedGroup], last: Mapping[int, int]) -> dict[int
     return found
 
 
-def _delayed_by(groups: Sequence[MatchedGroup], at: int, place: int) -> int | None:
+def _delayed_by(
+    groups: Sequence[MatchedGroup],
+    of: _Columns,
+    at: int,
+    place: int,
+    unsure: Callable[[int], _Waits | None] = lambda _: None,
+) -> int | None:
     """The group in which the last rank of this one waits most, if that is why it comes late."""
     one = groups[at]
-    chosen = np.flatnonzero(one.synchronising)
-    elsewhere = [
-        number for number in range(len(groups)) if number != at and one.members[place] in groups[number].members
-    ]
+    elsewhere = {
+        number: int(_waits_of(groups[number], column)[1].sum())
+        for number, column in of[one.members[place]]
+        if number != at
+    }
+    perhaps = unsure(one.members[place])
+    if perhaps is not None:
+        elsewhere[UNSURE] = int(perhaps[1].sum())
     if not elsewhere:
         return None
-    waited = np.stack([_waited_before(groups, at, member, chosen) for member in range(len(one.members))], axis=1)
+    chosen = np.flatnonzero(one.synchronising)
+    before = [_waited_before(groups, of, at, member, chosen, unsure) for member in range(len(one.members))]
+    waited = np.stack(before, axis=1)
     caused = np.delete(one.wait[chosen], place, axis=1).mean(axis=1)
     longer = waited[:, place] - np.delete(waited, place, axis=1).mean(axis=1)
     if np.clip(longer, 0, caused).sum() < MOSTLY * caused.sum():
         return None
-    return max(elsewhere, key=lambda number: int(_waits_of(groups[number], one.members[place])[1].sum()))
+    return max(elsewhere, key=elsewhere.__getitem__)
 
 
 def _waited_before(
-    groups: Sequence[MatchedGroup], at: int, member: int, chosen: NDArray[np.int64]
+    groups: Sequence[MatchedGroup],
+    of: _Columns,
+    at: int,
+    member: int,
+    chosen: NDArray[np.int64],
+    unsure: Callable[[int], _Waits | None] = lambda _: None,
 ) -> NDArray[np.int64]:
     """Before each collective of a group, since the one before it: how long the member waited in other groups, ns."""
     one = groups[at]
-    rank = one.members[member]
-    waits = [_waits_of(other, rank) for number, other in enumerate(groups) if number != at and rank in other.members]
+    waits = [_waits_of(groups[other], column) for other, column in of[one.members[member]] if other != at]
+    perhaps = unsure(one.members[member])
+    waits += [] if perhaps is None else [perhaps]
     start = np.concatenate([begin for begin, _ in waits] or [np.zeros(0, np.int64)])
     wait = np.concatenate([amount for _, amount in waits] or [np.zeros(0, np.int64)])
     order = np.argsort(start, kind="stable")
@@ -92,10 +132,30 @@ def _waited_before(
     return found
 
 
-def _waits_of(one: MatchedGroup, rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When a rank came to the collectives of a group, by its own clock, and how long it waited in each."""
-    chosen, place = np.flatnonzero(one.synchronising), one.members.index(rank)
-    return one.start[chosen, place], one.wait[chosen, place]
+def _waits_of(one: MatchedGroup, column: int) -> _Waits:
+    """Of one group."""
+    return one.start[one.synchronising, column], one.wait_of(column)[one.synchronising]
+
+
+def _unsure(
+    ranks: Sequence[RankSummary], whole: Sequence[MatchedGroup], rows: NDArray[np.int64]
+) -> Callable[[int], _Waits | None]:
+    """By position of a rank how long it waits, at most, in groups whose ranks are not all here; None where all are."""
+    known = {one.group for one in whole}
+
+    @cache
+    def waits(position: int) -> _Waits | None:
+        rank = ranks[position]
+        lacking = [
+            at for at, one in enumerate(rank.groups) if one.label not in known and max(one.size, len(one.ranks)) != 1
+        ]
+        if not lacking:
+            return None
+        own = rank.collectives
+        chosen = np.isin(own.group, lacking) & SYNCHRONISING[own.kind] & in_common(rank, rows[position])[1]
+        return own.start[chosen], (own.end - own.start)[chosen]
+
+    return waits
 
 
 LAST_IN_COLLECTIVES, LAST_IN_STEPS, LEAST_STEPS = 0.5, 0.6, 3
@@ -125,7 +185,7 @@ def stragglers(
     """Ranks that make others wait, most waiting first. NotMeasured where no group is complete, or steps are too few.
 
     Each is the last of a group, and did not come late to it because it was kept waiting in another group: then the
-    waiting counts for the last rank of that one.
+    waiting counts for the last rank of that one. Nor is one named that may have waited for ranks that are not here.
     """
     if not any(one.synchronising.any() for one in groups):
         return NotMeasured("no_matched_collectives")
@@ -137,7 +197,7 @@ def stragglers(
     if rows.shape[1] < 2 or rows.shape[1] + started < LEAST_STEPS:
         return NotMeasured("few_steps_for_stragglers")
     found = [one for at in range(len(whole)) if (one := _last_of(whole, at, rows.shape[1])) is not None]
-    source = sources(whole, {one.group: one.place for one in found})
+    source = sources(whole, {one.group: one.place for one in found}, _unsure(ranks, whole, rows))
     named: dict[int, list[_Last]] = {}
     for one in found:
         if source[one.group] == one.group:
@@ -211,22 +271,29 @@ def _together(
     that are not late waits, and each has its part of that.
     """
     waits = by_durations(groups, rows).sum(axis=1)
+    near, most = _connected(groups), dict[int, tuple[int, int]]()
     for one in stragglers:
-        near = _connected(groups, one.position)
-        late = [each for each in stragglers if each.position in near]
-        others = sorted(near - {each.position for each in late})
-        total = sum(each.exposed for each in late)
-        most = int(waits[others].sum()) // (len(others) * rows.shape[1]) if others else total
-        few = len(late) < 2 or total <= most
-        yield one if few else one._replace(exposed=one.exposed * most // total)
+        whole = near[one.position]
+        if id(whole) not in most:
+            late = [each for each in stragglers if each.position in whole]
+            others = sorted(whole - {each.position for each in late})
+            total = sum(each.exposed for each in late)
+            usual = int(waits[others].sum()) // (len(others) * rows.shape[1]) if others else total
+            most[id(whole)] = (total, total) if len(late) < 2 else (min(usual, total), total)
+        allowed, total = most[id(whole)]
+        yield one if allowed == total else one._replace(exposed=one.exposed * allowed // total)
 
 
-def _connected(groups: Sequence[MatchedGroup], position: int) -> set[int]:
-    """A rank with those that share a group with it, or with one of these, and so on."""
-    found, before = {position}, 0
-    while len(found) > before:
-        before = len(found)
-        found |= {member for one in groups if found.intersection(one.members) for member in one.members}
+def _connected(groups: Sequence[MatchedGroup]) -> dict[int, set[int]]:
+    """Each rank with those that share a group with it, or with one of these, and so on."""
+    found: dict[int, set[int]] = {}
+    for one in groups:
+        parts = {id(found[member]): found[member] for member in one.members if member in found}
+        whole = max(parts.values(), key=len, default=set[int]())
+        for part in [*parts.values(), set(one.members) - found.keys()]:
+            if part is not whole:
+                whole |= part
+                found.update(dict.fromkeys(part, whole))
     return found
 
 
@@ -318,27 +385,29 @@ def absent_waits(cluster: Cluster) -> tuple[int, int]:
 def waits_for_absent(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(ranks, steps) exposed ns in which ranks may wait for some that were not recorded, at most and at least.
 
+    That is, in groups that are not known to be complete.
+
     At most what the recorded rank that came last is in each collective without moving data: what the others take longer
     they wait for recorded ones. Only a recording of the missing rank tells how much of it is waiting, but where tasks
     are recorded, or it outlasts its siblings.
     """
     most, least = np.zeros((2, *cluster.rows.shape), np.int64)
     members: dict[str, list[int]] = {}
+    known: dict[str, list[Group]] = {}
     for position, rank in enumerate(cluster.ranks):
         for one in rank.groups:
             members.setdefault(one.label, []).append(position)
-    lacking = set()
-    for label, of in members.items():
-        known = [one for at in of for one in cluster.ranks[at].groups if one.label == label]
-        if presence(known, of, cluster.ranks)[0]:
-            lacking.add(label)
+            known.setdefault(one.label, []).append(one)
+    world = world_size(cluster.ranks)
+    lacking = {label for label, of in members.items() if not presence(known[label], of, cluster.ranks, world)[1]}
+    shared = columns_of(cluster.groups)
+    shortest = [_without_moving(each)[each.synchronising].min(axis=1) for each in cluster.groups]
     for position, (rank, rows) in enumerate(zip(cluster.ranks, cluster.rows, strict=True)):
         own = rank.collectives
         common = _without_moving(own)
-        for each in cluster.groups:
-            if position in each.members:
-                same = each.row[each.synchronising, each.members.index(position)]
-                common[same] = _without_moving(each)[each.synchronising].min(axis=1)
+        for at, column in shared.get(position, ()):
+            each = cluster.groups[at]
+            common[each.row[each.synchronising, column]] = shortest[at]
         groups = [number for number, one in enumerate(rank.groups) if one.label in lacking]
         step, inside = in_common(rank, rows)
         by_tasks = own.moved >= 0

@@ -25,7 +25,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
-from traceanalyze.ranks.results import Group, KernelTime, RankCollectives, RankSummary
+from traceanalyze.ranks.results import Group, KernelTimes, RankCollectives, RankSummary, members_of
 
 _OWN = regex(r"RANK|DEVICE|VISIBLE|PORT|PATH|HOME|_IP|IFNAME|SOCKET|LOG_DIR|WORK_DIR|CACHE_DIR|WHITELIST")
 """Variables that differ between ranks by their nature."""
@@ -52,7 +52,7 @@ LEAST_NS = 5_000
 """Shorter kernels take as long as the device needs to start them, at any clock rate."""
 
 
-def kernel_times(context: Context) -> tuple[KernelTime, ...]:
+def kernel_times(context: Context) -> KernelTimes:
     """Compute kernels of the headline device that run alone: name, shapes and launch configuration tell what is same.
 
     Kernels beside communication are left out: they share the device with it, and ranks that wait for others have more
@@ -60,7 +60,7 @@ def kernel_times(context: Context) -> tuple[KernelTime, ...]:
     """
     fields = context.trace.events.fields
     if not context.devices or not {"shapes", "kernel_shapes", "grid"} & set(fields):
-        return ()
+        return KernelTimes()
     device, work = context.device, context.once(device_work)
     headline = device.device == context.devices[0]
     comm = headline & (device.klass == DeviceClass.COMM)
@@ -83,12 +83,11 @@ def kernel_times(context: Context) -> tuple[KernelTime, ...]:
     longest = longest[known[longest]]
     first, text = rows.first[longest], context.trace.strings.text
     names, counts, totals, medians = device.name[event[first]], count[longest], total[longest], middle[longest]
-    what = [
+    what = (
         " ".join("" if code == MISSING else text(code) for code in codes)
         for codes in zip(shape[first].tolist(), grid[first].tolist(), strict=True)
-    ]
-    columns = counts.tolist(), totals.tolist(), medians.tolist()
-    return tuple(map(KernelTime, context.trace.strings.texts(names), what, *columns))
+    )
+    return KernelTimes(tuple(context.trace.strings.texts(names)), tuple(what), counts, totals, medians)
 
 
 _IDLE = {"device_gap" if key == "device_side" else key: causes for key, causes in IDLE_PARTS.items()}
@@ -113,7 +112,7 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         groups=groups,
         collectives=_collectives(context, events, of),
         links=link_traffic(context),
-        group_names=dict(trace.groups),
+        group_names={name: members_of(ranks) for name, ranks in trace.groups.items()},
         host=trace.origin.host,
         device=(trace.device_name(context.devices[0]) if context.devices else None) or "",
         recorded=recording(context),
@@ -221,7 +220,7 @@ def _groups(context: Context, events: NDArray[np.int64]) -> tuple[tuple[Group, .
         ranks_known = max(int(size[own].max()), int(peers[own].max()) + 1, len(listed), linked.get(written, 0))
         if label not in labels:
             labels[label] = len(found)
-            found.append(Group(label, tuple(listed), ranks_known))
+            found.append(Group(label, members_of(listed), ranks_known))
         place.append(labels[label])
     return tuple(found), np.array(place, np.int64)[rows.of]
 

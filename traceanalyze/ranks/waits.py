@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from traceanalyze.errors import listed, ranges
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.ranks.match import POINT_TO_POINT
-from traceanalyze.ranks.results import Cluster, ExposedWaits, MatchedGroup, RankCollectives, RankSummary
+from traceanalyze.ranks.results import MANY, Cluster, ExposedWaits, MatchedGroup, RankCollectives, RankSummary
 
 _SAY = sentences(
     waits_bounded=("Transfers are upper, waits lower bounds, and nobody is blamed: ranks were not recorded ({ranks})."),
@@ -28,8 +28,15 @@ _SAY = sentences(
         "{count} collectives are not matched: ranks state different sizes in the same place (steps: {steps})."
     ),
     matching_stopped_count=("{count} collectives are not matched: ranks do not have equally many (steps: {steps})."),
+    waits_of_some=(
+        "Of {count} kinds of collectives those with most waiting are shown, of each the ranks that wait most and least."
+    ),
     collectives_outside_steps="{count} collectives of all ranks lie outside the steps that all ranks recorded.",
 )
+
+
+MOST_ROWS = 10_000
+"""Of more rows of collectives and ranks only those that tell most are kept."""
 
 
 def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
@@ -70,35 +77,56 @@ _COLLECTIVE_WAITS = declare(
 
 def collective_waits(cluster: Cluster) -> Table:
     """Synchronising collectives by group, type and size, most waiting first; of each a row a rank."""
-    found = [each for one in cluster.groups for each in _by_size(cluster, one)]
+    found = [each for one in cluster.groups for each in _by_size(one)]
     if not found:
         return replace(_COLLECTIVE_WAITS.missing("no_matched_collectives"), notes=tuple(_stops(cluster)))
-    found.sort(key=lambda rows: -sum(row["wait_ns"] for row in rows))
-    table = _COLLECTIVE_WAITS.fill_records(row for rows in found for row in rows)
-    return replace(table, notes=(*_bounds(cluster), *_stops(cluster)))
+    found.sort(key=lambda one: -int(one.wait.sum()))
+    notes = (*_bounds(cluster), *_stops(cluster))
+    if sum(len(one.wait) for one in found) > MOST_ROWS:
+        notes = (*notes, Message(_SAY["waits_of_some"], (("count", Kind.COUNT, len(found)),)))
+        told = [(one, at) for one in found[: MOST_ROWS // 2] for at in (int(one.wait.argmax()), int(one.wait.argmin()))]
+    else:
+        told = [(one, at) for one in found for at in range(len(one.wait))]
+    table = _COLLECTIVE_WAITS.fill_records(_row(cluster, one, at) for one, at in told)
+    return replace(table, notes=notes)
 
 
-def _by_size(cluster: Cluster, one: MatchedGroup) -> Iterator[list[dict[str, Any]]]:
-    """Collectives of one group with type and size in common: a row for each rank that took part."""
+class _Size(NamedTuple):
+    """Collectives of one group with type and size in common."""
+
+    group: MatchedGroup
+    kind: int
+    bytes: int
+    number: int
+    transfer: int
+    wait: NDArray[np.int64]
+    """(members,) sum."""
+
+
+def _by_size(one: MatchedGroup) -> Iterator[_Size]:
     chosen = np.flatnonzero(one.synchronising)
     rows = group(one.kind[chosen], one.bytes[chosen])
     count, transfer = rows.count().tolist(), rows.sum(one.transfer[chosen]).tolist()
-    waits = [rows.sum(one.wait[chosen, member]).tolist() for member in range(len(one.members))]
+    wait = np.zeros((len(count), len(one.members)), np.int64)
+    np.add.at(wait, rows.of, one.wait[chosen])
     for index, first in enumerate(chosen[rows.first].tolist()):
-        size = int(one.bytes[first])
-        shared = {
-            "group": one.group or NotMeasured("no_collective_metadata"),
-            "role": None if one.role is None else f"role_{one.role}",
-            "collective": TYPES[int(one.kind[first])],
-            "bytes": size if size >= 0 else NotMeasured("no_collective_metadata"),
-            "count": count[index],
-            "transfer_ns": transfer[index],
-            "is_bound": not one.complete,
-        }
-        yield [
-            shared | {"rank": cluster.ranks[rank].label, "wait_ns": wait[index]}
-            for rank, wait in zip(one.members, waits, strict=True)
-        ]
+        yield _Size(one, int(one.kind[first]), int(one.bytes[first]), count[index], transfer[index], wait[index])
+
+
+def _row(cluster: Cluster, one: _Size, member: int) -> dict[str, Any]:
+    """One rank that took part."""
+    of = one.group
+    return {
+        "group": of.group or NotMeasured("no_collective_metadata"),
+        "role": None if of.role is None else f"role_{of.role}",
+        "collective": TYPES[one.kind],
+        "bytes": one.bytes if one.bytes >= 0 else NotMeasured("no_collective_metadata"),
+        "count": one.number,
+        "rank": cluster.ranks[of.members[member]].label,
+        "transfer_ns": one.transfer,
+        "wait_ns": int(one.wait[member]),
+        "is_bound": not of.complete,
+    }
 
 
 MATCHED = Column(
@@ -195,6 +223,9 @@ def rank_waits(cluster: Cluster) -> Table:
     if all(isinstance(one, NotMeasured) for one in recorded):
         unused |= {"recorded_wait_ns", "waited_for"}
     table = _RANK_WAITS.fill_records(rows).drop(*unused)
+    if len(rows) > MANY:
+        # Nearly all of many ranks wait; whom they wait for is last to collectives.
+        table = replace(table, worst="times_last")
     # Where waits are but lower bounds, what the tasks of the collectives tell is the better answer.
     better = "recorded_wait_ns" if notes else ""
     return replace(

@@ -168,9 +168,7 @@ def _distinct(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]
     kept: dict[tuple[object, ...], Trace] = {}
     repeats: dict[str, list[str]] = {}
     for trace in traces:
-        origin, events = trace.origin, trace.events
-        same = (origin.text_bytes, origin.rank, trace.base_ns, events.ts.tobytes(), events.dur.tobytes())
-        first = kept.setdefault(same, trace)
+        first = kept.setdefault((trace.origin.text_bytes, trace.origin.rank, trace.base_ns, *trace.content), trace)
         if first is not trace:
             repeats.setdefault(first.origin.path, []).append(trace.origin.path)
     return list(kept.values()), repeats

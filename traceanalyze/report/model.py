@@ -5,10 +5,10 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.locales import LANGUAGES, Texts, texts
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from traceanalyze.comparison.results import Comparison
     from traceanalyze.regression.explain import Why
     from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary
+
+Item = TypeVar("Item")
 
 LEADING = {
     "run_causes": ("finding", "gain_ns"),
@@ -87,6 +89,29 @@ class FindingExcerpt(NamedTuple):
     place: Place
 
 
+class Late(Sequence[Item]):
+    """A tuple that is made when it is first looked into: of most ranks nobody looks at what is told in detail."""
+
+    def __init__(self, make: Callable[[], tuple[Item, ...]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> tuple[Item, ...]:
+        return self._make()
+
+    def __getitem__(self, at: Any) -> Any:
+        """A member, or some of them."""
+        return self._made[at]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._made)
+
+    def __reduce__(self) -> tuple[type, tuple[tuple[Item, ...]]]:
+        """Copies, and what another process is sent, have it all."""
+        return tuple, (self._made,)
+
+
 @dataclass(frozen=True, eq=False)
 class RankReport:
     """What one rank's recording says."""
@@ -98,9 +123,9 @@ class RankReport:
     headline: Message
     """What was analysed: file, device, number of windows."""
     verdict_messages: tuple[Message, ...]
-    tables: tuple[Table, ...]
+    tables: Sequence[Table]
     checks: tuple[Doubt, ...]
-    hints: tuple[str, ...]
+    hints: Sequence[str]
     """Keys of reasons and checks, of an Ascend profile with `.ascend`; what `Texts.hints` knows of them is advice."""
     open_parts: tuple[Message, ...] = field(default=(), repr=False)
     """What the verdict says of large parts of the step that are done once, or that no finding explains."""
@@ -110,7 +135,7 @@ class RankReport:
     """The same with the keys of its words."""
     together: Saving | None = None
     """What a step is shorter by without the causes of all findings; None where that was not replayed."""
-    excerpts: tuple[FindingExcerpt, ...] = field(default=(), repr=False)
+    excerpts: Sequence[FindingExcerpt] = field(default=(), repr=False)
     """What the trace shows around some of the findings, most saving first."""
 
     def __repr__(self) -> str:

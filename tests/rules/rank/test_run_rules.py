@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.ranks.make import rank
 from tests.ranks.simulated import summaries, workload
 from tests.rules.rank.test_rank_rules import said
 from tests.simulate.workload import Fault, Model, Ranks
-from traceanalyze.ranks.results import Group, KernelTime
+from traceanalyze.ranks.results import Group, KernelTimes
 from traceanalyze.rules.finding import Severity
 
 MS, MB = 1_000_000, 1 << 20
@@ -98,15 +99,21 @@ class TestReaderRank:
         assert reasons([alone[0], ranks[1]], "DAT106") == ["no_device_events"]
 
 
+def timed(*kernels):
+    """Kernels as (name, what, count, time, median)."""
+    names, what, *numbers = zip(*kernels, strict=True)
+    return KernelTimes(names, what, *(np.array(each, np.int64) for each in numbers))
+
+
 def clocked(*medians, what="[[64, 64]]", others=()):
     """Ranks with ten runs a kernel, of which one takes so long, and kernels that only the first has."""
     ranks = run(*[[(0, MS)]] * len(medians))
     return [
         replace(
             one,
-            kernels=(
-                KernelTime("gemm", what, 10, 10 * median, median),
-                KernelTime("relu", what, 10, 10 * 10_000, 10_000),
+            kernels=timed(
+                ("gemm", what, 10, 10 * median, median),
+                ("relu", what, 10, 10 * 10_000, 10_000),
                 *(others if number == 0 else ()),
             ),
         )
@@ -126,7 +133,7 @@ class TestLowClock:
         assert said(clocked(100_000, 100_000, 108_000), "KRN118").findings == ()
 
     def test_other_work_is_no_clock(self):
-        more = (KernelTime("attention", "[[64, 64]]", 10, 9_000_000, 900_000),)
+        more = (("attention", "[[64, 64]]", 10, 9_000_000, 900_000),)
         assert said(clocked(130_000, 100_000, others=more), "KRN118").findings == ()
 
     def test_without_kernels_of_all_ranks_it_cannot_be_judged(self):

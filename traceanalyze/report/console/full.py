@@ -238,7 +238,7 @@ class _Page(NamedTuple):
             yield from self._quality(rank, printer)
         yield from printer.listed("measure_more", formatter.hints(rank.hints))
 
-    def _tables(self, tables: tuple[Table, ...], printer: Printer) -> Iterator[str]:
+    def _tables(self, tables: Sequence[Table], printer: Printer) -> Iterator[str]:
         for table in tables:
             if table.plot:
                 lines = curve_lines(table, printer.formatter, self.style)

@@ -28,6 +28,21 @@ class Scope(NamedTuple):
     """How much of it."""
 
 
+_SAY = sentences(
+    ranks_in_full=(
+        "{count} of {ranks} ranks are analysed in full, the others in summary; the table of ranks says which, and why."
+    ),
+    waits_alone="This rank waits {waiting} {per} ({share}) in collectives for other ranks, which were not recorded.",
+    waits_alone_siblings=(
+        "This rank waits at least {waiting} {per} ({share}) in collectives for other ranks, which were not recorded."
+    ),
+    waits_alone_rank=(
+        "This rank waits {waiting} {per} ({share}) in collectives for other ranks, longest for rank {rank}, which was "
+        "not recorded."
+    ),
+)
+
+
 def build_report(
     name: str,
     analyses: Sequence[RankAnalysis],
@@ -39,11 +54,13 @@ def build_report(
     cluster: "Cluster | None" = None,
     across: Outcome | None = None,
     places: "Sequence[Mapping[FindingKey, Place]]" = (),
+    whys: Sequence[str | None] = (),
 ) -> Report:
     """The report of a run from the analyses of its ranks, and from what the rules say about each, if they were run.
 
     Of several ranks also from their comparison (`cluster`), and what the rules say about that (`across`). `places` are
-    where each rank's findings show in its trace.
+    where each rank's findings show in its trace, `whys` why each of many ranks was analysed in full, None where it was
+    not.
     """
     scope = scope or Scope()
     verdict_only = scope.detail == Detail.QUIET
@@ -54,13 +71,21 @@ def build_report(
     )
     lead, sentences, summary, told = 0, reports[0].verdict_messages, tuple[Table, ...](), tuple[Said, ...]()
     about: tuple[Message, ...] = ()
-    remarks = [remark(note) for note in notes]
+    remarks, judged = (
+        [remark(note) for note in notes],
+        [at for at, why in enumerate(whys or analyses) if why is not None],
+    )
     if len(reports) > 1:
         # Imported here: many runs have one rank.
         from traceanalyze.report.contents.ranks import across_ranks
 
-        lead, label, about, summary, told = across_ranks(analyses, cluster, across, verdict_only=verdict_only)
+        lead, label, about, summary, told = across_ranks(
+            analyses, cluster, across, whys or [""] * len(analyses), verdict_only=verdict_only
+        )
         sentences = (*about, *reports[lead].verdict_messages)
+        if any(whys):
+            counts = ("count", Kind.COUNT, len(whys) - whys.count(None)), ("ranks", Kind.COUNT, len(whys))
+            remarks.append(Message(_SAY["ranks_in_full"], counts))
         if not scope.every_rank:
             remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, label),)))
     if not verdict_only:
@@ -74,7 +99,7 @@ def build_report(
         note_messages=tuple(remarks),
         summary=summary,
         ranks=reports,
-        focus=(lead, *(at for at in range(len(reports)) if scope.every_rank and at != lead)),
+        focus=(lead, *(at for at in judged if scope.every_rank and at != lead)),
         analyses=tuple(analyses),
         about_ranks=about,
         run_findings=() if across is None else across.findings,
@@ -113,16 +138,6 @@ def _rank_report(
     return with_tables(report, analysis, window, outcome, places, name)
 
 
-_SAY = sentences(
-    waits_alone="This rank waits {waiting} {per} ({share}) in collectives for other ranks, which were not recorded.",
-    waits_alone_siblings=(
-        "This rank waits at least {waiting} {per} ({share}) in collectives for other ranks, which were not recorded."
-    ),
-    waits_alone_rank=(
-        "This rank waits {waiting} {per} ({share}) in collectives for other ranks, longest for rank {rank}, which was "
-        "not recorded."
-    ),
-)
 _OF_ONE = "COM120"
 
 

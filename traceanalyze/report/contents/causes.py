@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from traceanalyze.causes.results import Cause, Growth, Postmortem, spans
+from traceanalyze.causes.results import Cause, Growth, Postmortem
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
+from traceanalyze.ranks.results import spans
 from traceanalyze.report.contents import findings
 from traceanalyze.report.contents.words import Said, Setting, between, grade_of, name_of, of_memory, sentence_of
 from traceanalyze.rules.finding import Confidence, Severity

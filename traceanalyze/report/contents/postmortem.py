@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from traceanalyze.causes.results import Cause, Onset, Postmortem
@@ -257,7 +258,14 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     deciding = report.ranks[rank]
     limits = [one for one in found.causes if worth_telling(one) and one.part_of is None]
     if not limits:
-        doubt = unjudged(report.analyses[rank], waits_known=found.recordings[recording].waits_known)
+        measured = found.recordings[recording].waits_known
+        # How long others wait for the deciding rank shows in them.
+        looked_at = [
+            report.analyses[rank],
+            *(each for each in report.analyses if not measured and each.trace.read.whole),
+        ]
+        doubts = filter(None, (unjudged(each, waits_known=measured) for each in looked_at))
+        doubt = max(doubts, key=itemgetter(1), default=None)
         return (*memory, *_healthy(found, deciding, doubt), *report.about_ranks, *change(found))
     others = [
         Message(

@@ -14,7 +14,7 @@ from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.contents.findings import findings_tables
 from traceanalyze.report.contents.quality import doubts, hints
 from traceanalyze.report.contents.words import name_of, platform_of, said, setting_of, together
-from traceanalyze.report.model import FindingExcerpt, RankReport
+from traceanalyze.report.model import FindingExcerpt, Late, RankReport
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
 if TYPE_CHECKING:
@@ -62,21 +62,26 @@ def with_tables(
 
     `name` tells recordings apart that have no rank.
     """
-    tables = tuple(analysis.tables.values()) if "split" in analysis.tables else ()
     found = () if outcome is None else outcome.findings
     told = said(found, setting_of(analysis, window, name))
-    if outcome is not None:
+
+    def every() -> tuple[Table, ...]:
+        tables = tuple(analysis.tables.values()) if "split" in analysis.tables else ()
+        if outcome is None:
+            return tables
         backward = told[0].setting.backward if told else frozenset[str]()
-        tables = (*tables[:1], *(each.directed(backward) for each in findings_tables(told, outcome)), *tables[1:])
+        return (*tables[:1], *(each.directed(backward) for each in findings_tables(told, outcome)), *tables[1:])
+
+    tables = Late(every)
     return replace(
         report,
         tables=tables,
         checks=doubts(analysis.checks),
-        hints=hints(tables, analysis.checks, ascend=platform_of(analysis.trace) == "ascend"),
+        hints=Late(lambda: hints(tables, analysis.checks, ascend=platform_of(analysis.trace) == "ascend")),
         findings=found,
         said=told,
         together=None if outcome is None else together(found, outcome.together),
-        excerpts=_excerpts(found, places, analysis),
+        excerpts=Late(lambda: _excerpts(found, places, analysis)),
     )
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import median, step_labels, window_of
-from traceanalyze.errors import listed
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import EVEN, cluster_tables, comparable, longest
-from traceanalyze.ranks.results import Cluster, leading
-from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences
+from traceanalyze.ranks.overview import WHYS
+from traceanalyze.ranks.results import Cluster, leading, spans
+from traceanalyze.ranks.stragglers import absent_sentences, straggler_sentences, waits_for_absent
 from traceanalyze.rules.finding import Outcome
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ RANKS = declare(
             "untraced": "untraced",
         }.items()
     ),
+    Column("in_full", Kind.TERM, "why it was analysed in full; of the others there is a summary", heading="in full"),
     worst="step_ns",
 )
 
@@ -88,17 +89,35 @@ def rank_label(origin: Origin, index: int) -> str:
     return str(origin.rank) if origin.rank is not None else f"?{index}"
 
 
-def _ranks_table(labels: Sequence[str], means: Sequence[int], analyses: Sequence[RankAnalysis]) -> Table:
-    """One row a rank: mean step and its headline parts as shares, so that the odd one out is seen."""
+def _ranks_table(
+    labels: Sequence[str], means: Sequence[int], analyses: Sequence[RankAnalysis], whys: Sequence[str | None]
+) -> Table:
+    """One row a rank: mean step and its headline parts as shares, so that the odd one out is seen.
+
+    Of many ranks those first that were analysed in full, then the slowest.
+    """
     shares = [{f"{part.part}_share": part.share for part in each.records("split")} for each in analyses]
     parts = dict.fromkeys(key for each in shares for key in each)
-    table = replace(RANKS, columns=tuple(RANKS[key] for key in ("rank", "steps", "step_ns", *parts)))
-    return table.fill(
-        rank=labels,
-        steps=[window_of(each.steps).count for each in analyses],
-        step_ns=means,
-        **{key: [each.get(key) for each in shares] for key in parts},
-    )
+    some = any(whys)
+    keys = "rank", "steps", "step_ns", *parts, *(("in_full",) if some else ())
+    order = sorted(range(len(labels)), key=lambda at: (_place(whys[at]), -means[at])) if some else range(len(labels))
+    rows = [
+        {
+            "rank": labels[at],
+            "steps": window_of(analyses[at].steps).count,
+            "step_ns": means[at],
+            **{key: shares[at].get(key) for key in parts},
+            **({"in_full": whys[at]} if some else {}),
+        }
+        for at in order
+    ]
+    table = replace(RANKS, columns=tuple(RANKS[key] for key in keys)).fill_records(rows)
+    # Steps of ranks that wait for each other are equally long: of many the first rows tell more than the slowest.
+    return replace(table, worst=None, ranked=True) if some else table
+
+
+def _place(why: str | None) -> int:
+    return WHYS.index(why) if why in WHYS else len(WHYS)
 
 
 class _Beside(NamedTuple):
@@ -108,8 +127,8 @@ class _Beside(NamedTuple):
     """False for a recording that ends before the others, or is cut: it counts for no rank's time."""
     synchronised: bool = False
     """They wait for each other, so that equal steps say nothing."""
-    bound: bool = False
-    """Ranks are missing: the others wait longer than is known."""
+    unsure: Sequence[int] = ()
+    """Where ranks are missing, how much longer than is known each may wait for others, ns a step."""
     uneven: bool = False
     """A finding about the ranks costs 5 % of the step or more."""
 
@@ -119,15 +138,18 @@ def ranks_sentences(
 ) -> tuple[Message, ...]:
     """Which rank works longest, by its step without waiting for others (`own`); what was not counted for that."""
     counted = [at for at, whole in enumerate(beside.whole) if whole] or list(range(len(labels)))
-    cut = [label for at, label in enumerate(labels) if at not in counted]
-    head = _headline([labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], beside)
-    values = ("rank", Kind.TEXT, ", ".join(cut)), ("count", Kind.COUNT, len(cut))
+    cut = sorted({*range(len(labels))}.difference(counted))
+    of_counted = beside._replace(unsure=[beside.unsure[at] for at in counted] if beside.unsure else ())
+    head = _headline(
+        [labels[at] for at in counted], [times[at] for at in counted], [own[at] for at in counted], of_counted
+    )
+    values = ("rank", Kind.TEXT, spans([labels[at] for at in cut])), ("count", Kind.COUNT, len(cut))
     return head, *((Message(_SAY["rank_cut" if len(cut) == 1 else "ranks_cut"], values),) if cut else ())
 
 
 def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None], beside: _Beside) -> Message:
     known = [time for time in own if time is not None]
-    if len(known) == len(own) and max(known) > EVEN * min(known):
+    if len(known) == len(own) and _is_longest(known, beside.unsure):
         worst, least = known.index(max(known)), known.index(min(known))
         values = (
             ("rank", Kind.TEXT, labels[worst]),
@@ -138,7 +160,7 @@ def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | N
             ("other", Kind.TEXT, labels[least]),
             ("least", Kind.DURATION, known[least]),
         )
-        return Message(_SAY["ranks_own_bound" if beside.bound else "ranks_own"], values)
+        return Message(_SAY["ranks_own_bound" if beside.unsure else "ranks_own"], values)
     worst = longest(times)
     equal = (("ranks", Kind.COUNT, len(times)), ("time", Kind.DURATION, times[worst]))
     between = (*equal, ("fastest", Kind.DURATION, min(times)))
@@ -146,13 +168,22 @@ def _headline(labels: Sequence[str], times: Sequence[int], own: Sequence[int | N
         excess = times[worst] / min(times) - 1 if min(times) else 0.0
         slowest = ("rank", Kind.TEXT, labels[worst]), ("excess", Kind.SHARE, excess)
         return Message(_SAY["ranks_uneven"], (*between, *slowest))
-    if beside.uneven or (len(known) < len(own) and beside.synchronised):
-        return Message(_SAY["ranks_step" if len(known) == len(own) else "ranks_unjudged"], equal)
+    open_ = any(amount >= COSTLY * time > 0 for amount, time in zip(beside.unsure, times, strict=False))
+    unjudged = open_ or (len(known) < len(own) and beside.synchronised)
+    if beside.uneven or unjudged:
+        return Message(_SAY["ranks_unjudged" if unjudged else "ranks_step"], equal)
     return (
         Message(_SAY["ranks_even"], between)
         if times[worst] > EQUAL * min(times)
         else Message(_SAY["ranks_equal"], equal)
     )
+
+
+def _is_longest(own: Sequence[int], unsure: Sequence[int]) -> bool:
+    """Whether one rank is known to work longer than the others, however long each waits for ranks that are missing."""
+    *_, second, worst = sorted(own)
+    least = worst - (unsure[own.index(worst)] if unsure else 0)
+    return worst > EVEN * min(own) and least >= (second if unsure else 0)
 
 
 def whole_recordings(analyses: Sequence[RankAnalysis]) -> list[bool]:
@@ -174,6 +205,19 @@ COSTLY = 0.05
 """Share of the step from which a finding about ranks contradicts that they are equally fast (definitions §18)."""
 
 
+def _unsure(cluster: Cluster, count: int) -> Sequence[int]:
+    """How long each rank of a report may wait for some that are missing, ns a step; empty where none can be."""
+    waits = cluster.exposed_waits
+    if isinstance(waits, NotMeasured) or not waits.bound:
+        return ()
+    found = [0] * count
+    if not waits.by_tasks:
+        most = waits_for_absent(cluster)[0].sum(axis=1) // len(cluster.steps)
+        for at, amount in zip(cluster.places, most.tolist(), strict=True):
+            found[at] = amount
+    return found
+
+
 def _beside(cluster: Cluster | None, across: Outcome | None, late: Sequence[Message], whole: Sequence[bool]) -> _Beside:
     if cluster is None:
         return _Beside(whole)
@@ -183,11 +227,10 @@ def _beside(cluster: Cluster | None, across: Outcome | None, late: Sequence[Mess
         if across
         else []
     )
-    waits = cluster.exposed_waits
     return _Beside(
         whole,
         synchronised=any(len(rank.collectives.kind) for rank in cluster.ranks),
-        bound=not isinstance(waits, NotMeasured) and waits.bound,
+        unsure=_unsure(cluster, len(whole)),
         uneven=bool(late) or any(cost >= COSTLY * step > 0 for cost in costs),
     )
 
@@ -231,10 +274,14 @@ def across_ranks(
     analyses: Sequence[RankAnalysis],
     cluster: Cluster | None,
     across: Outcome | None,
+    whys: Sequence[str | None],
     *,
     verdict_only: bool,
 ) -> Across:
-    """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
+    """The ranks side by side, with their comparison, and what the rules say about that, where there are any.
+
+    `whys` say why each of many was analysed in full, None where it was not: that one is not shown.
+    """
     labels = [rank_label(each.trace.origin, index) for index, each in enumerate(analyses)]
     means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
     alone = [
@@ -244,16 +291,16 @@ def across_ranks(
     known = {} if cluster is None or unlike else dict(zip(cluster.places, cluster.own_time, strict=True))
     own = [known.get(at) for at in range(len(means))]
     whole = whole_recordings(analyses)
-    lead = leading(means, own, whole)
+    lead = leading(means, own, [fit and why is not None for fit, why in zip(whole, whys, strict=True)])
     late = () if cluster is None else straggler_sentences(cluster)
     absent, first = ((), False) if cluster is None else absent_sentences(cluster)
     links = () if cluster is None or across is None else _links(cluster, across)
     beside = _beside(cluster, across, (*late, *absent), whole)
-    apart = Message(_SAY["ranks_unlike"], (("ranks", Kind.COUNT, len(labels)), ("rank", Kind.TEXT, listed(alone))))
+    apart = Message(_SAY["ranks_unlike"], (("ranks", Kind.COUNT, len(labels)), ("rank", Kind.TEXT, spans(alone))))
     sentences = (*((apart,) if unlike else ranks_sentences(labels, means, own, beside)), *late, *links)
     sentences = (*absent, *sentences) if first else (*sentences, *absent)
     told: tuple[Said, ...] = ()
-    tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses)]
+    tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses, whys)]
     if cluster is not None and not verdict_only:
         if across is not None:
             from traceanalyze.report.contents.findings import run_findings_tables

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traceanalyze.causes.results import Postmortem, RankPart, comparable, decider, spans
+from traceanalyze.causes.results import Postmortem, RankPart, comparable, decider
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
+from traceanalyze.ranks.results import spans
 from traceanalyze.report.contents.causes import on_ranks
 from traceanalyze.report.contents.ranks import RANKS
 from traceanalyze.report.model import RankReport, Report

@@ -88,7 +88,7 @@ def setting_of(analysis: RankAnalysis, window: Window, place: str = "") -> Setti
         steps=[step_labels(steps.name)[row] for row in rows],
         start=steps.start[rows],
         end=steps.end[rows],
-        backward=analysis.tables["kernels"]["name"].backward if "kernels" in analysis.tables else frozenset(),
+        backward=analysis.backward,
     )
 
 

@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,9 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     References
         torch.profiler; msprof-analyze advisor, environment variables.
     """
+    # Imported here: few runs have ranks to compare.
+    from traceanalyze.ranks.results import spans
+
     recorded = [rank.recorded for rank in ranks.ranks]
     stated = [rank.environment for rank in ranks.ranks if rank.environment is not None]
     for sentence, sides in (("", recorded), ("environment", stated if len(stated) == len(recorded) else ())):
@@ -56,14 +60,15 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         if differing:
             name = differing[0]
             values = [side.get(name) or "-" for side in sides]
-            odd = min(values, key=values.count)
+            count = Counter(values)
+            odd = min(count, key=count.__getitem__)
             yield Finding(
                 sentence=sentence,
                 evidence=(
                     Evidence("settings", ", ".join(differing), "TEXT"),
                     Evidence("setting", odd, "TEXT"),
                     Evidence("elsewhere", next((each for each in values if each != odd), odd), "TEXT"),
-                    Evidence("ranks", ", ".join(_labels(ranks, values, odd)), "TEXT"),
+                    Evidence("ranks", spans(_labels(ranks, values, odd)), "TEXT"),
                 ),
                 advice=("same_environment",) if sentence else (),
                 scope=Scope(ops=differing),

@@ -1,4 +1,6 @@
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,6 +45,11 @@ class _Rate(NamedTuple):
     rows: NDArray[np.int64]
     rate: float
     nominal: float | None
+
+    @property
+    def kind(self) -> tuple[str | None, int, bool]:
+        """Equal for groups that are alike."""
+        return self.group.role, len(self.group.members), self.nominal is None
 
 
 @rule(
@@ -100,19 +107,17 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         raise UnmeasuredError("no_collective_metadata")
     rates = [rate for one in whole if (rate := _rate(ranks, one, options)) is not None]
     least = options.number("reached")
-    # Imported here: with it come fractions and decimal, and most recordings are of one rank.
-    from statistics import median
+    # Imported here: most recordings are of one rank.
+    from traceanalyze.ranks.links import without
 
     comparable = False
+    same: dict[tuple[str | None, int, bool], list[float]] = {}
+    for one in sorted(rates, key=lambda each: each.rate):
+        same.setdefault(one.kind, []).append(one.rate)
     for one in rates:
-        alike = [
-            other.rate
-            for other in rates
-            if other is not one
-            and (other.group.role, len(other.group.members), other.nominal is None)
-            == (one.group.role, len(one.group.members), one.nominal is None)
-        ]
-        usual = [*([one.nominal] if one.nominal else []), *([median(alike)] if len(alike) > 1 else [])]
+        alike = same[one.kind]
+        others = [without(alike, bisect_left(alike, one.rate))] if len(alike) > 2 else []
+        usual = [*([one.nominal] if one.nominal else []), *others]
         comparable |= bool(usual)
         if not usual or any(one.rate >= least * each for each in usual):
             continue
@@ -122,7 +127,7 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         yield Finding(
             saving=round(exposed * (1 - one.rate / (least * min(usual)))),
             bound=round(exposed * (1 - one.rate / max(usual))),
-            between=tuple(_faster(ranks, one, at, 1 - one.rate / max(usual)) for at in range(len(ranks.ranks))),
+            between=tuple(_faster(ranks, one, 1 - one.rate / max(usual))),
             draws="comm_exposed.transfer",
             evidence=measured(
                 group=one.group.group, bandwidth=one.rate, expected=min(usual), exposed=exposed, count=len(one.rows)
@@ -134,11 +139,13 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         yield NotApplicable("unknown_links")
 
 
-def _faster(ranks: "Cluster", one: _Rate, position: int, part: float) -> Change:
-    """The large messages of a rank in so much less time; nothing of a rank that is not in the group."""
-    own = ranks.ranks[position].collectives
-    rows = one.group.row[one.rows, one.group.members.index(position)] if position in one.group.members else one.rows[:0]
-    return Change(events=own.event[rows], shorter=((own.end - own.start)[rows] * part).astype(np.int64))
+def _faster(ranks: "Cluster", one: _Rate, part: float) -> Iterator[Change]:
+    """By rank the large messages in so much less time; nothing of a rank that is not in the group."""
+    columns = {member: column for column, member in enumerate(one.group.members)}
+    for position, rank in enumerate(ranks.ranks):
+        own, at = rank.collectives, columns.get(position)
+        rows = one.rows[:0] if at is None else one.group.row[one.rows, at]
+        yield Change(events=own.event[rows], shorter=((own.end - own.start)[rows] * part).astype(np.int64))
 
 
 def _rate(ranks: "Cluster", one: "MatchedGroup", options: Options) -> _Rate | None:

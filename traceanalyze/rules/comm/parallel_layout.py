@@ -62,14 +62,13 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     groups = [one for one in ranks.groups if one.role in _INSIDE]
     if not ranks.groups:
         raise UnmeasuredError("no_matched_collectives")
-    unknown = False
+    unknown, time = False, ranks.step if ranks.steps else 0
     for one in groups:
         far = _spans(ranks, one)
         if far is None:
             unknown = True
             continue
         exposed = int(one.exposed.sum()) // (len(one.members) * max(len(ranks.steps), 1))
-        time = ranks.step if ranks.steps else 0
         if not far or not time or exposed < options.number("share") * time:
             continue
         yield Finding(

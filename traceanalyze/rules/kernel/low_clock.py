@@ -1,7 +1,6 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traceanalyze.rules.rule import (
     Confidence,
@@ -65,50 +64,31 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     References
         msprof-analyze advisor, AI Core frequency.
     """
-    times = [{(each.name, each.what): each for each in rank.kernels} for rank in ranks.ranks]
-    if any(not each for each in times):
+    # Imported here: many runs have one rank.
+    from traceanalyze.ranks.overview import slower_kernels
+
+    if any(not rank.kernels.names for rank in ranks.ranks):
         raise UnmeasuredError("no_kernel_shapes")
-    same = [key for key in times[0] if all(key in other for other in times)]
-    if len(times) < 2 or not same:
+    kernels = slower_kernels(ranks.ranks)
+    if kernels is None:
         return
-    medians = np.array([[own[key].median for key in same] for own in times], np.int64)
-    ratios = medians / np.maximum(_medians_of_others(medians), 1)
-    for position, its_times in enumerate(times):
-        weight = np.array([its_times[key].time for key in same], np.int64)
-        if int(weight.sum()) < options.number("same") * sum(each.time for each in its_times.values()):
+    for position in np.flatnonzero(kernels.slower - 1 >= options.number("slower")).tolist():
+        rank, weight, ratio = ranks.ranks[position], kernels.time[position], kernels.ratios[position]
+        if int(weight.sum()) < options.number("same") * int(rank.kernels.time.sum()):
             continue
-        ratio = ratios[position]
-        slower = _weighted_median(ratio, weight) - 1
-        if slower < options.number("slower"):
-            continue
-        rank = ranks.ranks[position]
+        slower = float(kernels.slower[position]) - 1
         # The kernels are those of all its steps that count, not only of those that all ranks have.
         steps = max(int(rank.counted.sum()), 1)
         lost = round(float((weight * np.clip(1 - 1 / np.maximum(ratio, 1), 0, 1)).sum())) // steps
-        costliest = max(same, key=lambda key: its_times[key].time)
+        costliest = kernels.names[int(weight.argmax())]
         yield Finding(
             bound=lost,
             draws="compute",
             evidence=(
-                *measured(rank=rank.label, slower=slower, lost=lost, kernels=len(same)),
-                Evidence("kernel", costliest[0], "KERNEL"),
+                *measured(rank=rank.label, slower=slower, lost=lost, kernels=len(kernels.names)),
+                Evidence("kernel", costliest, "KERNEL"),
             ),
             scope=Scope(ranks=() if rank.rank is None else (rank.rank,), ops=(f"rank {rank.label}",)),
-            count=len(same),
+            count=len(kernels.names),
             severity=Severity.LOW,
         )
-
-
-def _medians_of_others(values: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Of each value the median of the others of its column; columns are sorted once."""
-    order = np.argsort(values, axis=0, kind="stable")
-    place = np.argsort(order, axis=0, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=0)
-    middle = [at + (at >= place) for at in ((len(values) - 2) // 2, (len(values) - 1) // 2)]
-    return np.asarray(sum(np.take_along_axis(ordered, at, axis=0) for at in middle) / 2)
-
-
-def _weighted_median(values: NDArray[np.float64], weight: NDArray[np.int64]) -> float:
-    order = np.argsort(values, kind="stable")
-    reach = np.cumsum(weight[order])
-    return float(values[order][np.searchsorted(reach, reach[-1] / 2)])

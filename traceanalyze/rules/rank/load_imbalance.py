@@ -90,7 +90,7 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     if table.absent is not None:
         raise UnmeasuredError(table.absent.reason)
     between = any(point_to_point(rank, rows) for rank, rows in zip(ranks.ranks, ranks.rows, strict=True))
-    named = (role_of(name, (), ()) for rank in ranks.ranks for name in rank.group_names)
+    named = (role_of((name,)) for name in {name for rank in ranks.ranks for name in rank.group_names})
     stages = between and "pipeline" in {*(group.role for group in ranks.groups), *named}
     rows = [row for row in table.records() if row.quantity == "compute" or not stages]
     uneven = [one for one in rows if one.imbalance >= options.number("imbalance")]

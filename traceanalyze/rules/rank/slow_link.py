@@ -1,4 +1,5 @@
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING
 
 from traceanalyze.rules.rule import (
     Confidence,
@@ -60,9 +61,11 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     part = _exposed_part(ranks)
     # The transfers are those of all steps of a rank that count, not only of those that all ranks have.
     steps = max(sum(int(rank.counted.sum()) for rank in ranks.ranks) // len(ranks.ranks), 1)
+    # How many ranks recorded transfers over a link.
+    recorded = Counter((one.link, one.source, one.target) for rank in ranks.ranks for one in rank.links)
     for one in sorted(slow, key=lambda link: -link.below_usual):
         pair = f"{one.source_rank} → {one.target_rank}"
-        lost = round(one.time_ns * one.below_usual) // (_recordings(ranks, one) * steps)
+        lost = round(one.time_ns * one.below_usual) // (recorded[one.link, one.source_rank, one.target_rank] * steps)
         yield Finding(
             saving=None if part is None else round(lost * part),
             bound=lost,
@@ -77,12 +80,6 @@ def find(ranks: "Cluster", options: Options) -> Findings:
             count=one.transfers,
             severity=Severity.LOW if part is None else None,
         )
-
-
-def _recordings(ranks: "Cluster", link: Any) -> int:
-    """How many ranks recorded transfers over a link."""
-    wanted = link.link, link.source_rank, link.target_rank
-    return sum((one.link, one.source, one.target) == wanted for rank in ranks.ranks for one in rank.links)
 
 
 def _exposed_part(ranks: "Cluster") -> float | None:

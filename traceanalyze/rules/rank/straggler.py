@@ -54,7 +54,8 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         Wait is the duration of a collective beyond its shortest on any rank; no common clock is needed. The saving is
         the part of the mean wait of the other ranks that no compute hides; at most all of it. Where it computes longer,
         it may have more work, and at least is saved what even shares of that gain. Where several ranks are
-        late, they share what the others wait on average. A rank that comes late to one group because it waited in
+        late, they share what the others wait on average; where not all ranks are here, others may be as late, and at
+        least nothing is saved. A rank that comes late to one group because it waited in
         another is not named, but the rank that it waited for. What makes a rank late is the part of the step by which
         it exceeds the mean of the others most.
     What to do
@@ -66,6 +67,8 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     """
     if isinstance(ranks.stragglers, NotMeasured):
         raise UnmeasuredError(ranks.stragglers.reason)
+    waits = ranks.exposed_waits
+    unsure = not isinstance(waits, NotMeasured) and waits.bound
     for one in ranks.stragglers:
         if one.share < options.number("share"):
             continue
@@ -77,6 +80,7 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         )
         yield Finding(
             saving=one.exposed,
+            low=0 if unsure else None,
             bound=one.wait,
             draws="comm_exposed",
             sentence="phase" if one.phase else "",

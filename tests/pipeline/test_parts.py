@@ -1,0 +1,249 @@
+"""Parts hold what was put in, refuse what is damaged, and make nothing but data of what they hold."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from tests.examples import examples
+from traceanalyze.analyses.results import Check
+from traceanalyze.errors import InputError, Lost, Phrase
+from traceanalyze.model.columns import Sparse
+from traceanalyze.model.table import Between, Column, Kind, NotMeasured, Quantity, Sentence, Word
+from traceanalyze.model.vocabulary import DeviceClass, Level
+from traceanalyze.pipeline import Choices, parts
+from traceanalyze.pipeline.cache import Spool
+from traceanalyze.pipeline.recordings import AnalysedRank
+from traceanalyze.pipeline.results import analysed_files, pack, unpack
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+
+
+def same(one, other):
+    """Equal in kind and in all that they hold."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        equal = np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+        return one.dtype == other.dtype and one.shape == other.shape and equal
+    if isinstance(one, dict):
+        return [*one] == [*other] and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if is_dataclass(one):
+        return all(same(getattr(one, each.name), getattr(other, each.name)) for each in fields(one) if each.init)
+    if isinstance(one, Phrase):
+        return (one, one.template, one.values) == (other, other.template, other.values)
+    if isinstance(one, Sentence):
+        return (one, one.english) == (other, other.english)
+    if isinstance(one, Between):
+        return (one, one.low, one.high) == (other, other.low, other.high)
+    return repr(one) == repr(other) if isinstance(one, float | InputError) else one == other
+
+
+TEXT = st.text(st.characters(codec=None), max_size=9)
+NUMBERS = arrays.arrays(
+    st.sampled_from(["<i8", "<i4", "<i2", "|u1", "|b1", "<f8", "<u4", "<i1"]),
+    arrays.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=5),
+)
+ASCENDING = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=9).map(lambda each: np.array(sorted(each), np.int64))
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXT | st.binary(max_size=9)
+OURS = st.one_of(
+    st.sampled_from([*Kind, *DeviceClass, *Level]),
+    st.builds(Word, TEXT),
+    st.builds(Sentence, TEXT, TEXT),
+    st.builds(Between.of, st.integers(), st.integers(), st.integers()),
+    st.builds(NotMeasured, TEXT),
+    st.builds(Quantity, st.floats(), TEXT, st.booleans()),
+    st.builds(lambda kind, *each: kind("{a} {b:>3} {a}", *each), st.sampled_from([Phrase, Lost]), TEXT, TEXT),
+    st.builds(Phrase, st.just("{a}"), st.builds(Phrase, TEXT.filter(lambda text: "{" not in text and "}" not in text))),
+    st.builds(lambda text: InputError("{text}: bad", text), TEXT),
+    st.builds(
+        Check, TEXT, st.sampled_from(Level), TEXT, st.lists(st.tuples(TEXT, st.integers()), max_size=2).map(tuple)
+    ),
+    st.builds(Column, TEXT, st.sampled_from(Kind), TEXT, minor=st.booleans(), values=NUMBERS | st.lists(st.integers())),
+    st.builds(Sparse, NUMBERS, NUMBERS),
+    st.builds(range, st.integers(), st.integers(), st.integers(1, 9)),
+    NUMBERS.map(lambda each: np.array(each.ravel().tolist(), object)),
+    st.lists(TEXT, max_size=3).map(lambda each: np.array(each, "U9")),
+)
+VALUES = st.recursive(
+    SCALARS | NUMBERS | ASCENDING | OURS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.dictionaries(TEXT, inner, max_size=3),
+        st.dictionaries(st.integers() | st.tuples(st.integers(), TEXT), inner, max_size=3),
+        st.frozensets(TEXT | st.integers(), max_size=3),
+        st.sets(TEXT, max_size=3),
+    ),
+    max_leaves=12,
+)
+
+
+@examples(150)
+@given(VALUES)
+def test_what_is_put_in_comes_out(value):
+    assert same(parts.loads(parts.dumps(value)), value)
+
+
+def test_the_same_array_is_stored_once_and_is_the_same_again():
+    column = np.arange(100_000) ** 3 % 7919
+    assert len(parts.dumps([column] * 9)) < 1.1 * len(parts.dumps([column]))
+    first, second = parts.loads(parts.dumps([column, column]))
+    assert first is second
+
+
+@pytest.mark.parametrize(
+    ("values", "width"),
+    [([0, 127], 1), ([0, -129], 2), ([2**40, 2**40 + 9], 1), ([0, 2**40, 7], 8), ([2**62, -(2**62)], 8)],
+)
+def test_numbers_are_as_narrow_as_they_or_their_differences_need(values, width):
+    with zipfile.ZipFile(io.BytesIO(parts.dumps(np.array(values)))) as file:
+        assert f"<i{width}.npy".replace("<i1", "|i1") in file.namelist()
+
+
+def test_numpy_alone_opens_a_section():
+    column = np.array([3, 1, 2**40])
+    with np.load(io.BytesIO(parts.dumps({"a": column})), allow_pickle=False) as found:
+        document = json.loads(found["part.json"])
+        name, start, shape, own = document["value"]["m"]["a"]["a"]
+        assert found[name][start : start + shape[0]].astype(own).tolist() == column.tolist()
+
+
+@pytest.mark.parametrize("value", [object(), print, Path(), slice(3), 1j, np.array([1j])])
+def test_what_is_no_data_is_refused_when_written(value):
+    with pytest.raises(TypeError):
+        parts.dumps(("some", value))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("os:system", "builtins:eval", "traceanalyze.cli.main:main", "traceanalyze.errors:re", "traceanalyze:record"),
+        *("traceanalyze.model.native:library", "traceanalyze.pipeline.cache:Path", "traceanalyze.model.nothing:X"),
+        *("x", ""),
+    ],
+)
+def test_nothing_but_classes_of_data_is_made(name):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr("part.json", json.dumps({"value": {"c": 0, "v": ["echo"]}, "classes": [name]}))
+    with pytest.raises(parts.DamagedError):
+        parts.loads(out.getvalue())
+
+
+def test_an_array_of_objects_is_not_unpickled():
+    column, out = io.BytesIO(), io.BytesIO()
+    np.save(column, np.array([Path()], object), allow_pickle=True)
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr("part.json", json.dumps({"value": {"a": ["|O", 0, [1], "|O"]}, "classes": []}))
+        file.writestr("|O.npy", column.getvalue())
+    with pytest.raises(parts.DamagedError):
+        parts.loads(out.getvalue())
+
+
+def results(paths, **choices):
+    return [*analysed_files([str(path) for path in paths], Choices(**choices), None)[1].values()]
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    return results([SAMPLES / "gpu_two_ranks"])
+
+
+def packed(one):
+    part = pack(one)
+    assert part is not None
+    return part
+
+
+def test_a_rank_is_the_same_when_it_was_packed(ranks):
+    for one in ranks:
+        again = unpack(packed(one), Spool())
+        assert isinstance(again, AnalysedRank)
+        assert packed(again) == packed(one)
+        whole = again._replace(
+            analysis=again.analysis._replace(tables=dict(again.analysis.tables)),
+            places=dict(again.places),
+            costs=dict(again.costs),
+        )
+        assert same(whole, one)
+
+
+@pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.iterdir() if path.name != "memory"))
+def test_whatever_was_recorded_can_be_packed(sample):
+    for one in results([SAMPLES / sample]):
+        assert packed(unpack(packed(one), Spool())) == packed(one)
+
+
+def test_a_summary_is_small_and_the_rest_is_read_when_it_is_looked_at(ranks, monkeypatch):
+    part = packed(ranks[0])
+    assert len(parts.sections(part)["summary"]) < 40_000
+    assert len(part) < 240_000
+    one, read, loads = unpack(part, Spool()), [], parts.loads
+    monkeypatch.setattr(parts, "loads", lambda section: read.append(section) or loads(section))
+    tables = one.analysis.tables
+    assert [*tables] == [*ranks[0].analysis.tables]
+    assert "kernels" in tables
+    assert "nothing" not in tables
+    assert len(tables["split"]) > 0
+    assert read == []
+    assert tables["kernels"].rows == ranks[0].analysis.tables["kernels"].rows
+    assert tables["gaps"].rows == ranks[0].analysis.tables["gaps"].rows
+    assert len(read) == 1
+    with pytest.raises(KeyError):
+        tables["nothing"]
+
+
+@examples(60)
+@given(st.data())
+def test_a_damaged_part_is_none_or_tells_the_same(data):
+    whole = packed(InputError("{name}: bad", "x")) if data.draw(st.booleans()) else DAMAGED
+    at = data.draw(st.integers(0, len(whole) - 1))
+    if data.draw(st.booleans()):
+        damaged = whole[:at]
+    else:
+        damaged = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]
+    found = unpack(damaged, Spool())
+    assert found is None or packed(found) == whole
+
+
+DAMAGED = packed(results([SAMPLES / "gpu_healthy"])[0])
+
+
+@pytest.mark.parametrize(
+    "part", [b"", b"PK", b"x" * 1000, parts.archive({}), parts.archive({"summary": parts.dumps(3)})]
+)
+def test_what_is_no_part_is_none(part):
+    assert unpack(part, Spool()) is None
+
+
+def test_a_spool_gives_back_what_was_put_away(monkeypatch):
+    monkeypatch.setattr("traceanalyze.pipeline.cache._IN_MEMORY", 10)
+    spool = Spool()
+    asked = [spool.add(bytes([each]) * each) for each in range(30)]
+    assert [each() for each in reversed(asked)] == [bytes([each]) * each for each in reversed(range(30))]
+    monkeypatch.setattr(spool, "_file", SimpleNamespace(seek=lambda *_: 0, write=no_room, close=lambda: None))
+    assert spool.add(b"there is no room")() == b"there is no room"
+
+
+def no_room(_):
+    raise OSError(28, "No space left on device")
+
+
+def test_kinds_of_enums_are_told_apart():
+    found = parts.loads(parts.dumps((Level.WARN, DeviceClass.COMM, Kind.BYTES)))
+    assert [type(each) for each in found] == [Level, DeviceClass, Kind]
+    assert all(isinstance(each, Enum) for each in found)

@@ -1,0 +1,87 @@
+"""Ranks in processes of their own, and what is kept of each."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+from traceanalyze.pipeline.results import LARGE, map_ranks, workers_for
+
+
+def squared(number):
+    return number * number, os.getpid()
+
+
+def inverse(number):
+    return 1 / number
+
+
+def killed_elsewhere(home):
+    if os.getpid() != home:
+        os._exit(1)
+    return home
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "workers"),
+    [
+        ([], None, 1),
+        ([LARGE], None, 1),
+        ([LARGE // 2 - 1] * 2, None, 1),
+        ([None, None], None, 1),
+        ([LARGE // 2] * 2, None, 2),
+        ([LARGE // 4] * 12, None, 6),
+        ([LARGE] * 5, None, 5),
+        ([LARGE] * 50, None, 8),
+        ([LARGE] * 50, 3, 3),
+        ([LARGE] * 50, 20, 20),
+        ([LARGE] * 50, 1, 1),
+    ],
+)
+def test_a_process_is_started_for_every_core_and_ten_megabytes(monkeypatch, sizes, most, workers):
+    monkeypatch.setattr("traceanalyze.pipeline.results.cores", lambda: 8)
+    assert workers_for(sizes, most) == workers
+
+
+def test_results_come_as_they_are_done_from_other_processes():
+    numbers = list(range(9))
+    found = list(map_ranks(squared, numbers, 2))
+    assert sorted((at, value) for at, (value, _) in found) == [(number, number * number) for number in numbers]
+    process = {at: process for at, (_, process) in found}
+    # This process begins with the first; the last is the other's, which starts at the end.
+    assert process[0] == os.getpid() != process[8]
+    assert len({*process.values()}) == 2
+    assert {process for _, (_, process) in map_ranks(squared, numbers, 1)} == {os.getpid()}
+
+
+def test_two_ranks_are_done_side_by_side():
+    (_, (_, here)), (_, (_, elsewhere)) = sorted(map_ranks(squared, [1, 2], 2))
+    assert here == os.getpid() != elsewhere
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+def test_what_the_work_raises_is_raised(number):
+    with pytest.raises(ZeroDivisionError):
+        list(map_ranks(inverse, [number - place for place in range(4)], 2))
+
+
+def test_who_wants_no_more_results_waits_for_no_more_work():
+    results = map_ranks(squared, list(range(1000)), 2)
+    assert next(results) == (0, (0, os.getpid()))
+    results.close()
+
+
+def test_where_processes_die_this_one_does_the_work():
+    found = map_ranks(killed_elsewhere, [os.getpid()] * 2, 2)
+    assert sorted(found) == [(0, os.getpid()), (1, os.getpid())]
+
+
+@pytest.mark.parametrize("executor", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_an_executor_of_the_user_does_all_the_work(executor):
+    with executor(2) as pool:
+        found = dict(map_ranks(squared, list(range(9)), 0, pool))
+        assert pool.submit(squared, 3).result()[0] == 9
+    assert [found[at][0] for at in range(9)] == [number * number for number in range(9)]
+    assert (os.getpid() in {process for _, process in found.values()}) == (executor is ThreadPoolExecutor)

@@ -1,0 +1,204 @@
+"""A run that was shared out has the report of one run, byte by byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.pipeline.test_cache import write
+from tests.ranks.simulated import workload
+from tests.simulate.simulate import simulate
+from tests.simulate.workload import Fault
+from tests.simulate.writers.kineto import write as as_kineto
+from traceanalyze.cli.app import app
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.locales import texts
+from traceanalyze.model.vocabulary import Detail
+from traceanalyze.pipeline import Choices, parts, reports, results, shards
+from traceanalyze.pipeline.results import ALONE, Work
+from traceanalyze.pipeline.shards import Shard, merged_reports, shard_of, write_shard
+from traceanalyze.report.json import render
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+SLURM = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_STEP": "2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "stated", "expected"),
+    [
+        ("0/1", {}, (0, 1)),
+        ("2/8", SLURM, (2, 8)),
+        ("/8", {"SLURM_ARRAY_TASK_ID": "5"}, (5, 8)),
+        ("/8", SLURM, (2, 8)),
+        ("/8", {"JOB_COMPLETION_INDEX": "5"}, (5, 8)),
+        ("auto", {**SLURM, "SLURM_ARRAY_TASK_COUNT": "4"}, (2, 4)),
+    ],
+)
+def test_which_share_is_meant(text, stated, expected):
+    assert shard_of(text, stated) == Shard(*expected)
+
+
+@pytest.mark.parametrize("text", ["8/8", "-1/8", "1", "", "/", "/8", "auto", "a/b", "1/0", "1/2/3", "1.5/2"])
+def test_what_is_no_share_is_refused(text):
+    with pytest.raises(UsageError, match="write 0/8 for the first of 8 shares"):
+        shard_of(text, {})
+
+
+def shared_out(paths, folder, count, choices=None, order=None):
+    choices = choices or Choices()
+    for number in order or range(count):
+        write_shard([str(path) for path in paths], choices, Shard(number, count), folder, ALONE, None)
+    return folder
+
+
+def as_text(found):
+    return render(found, texts())
+
+
+def ranks_of(path, count=3):
+    path.mkdir()
+    for rank in range(count):
+        write(path / f"rank{rank}.json", rank, late=10 * rank)
+    return path
+
+
+def with_others(path):
+    """Ranks, of which one is cut and one no trace, and a file that is passed over."""
+    ranks_of(path, 4)
+    (path / "rank1.json").write_text('{"traceEvents": [')
+    whole = (path / "rank2.json").read_text()
+    (path / "rank2.json").write_text(whole[: len(whole) * 3 // 4])
+    (path / "other.json").write_text("{}")
+    return path
+
+
+def simulated(path):
+    path.mkdir()
+    for rank, schedule in enumerate(simulate(workload(Fault("straggler", 1.5), ranks=4, strategy="sharded"))):
+        (path / f"rank{rank}.json").write_bytes(as_kineto(schedule))
+    return path
+
+
+def disagreeing(path):
+    """One rank has a long first step, which the others then leave out as well."""
+    path.mkdir()
+    for rank in range(3):
+        write(path / f"rank{rank}.json", rank, steps=5)
+    content = json.loads((path / "rank0.json").read_text())
+    for event in content["traceEvents"]:
+        if event["name"] == "ProfilerStep#0":
+            event["ts"], event["dur"] = event["ts"] - 9000, event["dur"] + 9000
+    (path / "rank0.json").write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("made", [ranks_of, with_others, simulated, disagreeing])
+def test_shares_put_together_are_the_report_of_one_run(tmp_path, made, count):
+    path = made(tmp_path / "run")
+    folder = shared_out([path], tmp_path / "parts", count, order=reversed(range(count)))
+    for options in ([], ["-q"], ["--all", "--lang", "zh"], ["--format", "json", "--all"]):
+        merged, whole = (
+            CliRunner().invoke(app, [*command, *options])
+            for command in (["merge", str(folder)], ["analyze", str(path)])
+        )
+        assert merged.exit_code == whole.exit_code == 0
+        assert merged.stdout == whole.stdout
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [Choices(ranks="0,2"), Choices(steps="1:"), Choices(select=("SYN",), streams="7"), Choices(step_marker="kernel")],
+)
+def test_what_was_asked_of_the_shares_holds_for_the_report(tmp_path, choices):
+    path = ranks_of(tmp_path / "run")
+    folder = shared_out([path], tmp_path / "parts", 2, choices)
+    whole = reports([str(path)], choices)
+    assert as_text(merged_reports(str(folder), Detail.VERBOSE, ALONE)) == as_text(whole)
+
+
+@pytest.mark.parametrize(
+    "name", ["kineto/param/dlrm_8rank", "kineto/modded_nanogpt", "ascend/msinsight_2rank_torch/text/level1"]
+)
+def test_shared_traces_put_together_are_the_report_of_one_run(shared_traces, tmp_path, name):
+    path = shared_traces / name
+    folder = shared_out([path], tmp_path / "parts", 3)
+    assert as_text(merged_reports(str(folder), Detail.VERBOSE, ALONE)) == as_text(reports([str(path)], Choices()))
+    for part in folder.glob("*-*.part"):
+        found = parts.sections(part.read_bytes())
+        if "summary" in found:
+            assert len(found["summary"]) <= 40_000
+            assert sum(len(each) for name, each in found.items() if name not in {"summary", "program"}) <= 200_000
+
+
+def test_of_many_ranks_those_that_are_worth_it_are_analysed_in_full_when_they_are_put_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "MANY", 3)
+    path = ranks_of(tmp_path / "run", 6)
+    folder = shared_out([path], tmp_path / "parts", 4)
+    merged = merged_reports(str(folder), Detail.VERBOSE, ALONE)
+    assert as_text(merged) == as_text(reports([str(path)], Choices()))
+    cached = Work(cache=str(tmp_path / "cache"))
+    for _ in range(2):
+        assert as_text(reports([str(path)], Choices(), work=cached)) == as_text(merged)
+
+
+def test_shares_that_are_missing_or_damaged_are_named(tmp_path):
+    path, folder = ranks_of(tmp_path / "run"), tmp_path / "parts"
+    with pytest.raises(InputError, match="no parts"):
+        merged_reports(str(folder), Detail.NORMAL, ALONE)
+    shared_out([path], folder, 2, order=[0])
+    with pytest.raises(InputError, match=r"1 of 3 recordings are missing \(.*rank1.json\); run their shares again"):
+        merged_reports(str(folder), Detail.NORMAL, ALONE)
+    shared_out([path], folder, 2, order=[1])
+    assert merged_reports(str(folder), Detail.NORMAL, ALONE)
+    (last,) = folder.glob("*-2.part")
+    last.write_bytes(last.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"1 of 3 .*rank2.json"):
+        merged_reports(str(folder), Detail.NORMAL, ALONE)
+
+
+def test_shares_of_two_runs_are_not_mixed(tmp_path):
+    path, folder = ranks_of(tmp_path / "run"), tmp_path / "parts"
+    shared_out([path], folder, 2, order=[0])
+    write(path / "rank3.json", 3)
+    shared_out([path], folder, 2, order=[1])
+    with pytest.raises(UsageError, match="parts of 2 different runs"):
+        merged_reports(str(folder), Detail.NORMAL, ALONE)
+
+
+def test_shares_of_another_version_are_refused(tmp_path, monkeypatch):
+    folder = shared_out([ranks_of(tmp_path / "run")], tmp_path / "parts", 1)
+    monkeypatch.setattr(shards, "__version__", "0")
+    with pytest.raises(InputError, match="another version"):
+        merged_reports(str(folder), Detail.NORMAL, ALONE)
+
+
+def test_snapshots_are_refused(tmp_path):
+    for paths in ([str(SAMPLES / "memory")], ["-"]):
+        with pytest.raises(UsageError, match="in one run"):
+            write_shard(paths, Choices(), Shard(0, 2), tmp_path / "parts", ALONE, None)
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path):
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_shard([str(ranks_of(tmp_path / "run"))], Choices(), Shard(0, 2), Path("/dev/null/x"), ALONE, None)
+
+
+def test_on_the_command_line(tmp_path):
+    run, folder = str(ranks_of(tmp_path / "run")), str(tmp_path / "parts")
+    for number in range(2):
+        said = CliRunner().invoke(app, ["analyze", run, "--shard", f"{number}/2", "-o", folder])
+        assert said.exit_code == 0
+        assert said.stdout == ""
+        assert said.stderr == f"Wrote {2 - number} of 3 recordings to {folder}\n"
+    for options in ([], ["-q"], ["-v"], ["--all", "--lang", "zh"], ["--format", "json"], ["--format", "markdown"]):
+        merged = CliRunner().invoke(app, ["merge", folder, *options])
+        assert merged.exit_code == 0
+        assert merged.stdout == CliRunner().invoke(app, ["analyze", run, *options]).stdout
+    for wrong in ([], ["-o", "a", "-o", "b"], ["--format", "json", "-o", "a"]):
+        refused = CliRunner().invoke(app, ["analyze", run, "--shard", "0/2", *wrong])
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "give the folder of the parts, -o DIR/" in refused.stderr

@@ -1,0 +1,319 @@
+"""Results in an open format: JSON for what has names, NumPy's own files for the numbers, in a zip archive.
+
+A part is an archive of sections, `summary.npz` and the like. A section has `part.json` and a file for each type of
+number, `<i8.npy`, in which all arrays of that type lie one after another; `{"a": [type, start, shape, own type]}` is
+one of them. Where its first value follows, differences to the one before are stored. `{"c": class, …}` is an object of
+this package, `{"m": …}` a mapping; a list is a tuple. Nothing in it is code: only classes that hold data are made.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING as NO_DEFAULT
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache, singledispatch
+from importlib import import_module
+from sys import intern
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.errors import InputError, Phrase
+from traceanalyze.model.table import Between, Sentence, Word
+
+Json: TypeAlias = Any
+
+_PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ranks", "readers", "replay", "rules")
+"""Of this package, those whose classes may stand in a part."""
+_INTEGERS = tuple(np.dtype(f"<i{width}") for width in (1, 2, 4, 8))
+_NAMES = "part.json"
+_LEVEL = 1
+"""Of compression: what more would save costs as much time as all the rest."""
+_PLAIN = frozenset({type(None), bool, int, float, str})
+_NUMBERS = frozenset("biuf")
+"""Kinds of arrays that lie in files of their own; the others are texts and objects."""
+
+
+class DamagedError(Exception):
+    """Bytes that are no part, or only a piece of one."""
+
+
+def archive(sections: Mapping[str, bytes]) -> bytes:
+    """Sections by their names as one file; they are compressed already."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for name, content in sections.items():
+            file.writestr(zipfile.ZipInfo(f"{name}.npz"), content)
+    return out.getvalue()
+
+
+def sections(part: bytes) -> dict[str, bytes]:
+    """The sections of a file, each with the checksum that it was written with.
+
+    Raises:
+        DamagedError: Something is missing or changed.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(part)) as file:
+            return {name.removesuffix(".npz"): file.read(name) for name in file.namelist()}
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError) as error:
+        raise DamagedError(str(error)) from error
+
+
+def dumps(value: object) -> bytes:
+    """A section.
+
+    Raises:
+        TypeError: It holds something that is no data of this package.
+    """
+    writer = _Writer()
+    document = {"value": writer.plain(value), "classes": [*writer.classes]}
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as file:
+        for name, arrays in writer.arrays.items():
+            column = io.BytesIO()
+            np.save(column, np.concatenate(arrays), allow_pickle=False)
+            _add(file, f"{name}.npy", column.getvalue())
+        _add(file, _NAMES, json.dumps(document, separators=(",", ":")).encode())
+    return out.getvalue()
+
+
+def _add(file: zipfile.ZipFile, name: str, content: bytes) -> None:
+    # Without the time of day: the same content is the same bytes.
+    file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, _LEVEL)
+
+
+def loads(section: bytes) -> Any:
+    """What a section holds.
+
+    Raises:
+        DamagedError: It cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(section)) as file:
+            document = json.loads(file.read(_NAMES))
+            arrays = {
+                name.removesuffix(".npy"): np.load(io.BytesIO(file.read(name)), allow_pickle=False)
+                for name in file.namelist()
+                if name != _NAMES
+            }
+        return _Reader(arrays, [*map(_maker, document["classes"])]).made(document["value"])
+    # What is wrong with it may show anywhere, and does not matter.
+    except (Exception, RecursionError) as error:
+        raise DamagedError(f"{type(error).__name__}: {error}") from error
+
+
+class _Writer:
+    """Values as JSON, and the arrays they hold."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, list[NDArray[Any]]] = {}
+        self.classes: dict[str, int] = {}
+        self._length: dict[str, int] = {}
+        self._known: dict[int, tuple[NDArray[Any], Json]] = {}
+        """Arrays by their identity; they are held, so that none takes the place of another."""
+
+    def plain(self, value: Any) -> Json:
+        kind: Any = type(value)
+        found: Json
+        if kind in _PLAIN:
+            found = value
+        elif kind is tuple:
+            found = [self.plain(each) for each in value]
+        elif kind is np.ndarray and value.dtype.kind in _NUMBERS:
+            found = {"a": self._array(value)}
+        elif isinstance(value, Mapping) and all(type(key) is str for key in value):
+            found = {"m": {key: self.plain(each) for key, each in value.items()}}
+        elif isinstance(value, tuple) or is_dataclass(value):
+            usual = _fields(kind)
+            told = {name: getattr(value, name) for name, _ in usual}
+            kept = {name: self.plain(told[name]) for name, each in usual if not _same(told[name], each)}
+            found = {"c": self._class(_name(kind)), "k": kept}
+        else:
+            name, arguments = _arguments(value)
+            found = {"c": self._class(name), "v": [self.plain(each) for each in arguments]}
+        return found
+
+    def _class(self, name: str) -> int:
+        return self.classes.setdefault(name, len(self.classes))
+
+    def _array(self, value: NDArray[Any]) -> Json:
+        if id(value) not in self._known:
+            stored, first = _narrow(value.ravel())
+            name, own = stored.dtype.str, value.dtype.str
+            start = self._length.get(name, 0)
+            self._length[name] = start + len(stored)
+            self.arrays.setdefault(name, []).append(stored)
+            self._known[id(value)] = value, [name, start, list(value.shape), own, *first]
+        return self._known[id(value)][1]
+
+
+def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
+    """Whole numbers in as few bytes as they need; times and positions as differences, with the first of them."""
+    if values.dtype.kind != "i" or not len(values):
+        return values, []
+    values = values.astype(np.int64)
+    kind, steps = _width(values), np.diff(values, prepend=values[:1])
+    small = _width(steps)
+    return (steps.astype(small), [int(values[0])]) if small.itemsize < kind.itemsize else (values.astype(kind), [])
+
+
+def _width(values: NDArray[np.int64]) -> np.dtype[Any]:
+    low, high = int(values.min()), int(values.max())
+    return next(kind for kind in _INTEGERS if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+
+
+@cache
+def _fields(kind: Any) -> tuple[tuple[str, object], ...]:
+    """Names of what an object is made of, and what each usually is."""
+    if is_dataclass(kind):
+        return tuple((each.name, each.default) for each in fields(kind) if each.init)
+    usual: Mapping[str, object] = getattr(kind, "_field_defaults", {})
+    return tuple((name, usual.get(name, NO_DEFAULT)) for name in getattr(kind, "_fields", ()))
+
+
+def _same(value: object, usual: object) -> bool:
+    kind = type(value)
+    return kind is type(usual) and (value == usual if kind in _PLAIN else kind is tuple and not value and not usual)
+
+
+@singledispatch
+def _arguments(value: Any) -> tuple[str, Any]:
+    """Name of the class of a value, and what makes it anew."""
+    raise TypeError(f"{type(value).__qualname__} is no data of traceanalyze")
+
+
+_TAKEN: dict[type, Callable[[Any], Any]] = {
+    list: lambda value: value,
+    range: lambda value: (value.start, value.stop, value.step),
+    # Sets of texts come in another order in every process.
+    set: lambda value: sorted(value, key=repr),
+    frozenset: lambda value: sorted(value, key=repr),
+    Mapping: lambda value: value.items(),
+    bytes: lambda value: (value.decode("latin-1"),),
+    np.ndarray: lambda value: (value.ravel().tolist(), value.shape, value.dtype.str),
+    np.generic: lambda value: (np.array(value),),
+    Enum: lambda value: (value.value,),
+    Phrase: lambda value: (value.template, *value.values.values()),
+    Sentence: lambda value: (str.__str__(value), value.english),
+    Word: lambda value: (str.__str__(value),),
+    Between: lambda value: (int(value), value.low, value.high),
+    InputError: lambda value: (value.phrase,),
+}
+for _kind, _take in _TAKEN.items():
+    _arguments.register(_kind, lambda value, own=_kind.__name__, take=_take: (_called(value, own), take(value)))
+
+
+def _called(value: object, own: str) -> str:
+    return own if own in _MAKERS else _name(type(value))
+
+
+def _name(kind: type) -> str:
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    _maker(name)
+    return name
+
+
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "list": lambda *each: [*each],
+    "range": range,
+    "set": lambda *each: {*each},
+    "frozenset": lambda *each: frozenset(each),
+    "Mapping": lambda *pairs: dict(pairs),
+    "bytes": lambda text: text.encode("latin-1"),
+    "ndarray": lambda values, shape, kind: np.array(values, kind).reshape(shape),
+    "generic": lambda array: array[()],
+}
+
+
+@cache
+def _maker(name: str) -> Callable[..., Any]:
+    """What makes an object of a class.
+
+    Raises:
+        TypeError: It is no class that only holds data.
+    """
+    if name in _MAKERS:
+        return _MAKERS[name]
+    module, _, own = name.partition(":")
+    if module.split(".")[:1] != ["traceanalyze"] or module.split(".")[1:2][0] not in _PACKAGES:
+        raise TypeError(f"{name}: no class of traceanalyze")
+    found = getattr(import_module(module), own, None)
+    if found is Between:
+        return Between.of
+    data = (Enum, Phrase, Sentence, Word, InputError)
+    if isinstance(found, type) and (is_dataclass(found) or hasattr(found, "_fields") or issubclass(found, data)):
+        return found
+    raise TypeError(f"{name}: no class that holds data")
+
+
+class _Reader:
+    """Values from JSON and arrays."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], makers: list[Callable[..., Any]]) -> None:
+        self._arrays, self._makers = arrays, makers
+        self._known: dict[tuple[str, int, tuple[int, ...], str], NDArray[Any]] = {}
+
+    def made(self, value: Json) -> Any:
+        kind = type(value)
+        found: Any = value
+        if kind is str:
+            # Names are the same on all ranks.
+            found = intern(value)
+        elif kind is list:
+            found = tuple(map(self.made, value))
+        elif kind is dict and "a" in value:
+            found = self._array(*value["a"])
+        elif kind is dict and "m" in value:
+            found = {intern(key): self.made(each) for key, each in value["m"].items()}
+        elif kind is dict:
+            named = {key: self.made(each) for key, each in value.get("k", {}).items()}
+            found = self._makers[value["c"]](*map(self.made, value.get("v", ())), **named)
+        return found
+
+    def _array(self, name: str, start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
+        key = name, start, tuple(shape), own
+        if key not in self._known:
+            found = self._arrays[name][start : start + int(np.prod(shape, dtype=np.int64))]
+            found = first[0] + np.cumsum(found, dtype=np.int64) if first else found
+            self._known[key] = found.astype(own).reshape(shape)
+        return self._known[key]
+
+
+class Late(Mapping[Any, Any]):
+    """A mapping whose keys are at hand, and whose values are read when one is first asked for."""
+
+    def __init__(self, keys: tuple[Any, ...], section: Callable[[], bytes], known: Mapping[Any, Any]) -> None:
+        self._keys, self._section, self._known = keys, section, known
+
+    def __getitem__(self, key: Any) -> Any:
+        """A value; reads them all unless it is known."""
+        if key not in self._known:
+            if key not in self._keys:
+                raise KeyError(key)
+            # In the order of the keys, as they were before.
+            found = {**loads(self._section()), **self._known}
+            self._known = {each: found[each] for each in self._keys}
+        return self._known[key]
+
+    def __contains__(self, key: object) -> bool:
+        """Whether it is one of the keys; reads nothing."""
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[Any]:
+        """The keys, in their order."""
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._keys)
+
+    def __reduce__(self) -> tuple[type, tuple[dict[Any, Any]]]:
+        """Copies, and what another process is sent, have it all."""
+        return dict, (dict(self),)

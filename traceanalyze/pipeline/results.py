@@ -1,0 +1,398 @@
+"""Results of many recordings: found in the cache, made here, or in processes of their own where that pays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+from traceanalyze import plugins
+from traceanalyze.errors import InputError, Phrase, UsageError
+from traceanalyze.model.trace import Run, Trace
+from traceanalyze.model.vocabulary import Detail
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, disagreeing, progress_over
+from traceanalyze.pipeline.recordings import (
+    MOST_TOGETHER,
+    NO_SNAPSHOTS,
+    Allocators,
+    AnalysedRank,
+    Job,
+    made,
+)
+from traceanalyze.pipeline.selection import parse_numbers
+from traceanalyze.ranks.results import MANY
+from traceanalyze.readers.runs import group_runs
+from traceanalyze.readers.source import Source
+from traceanalyze.readers.sources import Selection, expand
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+    from traceanalyze.pipeline.cache import Cache, Spool
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+_PACKED = 8
+"""Text is about so many times as large as a compressed file of it."""
+LARGE = 20_000_000
+"""Bytes of all inputs from which on a second process is worth its start; every further one for half as many."""
+
+
+class Work(NamedTuple):
+    """Who does the work, and what is kept of it; by default this process, and nothing."""
+
+    workers: int | None = 1
+    """Processes at most; None: as many as there are cores."""
+    executor: Executor | None = None
+    """Does it all, where the user has one."""
+    cache: str | None = None
+    """Folder in which results are kept from run to run; empty: that of the user."""
+    tell: Callable[[Phrase], None] | None = None
+    """Is told where that folder cannot be used."""
+
+
+ALONE = Work()
+Result: TypeAlias = AnalysedRank | InputError
+
+
+def analysed_files(
+    paths: Sequence[str],
+    choices: Choices,
+    progress: ReadProgress | None,
+    work: Work = ALONE,
+    *,
+    allocators: Allocators = NO_SNAPSHOTS,
+    required: bool = True,
+    known: Collection[str] = (),
+) -> tuple[ReadRecordings, dict[str, AnalysedRank]]:
+    """Every recording under the paths, by path.
+
+    `allocators` are what snapshots of the recordings' ranks tell. Where no recording is `required`, there may be none.
+    `known` names files that are used for something else.
+    """
+    selection = expand(paths, required=required)
+    jobs = jobs_of(selection.sources, choices, allocators, lenient=not required)
+    found = dict(results(jobs, progress, work))
+    return put_together(selection, found, jobs, progress, work, required=required, known=known)
+
+
+def put_together(
+    selection: Selection,
+    by_place: Mapping[int, Result],
+    jobs: Sequence[Job],
+    progress: ReadProgress | None,
+    work: Work,
+    *,
+    required: bool = True,
+    known: Collection[str] = (),
+) -> tuple[ReadRecordings, dict[str, AnalysedRank]]:
+    """What became of each source, by its place; ranks of a run are about the steps that all of them count."""
+    found: dict[str, AnalysedRank] = {}
+    job_of: dict[str, Job] = {}
+
+    def traces() -> Iterator[Trace | InputError]:
+        for at, job in enumerate(jobs):
+            one = by_place[at]
+            if isinstance(one, InputError):
+                yield one
+            else:
+                path = one.analysis.trace.origin.path
+                found[path], job_of[path] = one, job
+                yield one.analysis.trace
+
+    read = collected(selection, traces(), required=required, known=known)
+    analyses = {path: one.analysis for path, one in found.items()}
+    # Those of other steps than the rest of their run are analysed over the steps that all ranks of it count. One that
+    # cannot be read again, as from a pipe, stays as it is.
+    for path, agreed in disagreeing(read.traces, analyses, read.lost).items():
+        job_of[path] = job_of[path]._replace(agreed=agreed, lenient=True, together=True)
+        ((_, one),) = results([job_of[path]], None, work)
+        found[path] = found[path] if isinstance(one, InputError) else one
+    if any(job.summary for job in jobs):
+        chosen = _worth_full(read, found, jobs[0].choices)
+        again = [job_of[path]._replace(summary=False, lenient=True, together=False) for path in chosen]
+        full = dict(results(again, progress, work))
+        for at, (path, why) in enumerate(chosen.items()):
+            one = full[at]
+            found[path] = found[path] if isinstance(one, InputError) else one._replace(why=why)
+    return read, found
+
+
+def _worth_full(read: ReadRecordings, found: Mapping[str, AnalysedRank], choices: Choices) -> dict[str, str]:
+    """Paths of the recordings that are analysed in full, and why; of a run with few wanted ranks all."""
+    from traceanalyze.ranks.compare import comparable, compare_ranks
+    from traceanalyze.ranks.overview import worth_full
+
+    chosen: dict[str, str] = {}
+    for run in group_runs(read.traces, read.lost):
+        try:
+            traces = chosen_ranks(run, choices)
+        except UsageError:
+            # Whoever makes the report says so.
+            continue
+        ranks = [found[trace.origin.path].with_trace(trace) for trace in traces]
+        if len(ranks) <= MANY:
+            chosen |= dict.fromkeys((trace.origin.path for trace in traces), "")
+            continue
+        whole = comparable([one.analysis for one in ranks])
+        ranks = [*compress(ranks, whole)] or ranks
+        worth = worth_full(compare_ranks([one.summary for one in ranks]))
+        chosen |= {ranks[at].analysis.trace.origin.path: why for at, why in worth.items()}
+    return chosen
+
+
+def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
+    """Traces of the ranks the user wants."""
+    if choices.ranks is None:
+        return list(run.traces)
+    known = [trace for trace in run.traces if trace.origin.rank is not None]
+    if not known:
+        raise UsageError("--ranks {ranks}: the profile of {run} does not tell any rank", choices.ranks, run.name)
+    numbers = [trace.origin.rank for trace in known if trace.origin.rank is not None]
+    mask = parse_numbers(choices.ranks, "--ranks", Phrase("rank")).chosen(numbers)
+    return [*compress(known, mask)]
+
+
+def jobs_of(sources: Sequence[Source], choices: Choices, allocators: Allocators, *, lenient: bool) -> list[Job]:
+    """What is to be made of each source."""
+    count = len(sources)
+    size = count == 1, count <= MOST_TOGETHER, count > MANY and choices.detail > Detail.QUIET
+    return [Job(one, choices, {one.name: allocators.get(one.name, {})}, lenient, *size) for one in sources]
+
+
+def results(
+    jobs: Sequence[Job], progress: ReadProgress | None, work: Work, keep: Callable[[int, bytes], None] | None = None
+) -> Iterator[tuple[int, Result]]:
+    """Places of the jobs and what became of each, as they are done; `keep` is given each of them as a part."""
+    many = bool(jobs) and not jobs[0].alone
+    if (
+        not (many and (work.cache is not None or len(jobs) > MOST_TOGETHER))
+        and keep is None
+        and _workers(jobs, work) == 1
+    ):
+        for at, tell in enumerate(progress_over(progress, [one.source for one in jobs])):
+            yield at, made(jobs[at], tell)
+        return
+    # Imported here: with it come zipfile and hashlib, and of one recording nothing is packed.
+    from traceanalyze.pipeline.cache import Spool
+
+    cache = _opened(work) if many else None
+    spool, left, keys = Spool(), dict(enumerate(jobs)), {} if cache is None else _keys(jobs)
+    for at, part, one in () if cache is None else _hits(keys, cache, spool):
+        del left[at]
+        if keep is not None:
+            keep(at, part)
+        yield at, one
+    for at, found in _made(left, progress, work):
+        one = _taken(found, spool)
+        if isinstance(found, bytes):
+            # Why something cannot be read may pass: it is tried again.
+            if cache is not None and at in keys and isinstance(one, AnalysedRank):
+                cache.keep(keys[at], found)
+            if keep is not None:
+                keep(at, found)
+        yield at, one
+    if cache is not None and left:
+        cache.trim()
+
+
+def _opened(work: Work) -> Cache | None:
+    """The cache, unless it is not wanted or cannot be used."""
+    from traceanalyze.pipeline.cache import Cache, open_cache
+
+    found = None if work.cache is None else open_cache(work.cache)
+    if isinstance(found, Cache):
+        return found
+    if found is not None and work.tell is not None:
+        work.tell(found)
+    return None
+
+
+def _hits(keys: Mapping[int, str], cache: Cache, spool: Spool) -> Iterator[tuple[int, bytes, Result]]:
+    """What of the jobs is there already: places, parts, and what these hold."""
+    for at, key in keys.items():
+        part = cache.find(key)
+        one = None if part is None else unpack(part, spool)
+        if part is not None and one is not None:
+            yield at, part, one
+
+
+def _taken(part: bytes | Result, spool: Spool) -> Result:
+    one = unpack(part, spool) if isinstance(part, bytes) else part
+    if one is None:
+        raise RuntimeError("what was packed cannot be unpacked")
+    return one
+
+
+def _workers(jobs: Collection[Job], work: Work) -> int:
+    """How many processes the jobs are worth; 0 for those of the user's executor."""
+    if work.executor is not None:
+        return 0
+    sizes = ((one.source.size or 0, one.source.name.endswith((".gz", ".zst"))) for one in jobs)
+    return workers_for([size * (_PACKED if packed else 1) for size, packed in sizes], work.workers)
+
+
+def _made(jobs: Mapping[int, Job], progress: ReadProgress | None, work: Work) -> Iterator[tuple[int, bytes | Result]]:
+    """Parts of the jobs by their places, made by whoever does the work."""
+    waiting, workers = [*jobs.values()], _workers(jobs.values(), work)
+    if workers == 1:
+        for (at, job), tell in zip(jobs.items(), progress_over(progress, [one.source for one in waiting]), strict=True):
+            result = made(job, tell)
+            yield at, pack(result) or result
+        return
+    # All are read and analysed at the same time: what is done is counted in bytes of all.
+    done, total = 0, sum(one.source.size or 0 for one in waiting)
+    for count, (place, (found, faults)) in enumerate(map_ranks(_elsewhere, waiting, workers, work.executor), 1):
+        source = waiting[place].source
+        done += source.size or 0
+        if progress is not None:
+            progress(f"{count}/{len(waiting)} {PurePath(source.name).name}", done, total)
+        plugins.failed_elsewhere(faults)
+        yield [*jobs][place], found
+
+
+def _elsewhere(job: Job) -> tuple[bytes | Result, tuple[plugins.Fault, ...]]:
+    """What became of it, as a part, and plug-ins that failed in the process that did it."""
+    one = made(job)
+    return pack(one) or one, plugins.faults()
+
+
+def _keys(jobs: Sequence[Job]) -> dict[int, str]:
+    """Keys in the cache, by the places of the jobs; what has a snapshot is not kept."""
+    from traceanalyze.pipeline.cache import digest_of, key_of
+
+    first, rules = jobs[0], jobs[0].choices.rules().rules
+    asked = first.choices._replace(device_peaks=None, ranks=None), first.choices.options().peaks
+    about = digest_of(
+        (asked, [(rule.id, dict(own)) for rule, own in rules], first.together, first.summary, first.agreed)
+    )
+    found = {at: key_of(job.source, about) for at, job in enumerate(jobs) if not any(job.allocators.values())}
+    return {at: key for at, key in found.items() if key is not None}
+
+
+_AT_HAND = frozenset({"split"})
+"""Tables that are shown of all ranks side by side."""
+
+
+def pack(one: Result) -> bytes | None:
+    """One result as a part; None where a plug-in made something of it that has no place there."""
+    from traceanalyze.pipeline import parts
+
+    try:
+        if isinstance(one, InputError):
+            return parts.archive({"summary": parts.dumps(one)})
+        tables, keys = dict(one.analysis.tables), (*one.analysis.tables,)
+        at_hand = {key: tables[key] for key in keys if key in _AT_HAND}
+        slim = one._replace(analysis=one.analysis._replace(tables=at_hand), places={}, costs={}, program=None)
+        sections = {
+            "summary": (slim, (keys, (*one.places,), (*one.costs,))),
+            "tables": tables,
+            "places": dict(one.places),
+            "costs": dict(one.costs),
+            **({} if one.program is None else {"program": one.program}),
+        }
+        return parts.archive({name: parts.dumps(each) for name, each in sections.items()})
+    except TypeError:
+        return None
+
+
+def unpack(part: bytes, spool: Spool) -> Result | None:
+    """A result from its part, None where that is damaged.
+
+    What is looked at of few ranks goes into the spool, and is read when it is.
+    """
+    from traceanalyze.pipeline import parts
+
+    try:
+        sections = parts.sections(part)
+        found: Any = parts.loads(sections["summary"])
+        if isinstance(found, InputError):
+            return found
+        one, (tables, places, costs) = found
+        read = {name: spool.add(sections[name]) for name in ("tables", "places", "costs")}
+        program = parts.loads(sections["program"]) if "program" in sections else None
+    except (parts.DamagedError, KeyError, TypeError, ValueError):
+        return None
+    if not isinstance(one, AnalysedRank):
+        return None
+    return one._replace(
+        analysis=one.analysis._replace(tables=parts.Late(tables, read["tables"], one.analysis.tables)),
+        places=parts.Late(places, read["places"], {}),
+        costs=parts.Late(costs, read["costs"], {}),
+        program=program,
+    )
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def workers_for(sizes: Sequence[int | None], most: int | None = None) -> int:
+    """How many processes inputs of these sizes (None: unknown) are worth; 1 means none beside this one."""
+    worth = sum(size or 0 for size in sizes) // (LARGE // 2)
+    return max(1, min(most or cores(), len(sizes), worth))
+
+
+def map_ranks(
+    work: Callable[[Item], Made], items: Sequence[Item], workers: int, executor: Executor | None = None
+) -> Iterator[tuple[int, Made]]:
+    """Positions of the items and what was made of each, as they are done. Each worker has one item at a time.
+
+    This process is one of the workers: it takes items from the front, the others from the end, until they meet. So it
+    works while they start, and none only waits with its memory. An `executor` of the user does it all. Where no other
+    process can be started, or one is killed, this one does what is left. `work` is at the top level of a module and
+    raises what the caller is to see; items and results are fit to be sent to a process; `workers` is from
+    `workers_for`.
+    """
+    if executor is None and workers < 2:
+        yield from ((at, work(item)) for at, item in enumerate(items))
+        return
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    left = dict(enumerate(items))
+    elsewhere: dict[int, Future[Made]] = {}
+    # Forked children of a process with threads may hang; fresh ones cannot.
+    pool = executor or ProcessPoolExecutor(workers - 1, mp_context=get_context("spawn"))
+    try:
+        for at in reversed(range(0 if executor else 1, len(items))):
+            elsewhere[at] = pool.submit(work, items[at])
+        if executor is None:
+            yield from _beside(elsewhere, work, left)
+        at_of = {future: at for at, future in elsewhere.items()}
+        yield from _done(((at_of[future], future) for future in as_completed(at_of)), elsewhere, left)
+    except (BrokenExecutor, OSError):
+        yield from ((at, work(item)) for at, item in left.items())
+    finally:
+        for future in elsewhere.values():
+            future.cancel()
+        if executor is None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _beside(
+    elsewhere: dict[int, Future[Made]], work: Callable[[Item], Made], left: dict[int, Item]
+) -> Iterator[tuple[int, Made]]:
+    """What this process does of what nobody has begun, and what others have done meanwhile."""
+    for at, item in [*left.items()]:
+        if at in left and (at not in elsewhere or elsewhere[at].cancel()):
+            elsewhere.pop(at, None)
+            yield at, work(item)
+            del left[at]
+            yield from _done([each for each in elsewhere.items() if each[1].done()], elsewhere, left)
+
+
+def _done(
+    found: Iterable[tuple[int, Future[Made]]], elsewhere: dict[int, Future[Made]], left: dict[int, Item]
+) -> Iterator[tuple[int, Made]]:
+    for at, future in found:
+        yield at, future.result()
+        del left[at], elsewhere[at]

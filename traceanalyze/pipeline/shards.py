@@ -1,0 +1,176 @@
+"""A run shared out among machines: each analyses some of its recordings into a folder, one makes the report of them.
+
+The folder has a part for every recording, by its place among all, and one for what was asked, which is the same for all
+shares. Parts of another run have other names.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from traceanalyze import plugins
+from traceanalyze.errors import InputError, Phrase, UsageError
+from traceanalyze.model.vocabulary import Detail
+from traceanalyze.pipeline import parts
+from traceanalyze.pipeline.cache import Spool, digest
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.gather import ReadProgress
+from traceanalyze.pipeline.recordings import NO_SNAPSHOTS
+from traceanalyze.pipeline.results import Result, Work, jobs_of, put_together, results, unpack
+from traceanalyze.pipeline.run_report import reports_of
+from traceanalyze.readers.memory_sources import holds_memory_file
+from traceanalyze.readers.source import STDIN
+from traceanalyze.readers.sources import Selection, expand
+from traceanalyze.report.model import Report
+from traceanalyze.rules.finding import Outcome
+from traceanalyze.version import __version__
+from traceanalyze.whole_file import whole_file
+
+_RUN, _FAULTS = "run", "faults"
+
+
+class Shard(NamedTuple):
+    """Which share of how many."""
+
+    number: int
+    """From 0: the recordings at this place, and every `of` further on."""
+    of: int
+
+
+class _Asked(NamedTuple):
+    """What all shares of a run have in common."""
+
+    version: str
+    choices: Choices
+    selection: Selection
+
+
+def shard_of(text: str, stated: Mapping[str, str] = os.environ) -> Shard:
+    """`2/8`; where the number is left out, `/8`, that of the task of a Slurm array or of a Kubernetes indexed job.
+
+    `auto`: both from a Slurm array.
+
+    Raises:
+        UsageError: It is none, or nothing states the number.
+    """
+    task, first, step = (
+        stated.get(f"SLURM_ARRAY_TASK_{name}", usual) for name, usual in (("ID", ""), ("MIN", "0"), ("STEP", "1"))
+    )
+    index, slash, count = (
+        (text, "/", stated.get("SLURM_ARRAY_TASK_COUNT", "")) if text == "auto" else text.partition("/")
+    )
+    try:
+        if index in {"", "auto"}:
+            own = (int(task) - int(first)) // max(int(step), 1) if task else int(stated.get("JOB_COMPLETION_INDEX", ""))
+        else:
+            own = int(index)
+        found = Shard(own, int(count))
+    except ValueError:
+        found = Shard(-1, 0)
+    if not slash or not 0 <= found.number < found.of:
+        raise UsageError(
+            "--shard {text}: write 0/8 for the first of 8 shares, /8 where SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX "
+            "has its number, or auto in a Slurm array",
+            text,
+        )
+    return found
+
+
+def write_shard(
+    paths: Sequence[str], choices: Choices, shard: Shard, folder: Path, work: Work, progress: ReadProgress | None
+) -> Phrase:
+    """Analyse a share of the recordings under the paths into a folder; what was done."""
+    if any(map(holds_memory_file, paths)) or STDIN in paths:
+        raise UsageError("--shard takes traces alone: analyse snapshots and standard input in one run")
+    choices = choices._replace(detail=Detail.VERBOSE)
+    asked = _Asked(__version__, choices, expand(paths))
+    run = digest(parts.dumps((asked, [_changed(one.path) for one in asked.selection.sources])))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError("{said}: cannot be written: {why}", folder, error.strerror) from error
+    _write(folder / f"{_RUN}-{run}.part", parts.archive({_RUN: parts.dumps(asked)}))
+    jobs = jobs_of(asked.selection.sources, choices, NO_SNAPSHOTS, lenient=False)
+    places = range(shard.number, len(jobs), shard.of)
+
+    kept = set()
+
+    def keep(at: int, part: bytes) -> None:
+        _write(folder / f"{run}-{places[at]}.part", part)
+        kept.add(at)
+
+    for at, _ in results([jobs[at] for at in places], progress, work, keep):
+        if at not in kept:
+            name = jobs[places[at]].source.name
+            raise UsageError("{name}: what plug-ins make of it has no place in a part; analyse it in one run", name)
+    if plugins.faults():
+        _write(folder / f"{_FAULTS}-{run}-{shard.number}.part", parts.archive({_FAULTS: parts.dumps(plugins.faults())}))
+    return Phrase("Wrote {count} of {all} recordings to {path}", len(places), len(jobs), str(folder))
+
+
+def _changed(path: str) -> int:
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _write(path: Path, part: bytes) -> None:
+    with whole_file(path) as file:
+        file.write(part)
+
+
+def merged_reports(folder: str, detail: Detail, work: Work, progress: ReadProgress | None = None) -> tuple[Report, ...]:
+    """The reports that one run over all recordings would give, in as much detail, from the parts in a folder.
+
+    Raises:
+        InputError: Parts are missing or damaged.
+        UsageError: They are of several runs.
+    """
+    runs = sorted(Path(folder).glob(f"{_RUN}-*.part"))
+    if not runs:
+        raise InputError("{folder}: no parts; `traceanalyze PATH… --shard 0/8 -o {folder}` writes some", folder)
+    if len(runs) > 1:
+        raise UsageError("{folder}: parts of {count} different runs; give each a folder of its own", folder, len(runs))
+    asked = _section(runs[0], _RUN)
+    if not isinstance(asked, _Asked) or asked.version != __version__:
+        raise InputError("{path}: damaged, or of another version of traceanalyze; run the shares again", runs[0])
+    run = runs[0].stem.removeprefix(f"{_RUN}-")
+    for path in sorted(Path(folder).glob(f"{_FAULTS}-{run}-*.part")):
+        faults: Any = _section(path, _FAULTS)
+        plugins.failed_elsewhere(faults or ())
+    sources, spool = asked.selection.sources, Spool()
+    found = {at: _read(Path(folder, f"{run}-{at}.part"), spool) for at in range(len(sources))}
+    made = {at: one for at, one in found.items() if one is not None}
+    lost = [sources[at].name for at in found if at not in made]
+    if lost:
+        names = ", ".join(lost[:_NAMES_SHOWN]) + (", …" if len(lost) > _NAMES_SHOWN else "")
+        raise InputError(
+            "{folder}: {missing} of {all} recordings are missing ({names}); run their shares again",
+            *(folder, len(lost), len(sources), names),
+        )
+    choices = asked.choices._replace(detail=detail)
+    jobs = jobs_of(sources, choices, NO_SNAPSHOTS, lenient=False)
+    read, ranks = put_together(asked.selection, made, jobs, progress, work)
+    if detail == Detail.QUIET:
+        ranks = {path: one._replace(outcome=Outcome()) for path, one in ranks.items()}
+    return reports_of(read, ranks, choices)
+
+
+_NAMES_SHOWN = 3
+
+
+def _section(path: Path, name: str) -> object:
+    """What a file holds; None where it is damaged."""
+    try:
+        return parts.loads(parts.sections(path.read_bytes())[name])
+    except (OSError, KeyError, parts.DamagedError):
+        return None
+
+
+def _read(path: Path, spool: Spool) -> Result | None:
+    try:
+        return unpack(path.read_bytes(), spool)
+    except OSError:
+        return None
