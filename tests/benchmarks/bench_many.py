@@ -30,12 +30,12 @@ def one(count: int) -> None:
     from tests.ranks.fleet import MS, fleet_summaries, late_fleet
     from tests.ranks.simulated import traces, workload
     from traceanalyze.analyses.options import Options
-    from traceanalyze.model.trace import Run
     from traceanalyze.pipeline.recordings import rank_summary
     from traceanalyze.pipeline.run_report import run_report, side_by_side
     from traceanalyze.ranks.compare import compare_ranks
     from traceanalyze.ranks.overview import worth_full
     from traceanalyze.ranks.results import MANY
+    from traceanalyze.readers.runs import group_runs
     from traceanalyze.rules.evaluate import plan
 
     (trace, _) = traces(workload())
@@ -47,6 +47,7 @@ def one(count: int) -> None:
         ranks.append(small._replace(analysis=analysis, compared=each))
     calls, made, rules = len(ranks[0].summary.collectives), _peak(), plan()
     begin = time.process_time()
+    (run,) = group_runs([rank.analysis.trace for rank in ranks])
     chosen = (
         worth_full(compare_ranks([one.summary for one in ranks])) if count > MANY else dict.fromkeys(range(count), "")
     )
@@ -54,7 +55,7 @@ def one(count: int) -> None:
     found = side_by_side(ranks, rules)
     reduced, memory = time.process_time() - begin, _peak()
     begin, sizes = time.process_time(), {}
-    report = run_report(Run("run", tuple(rank.analysis.trace for rank in ranks), ()), found)
+    report = run_report(run, found)
     built = time.process_time() - begin
     assert f"Rank {count - 3} makes the others wait" in report.verdict
     with tempfile.TemporaryDirectory() as name:

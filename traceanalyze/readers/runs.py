@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -112,6 +113,18 @@ class _Recording:
     """Some of them do not overlap in time."""
     absent: list[str] = field(default_factory=list)
     """Names of others that cannot be read."""
+    until: int = 0
+    """When the last of them ends."""
+    identities: dict[tuple[str, str | None, int] | None, None] = field(default_factory=dict)
+    worlds: set[int | None] = field(default_factory=set)
+    """Sizes of the worlds they tell."""
+
+    def add(self, trace: Trace, end: int) -> None:
+        """One more, which ends then."""
+        self.traces.append(trace)
+        self.until = max(self.until, end)
+        self.identities[_identity(trace)] = None
+        self.worlds |= _worlds((trace,))
 
 
 def group_runs(traces: Sequence[Trace], lost: Collection[str] = ()) -> tuple[Run, ...]:
@@ -159,12 +172,16 @@ def _folders_of_hosts(traces: Sequence[Trace]) -> dict[str, str]:
         ranks = [trace.origin.rank for trace in members]
         if None not in ranks and len(set(ranks)) == len(ranks):
             above |= {run_folder(trace.origin.path): job for trace in members}
-    hosts = {job: {folder for folder, found in above.items() if found == job} for job in above.values()}
+    hosts = {job: {folder for folder, found in above.items() if found == job} for job in set(above.values())}
     return {folder: job for folder, job in above.items() if len(hosts[job]) > 1}
 
 
 def _distinct(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]]]:
     """Drop files with the same content as an earlier one: path of the one kept → paths left out."""
+    if len(traces) < 2:
+        return list(traces), {}
+    # Imported here: most runs are one recording.
+
     kept: dict[tuple[object, ...], Trace] = {}
     repeats: dict[str, list[str]] = {}
     for trace in traces:
@@ -176,15 +193,18 @@ def _distinct(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]
 
 def _recordings(folder: str, traces: Sequence[Trace], absent: Collection[str]) -> list[_Recording]:
     recordings: list[_Recording] = []
-    for trace in sorted(_numbered(traces, absent), key=span):
+    timed = [(span(trace), trace) for trace in _numbered(traces, absent)]
+    for (start, end), trace in sorted(timed, key=itemgetter(0)):
         fitting = [recording for recording in recordings if _fits(trace, recording)]
-        together = [recording for recording in fitting if _overlap(trace, recording)]
+        # They come in the order of their starts.
+        together = [recording for recording in fitting if start < recording.until]
         known_world = trace.origin.rank is not None and trace.origin.world_size is not None
         if not together and not (fitting and known_world):
-            recordings.append(_Recording(folder, [trace]))
+            recordings.append(_Recording(folder, until=end))
+            recordings[-1].add(trace, end)
             continue
         recording = (together or fitting)[0]
-        recording.traces.append(trace)
+        recording.add(trace, end)
         recording.apart |= not together
     return recordings
 
@@ -200,11 +220,10 @@ def _numbered(traces: Sequence[Trace], absent: Collection[str]) -> list[Trace]:
 
 def _fits(trace: Trace, recording: _Recording) -> bool:
     """May the trace be one more rank of the recording?"""
-    identity = _identity(trace)
-    known = [_identity(other) for other in recording.traces]
-    same_world = len(_worlds((trace, *recording.traces))) < 2
-    same_kind = known[0] is not None and identity is not None and known[0][0] == identity[0]
-    return same_world and same_kind and identity not in known
+    identity, first = _identity(trace), next(iter(recording.identities))
+    same_world = len(_worlds((trace,)) | recording.worlds) < 2
+    same_kind = first is not None and identity is not None and first[0] == identity[0]
+    return same_world and same_kind and identity not in recording.identities
 
 
 def _worlds(traces: Sequence[Trace]) -> set[int | None]:
@@ -218,11 +237,6 @@ def _identity(trace: Trace) -> tuple[str, str | None, int] | None:
     if origin.rank is not None:
         return "rank", None, origin.rank
     return None if origin.host is None or origin.pid is None else ("process", origin.host, origin.pid)
-
-
-def _overlap(trace: Trace, recording: _Recording) -> bool:
-    start, end = span(trace)
-    return any(start < other_end and other_start < end for other_start, other_end in map(span, recording.traces))
 
 
 def span(trace: Trace) -> tuple[int, int]:
