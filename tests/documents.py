@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGES = (
     *("record", "whatif", "use", "findings", "plugins", "postmortem", "compare", "gate", "memory", "perfetto"),
-    *("words", "outputs"),
+    *("many-ranks", "words", "outputs"),
 )
 _OF_SEVERAL = {"record", "outputs"}
 """Pages whose chapters have a title above them all."""

@@ -23,6 +23,7 @@ OTHERS = LANGUAGES[1:]
 PROPER = {
     *("API", "DataLoader", "Decode", "FLOP", "GB/s", "Host", "Kernel", "Launch", "Paged Attention", "Prefill"),
     *("Rank", "Shape", "Softmax", "Stage", "Stream", "TFLOP/s", "World size", "block", "empty_cache", "grid"),
+    *("torch.compile", "expandable_segments:True", "Xid", "SXid", "kernel"),
     *("Embedding", "step.time", "traceanalyze", "zero_grad", "#", "±", "~"),
 }
 
@@ -76,6 +77,9 @@ def test_chinese_is_chinese(name):
         for key, text in of("zh", name).items()
         if re.search("[A-Za-z]", without_values(text)) and not re.search("[\u4e00-\u9fff]", text)
     }
+    # A command to type is the same in every language.
+    commands = ("nvidia-smi ", "npu-smi ")
+    latin = {key: text for key, text in latin.items() if not text.startswith(commands)}
     assert {key: text for key, text in latin.items() if without_values(text).strip(" ·：") not in PROPER} == {}
 
 

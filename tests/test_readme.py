@@ -66,7 +66,7 @@ def test_every_option_of_the_command_is_in_the_readme():
 def test_every_option_of_the_perfetto_commands_is_in_the_readme(command):
     section = README.partition("## Look at it in Perfetto")[2].partition("\n## ")[0]
     missing = {option for option in options(command) if option.startswith("--") and option not in section}
-    assert missing <= {"--help", "--version", "--quiet", "--lang"}
+    assert missing <= {"--help", "--version", "--quiet", "--lang", "--overwrite"}
 
 
 def test_every_option_of_the_gate_is_in_the_readme():
@@ -147,13 +147,13 @@ def test_the_sample_of_postmortem_is_what_the_tool_prints():
 def test_every_option_of_postmortem_is_in_its_section():
     section = README.partition("## Post-mortem of a run\n")[2].partition("\n## ")[0]
     missing = {option for option in options("postmortem") if option.startswith("--") and option not in section}
-    assert missing <= {"--help", "--version", "--output", "--format", "--quiet", "--verbose", "--all"}
+    assert missing <= {"--help", "--version", "--output", "--overwrite", "--format", "--quiet", "--verbose", "--all"}
 
 
 def test_every_option_of_whatif_is_in_its_section():
     section = README.partition("### What would change\n")[2].partition("\n## ")[0]
     missing = {option for option in options("whatif") if option.startswith("--") and option not in section}
-    assert missing <= {"--help", "--version", "--output", "--format", "--quiet", "--verbose", "--all"}
+    assert missing <= {"--help", "--version", "--output", "--overwrite", "--format", "--quiet", "--verbose", "--all"}
 
 
 def test_the_sample_of_memory_is_what_the_tool_prints():
