@@ -4,7 +4,9 @@ import errno
 import functools
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -33,6 +35,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        _stop_in_order()
         try:
             command(*args, **kwargs)
         except BrokenPipeError:
@@ -46,9 +49,20 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
+def _stop_in_order() -> None:
+    """From now on what tells this process to stop does so as Ctrl-C does: what was begun is cleared away."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        each = getattr(signal, name, None)
+        if each is not None and signal.getsignal(each) != signal.SIG_IGN:
+            signal.signal(each, signal.default_int_handler)
+
+
 def tell(error: BaseException, language: str) -> int:
     """Print one line about an error, whatever its text holds; the exit code that it means."""
-    message, code = _said_of(error)
+    # Python wraps what stops it while it makes a class.
+    message, code = _said_of(error.__cause__ if isinstance(error.__cause__, KeyboardInterrupt) else error)
     line = _placed(" ".join(in_language(message, language).split()))
     sys.stderr.write("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line) + "\n")
     return code

@@ -15,13 +15,11 @@ from __future__ import annotations
 import dataclasses
 from collections import namedtuple
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, cached_property
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
-
-from traceanalyze.model.columns import dataclass
 
 if TYPE_CHECKING:
     # Commands that read no trace load these neither.
