@@ -15,11 +15,13 @@ from __future__ import annotations
 import dataclasses
 from collections import namedtuple
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache, cached_property
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+
+from traceanalyze.model.records import dataclass
 
 if TYPE_CHECKING:
     # Commands that read no trace load these neither.
