@@ -24,10 +24,10 @@ LEVERS = declare(
     "memory_levers",
     "What would make the peak smaller",
     Column("lever", Kind.TERM, "what to change"),
-    replace(CATEGORY, meaning="what it makes smaller"),
+    replace(CATEGORY, meaning="what it makes smaller", minor=True),
     Column("saved_bytes", Kind.MEMORY, "by so much the peak would be lower, each alone", heading="saves"),
     Column("share", Kind.SHARE, "part of the peak"),
-    Column("count", Kind.COUNT, "calls of the module", heading="calls"),
+    Column("count", Kind.COUNT, "calls of the module", heading="calls", minor=True),
     LINE,
 )
 RANKS, CHUNKS = 2, 8
