@@ -287,11 +287,11 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
         yield Message(_SAY[unused], (("unused", Kind.MEMORY, analysis.unused),))
     if analysis.rising:
         yield Message(_SAY["memory_rising"])
-    kinds = next(each for each in analysis.held if each.key == "memory_categories")
+    kinds = next((each for each in analysis.held if each.key == "memory_categories"), analysis.at_peak)
     for top in islice(analysis.at_peak.records(), 1):
-        # Of those in use: rows are sorted by their bytes.
-        kind = next(one for one in kinds.records() if one.memory_category != "category_cached")
-        category = ("category", Kind.TERM, kind.memory_category), ("share", Kind.SHARE, kind.share)
+        own = [one for one in kinds.records() if one.memory_category != "category_cached"]
+        kind, used = max(own, key=attrgetter("block_bytes")), sum(one.block_bytes for one in own)
+        category = ("category", Kind.TERM, kind.memory_category), ("share", Kind.SHARE, kind.block_bytes / max(used, 1))
         holder = ("line", Kind.NAME, top.source_line), ("held", Kind.SHARE, top.share)
         yield Message(_SAY["memory_largest"], (*category, *holder))
     yield from _levers(analysis)
