@@ -160,6 +160,43 @@ def test_states_have_the_sizes_of_gradients_or_twice_or_half_of_them(
     assert found == {name: each * sum(sizes) for name, each in named.items()} | {"preexisting": 3 * MIB}
 
 
+def mixed_precision(parameter: int, states: tuple[int, ...], eight: tuple[int, ...] = ()) -> Allocator:
+    """Bytes of each number of a parameter, of what is kept beside it from the start, and what of that has a quarter."""
+    allocator, sizes = Quick(), [(20 + 3 * number) * MIB for number in range(14)]
+    for at, each in enumerate((parameter, *states)):
+        for size in sizes:
+            allocator.malloc(each * size // (4 if at - 1 in eight else 1), user(9))
+    for _ in range(2):
+        kept = [allocator.malloc(20 * MIB, module(40)) for _ in range(4)]
+        gradients = [allocator.malloc(parameter * size, engine("mm", accumulates=True)) for size in sizes]
+        for one in (*kept, *(allocator.malloc(MIB, user(25)) for _ in range(15)), *gradients):
+            allocator.free(one)
+    return allocator
+
+
+@pytest.mark.parametrize(
+    ("parameter", "states", "eight"),
+    [
+        (4, (4, 4), (0, 1)),  # Adam in 32 bits
+        (4, (4,), (0,)),  # momentum
+        (2, (4, 4, 4), (1, 2)),  # 16 bits, with a copy and Adam's states in 32
+        (2, (4,), ()),  # with the copy alone
+        (2, (4, 4), (0, 1)),  # without it
+    ],
+)
+def test_a_copy_of_the_parameters_is_no_state_of_eight_bits(
+    tmp_path: Path, parameter: int, states: tuple[int, ...], eight: tuple[int, ...]
+) -> None:
+    """And gradients beside larger states have half the bits already."""
+    now = mixed_precision(parameter, states)
+    early = 14 * (1 + len(states)) * 2
+    found = levers(device_of(read(late(now, len(now.events) - early), tmp_path)))
+    said = {one.lever: one.saved_bytes for one in found.records()}
+    most = [max(each.allocated for each in run.truth) for run in (now, mixed_precision(parameter, states, eight))]
+    assert abs(said.get("lever_eight_bit_optimizer", 0) - (most[0] - most[1])) <= 0.02 * most[0]
+    assert ("lever_half_gradients" in said) == (parameter == 4)
+
+
 def test_sizes_of_few_gradients_name_nothing(tmp_path: Path) -> None:
     allocator = Quick()
     allocator.malloc(5 * MIB, user(9))
