@@ -104,8 +104,8 @@ def _levers(device: Device) -> Iterator[_Lever]:
     # States smaller than the gradients they are for have fewer bits already, or are shared; beside larger ones
     # gradients have half the bits already.
     state, gradient = (int(device.lives.requested[rows].max(initial=0)) for rows in (states, gradients))
-    mixed = state > gradient
-    eight = states & ~_copies(device, known) if mixed else states & (state == gradient)
+    mixed = state > gradient > 0
+    eight = states & ~_copies(device, known) if mixed else states & (state >= gradient)
     yield smaller("eight_bit_optimizer", "optimizer", eight, 1 / 4)
     yield smaller("fused_optimizer", "transient", known.of("transient") & optimizer, 0)
     yield smaller("half_gradients", "gradients", gradients & (not mixed), 1 / 2)
@@ -124,10 +124,11 @@ def _levers(device: Device) -> Iterator[_Lever]:
 
 
 def _copies(device: Device, known: Categories) -> NDArray[np.bool_]:
-    """What is counted to the optimizer and copies parameters of 16 bits: of an odd number of 32 bits one is a copy."""
+    """Copies of 16-bit parameters among what only its size names the optimizer's: one of an odd number in 32 bits."""
     lives, found = device.lives, np.zeros(len(device.lives), np.bool_)
     live = live_at(lives, device.failures[0] if device.failures else device.blocks.peak[1])
     parameters, states = (live[known.of(name)[live]] for name in ("parameters", "optimizer"))
+    states = states[lives.stack[states] < 0]
     for size, number in zip(*np.unique(lives.requested[parameters], return_counts=True), strict=True):
         twice = states[lives.requested[states] == 2 * size]
         found[twice[: number * (len(twice) // number % 2)]] = True
