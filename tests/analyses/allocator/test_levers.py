@@ -21,6 +21,7 @@ from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.levers import levers
 from traceanalyze.analyses.memory.sites import sites
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -341,3 +342,12 @@ def test_at_most_a_tenth_of_the_peak_of_real_trainings_has_no_name(shared_snapsh
     device = device_of(read_snapshot(Source(str(path), size=path.stat().st_size)))
     found = held(device)
     assert found.get("preexisting", 0) + found.get("other", 0) <= 0.1 * device.active.peak[0]
+
+
+def test_a_snapshot_that_contradicts_itself_promises_nothing(tmp_path: Path) -> None:
+    """Without its last events the dump holds less than the history leads to."""
+    content = dump(train(Gpt(layers=2, batch=2, steps=1), Quick()))
+    del content["device_traces"][0][90:]
+    (found,) = analyze_snapshot(read(content, tmp_path))
+    assert not found.reconciled
+    assert found.levers.absent == NotMeasured("snapshot_contradicts_itself")
