@@ -351,3 +351,20 @@ def test_a_snapshot_that_contradicts_itself_promises_nothing(tmp_path: Path) -> 
     (found,) = analyze_snapshot(read(content, tmp_path))
     assert not found.reconciled
     assert found.levers.absent == NotMeasured("snapshot_contradicts_itself")
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_what_has_no_stack_in_a_step_is_the_optimizers_unless_it_trains(tmp_path: Path, closure: bool) -> None:
+    """As in Lightning, which calls model and backward pass within the step, with stacks of Python alone."""
+    allocator = Quick()
+    allocator.note("Optimizer.step#AdamW.step", "START" if closure else "END")
+    kept = [allocator.malloc(MIB, module(40)) for _ in range(12)]
+    allocator.note("Optimizer.step#AdamW.step")
+    made = [allocator.malloc(2 * MIB) for _ in range(12)]
+    for one in kept:
+        allocator.free(one)
+    allocator.note("Optimizer.step#AdamW.step", "END")
+    allocator.malloc(MIB, user(9))
+    assert made
+    found = held(device_of(read(dump(allocator), tmp_path)))
+    assert found["gradients" if closure else "optimizer"] == 24 * MIB
