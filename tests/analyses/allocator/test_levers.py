@@ -368,3 +368,19 @@ def test_what_has_no_stack_in_a_step_is_the_optimizers_unless_it_trains(tmp_path
     assert made
     found = held(device_of(read(dump(allocator), tmp_path)))
     assert found["gradients" if closure else "optimizer"] == 24 * MIB
+
+
+def test_what_the_optimizer_makes_is_no_part_of_the_loss_whatever_its_size(tmp_path: Path) -> None:
+    """Of an embedding, say, twice as large as the logits."""
+    allocator = Quick()
+    lasting = allocator.malloc(16 * MIB, user(9))
+    logits = [allocator.malloc(8 * MIB, user(24, frame("cross_entropy", "/x/torch/nn/functional.py", 3494)))]
+    for step in ([], [frame("step", "/x/torch/optim/adamw.py", 220)] * 3):
+        made = [allocator.malloc(16 * MIB, user(25, one)) for one in step]
+        for one in (*logits, *made):
+            allocator.free(one)
+        logits = []
+    assert lasting in allocator.live
+    found = {one.lever: one.saved_bytes for one in levers(device_of(read(dump(allocator), tmp_path))).records()}
+    assert found["lever_fused_optimizer"] == 40 * MIB
+    assert "lever_chunked_loss" not in found

@@ -144,7 +144,7 @@ def _logits(device: Device, known: Categories) -> NDArray[np.bool_]:
     for size in np.unique(lives.requested[loss & (lives.requested >= largest * _LARGE)]).tolist():
         alike |= np.isin(lives.requested, (size, 2 * size, size // 2))
     found: NDArray[np.bool_] = alike & (lives.begin != BEFORE)
-    return found & known.of("activations", "transient", "backward", "other")
+    return found & known.of("activations", "transient", "backward", "other") & ~device.of_stack("optimizer")
 
 
 def _by_module(device: Device, known: Categories, base: _Blocks, peak: int) -> Iterator[_Lever]:
