@@ -65,6 +65,14 @@ def test_blocks_have_the_categories_that_the_user_names(snapshot: str, tmp_path:
         assert "regular expressions" in result.stderr
 
 
+def test_the_best_levers_stand_on_the_first_screen(snapshot: str) -> None:
+    lines = run("memory", snapshot).stdout.splitlines()
+    at = lines.index("What would make the peak smaller")
+    assert lines[at + 1].split() == ["lever", "saves", "share", "%"]
+    assert "MiB" in lines[at + 2]
+    assert len(lines) <= 40
+
+
 def test_a_snapshot_is_recognised_without_naming_the_command(snapshot: str) -> None:
     short, full = run(snapshot), run("memory", snapshot)
     assert short.exit_code == full.exit_code == 0
