@@ -51,10 +51,26 @@ def test_blocks_have_the_categories_that_the_user_names(snapshot: str, tmp_path:
     assert "rest of the graph" not in run("memory", snapshot).stdout
     for given in (str(profile), profile.read_text()):
         assert "rest of the graph" in run("memory", snapshot, "--custom-profile", given).stdout
-    for wrong in (str(tmp_path / "none.json"), '{"a": "("}', '{"a": 3}', "{", str(tmp_path)):
+    profile.write_text(profile.read_text(), encoding="utf-8-sig")
+    other = tmp_path / "other.pickle"
+    allocator = Allocator()
+    allocator.malloc(MIB)
+    other.write_bytes(pickle.dumps(dump(allocator)))
+    compared = run("memory", str(other), snapshot, "--custom-profile", str(profile), "--all")
+    assert "rest of the graph" in compared.stdout
+    other.unlink()
+    for wrong in (str(tmp_path / "none.json"), '{"a": "("}', '{"a": 3}', '{"a": "b{4294967296}"}', "{", str(tmp_path)):
         result = run("memory", snapshot, "--custom-profile", wrong)
         assert result.exit_code == 2
         assert "regular expressions" in result.stderr
+
+
+def test_the_best_levers_stand_on_the_first_screen(snapshot: str) -> None:
+    lines = run("memory", snapshot).stdout.splitlines()
+    at = lines.index("What would make the peak smaller")
+    assert lines[at + 1].split() == ["lever", "saves", "share", "%"]
+    assert "MiB" in lines[at + 2]
+    assert len(lines) <= 40
 
 
 def test_a_snapshot_is_recognised_without_naming_the_command(snapshot: str) -> None:

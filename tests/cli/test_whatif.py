@@ -218,7 +218,12 @@ def test_a_snapshot_without_empty_cache(run):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ((FRAGMENTED,), "say what would be different"),
+        ((FRAGMENTED,), "of a snapshot --alloc-conf or --capacity"),
+        ((FRAGMENTED, "--capacity", "2GiB", "--steps", "3"), "of a snapshot ask --alloc-conf, --capacity or"),
+        ((FRAGMENTED, "--alloc-conf", "max_split_size_mb:20"), "this setting has no such value"),
+        ((FRAGMENTED, "--alloc-conf", "roundup_power2_divisions:[256:1,>:3]"), "this setting has no such value"),
+        ((FRAGMENTED, "--alloc-conf", "garbage_collection_threshold:nan"), "this setting has no such value"),
+        ((FRAGMENTED, "--alloc-conf", "per_process_memory_fraction:inf"), "this setting has no such value"),
         ((FRAGMENTED, "--without", "sync"), "of a snapshot ask --alloc-conf, --capacity or --without empty_cache"),
         ((FRAGMENTED, "--alloc-conf", "expandable"), "write it as PYTORCH_ALLOC_CONF"),
         ((FRAGMENTED, "--alloc-conf", "max_split_size_mb:x"), "this setting has no such value"),

@@ -62,5 +62,5 @@ def memory(
                 paths, capacity=capacity, choices=choices, custom_profile=custom_profile, progress=progress
             )
         else:
-            found = (memory_difference(*pair, progress=progress),)
+            found = (memory_difference(*pair, custom_profile=custom_profile, progress=progress),)
     write(found, wanted, words, view)

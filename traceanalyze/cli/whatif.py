@@ -87,15 +87,13 @@ def whatif(
         [_halves("--rank", each, "3=median", int, str) for each in rank or ()],
         of_memory=bool(alloc_conf or capacity),
     )
-    if alloc_conf or capacity or hold_memory_files(paths):
-        with Progress(words, wanted=not quiet) as progress:
-            found = whatif_of_snapshots(paths, wanted, alloc_conf or (), capacity, progress=progress)
-        write(found, places, words, view)
-        return
     what = step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()), device_peaks
     choices = Choices(steps, None, *what, streams=streams, name_regex=name_regex, time=time)
     with Progress(words, wanted=not quiet) as progress:
-        found = whatif_reports(paths, wanted, choices, progress=progress)
+        if alloc_conf or capacity or hold_memory_files(paths):
+            found = whatif_of_snapshots(paths, wanted, choices, alloc_conf or (), capacity, progress=progress)
+        else:
+            found = whatif_reports(paths, wanted, choices, progress=progress)
     write(found, places, words, view)
 
 

@@ -6,7 +6,7 @@ import pathlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from traceanalyze.analyses.memory.allocator import difference
 from traceanalyze.analyses.memory.device import Device, Patterns
@@ -60,7 +60,7 @@ def memory(
     if base is not None:
         if len(paths) > 1:
             raise UsageError("base: give one snapshot to compare with it")
-        return memory_difference(base, paths[0]).in_language(language)
+        return memory_difference(base, paths[0], custom_profile=custom_profile).in_language(language)
     found = memory_reports(
         paths, capacity=capacity, choices=Choices(categories=categories), custom_profile=custom_profile
     )
@@ -126,9 +126,11 @@ def _views(path: str, choices: Choices, notes: Sequence[Phrase], progress: ReadP
         raise (InputError("{error}", fault.values["error"]) if fault else stranger(path) or error) from None
 
 
-def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | None = None) -> Report:
+def memory_difference(
+    base: Path, candidate: Path, *, custom_profile: str = "", progress: ReadProgress | None = None
+) -> Report:
     """What two snapshots hold at their peaks, by source line."""
-    sides = []
+    sides, patterns = [], block_patterns(custom_profile)
     for path in (base, candidate):
         found = snapshots_of(path_text(path))
         if not (place := pathlib.Path(path)).exists():
@@ -139,7 +141,7 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
             )
         snapshot = memory_files.not_empty(read_snapshot(found[0], progress_of(progress, found[0])))
         known = sites(snapshot.stacks)
-        sides.append((snapshot, [Device(snapshot, each, known) for each in snapshot.devices]))
+        sides.append((snapshot, [Device(snapshot, each, known, patterns=patterns) for each in snapshot.devices]))
     (first, before), (second, after) = sides
     return difference_report(first, second, *difference(before, after))
 
@@ -156,6 +158,10 @@ def are_snapshots(paths: Sequence[str]) -> bool:
 
 _SETTING = regex(r"(?P<key>\w+):(?P<value>\[[^\]]*\]|[^,\[\]]+)(?:,|$)")
 _FRACTION = "per_process_memory_fraction"
+_SIZES = {"max_split_size_mb": "max_split", "max_non_split_rounding_mb": "oversize"}
+"""More than 20 MiB, or the allocator refuses them."""
+_PARTS = {"garbage_collection_threshold": "collect", _FRACTION: _FRACTION}
+Number = TypeVar("Number", int, float)
 _INTERVALS = 16
 """Sizes whose rounding can be set, from 1 MiB on, each twice the one before."""
 
@@ -176,34 +182,40 @@ def _setting(key: str, value: str) -> tuple[str, Any]:
     try:
         if key == "expandable_segments":
             return "expandable", {"true": True, "false": False}[value.lower()]
-        if key == "max_split_size_mb":
-            return "max_split", int(value) << 20
-        if key == "max_non_split_rounding_mb":
-            return "oversize", int(value) << 20
-        if key == "garbage_collection_threshold":
-            return "collect", float(value)
-        if key == _FRACTION:
-            return key, float(value)
+        if key in _SIZES:
+            return _SIZES[key], _among(int(value), 21, 1 << 20) << 20
+        if key in _PARTS:
+            return _PARTS[key], _among(float(value), 0, 1)
         if key == "roundup_power2_divisions":
             return "divisions", _divisions(value)
     except (KeyError, ValueError):
         raise UsageError("--alloc-conf {key}:{value}: this setting has no such value", key, value) from None
-    known = (
-        *("expandable_segments", "max_split_size_mb", "max_non_split_rounding_mb", "roundup_power2_divisions"),
-        *("garbage_collection_threshold", _FRACTION),
-    )
+    known = "expandable_segments", *_SIZES, "roundup_power2_divisions", *_PARTS
     raise UsageError("--alloc-conf {key}: the settings that can be replayed are {known}", key, listed(known))
+
+
+def _among(value: Number, least: float, most: float) -> Number:
+    """The value, where the allocator itself takes it."""
+    if not least <= value <= most:
+        raise ValueError
+    return value
+
+
+def _parts(text: str) -> int:
+    """Into how many parts a power of 2 is divided: another one, or 0."""
+    number = _among(int(text), 0, 1 << 20)
+    return _among(number, 0, number & -number)
 
 
 def _divisions(value: str) -> tuple[int, ...]:
     """`4`, or `[256:1,512:2,>:4]`: by sizes in MiB, `>` for all above."""
     if not value.startswith("["):
-        return (int(value),) * _INTERVALS
+        return (_parts(value),) * _INTERVALS
     found, last = [0] * _INTERVALS, 0
     for at, (size, parts) in enumerate(one.split(":") for one in value[1:-1].split(",")):
         index = last + 1 if size == ">" else min(int(size).bit_length() - 1, _INTERVALS - 1)
         first, end = (index, _INTERVALS) if size == ">" else (0 if at == 0 else index, index + 1)
-        found[first:end] = [int(parts)] * (end - first)
+        found[first:end] = [_parts(parts)] * (end - first)
         last = index
     return tuple(found)
 
@@ -256,9 +268,10 @@ def block_patterns(text: str) -> Patterns:
     if not text:
         return {}
     try:
-        found = json.loads(text if text.lstrip().startswith("{") else pathlib.Path(text).read_text(encoding="utf-8"))
+        inline = text.lstrip().startswith("{")
+        found = json.loads(text if inline else pathlib.Path(text).read_text(encoding="utf-8-sig"))
         return {name: re.compile(pattern) for name, pattern in found.items()}
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError, re.error) as error:
+    except (OSError, ValueError, AttributeError, TypeError, OverflowError, RecursionError, re.error) as error:
         advice = Phrase("write a JSON object of names and regular expressions, such as {example}", _PROFILE)
         raise UsageError("--custom-profile {text}: {error}; {advice}", text, error, advice) from None
 

@@ -78,10 +78,11 @@ def whatif(
     paths, of_memory = path_texts(path), bool(alloc_conf or capacity is not None)
     pairs = _pairs("faster", faster, str), several(overlap), _pairs("ranks", ranks, int)
     wanted = asked_for(several(without), *pairs, of_memory=of_memory)
+    choices = Choices(steps=steps, **checked(filters, Filters))
     if of_memory or hold_memory_files(paths):
-        found = whatif_of_snapshots(paths, wanted, several(alloc_conf), capacity)
+        found = whatif_of_snapshots(paths, wanted, choices, several(alloc_conf), capacity)
     else:
-        found = whatif_reports(paths, wanted, Choices(steps=steps, **checked(filters, Filters)))
+        found = whatif_reports(paths, wanted, choices)
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise UsageError("the input holds {count} runs ({names}); name one of them", len(found), names)
@@ -108,6 +109,7 @@ def whatif_reports(
 def whatif_of_snapshots(
     paths: Sequence[str],
     wanted: Wanted,
+    choices: Choices,
     alloc_confs: Sequence[str],
     capacity: int | str | None,
     *,
@@ -116,7 +118,8 @@ def whatif_of_snapshots(
     """A report for every snapshot under the paths."""
     if not hold_memory_files(paths):
         raise UsageError("--alloc-conf and --capacity ask about allocator snapshots, and {path} is none", paths[0])
-    if wanted.faster or wanted.overlap or wanted.ranks or {*wanted.without} - {_EMPTY_CACHE}:
+    of_traces = wanted.faster or wanted.overlap or wanted.ranks or choices != Choices()
+    if of_traces or {*wanted.without} - {_EMPTY_CACHE}:
         raise UsageError("{path}: of a snapshot ask --alloc-conf, --capacity or --without empty_cache", paths[0])
     return memory_whatif_reports(
         paths, alloc_confs=alloc_confs, capacity=capacity, empties=not wanted.without, progress=progress
@@ -133,7 +136,10 @@ def asked_for(
 ) -> Wanted:
     """What users ask by names as they write them; `of_memory`: they ask more, about a snapshot."""
     if not (without or faster or overlap or ranks or of_memory):
-        raise UsageError("say what would be different: --without, --faster, --overlap or --rank")
+        raise UsageError(
+            "say what would be different: --without, --faster, --overlap or --rank; of a snapshot --alloc-conf or "
+            "--capacity"
+        )
     for name in overlap:
         if _part_name(name) != OVERLAP:
             raise UsageError("--overlap {name}: only {known} can be overlapped", name, OVERLAP)

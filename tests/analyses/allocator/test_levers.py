@@ -21,6 +21,7 @@ from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.levers import levers
 from traceanalyze.analyses.memory.sites import sites
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -158,6 +159,43 @@ def test_states_have_the_sizes_of_gradients_or_twice_or_half_of_them(
     assert other in allocator.live
     found = held(device_of(read(late(allocator, len(allocator.events) - keep), tmp_path)), -1)
     assert found == {name: each * sum(sizes) for name, each in named.items()} | {"preexisting": 3 * MIB}
+
+
+def mixed_precision(parameter: int, states: tuple[int, ...], eight: tuple[int, ...] = ()) -> Allocator:
+    """Bytes of each number of a parameter, of what is kept beside it from the start, and what of that has a quarter."""
+    allocator, sizes = Quick(), [(20 + 3 * number) * MIB for number in range(14)]
+    for at, each in enumerate((parameter, *states)):
+        for size in sizes:
+            allocator.malloc(each * size // (4 if at - 1 in eight else 1), user(9))
+    for _ in range(2):
+        kept = [allocator.malloc(20 * MIB, module(40)) for _ in range(4)]
+        gradients = [allocator.malloc(parameter * size, engine("mm", accumulates=True)) for size in sizes]
+        for one in (*kept, *(allocator.malloc(MIB, user(25)) for _ in range(15)), *gradients):
+            allocator.free(one)
+    return allocator
+
+
+@pytest.mark.parametrize(
+    ("parameter", "states", "eight"),
+    [
+        (4, (4, 4), (0, 1)),  # Adam in 32 bits
+        (4, (4,), (0,)),  # momentum
+        (2, (4, 4, 4), (1, 2)),  # 16 bits, with a copy and Adam's states in 32
+        (2, (4,), ()),  # with the copy alone
+        (2, (4, 4), (0, 1)),  # without it
+    ],
+)
+def test_a_copy_of_the_parameters_is_no_state_of_eight_bits(
+    tmp_path: Path, parameter: int, states: tuple[int, ...], eight: tuple[int, ...]
+) -> None:
+    """And gradients beside larger states have half the bits already."""
+    now = mixed_precision(parameter, states)
+    early = 14 * (1 + len(states)) * 2
+    found = levers(device_of(read(late(now, len(now.events) - early), tmp_path)))
+    said = {one.lever: one.saved_bytes for one in found.records()}
+    most = [max(each.allocated for each in run.truth) for run in (now, mixed_precision(parameter, states, eight))]
+    assert abs(said.get("lever_eight_bit_optimizer", 0) - (most[0] - most[1])) <= 0.02 * most[0]
+    assert ("lever_half_gradients" in said) == (parameter == 4)
 
 
 def test_sizes_of_few_gradients_name_nothing(tmp_path: Path) -> None:
@@ -304,3 +342,45 @@ def test_at_most_a_tenth_of_the_peak_of_real_trainings_has_no_name(shared_snapsh
     device = device_of(read_snapshot(Source(str(path), size=path.stat().st_size)))
     found = held(device)
     assert found.get("preexisting", 0) + found.get("other", 0) <= 0.1 * device.active.peak[0]
+
+
+def test_a_snapshot_that_contradicts_itself_promises_nothing(tmp_path: Path) -> None:
+    """Without its last events the dump holds less than the history leads to."""
+    content = dump(train(Gpt(layers=2, batch=2, steps=1), Quick()))
+    del content["device_traces"][0][90:]
+    (found,) = analyze_snapshot(read(content, tmp_path))
+    assert not found.reconciled
+    assert found.levers.absent == NotMeasured("snapshot_contradicts_itself")
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_what_has_no_stack_in_a_step_is_the_optimizers_unless_it_trains(tmp_path: Path, closure: bool) -> None:
+    """As in Lightning, which calls model and backward pass within the step, with stacks of Python alone."""
+    allocator = Quick()
+    allocator.note("Optimizer.step#AdamW.step", "START" if closure else "END")
+    kept = [allocator.malloc(MIB, module(40)) for _ in range(12)]
+    allocator.note("Optimizer.step#AdamW.step")
+    made = [allocator.malloc(2 * MIB) for _ in range(12)]
+    for one in kept:
+        allocator.free(one)
+    allocator.note("Optimizer.step#AdamW.step", "END")
+    allocator.malloc(MIB, user(9))
+    assert made
+    found = held(device_of(read(dump(allocator), tmp_path)))
+    assert found["gradients" if closure else "optimizer"] == 24 * MIB
+
+
+def test_what_the_optimizer_makes_is_no_part_of_the_loss_whatever_its_size(tmp_path: Path) -> None:
+    """Of an embedding, say, twice as large as the logits."""
+    allocator = Quick()
+    lasting = allocator.malloc(16 * MIB, user(9))
+    logits = [allocator.malloc(8 * MIB, user(24, frame("cross_entropy", "/x/torch/nn/functional.py", 3494)))]
+    for step in ([], [frame("step", "/x/torch/optim/adamw.py", 220)] * 3):
+        made = [allocator.malloc(16 * MIB, user(25, one)) for one in step]
+        for one in (*logits, *made):
+            allocator.free(one)
+        logits = []
+    assert lasting in allocator.live
+    found = {one.lever: one.saved_bytes for one in levers(device_of(read(dump(allocator), tmp_path))).records()}
+    assert found["lever_fused_optimizer"] == 40 * MIB
+    assert "lever_chunked_loss" not in found

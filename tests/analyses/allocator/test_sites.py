@@ -60,6 +60,10 @@ def test_the_line_is_the_users_and_beside_it_what_it_called(
         ((GRAPH, LOOP), {"backward"}),
         ((ENGINE, Frame("torch::autograd::AccumulateGrad::apply(...)", "", 0)), {"backward", "gradient"}),
         ((OPTIM, LOOP), {"optimizer"}),
+        ((Frame("update", "/me/sgd.py", 5), Frame("step", "/me/sgd.py", 9), OPTIM, LOOP), {"optimizer"}),
+        # What trains is called by the step, as Lightning does.
+        ((CALLS, Frame("closure", "/me/train.py", 5), OPTIM, LOOP), {"in_module"}),
+        ((TORCH, Frame("closure", "/me/train.py", 5), OPTIM, LOOP), set()),
         ((Frame("empty_cache", "/x/torch/cuda/memory.py", 1), LOOP), {"empties_cache"}),
         ((Frame("c10::cuda::CUDACachingAllocator::emptyCache", "", 0),), {"empties_cache"}),
     ],

@@ -20,13 +20,16 @@ from traceanalyze.analyses.memory.findings import memory_findings
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.whatif import (
     EXACT,
+    Asked,
     Outcome,
     Supposed,
+    answers,
     as_recorded,
     expandable_saving,
     replay,
     unknown,
 )
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline.memory import alloc_conf
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -253,3 +256,20 @@ def test_rounding_to_parts_of_powers_of_two(tmp_path: Path) -> None:
     divided = base._replace(rules=base.rules._replace(**alloc_conf("roundup_power2_divisions:[256:1,1024:4,>:8]")))
     assert replay(device, divided).peak == 1280 * MIB
     assert divided.rules.divisions == (1,) * 9 + (0, 4) + (8,) * 5
+
+
+def test_what_rounding_takes_is_saved_without_it(tmp_path: Path) -> None:
+    """Requests of 65 MiB have 96 by parts of 32; the table and what is saved agree."""
+    allocator = Allocator()
+    for _ in range(4):
+        allocator.malloc(96 * MIB)
+    content = dump(allocator, settings={"roundup_power2_divisions": dict.fromkeys(map(str, range(16)), 2)})
+    for one in (*(one for one in content["device_traces"][0] if one["action"] == "alloc"), *content["segments"]):
+        one["size" if "size" in one else "requested_size"] = 65 * MIB
+        for block in one.get("blocks", ()):
+            block["requested_size"] = 65 * MIB
+    device = device_of(read(content, tmp_path))
+    found = answers(device, Asked((("", alloc_conf("roundup_power2_divisions:0"), 1.0),)))
+    assert not isinstance(found, NotMeasured)
+    _, row = found.records()
+    assert (row.then_reserved_bytes, row.reserved_change_bytes) == (4 * 66 * MIB, -4 * 30 * MIB)

@@ -41,7 +41,7 @@ from traceanalyze.analyses.memory.dump import segments, self_check, statistics
 from traceanalyze.analyses.memory.groups import memory_over_time
 from traceanalyze.analyses.memory.holes import past_segments
 from traceanalyze.analyses.memory.layout import Growth, LostWay
-from traceanalyze.analyses.memory.levers import levers
+from traceanalyze.analyses.memory.levers import LEVERS, levers
 from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
@@ -340,7 +340,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
             decisive,
             *memory_over_time(device),
             by_category(at_peak, reserved),
-            levers(device),
+            LEVERS.missing(contradicts.reason) if contradicts else levers(device),
             at_peak,
             *at_oom,
             *at_dump,

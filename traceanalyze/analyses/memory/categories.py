@@ -99,7 +99,10 @@ def phases(device: Device) -> Phases:
     native = any("::" in frame.name for frame in device.snapshot.stacks.frames)
     if not native and (stack >= 0).any():
         backward = backward | (stack < 0)
-    optimizer = optimizer | ((stack < 0) & _within(device, OPTIMIZER_STEP)[event])
+    # A step with a closure is around all that is trained.
+    inside = _within(device, OPTIMIZER_STEP)[event]
+    if not (inside & model).any():
+        optimizer = optimizer | ((stack < 0) & inside)
     event, phase = event[~collective], np.select((optimizer, backward), (_OPTIMIZER, _BACKWARD), _FORWARD)[~collective]
     last = np.flatnonzero(np.append(phase[1:] != phase[:-1], True)[: len(phase)])
     following = np.append(event, count)[last + 1]
@@ -114,7 +117,9 @@ def _within(device: Device, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     if notes is not None and time is not None:
         known = np.array([pattern.search(name) is not None for name in notes.name], np.bool_)
         np.add.at(inside, np.searchsorted(time, notes.time[known], "right"), np.where(notes.start[known], 1, -1))
-    found: NDArray[np.bool_] = np.cumsum(inside)[: device.events] > 0
+    depth = np.cumsum(inside)[: device.events]
+    # A range that began before the history has an end alone.
+    found: NDArray[np.bool_] = depth > np.minimum(np.minimum.accumulate(depth), 0)
     return found
 
 

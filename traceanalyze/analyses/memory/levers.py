@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.categories import PHASES, Categories, categories, phases
 from traceanalyze.analyses.memory.columns import CATEGORY, LINE
+from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.analyses.memory.sites import ModuleCall, frame_line
@@ -24,10 +25,10 @@ LEVERS = declare(
     "memory_levers",
     "What would make the peak smaller",
     Column("lever", Kind.TERM, "what to change"),
-    replace(CATEGORY, meaning="what it makes smaller"),
+    replace(CATEGORY, meaning="what it makes smaller", minor=True),
     Column("saved_bytes", Kind.MEMORY, "by so much the peak would be lower, each alone", heading="saves"),
     Column("share", Kind.SHARE, "part of the peak"),
-    Column("count", Kind.COUNT, "calls of the module", heading="calls"),
+    Column("count", Kind.COUNT, "calls of the module", heading="calls", minor=True),
     LINE,
 )
 RANKS, CHUNKS = 2, 8
@@ -98,13 +99,16 @@ def _levers(device: Device) -> Iterator[_Lever]:
         size = np.where(rows, (base.size * left).astype(np.int64), base.size)
         return _Lever(name, part, peak - _highest(device, base._replace(size=size)))
 
-    states, optimizer = known.of("optimizer"), of_stack("optimizer")
+    states, gradients, optimizer = known.of("optimizer"), known.of("gradients"), of_stack("optimizer")
     yield smaller("shard_optimizer", "optimizer", states, 1 / RANKS)
-    # States smaller than the gradients they are for have fewer bits already, or are shared.
-    largest = [int(device.lives.requested[rows].max(initial=0)) for rows in (states, known.of("gradients"))]
-    yield smaller("eight_bit_optimizer", "optimizer", states & (largest[0] >= largest[1]), 1 / 4)
+    # States smaller than the gradients they are for have fewer bits already, or are shared; beside larger ones
+    # gradients have half the bits already.
+    state, gradient = (int(device.lives.requested[rows].max(initial=0)) for rows in (states, gradients))
+    mixed = state > gradient > 0
+    eight = states & ~_copies(device, known) if mixed else states & (state >= gradient)
+    yield smaller("eight_bit_optimizer", "optimizer", eight, 1 / 4)
     yield smaller("fused_optimizer", "transient", known.of("transient") & optimizer, 0)
-    yield smaller("half_gradients", "gradients", known.of("gradients"), 1 / 2)
+    yield smaller("half_gradients", "gradients", gradients & (not mixed), 1 / 2)
     yield smaller("shard_parameters", "parameters", known.of("parameters"), 1 / RANKS)
     yield smaller("smaller_buckets", "communication", known.of("communication"), 1 / 2)
     yield smaller("drop_references", "leaked", known.of("leaked"), 0)
@@ -119,6 +123,18 @@ def _levers(device: Device) -> Iterator[_Lever]:
     yield _Lever("expandable_segments", "cached", 0 if isinstance(saved, NotMeasured) else saved)
 
 
+def _copies(device: Device, known: Categories) -> NDArray[np.bool_]:
+    """Copies of 16-bit parameters among what only its size names the optimizer's: one of an odd number in 32 bits."""
+    lives, found = device.lives, np.zeros(len(device.lives), np.bool_)
+    live = live_at(lives, device.failures[0] if device.failures else device.blocks.peak[1])
+    parameters, states = (live[known.of(name)[live]] for name in ("parameters", "optimizer"))
+    states = states[lives.stack[states] < 0]
+    for size, number in zip(*np.unique(lives.requested[parameters], return_counts=True), strict=True):
+        twice = states[lives.requested[states] == 2 * size]
+        found[twice[: number * (len(twice) // number % 2)]] = True
+    return found
+
+
 def _logits(device: Device, known: Categories) -> NDArray[np.bool_]:
     """Blocks of the size of the loss's largest one, or of twice or half of it: other types of the same numbers."""
     lives = device.lives
@@ -128,7 +144,7 @@ def _logits(device: Device, known: Categories) -> NDArray[np.bool_]:
     for size in np.unique(lives.requested[loss & (lives.requested >= largest * _LARGE)]).tolist():
         alike |= np.isin(lives.requested, (size, 2 * size, size // 2))
     found: NDArray[np.bool_] = alike & (lives.begin != BEFORE)
-    return found & known.of("activations", "transient", "backward", "other")
+    return found & known.of("activations", "transient", "backward", "other") & ~device.of_stack("optimizer")
 
 
 def _by_module(device: Device, known: Categories, base: _Blocks, peak: int) -> Iterator[_Lever]:

@@ -41,7 +41,7 @@ class Site(NamedTuple):
     gradient: bool
     """Kept as a gradient by AccumulateGrad."""
     optimizer: bool
-    """Under a step of torch.optim."""
+    """Under a step of torch.optim, and not under its closure."""
     empties_cache: bool
     """Under torch's `empty_cache`."""
     communication: bool = False
@@ -112,7 +112,7 @@ def _site(stack: Sequence[int], frames: Sequence[Frame], known: dict[tuple[int, 
         in_module=any(names[i] in _MODULE_CALL or (names[i] == "forward" and i in python) for i in range(len(names))),
         backward=engine or any(map(_runs_backward, names, paths)),
         gradient=any("AccumulateGrad" in name for name in names),
-        optimizer=any("/torch/optim/" in path for path in paths),
+        optimizer=_in_step(names, paths, own),
         empties_cache=any(name == "empty_cache" or name.endswith("emptyCache") for name in names),
         communication=any(_COLLECTIVE.search(path) or name.startswith("c10d::") for name, path in _own(names, paths)),
         loss=any(map(_LOSS.search, names)),
@@ -122,6 +122,12 @@ def _site(stack: Sequence[int], frames: Sequence[Frame], known: dict[tuple[int, 
 
 def _runs_backward(name: str, path: str) -> bool:
     return path.endswith("torch/autograd/graph.py") or (name in _AGAIN and path.endswith("torch/utils/checkpoint.py"))
+
+
+def _in_step(names: Sequence[str], paths: Sequence[str], own: Sequence[int]) -> bool:
+    """Whether a step of torch.optim is at work, and not the closure it calls, which trains."""
+    step = next((at for at, (_, path) in enumerate(_own(names, paths)) if "/torch/optim/" in path), None)
+    return step is not None and [names[at] for at in own if at < step][-1:] in ([], ["step"])
 
 
 def _own(names: Sequence[str], paths: Sequence[str]) -> Iterator[tuple[str, str]]:

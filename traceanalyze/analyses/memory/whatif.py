@@ -211,8 +211,8 @@ def unknown(device: Device) -> NotMeasured | None:
 
 
 def saving(device: Device, found: Outcome) -> int | NotMeasured:
-    """By how much less is reserved at most, of what no block used at both peaks; below 0: more is."""
-    (peak, event), used = device.reserved.peak, device.blocks.peak[0]
+    """By how much less is reserved at most, of what nobody asked for at both peaks; below 0: more is."""
+    (peak, event), used = device.reserved.peak, device.active.peak[0]
     return NotMeasured("reserve_peak_before") if event < 0 else min(peak - found.peak, max(peak - used, 0))
 
 

@@ -157,7 +157,7 @@ TERMS = {
     "lever_eight_bit_optimizer": "an 8-bit optimizer (from 32 bits)",
     "lever_fused_optimizer": "a fused optimizer",
     "lever_half_gradients": "gradients of half the bits",
-    "lever_shard_parameters": "sharing the parameters (2 ranks)",
+    "lever_shard_parameters": "sharing parameters and kept data (2 ranks)",
     "lever_smaller_buckets": "half the communication buffers",
     "lever_drop_references": "dropping what steps leave behind",
     "lever_expandable_segments": "expandable_segments:True",

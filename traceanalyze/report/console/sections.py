@@ -49,6 +49,8 @@ _BESIDE = ("incident", "ranks", "whatif", "gate_metrics")
 """Tables of what is put side by side."""
 _PARTS = ("split", "overall_metrics", "step_difference", "gate_parts", "whatif_split", "memory_categories")
 """What the step, the difference or the peak consists of; the first there is."""
+_LEVERS = ("memory_levers",)
+"""What would make the peak smaller."""
 _WORK = ("incident_timeline", "slower", "faster", "gate_reasons", "memory_at_peak", "kernels", "operators")
 """What takes most of it; the first there is, of a comparison both."""
 _TWO = (("base_time_ns", "candidate_time_ns"), ("baseline_ns", "candidate_ns"), ("now_ns", "then_ns"))
@@ -194,7 +196,8 @@ class Sections:
         yield from self._first(_BESIDE, "beside", least=5, fair=6, most=11)
         yield from self._first(_PARTS, "parts", least=7, most=11)
         yield from self._todo()
-        known = {*_BESIDE, *_PARTS, *_FOUND}
+        yield from self._first(_LEVERS, "work", fair=6, most=6)
+        known = {*_BESIDE, *_PARTS, *_LEVERS, *_FOUND}
         others = [key for key, each in self._tables.items() if not (key in known or each.detail or each.plot)]
         works = [key for key in (*_WORK, *others) if len(self._tables.get(key, ()))]
         works = works[: 2 if works[1:2] == ["faster"] else 1]

@@ -34,8 +34,8 @@ _SAY = sentences(
     memory_unused="That is {unused} more than was ever in blocks.",
     memory_unused_now="{unused} of that are in no block.",
     memory_rising="It was still rising when the snapshot was dumped.",
-    memory_lever="To lower the peak, {lever} saves most: {saved}.",
-    memory_lever_line="To lower the peak, {lever} saves most: {saved}, at {line}.",
+    memory_lever="To lower the peak: {lever} saves {saved}.",
+    memory_lever_line="To lower the peak: {lever} saves {saved}, at {line}.",
     memory_missing="{missing} are missing for the request that failed.",
     memory_missing_lever="It fits with {lever}: {saved} less.",
     memory_missing_lever_line="It fits with {lever}: {saved} less, at {line}.",
@@ -303,13 +303,13 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
 def _levers(analysis: AllocatorAnalysis) -> Iterator[Message]:
     """What is missing for a request that failed and what frees it, else the change that saves most."""
     # Copies to the host and back cost more time than anything else here does.
-    found = [one for one in analysis.levers.records() if one.lever != "lever_offload"]
+    found = sorted(analysis.levers.records(), key=lambda one: bool(one.lever == "lever_offload"))
     missing, kind = analysis.missing, "memory_lever"
     if missing is not None:
         yield Message(_SAY["memory_missing"], (("missing", Kind.MEMORY, missing),))
         enough = [one for one in found if one.saved_bytes >= missing]
         kind = "memory_missing_lever" if enough else "memory_missing_more"
-        found = enough or found[:1]
+        found = enough or sorted(found, key=attrgetter("saved_bytes"))[-1:]
     for one in found[: _NAMED_FINDINGS if kind == "memory_missing_lever" else 1]:
         values = (("lever", Kind.TERM, one.lever), ("saved", Kind.MEMORY, one.saved_bytes))
         line = ("line", Kind.NAME, one.source_line)
