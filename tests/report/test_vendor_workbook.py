@@ -59,6 +59,12 @@ def _times(sheet: pd.DataFrame) -> dict[str, tuple[float, float]]:
                 "Computing Time": (8.878, 8.874),
                 "Conv (Forward)": (1.118, 1.116),
                 "Conv (Forward) (Cube)": (0.722, 0.723),
+                "Conv (Backward)": (1.962, 1.966),
+                "Matmul": (1.089, 1.066),
+                "Vector": (4.133, 4.146),
+                "Vector (Trans)": (0.474, 0.477),
+                "SDMA (Tensor Move)": (0.572, 0.574),
+                "Other": (0.0055, 0.0055),
                 "Uncovered Communication Time": (96.359, 101.963),
                 "Wait": (92.412, 98.027),
                 "E2E Time": (131.913, 136.581),
@@ -69,10 +75,28 @@ def _times(sheet: pd.DataFrame) -> dict[str, tuple[float, float]]:
 def test_totals_are_those_that_msprof_analyze_has_right(
     base: str, candidate: str, expected: dict[str, tuple[float, float]]
 ) -> None:
-    found = _times(_workbook(SHARED / base, SHARED / candidate)["OverallMetrics"])
+    sheets = _workbook(SHARED / base, SHARED / candidate)
+    found = _times(sheets["OverallMetrics"])
+    # What neither side has, or tells, has no row.
+    assert sheets["OverallMetrics"][["Duration(ms)", "Duration(ms).1"]].notna().all(axis=None)
     for name, both in expected.items():
         # Steps that are not complete are left out here and counted there.
         assert found[name] == pytest.approx(both, abs=0.21 if "hta" in base else 0.0006), name
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+@pytest.mark.parametrize("form", ["text", "db"])
+def test_sums_of_sheets_are_those_of_msprof_analyze(form: str) -> None:
+    ranks = [SHARED / f"ascend/msinsight_2rank_torch/{form}/level1/rank{rank}_ascend_pt" for rank in (0, 1)]
+    sheets = _workbook(ranks[0], ranks[1])
+    # Of kernel_details and op_statistic, which have neither collectives nor copies, and of operator_memory.
+    expected = {"text": (8873.734, 8878.271), "db": (8903.431, 8915.634)}[form]
+    for name in ("KernelCompare", "KernelTypeCompare"):
+        sums = sheets[name][["Total Duration(us)", "Total Duration(us).1"]].sum()
+        assert sums.tolist() == pytest.approx(expected, abs=0.001)
+        assert sheets[name][["Calls", "Calls.1"]].sum().tolist() == [187, 187]
+    lived = sheets["MemoryCompareStatistic"]["Base Allocated Duration(ms)"].sum()
+    assert lived == pytest.approx({"text": 538.240, "db": 552.397}[form], abs=0.001)
 
 
 def test_sheets_and_headings_are_those_of_msprof_analyze() -> None:

@@ -29,7 +29,7 @@ _SAY = sentences(
     ),
     vendor_kernels=(
         "Every kernel counts once, also those launched through the driver's API or on stream 0; work whose launch is "
-        "not known has a row of its own."
+        "not known has a row of its own. Sheets of kernels have compute alone, collectives and copies are elsewhere."
     ),
     vendor_classes=(
         "Kernels have their class by their own names, then by the operator around them; where a recording does not "
@@ -59,6 +59,8 @@ _COMPARED = {
 """Tables that are sheets, in their order, each with what its plain differences and ratios are of."""
 _IN_PLACE = {"operator_compare_statistic": "module_compare_statistic", "operator_compare": "module_compare"}
 """Which table stands for which other where both sides recorded modules."""
+_OF_COMPUTE = frozenset({"kernel_compare", "kernel_type_compare"})
+_NO_COMPUTE = frozenset({"work_communication", "work_copy"})
 _SINGLE = frozenset({"operator_compare", "memory_compare"})
 """Tables of single calls, which are no sums."""
 _NAMED = frozenset({"op", "base_op", "candidate_op", "api", "kernel", "kernel_type"})
@@ -158,6 +160,8 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
                 rows = _overall(rows, (base.kernel_span, candidate.kernel_span))
             elif key == "communication_compare":
                 rows = _collectives(rows)
+            elif key in _OF_COMPUTE:
+                rows = (cells for cells in rows if cells["work"] not in _NO_COMPUTE)
             every = list(rows)
             _write(workbook, formats, sheet, every[:MAX_ROWS], (base.path, candidate.path))
             if len(every) > MAX_ROWS:
@@ -182,6 +186,7 @@ _PARTS = {
     "convolution": "Conv",
     "paged_attention": "Page Attention",
     "vector_work": "Vector",
+    "tensor_move": "SDMA (Tensor Move)",
     "cube": "Cube",
     "vector": "Vector",
     "other": "Other",
@@ -226,6 +231,9 @@ def _overall(rows: Iterable[Cells], spans: tuple[int, int]) -> Iterator[Cells]:
             f"{side}_share": None if cells[at] is None else cells[at] / whole[at] if whole[at] else 0
             for side, at in zip(_SIDES, whole, strict=True)
         }
+        if cells not in (free, end) and not any(cells[side] for side in whole):
+            # Zero, or not recorded, on both sides.
+            continue
         numbers = {f"{side}_number": "/" for side in _SIDES if cells.get(f"{side}_number") is None}
         yield {**cells, **shares, **numbers}
 
