@@ -95,6 +95,18 @@ def test_sums_of_sheets_are_those_of_msprof_analyze(form: str) -> None:
         sums = sheets[name][["Total Duration(us)", "Total Duration(us).1"]].sum()
         assert sums.tolist() == pytest.approx(expected, abs=0.001)
         assert sheets[name][["Calls", "Calls.1"]].sum().tolist() == [187, 187]
+    # Each module as msprof-analyze has it of text; of databases it drops kernels.
+    for name, all_, unit in (("ModuleCompareStatistic", "[ TOTAL ]", 1), ("ModuleCompare", "TOTAL", 1000)):
+        sheet = sheets[name]
+        modules = sheet[sheet["Operator Name"] == all_].set_index("Module Name")
+        times = modules.filter(regex=r"^Device Total Time\(..\)(.1)?$")
+        assert not modules.index.has_duplicates
+        if form == "text":
+            forward = times.loc["/ DistributedDataParallel_0"].tolist()
+            assert forward == pytest.approx([2.319 * unit, 2.335 * unit], abs=0.002 * unit)
+            conv = times.loc["/[ BACKWARD ]/ DistributedDataParallel_0/ AlexNet_0/ Sequential_0/ Conv2d_0"].tolist()
+            assert conv == pytest.approx([0.473 * unit, 0.474 * unit], abs=0.003 * unit)
+        assert sheet[sheet["Operator Name"] != all_].filter(regex="^Device Total").isna().all(axis=None)
     lived = sheets["MemoryCompareStatistic"]["Base Allocated Duration(ms)"].sum()
     assert lived == pytest.approx({"text": 538.240, "db": 552.397}[form], abs=0.001)
 
