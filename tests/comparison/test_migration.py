@@ -11,7 +11,13 @@ import pytest
 import traceanalyze
 from tests.ascend_builder import AscendBuilder, analyze
 from tests.builder import TraceBuilder
+from tests.make_samples.cases import PAIR as PAIR_WORKLOAD
+from tests.make_samples.cases import PAIR_DIFFERENCES
 from tests.real import SHARED
+from tests.simulate.pair import BASE, DIFFERENCES, pair
+from tests.simulate.writers.ascend import write_ascend
+from tests.simulate.writers.ascend_layouts import AscendLayout
+from tests.simulate.writers.kineto import write
 
 PAIR = Path(__file__).resolve().parents[2] / "sample_traces" / "gpu_npu_pair"
 _NORM = (("pow", "Pow"), ("mean", "ReduceMean"), ("add", "Add"), ("rsqrt", "Rsqrt"), ("mul", "Mul"), ("mul", "Mul"))
@@ -171,3 +177,39 @@ def test_nearly_all_compute_of_level_1_has_a_bound(kind: str, rank: int) -> None
     rows = [row for row in table.records() if row.core in {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"}]
     known = sum(row.device_time_ns for row in rows if isinstance(row.busiest, str))
     assert known >= 0.95 * sum(row.device_time_ns for row in rows)
+
+
+@pytest.mark.parametrize("name", sorted(DIFFERENCES))
+def test_each_difference_of_simulated_pairs_has_its_row_and_its_cost(name: str, tmp_path: Path) -> None:
+    (difference,) = (each for each in PAIR_DIFFERENCES if each.name == name)
+    made = pair(PAIR_WORKLOAD, (difference,))
+    (tmp_path / "gpu.json").write_bytes(write(made.gpu[0]))
+    npu = write_ascend(tmp_path, made.npu[0], AscendLayout("8.3", 2))
+    sides = traceanalyze.compare(tmp_path / "gpu.json", npu).comparison
+    assert sides is not None
+    rows, steps = list(sides.tables["migration"].records()), 3
+    said = [message for row in rows for message in row.to_do]
+    told = {
+        key: sum(message.values[0][2] for message in said if message.key == key) for key in ("to_layout", "to_kernel")
+    }
+    of = {row.op: row.candidate_sum_ns - row.base_sum_ns for row in rows}
+    added = made.moved[name]
+    expected = {
+        "slower_matmul": (told["to_kernel"] * steps, added.get("compute")),
+        "layout_changes": (told["to_layout"] * steps, added.get("compute")),
+        "slower_loader": (of.get("data_loading"), added.get("data_loading")),
+        "slower_all_reduce": (of.get("all_reduce"), added.get("comm_exposed")),
+        "extra_sync": (of["sync"] + of["untraced"], added.get("sync", 0) + added.get("untraced", 0)),
+    }
+    found, truth = expected[name]
+    # The other device by itself differs by some microseconds.
+    assert found == pytest.approx(truth, abs=2 * sum(map(abs, made.moved[BASE].values())))
+    # What is nearly all of the difference comes first.
+    first = (
+        "aten::mm (backward)"
+        if name in {"slower_matmul", "layout_changes"}
+        else {"slower_loader": "data_loading", "slower_all_reduce": "all_reduce", "extra_sync": "untraced"}[name]
+    )
+    assert rows[0].op == first
+    both = sum(row.candidate_sum_ns for row in rows if row.kernels and row.base_sum_ns)
+    assert both >= 0.95 * sum(row.candidate_sum_ns for row in rows if row.kernels)

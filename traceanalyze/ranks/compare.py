@@ -13,6 +13,7 @@ from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import common_steps, matched, missing_ranks
 from traceanalyze.ranks.results import Cluster, RankSummary
+from traceanalyze.ranks.spread import spread_tables
 from traceanalyze.ranks.stragglers import stragglers
 from traceanalyze.ranks.waits import collective_waits, exposed_waits, in_groups, rank_waits
 
@@ -139,6 +140,7 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
         rank_steps(cluster),
         clock_offsets(cluster),
         links(cluster.ranks),
+        *spread_tables(cluster.ranks),
     )
 
 

@@ -26,6 +26,7 @@ from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
 from traceanalyze.ranks.results import Group, KernelTime, RankCollectives, RankSummary
+from traceanalyze.ranks.spread import ran
 
 _OWN = regex(r"RANK|DEVICE|VISIBLE|PORT|PATH|HOME|_IP|IFNAME|SOCKET|LOG_DIR|WORK_DIR|CACHE_DIR|WHITELIST")
 """Variables that differ between ranks by their nature."""
@@ -123,6 +124,7 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         kernels=kernel_times(context),
         networked=networked_groups(context, events, groups, of),
         host_computes=context.once(host_computes),
+        ran=ran(context),
     )
 
 

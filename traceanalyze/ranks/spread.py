@@ -1,0 +1,229 @@
+"""What the ranks of a run have run, over all of them: operators, collectives, calls, the clock, and load of experts."""
+
+import re
+from collections.abc import Iterator, Sequence
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.work import device_work, ratio_argument
+from traceanalyze.model import intervals
+from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.ranks.results import Experts, Ran, RankSummary, Times
+
+MOST = 256
+"""Names kept of a rank and kind, those of most time: they are sent between processes."""
+_GROUPED = regex(r"Grouped_?Mat_?[Mm]ul|GroupedMM|grouped_(mm|matmul|gemm)|\bgmm\b", re.IGNORECASE)
+_FIRST = regex(r"\d+")
+
+
+def times(names: Sequence[str], of: NDArray[np.int64], time: NDArray[np.int64]) -> Times:
+    """Durations by the name that `of` says of each; those of most time."""
+    rows = group(of)
+    order = np.lexsort((time, rows.of))
+    count, ordered = rows.count(), time[order]
+    first = np.cumsum(count) - count
+    median = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) // 2 if len(rows) else time
+    least, most = (ordered[first], ordered[first + count - 1]) if len(rows) else (time, time)
+    square = np.bincount(rows.of, time.astype(np.float64) ** 2, len(rows))
+    total = rows.sum(time)
+    kept = np.argsort(-total, kind="stable")[:MOST]
+    named = tuple(names[code] for code in of[rows.first[kept]].tolist())
+    return Times(named, *(each[kept] for each in (count, total, square, least, median, most)))
+
+
+def ran(context: Context) -> Ran:
+    """What a rank has run."""
+    work, device, text = context.once(device_work), context.device, context.trace.strings
+    chosen = np.flatnonzero(device.klass[work.event] == DeviceClass.COMPUTE)
+    if context.devices:
+        chosen = chosen[device.device[work.event[chosen]] == context.devices[0]]
+    event, time = work.event[chosen], work.time[chosen]
+    row = device.row[event]
+    kind = context.trace.events.numbers("op_type", row)
+    code = np.where(kind >= 0, kind, work.op_name[chosen])
+    code = np.where(code >= 0, code, device.name[event]).astype(np.int64)
+    clock = ratio_argument(context, "core_clock", row)
+    told = ~np.isnan(clock) & (time > 0)
+    return Ran(
+        _named(context, code, time),
+        _calls(context),
+        float(np.average(clock[told], weights=time[told])) if told.any() else None,
+        _experts(context, row[text.matches(code.astype(np.int32), _GROUPED.search)], work.op[chosen]),
+    )
+
+
+def _named(context: Context, code: NDArray[np.int64], time: NDArray[np.int64]) -> Times:
+    rows = group(code)
+    return times(list(context.trace.strings.texts(code[rows.first])), rows.of, time)
+
+
+def _calls(context: Context) -> Times:
+    events = context.trace.events
+    row = np.flatnonzero(context.kind == EventKind.API)
+    row = row[intervals.contains(context.host_windows, events.ts[row])]
+    return _named(context, events.name[row].astype(np.int64), events.dur[row])
+
+
+def _experts(context: Context, row: NDArray[np.int64], op: NDArray[np.int64]) -> Experts:
+    """Grouped products, and the first length of the first tensor of each: the tokens that the rank was given."""
+    numbers, text = context.trace.events.numbers, context.trace.strings.text
+    shape = numbers("kernel_shapes", row, -1)
+    shape = np.where(shape < 0, numbers("shapes", op, -1), shape)
+    rows, tokens = group(shape), 0
+    for code, count in zip(shape[rows.first].tolist(), rows.count().tolist(), strict=True):
+        first = _FIRST.search(text(code)) if code >= 0 else None
+        if first is None:
+            return Experts(len(row), None)
+        tokens += int(first.group()) * count
+    return Experts(len(row), tokens if len(row) else None)
+
+
+_SPREAD = declare(
+    "rank_spread",
+    "Operators, collectives and calls over all ranks (sum over the analysed steps)",
+    Column("what", Kind.TERM, "operator that computes, collective, or call of the runtime", heading="kind"),
+    Column("name", Kind.NAME, "type of operator, kind of collective, or name of the call"),
+    Column("ranks", Kind.COUNT, "ranks that ran it"),
+    Column("calls", Kind.COUNT, "on all ranks: kernels, collectives, calls"),
+    Column("time_ns", Kind.DURATION, "of all of them", heading="time"),
+    Column("mean_ns", Kind.DURATION, "mean duration of one", heading="mean", scale="event"),
+    Column("std_ns", Kind.DURATION, "standard deviation of their durations", heading="std", scale="event", minor=True),
+    Column("min_ns", Kind.DURATION, "shortest of them", heading="shortest", scale="event"),
+    Column("min_rank", Kind.TEXT, "rank that ran it", heading="on rank"),
+    *(
+        Column(key, Kind.DURATION, f"{which} of the ranks' median durations", heading=name, scale="event", minor=minor)
+        for key, which, name, minor in (
+            ("q1_ns", "first quartile", "quartile 1", True),
+            ("median_ns", "median", "median", False),
+            ("q3_ns", "third quartile", "quartile 3", True),
+        )
+    ),
+    Column("max_ns", Kind.DURATION, "longest of them", heading="longest", scale="event"),
+    Column("max_rank", Kind.TEXT, "rank that ran it", heading="on rank"),
+    ranked=True,
+    detail=True,
+)
+_CLOCKS = declare(
+    "core_clocks",
+    "Clock of the cores by rank",
+    Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column("clock", Kind.NUMBER, "clock of its cores, MHz, mean weighted by time", heading="clock (MHz)"),
+    Column("of_highest", Kind.SHARE, "of that of the rank with the highest"),
+    detail=True,
+)
+_EXPERTS = declare(
+    "expert_load",
+    "Load of experts by rank (sum over the analysed steps)",
+    Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column("calls", Kind.COUNT, "kernels of products that are grouped by expert"),
+    Column("tokens", Kind.COUNT, "rows of what they multiply"),
+    Column("of_mean", Kind.RATIO, "tokens over the mean of the ranks, without tokens the bytes", heading="of the mean"),
+    Column("sent_bytes", Kind.BYTES, "in all_to_all, where its size was recorded", heading="all_to_all"),
+    detail=True,
+)
+
+
+def spread_tables(ranks: Sequence[RankSummary]) -> Iterator[Table]:
+    """What ranks ran over all of them, and by rank the clock and the load of experts."""
+    each = [rank.ran for rank in ranks]
+    if any(one is None for one in each):
+        return
+    known = [one for one in each if one is not None]
+    labels = [rank.label for rank in ranks]
+    sides = {
+        "operator": [one.operators for one in known],
+        "collective": [_collectives(rank) for rank in ranks],
+        "call": [one.calls for one in known],
+    }
+    rows = [row for what, times_ in sides.items() for row in _over_ranks(what, labels, times_)]
+    yield _SPREAD.fill_records(rows) if rows else _SPREAD.missing("no_device_events")
+    yield _clocks(labels, [one.clock for one in known])
+    yield _expert_load(labels, [one.experts for one in known], list(map(_sent, ranks)))
+
+
+def _counted(rank: RankSummary) -> NDArray[np.bool_]:
+    """Which collectives are of steps that count."""
+    counted: NDArray[np.bool_] = np.append(rank.counted, False)[rank.collectives.step]
+    return counted
+
+
+def _collectives(rank: RankSummary) -> Times:
+    own, counted = rank.collectives, _counted(rank)
+    return times(TYPES, own.kind[counted], (own.end - own.start)[counted])
+
+
+def _sent(rank: RankSummary) -> int | None:
+    own = rank.collectives
+    size = own.bytes[_counted(rank) & (own.kind == TYPES.index("all_to_all"))]
+    return int(size.sum()) if len(size) and (size >= 0).all() else None
+
+
+def _over_ranks(what: str, labels: Sequence[str], sides: Sequence[Times]) -> Iterator[dict[str, Value]]:
+    """A row a name, most time first."""
+    code = {name: at for at, name in enumerate(dict.fromkeys(name for side in sides for name in side.names))}
+    names = list(code)
+    if not names:
+        return
+    of = np.array([code[name] for side in sides for name in side.names], np.int64)
+    rank = np.repeat(np.arange(len(sides)), [len(side.names) for side in sides])
+    calls, total, square, least, median, most = (
+        np.concatenate(column) for column in zip(*(s[1:] for s in sides), strict=True)
+    )
+    rows = group(of)
+    parts = np.split(np.argsort(rows.of, kind="stable"), np.cumsum(rows.count())[:-1])
+    for part in sorted(parts, key=lambda part: (-int(total[part].sum()), names[of[part[0]]])):
+        number, time = int(calls[part].sum()), int(total[part].sum())
+        variance = float(square[part].sum()) / number - (time / number) ** 2
+        quartiles = np.quantile(median[part], (0.25, 0.5, 0.75))
+        low, high = part[least[part].argmin()], part[most[part].argmax()]
+        yield {
+            "what": what,
+            "name": names[of[part[0]]],
+            "ranks": len(part),
+            "calls": number,
+            "time_ns": time,
+            "mean_ns": round(time / number),
+            "std_ns": round(sqrt(max(variance, 0.0))),
+            "min_ns": int(least[low]),
+            "min_rank": labels[rank[low]],
+            **dict(zip(("q1_ns", "median_ns", "q3_ns"), map(round, quartiles.tolist()), strict=True)),
+            "max_ns": int(most[high]),
+            "max_rank": labels[rank[high]],
+        }
+
+
+def _clocks(labels: Sequence[str], clocks: Sequence[float | None]) -> Table:
+    highest = max((clock for clock in clocks if clock is not None), default=0.0)
+    if not highest:
+        return _CLOCKS.missing("no_core_counters", detail=True)
+    untold = NotMeasured("no_core_counters")
+    return _CLOCKS.fill(
+        rank=labels,
+        clock=[untold if clock is None else clock for clock in clocks],
+        of_highest=[untold if clock is None else clock / highest for clock in clocks],
+    )
+
+
+def _expert_load(labels: Sequence[str], experts: Sequence[Experts], sent: Sequence[int | None]) -> Table:
+    """By tokens; of ranks without grouped products by what they send, if that differs."""
+    grouped = any(one.calls for one in experts)
+    if not grouped and len({size for size in sent if size is not None}) < 2:
+        return _EXPERTS.missing("no_experts", detail=True)
+    load = [one.tokens for one in experts] if grouped else list(sent)
+    told = [amount for amount in load if amount is not None]
+    mean = sum(told) / len(told) if told else 0.0
+    no_shapes, no_bytes = NotMeasured("no_shapes"), NotMeasured("no_bytes")
+    return _EXPERTS.fill(
+        rank=labels,
+        calls=[one.calls for one in experts],
+        tokens=[None if not one.calls else no_shapes if one.tokens is None else one.tokens for one in experts],
+        of_mean=[None if amount is None or not mean else amount / mean for amount in load],
+        sent_bytes=[no_bytes if size is None else size for size in sent],
+    )
