@@ -10,7 +10,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.clocks import clock_offsets
-from traceanalyze.ranks.links import links
+from traceanalyze.ranks.links import links, sends
 from traceanalyze.ranks.match import common_steps, matched, missing_ranks
 from traceanalyze.ranks.results import Cluster, RankSummary
 from traceanalyze.ranks.spread import spread_tables
@@ -140,6 +140,7 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
         rank_steps(cluster),
         clock_offsets(cluster),
         links(cluster.ranks),
+        sends(cluster),
         *spread_tables(cluster.ranks),
     )
 

@@ -31,16 +31,16 @@ def times(names: Sequence[str], of: NDArray[np.int64], time: NDArray[np.int64]) 
     first = np.cumsum(count) - count
     median = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) // 2 if len(rows) else time
     least, most = (ordered[first], ordered[first + count - 1]) if len(rows) else (time, time)
-    square = np.bincount(rows.of, time.astype(np.float64) ** 2, len(rows))
+    square = np.bincount(rows.of, time.astype(np.float64) ** 2, len(rows)).astype(np.float64)
     total = rows.sum(time)
     kept = np.argsort(-total, kind="stable")[:MOST]
     named = tuple(names[code] for code in of[rows.first[kept]].tolist())
-    return Times(named, *(each[kept] for each in (count, total, square, least, median, most)))
+    return Times(named, count[kept], total[kept], square[kept], least[kept], median[kept], most[kept])
 
 
 def ran(context: Context) -> Ran:
     """What a rank has run."""
-    work, device, text = context.once(device_work), context.device, context.trace.strings
+    work, device = context.once(device_work), context.device
     chosen = np.flatnonzero(device.klass[work.event] == DeviceClass.COMPUTE)
     if context.devices:
         chosen = chosen[device.device[work.event[chosen]] == context.devices[0]]
@@ -51,11 +51,12 @@ def ran(context: Context) -> Ran:
     code = np.where(code >= 0, code, device.name[event]).astype(np.int64)
     clock = ratio_argument(context, "core_clock", row)
     told = ~np.isnan(clock) & (time > 0)
+    grouped = context.trace.strings.matches(code.astype(np.int32), _GROUPED.search)
     return Ran(
         _named(context, code, time),
         _calls(context),
         float(np.average(clock[told], weights=time[told])) if told.any() else None,
-        _experts(context, row[text.matches(code.astype(np.int32), _GROUPED.search)], work.op[chosen]),
+        _experts(context, row[grouped], work.op[chosen[grouped]]),
     )
 
 
