@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from statistics import mean, median, pstdev
+from statistics import mean, stdev
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.links import sends
 from traceanalyze.ranks.results import Experts, Group, Ran
-from traceanalyze.ranks.spread import MOST, ran, spread_tables, times
+from traceanalyze.ranks.spread import MOST, POINTS, ran, spread_tables, times
 
 NOTHING = times([], np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -65,13 +65,23 @@ def test_operators_and_calls_against_every_single_duration():
         row, own = rows["operator", name], [one[name] for one in each if name in one]
         every = [time for one in own for time in one]
         assert (row.ranks, row.calls, row.time_ns) == (len(own), len(every), sum(every))
-        assert (row.mean_ns, row.std_ns) == (round(mean(every)), round(pstdev(every)))
+        assert (row.mean_ns, row.std_ns) == (round(mean(every)), round(stdev(every)))
         assert (row.min_ns, row.max_ns) == (min(every), max(every))
         assert min(each[int(row.min_rank)][name]) == row.min_ns
         assert max(each[int(row.max_rank)][name]) == row.max_ns
-        usual = [int(median(one)) for one in own]
-        assert [row.q1_ns, row.median_ns, row.q3_ns] == [round(quantile(usual, at / 4)) for at in (1, 2, 3)]
+        assert [row.q1_ns, row.median_ns, row.q3_ns] == [round(quantile(every, at / 4)) for at in (1, 2, 3)]
     assert (rows["call", "launch"].calls, rows["call", "launch"].mean_ns, rows["call", "launch"].std_ns) == (10, 8, 1)
+
+
+def test_of_many_calls_quartiles_are_right_to_a_part_of_their_number():
+    chance = random.Random(7)
+    each = [{"Add": [chance.randrange(1_000_000) for _ in range(number)]} for number in (POINTS, 2_000, 5_000)]
+    (row,) = tables(*(a_rank(at, durations) for at, durations in enumerate(each)))["rank_spread"].records()
+    every = sorted(time for one in each for time in one["Add"])
+    assert (row.min_ns, row.max_ns, row.calls) == (every[0], every[-1], 7_000 + POINTS)
+    for at, found in ((1, row.q1_ns), (2, row.median_ns), (3, row.q3_ns)):
+        below = sum(time < found for time in every)
+        assert abs(below - at / 4 * len(every)) <= len(every) / (POINTS - 1)
 
 
 def test_collectives_of_steps_that_count():

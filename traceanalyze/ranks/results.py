@@ -90,6 +90,16 @@ class KernelTime:
     median: int
 
 
+class OfName(NamedTuple):
+    """Durations of one name, ns."""
+
+    calls: int
+    total: int
+    square: float
+    points: NDArray[np.int64]
+    """In order, see `Times`."""
+
+
 class Times(NamedTuple):
     """Durations of one rank by name, ns: columns of one length."""
 
@@ -98,9 +108,14 @@ class Times(NamedTuple):
     total: NDArray[np.int64]
     square: NDArray[np.float64]
     """Sum of the squares."""
-    least: NDArray[np.int64]
-    median: NDArray[np.int64]
-    most: NDArray[np.int64]
+    points: NDArray[np.int64]
+    """(names, points) durations in order, from the shortest to the longest: all of them, or so many at equal distances
+    of their places; of fewer calls than points the rest is 0."""
+
+    def of(self, row: int) -> OfName:
+        """Those of one row."""
+        calls = int(self.calls[row])
+        return OfName(calls, int(self.total[row]), float(self.square[row]), self.points[row, :calls])
 
 
 class Experts(NamedTuple):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,12 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-from traceanalyze.ranks.results import Experts, Ran, RankSummary, Times
+from traceanalyze.ranks.results import Experts, OfName, Ran, RankSummary, Times
 
 MOST = 256
 """Names kept of a rank and kind, those of most time: they are sent between processes."""
+POINTS = 33
+"""Durations kept of a name: of no more calls its quartiles are exact, else to a 32nd of their number."""
 _GROUPED = regex(r"Grouped_?Mat_?[Mm]ul|GroupedMM|grouped_(mm|matmul|gemm)|\bgmm\b", re.IGNORECASE)
 _FIRST = regex(r"\d+")
 
@@ -26,16 +29,17 @@ _FIRST = regex(r"\d+")
 def times(names: Sequence[str], of: NDArray[np.int64], time: NDArray[np.int64]) -> Times:
     """Durations by the name that `of` says of each; those of most time."""
     rows = group(of)
-    order = np.lexsort((time, rows.of))
-    count, ordered = rows.count(), time[order]
-    first = np.cumsum(count) - count
-    median = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) // 2 if len(rows) else time
-    least, most = (ordered[first], ordered[first + count - 1]) if len(rows) else (time, time)
+    count, total = rows.count(), rows.sum(time)
     square = np.bincount(rows.of, time.astype(np.float64) ** 2, len(rows)).astype(np.float64)
-    total = rows.sum(time)
     kept = np.argsort(-total, kind="stable")[:MOST]
+    ordered, first = time[np.lexsort((time, rows.of))], np.cumsum(count) - count
+    number = np.minimum(count, POINTS)[kept, None]
+    place, apart = np.arange(POINTS), np.maximum(number - 1, 1)
+    at = (place * (count[kept, None] - 1) + apart // 2) // apart
+    inside = place < number
+    points = np.where(inside, ordered[first[kept, None] + np.where(inside, at, 0)], 0) if len(time) else at
     named = tuple(names[code] for code in of[rows.first[kept]].tolist())
-    return Times(named, count[kept], total[kept], square[kept], least[kept], median[kept], most[kept])
+    return Times(named, count[kept], total[kept], square[kept], points)
 
 
 def ran(context: Context) -> Ran:
@@ -97,9 +101,9 @@ _SPREAD = declare(
     Column("mean_ns", Kind.DURATION, "mean duration of one", heading="mean", scale="event"),
     Column("std_ns", Kind.DURATION, "standard deviation of their durations", heading="std", scale="event", minor=True),
     Column("min_ns", Kind.DURATION, "shortest of them", heading="shortest", scale="event"),
-    Column("min_rank", Kind.TEXT, "rank that ran it", heading="on rank"),
+    Column("min_rank", Kind.TEXT, "rank that ran it", heading="shortest: rank"),
     *(
-        Column(key, Kind.DURATION, f"{which} of the ranks' median durations", heading=name, scale="event", minor=minor)
+        Column(key, Kind.DURATION, f"{which} of their durations", heading=name, scale="event", minor=minor)
         for key, which, name, minor in (
             ("q1_ns", "first quartile", "quartile 1", True),
             ("median_ns", "median", "median", False),
@@ -107,7 +111,7 @@ _SPREAD = declare(
         )
     ),
     Column("max_ns", Kind.DURATION, "longest of them", heading="longest", scale="event"),
-    Column("max_rank", Kind.TEXT, "rank that ran it", heading="on rank"),
+    Column("max_rank", Kind.TEXT, "rank that ran it", heading="longest: rank"),
     ranked=True,
     detail=True,
 )
@@ -168,36 +172,51 @@ def _sent(rank: RankSummary) -> int | None:
 
 def _over_ranks(what: str, labels: Sequence[str], sides: Sequence[Times]) -> Iterator[dict[str, Value]]:
     """A row a name, most time first."""
-    code = {name: at for at, name in enumerate(dict.fromkeys(name for side in sides for name in side.names))}
-    names = list(code)
-    if not names:
-        return
-    of = np.array([code[name] for side in sides for name in side.names], np.int64)
-    rank = np.repeat(np.arange(len(sides)), [len(side.names) for side in sides])
-    calls, total, square, least, median, most = (
-        np.concatenate(column) for column in zip(*(s[1:] for s in sides), strict=True)
-    )
-    rows = group(of)
-    parts = np.split(np.argsort(rows.of, kind="stable"), np.cumsum(rows.count())[:-1])
-    for part in sorted(parts, key=lambda part: (-int(total[part].sum()), names[of[part[0]]])):
-        number, time = int(calls[part].sum()), int(total[part].sum())
-        variance = float(square[part].sum()) / number - (time / number) ** 2
-        quartiles = np.quantile(median[part], (0.25, 0.5, 0.75))
-        low, high = part[least[part].argmin()], part[most[part].argmax()]
-        yield {
+    parts: dict[str, list[tuple[int, int]]] = {}
+    for rank, side in enumerate(sides):
+        for row, name in enumerate(side.names):
+            parts.setdefault(name, []).append((rank, row))
+    rows = [
+        {
             "what": what,
-            "name": names[of[part[0]]],
-            "ranks": len(part),
-            "calls": number,
-            "time_ns": time,
-            "mean_ns": round(time / number),
-            "std_ns": round(sqrt(max(variance, 0.0))),
-            "min_ns": int(least[low]),
-            "min_rank": labels[rank[low]],
-            **dict(zip(("q1_ns", "median_ns", "q3_ns"), map(round, quartiles.tolist()), strict=True)),
-            "max_ns": int(most[high]),
-            "max_rank": labels[rank[high]],
+            "name": name,
+            **_of_all([sides[rank].of(row) for rank, row in part], [labels[rank] for rank, _ in part]),
         }
+        for name, part in parts.items()
+    ]
+    yield from sorted(rows, key=lambda row: (-row["time_ns"], row["name"]))
+
+
+def _of_all(each: Sequence[OfName], labels: Sequence[str]) -> dict[str, Any]:
+    """The durations of one name on all ranks that have it."""
+    number, time = sum(one.calls for one in each), sum(one.total for one in each)
+    square = sum(one.square for one in each) - time**2 / number
+    shortest = min(range(len(each)), key=lambda at: each[at].points[0])
+    longest = max(range(len(each)), key=lambda at: each[at].points[-1])
+    return {
+        "ranks": len(each),
+        "calls": number,
+        "time_ns": time,
+        "mean_ns": round(time / number),
+        "std_ns": round(sqrt(max(square, 0.0) / (number - 1))) if number > 1 else None,
+        "min_ns": int(each[shortest].points[0]),
+        "min_rank": labels[shortest],
+        **dict(zip(("q1_ns", "median_ns", "q3_ns"), _quartiles(each), strict=True)),
+        "max_ns": int(each[longest].points[-1]),
+        "max_rank": labels[longest],
+    }
+
+
+def _quartiles(each: Sequence[OfName]) -> list[int]:
+    """Between the two calls next to a quarter, half and three quarters of their number; a point stands for its part."""
+    value = np.concatenate([one.points for one in each])
+    weight = np.concatenate([np.full(len(one.points), one.calls / len(one.points)) for one in each])
+    order = np.argsort(value, kind="stable")
+    reach = np.cumsum(weight[order])
+    place = reach - (weight[order] + 1) / 2
+    return [
+        round(one) for one in np.interp(np.array((0.25, 0.5, 0.75)) * (reach[-1] - 1), place, value[order]).tolist()
+    ]
 
 
 def _clocks(labels: Sequence[str], clocks: Sequence[float | None]) -> Table:
