@@ -13,6 +13,7 @@ import traceanalyze
 from tests.ascend_builder import AscendBuilder
 from tests.builder import TraceBuilder
 from tests.ranks.make import rank
+from tests.real import SHARED
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.table import NotMeasured
@@ -193,3 +194,30 @@ def test_partners_that_are_not_told_or_not_here_are_said():
     (row,) = sends(compare_ranks(gone)).records()
     assert row.receiver == NotMeasured("no_partner")
     assert sends(compare_ranks([rank(0), rank(1)])).absent == NotMeasured("no_sends")
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_what_the_recipes_of_msprof_analyze_say_of_the_shared_profiles() -> None:
+    report = traceanalyze.analyze(SHARED / "ascend/msinsight_2rank_torch/db/level1")
+    rows = {row.name: row for row in report.tables["rank_spread"].records() if row.what != "call"}
+    # compute_op_sum and hccl_sum: count, sum, mean, deviation, shortest, quartiles, longest, in ns.
+    expected = {
+        "ForeachAddList": (6, 3_899_856, 649_976, 36_201, 623_392, 625_392, 629_402, 678_998, 698_074),
+        "MatMulV2": (16, 1_934_539, 120_909, 131_967, 16_540, 28_691, 51_381, 170_463, 372_648),
+        "all_reduce": (8, 200_698_290, 25_087_286, 38_324_559, 2_179_243, 2_350_982, 5_588_392, 27_885_388, 88_750_993),
+    }
+    for name, figures in expected.items():
+        row = rows[name]
+        found = (
+            row.calls,
+            row.time_ns,
+            row.mean_ns,
+            row.std_ns,
+            row.min_ns,
+            row.q1_ns,
+            row.median_ns,
+            row.q3_ns,
+            row.max_ns,
+        )
+        assert found == pytest.approx(figures, abs=1)
+    assert (rows["all_reduce"].min_rank, rows["all_reduce"].max_rank) == ("1", "0")
