@@ -165,3 +165,17 @@ def test_the_command_writes_it_where_msprof_analyze_does(tmp_path: Path, monkeyp
     refused = CliRunner().invoke(app, ["compare", str(base), str(candidate), "--layout", "msprof", "-o", "x.html"])
     assert refused.exit_code == 2
     assert not (tmp_path / "x.html").exists()
+
+
+def test_a_workbook_is_replaced_by_the_next_one_and_empty_sheets_are_left_out(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.step(1, 0, 900)
+    trace.op("aten::add", 10, 20)
+    path, target = str(trace.write(tmp_path / "host.json")), tmp_path / "o.xlsx"
+    written = []
+    for _ in range(2):
+        run = CliRunner().invoke(app, ["compare", path, path, "--layout", "msprof", "-o", str(target)])
+        assert run.exit_code == 0, run.output
+        written.append(target.read_bytes())
+    assert written[0] == written[1]
+    assert openpyxl.load_workbook(target).sheetnames == ["ApiCompare", "Differences"]

@@ -15,6 +15,7 @@ from traceanalyze.locales import Texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import CompareReport, formatter_over
+from traceanalyze.report.xlsx.book import properties
 from traceanalyze.report.xlsx.formats import SIDE_FILLS, Formats
 from traceanalyze.report.xlsx.text import clean
 
@@ -149,6 +150,8 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
     base, candidate = report.comparison.base, report.comparison.candidate
     tables, formatter, target = {table.key: table for table in report.summary}, formatter_over(report, texts), BytesIO()
     with Workbook(target, OPTIONS) as workbook:
+        about = f"traceanalyze {report.command} · {base.path} · {candidate.path}"
+        workbook.set_properties(properties(about, "", report.version))
         formats, cut = Formats(workbook), list[Message]()
         for key in _COMPARED:
             table = tables.get(key)
@@ -166,6 +169,8 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
             elif key in _OF_COMPUTE:
                 rows = (cells for cells in rows if cells["work"] not in _NO_COMPUTE)
             every = list(rows)
+            if not every:
+                continue
             _write(workbook, formats, sheet, every[:MAX_ROWS], (base.path, candidate.path))
             if len(every) > MAX_ROWS:
                 numbers = ("shown", Kind.COUNT, MAX_ROWS), ("number", Kind.COUNT, len(every))
