@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import traceanalyze
-from tests.ascend_builder import AscendBuilder, analyze
+from tests.ascend_builder import QUEUE_THREAD, AscendBuilder, analyze
 from tests.builder import TraceBuilder
 from tests.make_samples.cases import PAIR as PAIR_WORKLOAD
 from tests.make_samples.cases import PAIR_DIFFERENCES
@@ -28,7 +28,7 @@ def _gpu(path: Path) -> Path:
     """A step in bf16 on an A100: products of 100 and 50 µs, a fused norm of 10, and kernels of 20 and 30."""
     trace = TraceBuilder()
     trace.header["deviceProperties"] = [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}]
-    trace.step(1, 0, 1000)
+    trace.step(1, 0, 1200)
     at = 0.0
     for name, kernel, dur in (
         ("aten::mm", "ampere_bf16_s16816gemm_bf16_128x128_tn", 100),
@@ -36,6 +36,7 @@ def _gpu(path: Path) -> Path:
         ("aten::topk", "gatherTopK", 20),
         ("aten::bmm", "ampere_bf16_s16816gemm_bf16_64x64_tn", 50),
         ("aten::gelu", "GeluCUDAKernelImpl", 30),
+        ("aten::nonzero", "DeviceSelectSweepKernel", 25),
     ):
         types = ["c10::BFloat16", "c10::BFloat16"]
         trace.op(name, at, 40, **{"Input Dims": [[64, 64], [64, 64]], "Input type": types})
@@ -49,7 +50,7 @@ def _npu(path: Path) -> Path:
     on the AI CPU, 200 on 4 of 20 cores, and a kernel of 10 that the other side has not.
     """
     made = AscendBuilder()
-    made.step(1, 0, 2000)
+    made.step(1, 0, 2400)
 
     def launch(op: float, at: float, dur: float, kind: str, core: str = "AI_VECTOR_CORE", **row: Any) -> None:
         made.queued(f"aclnn{kind}", op, op + 3, 4)
@@ -74,6 +75,15 @@ def _npu(path: Path) -> Path:
     launch(1705, 1750, 200, "Gelu", **{"Block Dim": "4", "aiv_vec_time(us)": "20"})
     made.op("aten::zeros", 1900, 40)
     launch(1905, 1960, 10, "ZerosLike")
+    # The host takes what it needs from the device, and computes.
+    made.op("aten::nonzero", 1985, 300)
+    made.op("aten::copy_", 1990, 100)
+    number = made.queued("aclrtMemcpyAsync", 1991, 1992, 4)
+    made.call("AscendCL@aclrtMemcpyAsync", 1993, 2, tid=QUEUE_THREAD, connection=5000 + number)
+    begin = (made.cann, QUEUE_THREAD, 1993.5)
+    made.flow("HostToDevice", str((2 << 64) | 5000 + number), begin, (made.npu, 2, 2010))
+    direction = {"memcpy direction": "device to host", "data size(Byte)": 4096, "connection_id": 5000 + number}
+    made.task("MEMCPY_ASYNC", 2010, 30, "MEMCPY_ASYNC", **direction)
     output = made.write(path / "rank0_ascend_pt")
     stated = {"ENV_VARIABLES": {"TASK_QUEUE_ENABLE": "1", "CPU_AFFINITY_CONF": "0"}}
     (path / "rank0_ascend_pt" / "profiler_metadata.json").write_text(json.dumps(stated))
@@ -133,6 +143,11 @@ def test_the_rows_have_all_kernels_of_the_candidate(rows: dict[str, Any]) -> Non
     # Largest first.
     wins = [row.win_ns for row in rows.values()]
     assert wins == sorted(wins, reverse=True)
+
+
+def test_what_the_host_computes_instead_of_the_device_is_named(rows: dict[str, Any]) -> None:
+    said = [message for row in rows.values() for message in row.to_do if message.key == "to_host"]
+    assert {message.values[0][2] for message in said} == {"aten::nonzero"}
 
 
 def test_what_the_environment_leaves_off_is_said_of_dispatch(rows: dict[str, Any]) -> None:

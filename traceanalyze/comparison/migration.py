@@ -10,18 +10,19 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
 from traceanalyze.analyses.kernels.ascend import tensor_bytes
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.kernels import UNITS
 from traceanalyze.analyses.kernels.op_work import device_peaks, precisions
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison import columns
-from traceanalyze.comparison.calls import calls_of, described
+from traceanalyze.comparison.calls import Calls, calls_of, described
 from traceanalyze.comparison.canonical_ops import Fused, fused_names
 from traceanalyze.comparison.names import BACKWARD_SUFFIX
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.results import Pairs, Part
 from traceanalyze.comparison.side import CompareOptions, Side
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, distinct
 from traceanalyze.model.device_peaks import Peaks
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.op_calls import listed_shapes
@@ -49,6 +50,7 @@ _SAY = sentences(
         "with aic_metrics"
     ),
     to_only="the other side does not run it",
+    to_host="the host runs {ops}, the other side its device: take other types or operators",
     to_queue="TASK_QUEUE_ENABLE is {level}: 2 takes work off the thread that launches",
     to_bind="CPU_AFFINITY_CONF is off: 2 keeps each process on cores near its device",
     to_fill="{blocks} of {cores} cores are used: larger or batched tensors",
@@ -119,6 +121,7 @@ class _Work(NamedTuple):
     """`KernelGroup`."""
     unit: NDArray[np.int64]
     """The call they are of: of a fused operator that is written as several the first."""
+    calls: Calls
 
     def each(self, own: NDArray[np.int64]) -> float:
         """Kernels a call."""
@@ -149,7 +152,7 @@ def _work(context: Context, options: CompareOptions, fused: Fused) -> _Work:
     names = [calls.key(int(whole[at]))[0] if known[at] else alone[int(of_link[at])] for at in rows.first.tolist()]
     unit = np.where(known, calls.ops.unit[whole] if len(calls.ops.unit) else 0, -1)
     row = np.searchsorted(work.event, event)
-    return _Work(context, names, rows.of, event, time, op, row, work.group[row], unit)
+    return _Work(context, names, rows.of, event, time, op, row, work.group[row], unit, calls)
 
 
 def migrated(base: Side, candidate: Side) -> bool:
@@ -169,7 +172,8 @@ def migration_table(
     fused = fused_names(base.context, candidate.context, options)
     old, new = (_work(side.context, options, fused) for side in (base, candidate))
     environment = candidate.context.trace.environment or {}
-    rows = [*_operators(old, new, per), *_collectives(collectives, per), *_others(parts, environment, per)]
+    others = _others(parts, (environment, _on_host(old, new)), per)
+    rows = [*_operators(old, new, per), *_collectives(collectives, per), *others]
     rows.sort(key=lambda row: (-row["win_ns"], row["op"]))
     unknown = dict.fromkeys(_TABLE.keys)
     return _TABLE.fill_records({**unknown, "place": place, **row} for place, row in enumerate(rows, start=1))
@@ -204,6 +208,24 @@ def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]
         cells["layout_bytes"] = per.candidate(size) if isinstance(size, int) else size
         said = tuple(_advice(name, old, new, other, own, {**cells, "layout": layout}, per))
         yield {**cells, "to_do": said}
+
+
+def _on_host(old: _Work, new: _Work) -> list[str]:
+    """Operators that the base's device runs and for which the candidate takes tensors to the host, longest first."""
+    rows, after, context = old.rows(), new.rows(), new.context
+    wanted = {
+        name: int(old.time[own].sum())
+        for name, own in rows.items()
+        if name not in after and (old.kind[own] != KernelGroup.LAYOUT).any()
+    }
+    every, _ = counted_events(context)
+    copies = every[context.device.klass[every] == DeviceClass.MEM]
+    place = context.event_op[copies[directions(context, copies) == DIRECTIONS.index("d2h")]]
+    found = set[str]()
+    while wanted and len(place := distinct(place[place >= 0])):
+        found |= wanted.keys() & {new.calls.key(at)[0] for at in place.tolist()}
+        place = context.op_nest.parent[place]
+    return sorted(found, key=lambda name: (-wanted[name], name))
 
 
 def _amounts(sums: tuple[int, int], per: PerStep) -> dict[str, Value]:
@@ -396,8 +418,11 @@ def _collectives(pairs: Pairs | None, per: PerStep) -> Iterator[dict[str, Any]]:
             yield _plain(kind, (old, new), "communication", per)
 
 
-def _others(parts: Sequence[Part], environment: Mapping[str, str], per: PerStep) -> Iterator[dict[str, Any]]:
-    """Idle time by cause, and copies; of what the host is too slow for what the environment leaves off."""
+def _others(
+    parts: Sequence[Part], about: tuple[Mapping[str, str], Sequence[str]], per: PerStep
+) -> Iterator[dict[str, Any]]:
+    """Idle time by cause, and copies; `about` are the environment and operators that the host runs instead."""
+    environment, on_host = about
     for part in parts:
         if isinstance(part.base, NotMeasured) or isinstance(part.candidate, NotMeasured):
             continue
@@ -405,6 +430,8 @@ def _others(parts: Sequence[Part], environment: Mapping[str, str], per: PerStep)
             cells = _plain(Word(part.key), (part.base, part.candidate), part.key, per)
             if cells["to_do"] and part.key in {"dispatch", "host_op"}:
                 cells["to_do"] += tuple(_queue(environment))
+            if cells["to_do"] and on_host and part.key in {"sync", "memory_ops", "host_op"}:
+                cells["to_do"] += (_said("to_host", ops=(Kind.NAME, ", ".join(on_host[:4]))),)
             yield cells
 
 
