@@ -205,4 +205,4 @@ def test_every_option_of_the_gate_may_stand_in_a_file():
     named = {name for param in get_command(app).commands["gate"].params for name in param.opts if name[:2] == "--"}
     assert {*SECTIONS} == CONFIGURED | {"rules"}
     # What the budget file itself says, or says where it is.
-    assert {name[2:].replace("-", "_") for name in named} - {"budget", "warmup"} == OPTIONS
+    assert {name[2:].replace("-", "_") for name in named} - {"budget", "warmup", "overwrite"} == OPTIONS

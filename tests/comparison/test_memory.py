@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import traceanalyze
+from tests.ascend_builder import AscendBuilder
 from tests.builder import TraceBuilder
 from tests.comparison.make import side_from
 from traceanalyze.comparison.memory import MEMORY, OTHER_CALLS, memory_call_pairs, memory_pairs
 from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.comparison.side import CompareOptions, side
 from traceanalyze.model.table import NotMeasured
 
 OPTIONS = CompareOptions()
@@ -94,3 +96,22 @@ def test_without_records_nothing_is_measured():
     none = side_from(b).context
     assert memory_pairs(none, program(1), OPTIONS) == NotMeasured("no_memory_records")
     assert memory_call_pairs(program(1), none, OPTIONS) == NotMeasured("no_memory_records")
+
+
+def test_allocations_of_an_ascend_profile_live_as_long_as_its_table_says(tmp_path):
+    made = AscendBuilder()
+    made.step(1, 0, 1000)
+    made.op("aten::add", 10, 50)
+    made.op("aten::mul", 100, 50)
+    header = ["Name", "Size(KB)", "Allocation Time(us)", "Release Time(us)", "Device Type"]
+    # Two of one size at a time: only the row tells which of them was released.
+    rows = [("aten::add", 20, 320), ("aten::add", 30, 90), ("aten::mul", 110, None)]
+    made.tables["operator_memory.csv"] = [
+        header,
+        *([name, 4, made.time(at), "" if until is None else made.time(until), "NPU:0"] for name, at, until in rows),
+    ]
+    (trace,) = traceanalyze.load(made.write(tmp_path / "rank0_ascend_pt")).traces
+    context = side(trace).context
+    found = {pair.shared["op"]: pair.base for pair in memory_pairs(context, context, CompareOptions())}
+    assert (found["aten::add"]["lifetime_ns"], found["aten::add"]["bytes"]) == (360_000, 8192)
+    assert found["aten::mul"]["lifetime_ns"] == NotMeasured("no_frees")

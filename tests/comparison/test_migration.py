@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import traceanalyze
-from tests.ascend_builder import AscendBuilder, analyze
+from tests.ascend_builder import QUEUE_THREAD, AscendBuilder, analyze
 from tests.builder import TraceBuilder
+from tests.make_samples.cases import PAIR as PAIR_WORKLOAD
+from tests.make_samples.cases import PAIR_DIFFERENCES
 from tests.real import SHARED
+from tests.simulate.pair import BASE, DIFFERENCES, pair
+from tests.simulate.writers.ascend import write_ascend
+from tests.simulate.writers.ascend_layouts import AscendLayout
+from tests.simulate.writers.kineto import write
 
 PAIR = Path(__file__).resolve().parents[2] / "sample_traces" / "gpu_npu_pair"
 _NORM = (("pow", "Pow"), ("mean", "ReduceMean"), ("add", "Add"), ("rsqrt", "Rsqrt"), ("mul", "Mul"), ("mul", "Mul"))
@@ -18,15 +25,18 @@ _NORM = (("pow", "Pow"), ("mean", "ReduceMean"), ("add", "Add"), ("rsqrt", "Rsqr
 
 
 def _gpu(path: Path) -> Path:
-    """A step with a product of 100 µs, a fused norm of 10 and a copy by kernel of 20, in bf16 on an A100."""
+    """A step in bf16 on an A100: products of 100 and 50 µs, a fused norm of 10, and kernels of 20 and 30."""
     trace = TraceBuilder()
     trace.header["deviceProperties"] = [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}]
-    trace.step(1, 0, 1000)
+    trace.step(1, 0, 1200)
     at = 0.0
     for name, kernel, dur in (
         ("aten::mm", "ampere_bf16_s16816gemm_bf16_128x128_tn", 100),
         ("aten::rms_norm", "rms_norm_kernel", 10),
         ("aten::topk", "gatherTopK", 20),
+        ("aten::bmm", "ampere_bf16_s16816gemm_bf16_64x64_tn", 50),
+        ("aten::gelu", "GeluCUDAKernelImpl", 30),
+        ("aten::nonzero", "DeviceSelectSweepKernel", 25),
     ):
         types = ["c10::BFloat16", "c10::BFloat16"]
         trace.op(name, at, 40, **{"Input Dims": [[64, 64], [64, 64]], "Input type": types})
@@ -36,9 +46,11 @@ def _gpu(path: Path) -> Path:
 
 
 def _npu(path: Path) -> Path:
-    """The same: a product of 400 µs and a change of layout of 60, six kernels for the norm, 90 µs on the AI CPU."""
+    """The same: products of 400 µs with a change of layout of 60, and of 300 in fp32; six kernels for the norm, 90 µs
+    on the AI CPU, 200 on 4 of 20 cores, and a kernel of 10 that the other side has not.
+    """
     made = AscendBuilder()
-    made.step(1, 0, 2000)
+    made.step(1, 0, 2400)
 
     def launch(op: float, at: float, dur: float, kind: str, core: str = "AI_VECTOR_CORE", **row: Any) -> None:
         made.queued(f"aclnn{kind}", op, op + 3, 4)
@@ -49,14 +61,33 @@ def _npu(path: Path) -> Path:
     cube = {"aic_total_cycles": "7200000", "Block Dim": "20", "Input Data Types": "DT_BF16;DT_BF16"}
     made.op("aten::mm", 0, 40, **shapes)
     launch(5, 100, 400, "MatMulV2", "AI_CORE", **cube)
-    launch(15, 510, 60, "TransData")
+    launch(15, 510, 60, "TransData", **{"Input Shapes": '"64,64"', "Input Data Types": "DT_BF16"})
     for number, (name, kind) in enumerate(_NORM):
         at = 600 + number * 60
         made.op(f"aten::{name}", at, 30)
         launch(at + 5, at + 40, 15, kind)
     made.op("aten::topk", 1100, 40)
     launch(1105, 1150, 90, "TopK", "AI_CPU", **{"Block Dim": "1"})
-    return made.write(path / "rank0_ascend_pt")
+    made.op("aten::bmm", 1300, 40, **{"Input Dims": "64,64;64,64", "Input type": "DT_FLOAT;DT_FLOAT"})
+    full = {"Block Dim": "20", "Input Data Types": "FLOAT;FLOAT", "HF32 Eligible": "NO", "aic_mac_time(us)": "270"}
+    launch(1305, 1350, 300, "BatchMatMulV2", "AI_CORE", **full)
+    made.op("aten::gelu", 1700, 40)
+    launch(1705, 1750, 200, "Gelu", **{"Block Dim": "4", "aiv_vec_time(us)": "20"})
+    made.op("aten::zeros", 1900, 40)
+    launch(1905, 1960, 10, "ZerosLike")
+    # The host takes what it needs from the device, and computes.
+    made.op("aten::nonzero", 1985, 300)
+    made.op("aten::copy_", 1990, 100)
+    number = made.queued("aclrtMemcpyAsync", 1991, 1992, 4)
+    made.call("AscendCL@aclrtMemcpyAsync", 1993, 2, tid=QUEUE_THREAD, connection=5000 + number)
+    begin = (made.cann, QUEUE_THREAD, 1993.5)
+    made.flow("HostToDevice", str((2 << 64) | 5000 + number), begin, (made.npu, 2, 2010))
+    direction = {"memcpy direction": "device to host", "data size(Byte)": 4096, "connection_id": 5000 + number}
+    made.task("MEMCPY_ASYNC", 2010, 30, "MEMCPY_ASYNC", **direction)
+    output = made.write(path / "rank0_ascend_pt")
+    stated = {"ENV_VARIABLES": {"TASK_QUEUE_ENABLE": "1", "CPU_AFFINITY_CONF": "0"}}
+    (path / "rank0_ascend_pt" / "profiler_metadata.json").write_text(json.dumps(stated))
+    return output
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +112,55 @@ def test_a_product_may_take_as_much_longer_as_peaks_differ(rows: dict[str, Any])
     assert (product.bound, product.bound_share) == ("unit_cube", pytest.approx(200 / 460))
     assert product.layout_ns == 60_000
     assert (product.core, product.blocks, product.cores) == ("AI_CORE, AI_VECTOR_CORE", 20, 20)
-    assert _said(product) == ["to_layout", "to_split"]
+    assert product.layout_bytes == 64 * 64 * 2
+    assert (product.base_precision, product.candidate_precision) == ("bf16", "bf16")
+    # Two kernels a call, but one of them changes the layout; what that leaves to win is the slower product.
+    assert _said(product) == ["to_layout", "to_kernel"]
+    assert [message.values[0][2] for message in product.to_do] == [60_000, product.win_ns - 60_000]
+
+
+def test_full_precision_is_held_against_what_the_device_does_in_the_base_s(rows: dict[str, Any]) -> None:
+    product = rows["aten::bmm"]
+    assert (product.base_precision, product.candidate_precision) == ("bf16", "fp32")
+    assert product.peak_ratio == pytest.approx(312 / 294.912)
+    assert product.win_ns == round(300_000 - 50_000 * 312 / 294.912)
+    assert _said(product) == ["to_precision", "to_kernel"]
+    assert (product.bound, product.bound_share) == ("unit_cube", 0.9)
+
+
+def test_few_cores_and_what_only_one_side_runs_are_said(rows: dict[str, Any]) -> None:
+    few = rows["aten::gelu"]
+    assert _said(few) == ["to_fill", "to_kernel"]
+    assert [value for _, _, value in few.to_do[0].values] == [4, 20]
+    assert (few.bound, few.bound_share) == ("unit_vector", 0.1)
+    alone = rows["aten::zeros"]
+    assert (alone.base_time_ns, alone.win_ns, _said(alone)) == (0, 10_000, ["to_only"])
+
+
+def test_the_rows_have_all_kernels_of_the_candidate(rows: dict[str, Any]) -> None:
+    of_kernels = [row for row in rows.values() if row.kernels is not None]
+    assert sum(row.candidate_time_ns for row in of_kernels) == (400 + 60 + 6 * 15 + 90 + 300 + 200 + 10) * 1000
+    # Largest first.
+    wins = [row.win_ns for row in rows.values()]
+    assert wins == sorted(wins, reverse=True)
+
+
+def test_what_the_host_computes_instead_of_the_device_is_named(rows: dict[str, Any]) -> None:
+    said = [message for row in rows.values() for message in row.to_do if message.key == "to_host"]
+    assert {message.values[0][2] for message in said} == {"aten::nonzero"}
+
+
+def test_what_the_environment_leaves_off_is_said_of_dispatch(rows: dict[str, Any]) -> None:
+    said = {key for row in rows.values() for key in _said(row)}
+    assert {"to_queue", "to_bind"} <= said
 
 
 def test_what_runs_on_the_host_processors_is_said(rows: dict[str, Any]) -> None:
     found = rows["aten::topk"]
     # Memory bandwidth: 2,039 and 1,638 GB/s.
     assert found.win_ns == pytest.approx(90_000 - 20_000 * 2039 / 1638.4, abs=200)
-    assert _said(found)[0] == "to_cores"
+    # Not that few cores are used, as none is.
+    assert _said(found) == ["to_cores"]
     assert found.to_do[0].values[0][2] == 90_000
 
 
@@ -120,3 +192,39 @@ def test_nearly_all_compute_of_level_1_has_a_bound(kind: str, rank: int) -> None
     rows = [row for row in table.records() if row.core in {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV"}]
     known = sum(row.device_time_ns for row in rows if isinstance(row.busiest, str))
     assert known >= 0.95 * sum(row.device_time_ns for row in rows)
+
+
+@pytest.mark.parametrize("name", sorted(DIFFERENCES))
+def test_each_difference_of_simulated_pairs_has_its_row_and_its_cost(name: str, tmp_path: Path) -> None:
+    (difference,) = (each for each in PAIR_DIFFERENCES if each.name == name)
+    made = pair(PAIR_WORKLOAD, (difference,))
+    (tmp_path / "gpu.json").write_bytes(write(made.gpu[0]))
+    npu = write_ascend(tmp_path, made.npu[0], AscendLayout("8.3", 2))
+    sides = traceanalyze.compare(tmp_path / "gpu.json", npu).comparison
+    assert sides is not None
+    rows, steps = list(sides.tables["migration"].records()), 3
+    said = [message for row in rows for message in row.to_do]
+    told = {
+        key: sum(message.values[0][2] for message in said if message.key == key) for key in ("to_layout", "to_kernel")
+    }
+    of = {row.op: row.candidate_sum_ns - row.base_sum_ns for row in rows}
+    added = made.moved[name]
+    expected = {
+        "slower_matmul": (told["to_kernel"] * steps, added.get("compute")),
+        "layout_changes": (told["to_layout"] * steps, added.get("compute")),
+        "slower_loader": (of.get("data_loading"), added.get("data_loading")),
+        "slower_all_reduce": (of.get("all_reduce"), added.get("comm_exposed")),
+        "extra_sync": (of["sync"] + of["untraced"], added.get("sync", 0) + added.get("untraced", 0)),
+    }
+    found, truth = expected[name]
+    # The other device by itself differs by some microseconds.
+    assert found == pytest.approx(truth, abs=2 * sum(map(abs, made.moved[BASE].values())))
+    # What is nearly all of the difference comes first.
+    first = (
+        "aten::mm (backward)"
+        if name in {"slower_matmul", "layout_changes"}
+        else {"slower_loader": "data_loading", "slower_all_reduce": "all_reduce", "extra_sync": "untraced"}[name]
+    )
+    assert rows[0].op == first
+    both = sum(row.candidate_sum_ns for row in rows if row.kernels and row.base_sum_ns)
+    assert both >= 0.95 * sum(row.candidate_sum_ns for row in rows if row.kernels)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import traceanalyze
+from tests.ascend_builder import AscendBuilder
 from tests.builder import TraceBuilder
 from tests.comparison.make import side_from, training
 from tests.examples import examples
@@ -104,6 +108,37 @@ def test_attention_and_convolution_have_a_direction():
     # Of a name with both directions nothing is known.
     found = one("miopenConvolutionForwardAlgo_BwdDataB<BF16, BF16>", ops=["aten::convolution"])
     assert found["compute/convolution_forward"] == (10.0, 1)
+
+
+def test_steps_of_an_npu_s_operator_are_of_what_it_computes():
+    made = AscendBuilder()
+    made.step(1, 0, 1000)
+    rows = (
+        # Inside the operator CANN's own names, which stand for it.
+        ("aten::mm", "aclnnMm", "MatMulV2", "AI_CORE"),
+        ("aten::mm", "aclnnMm", "MemSet", "AI_VECTOR_CORE"),
+        ("aten::convolution_backward", "Conv2DBackpropFilter", "MemSet", "AI_VECTOR_CORE"),
+        ("aten::convolution_backward", "ReduceSum", "ReduceSum", "AI_VECTOR_CORE"),
+        ("aten::sum", "aclnnReduceSum", "ReduceSum", "AI_VECTOR_CORE"),
+        ("aten::copy_", "aclnnInplaceCopy", "TensorMove", "AI_VECTOR_CORE"),
+        ("aten::dropout", "aclnnDropoutGenMask", "DSAGenBitMask", "DSA_SQE"),
+    )
+    for place, (op, inner, kind, core) in enumerate(rows):
+        at = 100 * place + 5
+        if op.endswith("_backward"):
+            made.op("autograd::engine::evaluate_function: ConvolutionBackward0", at - 1, 62)
+        made.op(op, at, 60)
+        made.op(inner, at + 5, 30)
+        made.queued(inner, at + 10, at + 13, 4)
+        made.kernel(f"{inner}_{kind}", at + 20, 10, op_type=kind, core=core, launch=at + 14)
+    with TemporaryDirectory() as folder:
+        (trace,) = traceanalyze.load(made.write(Path(folder) / "rank0_ascend_pt")).traces
+    found = tree(table(side(trace), side(trace)))
+    assert found["compute/matmul"] == (20.0, 2)
+    assert found["compute/convolution_backward"] == (20.0, 2)
+    assert found["compute/vector_work"] == found["compute/vector_work/reduction"] == (10.0, 1)
+    assert found["compute/tensor_move"] == (10.0, 1)
+    assert found["compute/other"] == (10.0, 1)
 
 
 def test_without_a_launch_record_the_name_tells_the_direction_or_nothing_does():

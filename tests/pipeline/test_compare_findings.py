@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -278,3 +279,14 @@ def test_ranks_of_large_runs_do_not_run_again_together(tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "MOST_TOGETHER", 3)
     assert traceanalyze.compare(*runs).tables["rank_compare"]
     assert programs == 2 * [4 * [True]] + 2 * [4 * [False]]
+
+
+def test_ranks_have_their_parts_on_both_sides():
+    sample = Path(__file__).parents[2] / "sample_traces" / "gpu_two_ranks"
+    rows = traceanalyze.compare(sample, sample).tables["rank_compare"].records()
+    truth = tomllib.loads((sample / "case.toml").read_text())["trace"]
+    for row, one in zip(rows, truth, strict=True):
+        parts, steps = one["parts"], len(one["steps"])
+        for side in ("base", "candidate"):
+            found = [getattr(row, f"{side}_{key}_ns") for key in ("compute", "exposed", "free")]
+            assert found == [parts[key] // steps for key in ("compute", "comm_exposed", "idle")]

@@ -59,6 +59,12 @@ def _times(sheet: pd.DataFrame) -> dict[str, tuple[float, float]]:
                 "Computing Time": (8.878, 8.874),
                 "Conv (Forward)": (1.118, 1.116),
                 "Conv (Forward) (Cube)": (0.722, 0.723),
+                "Conv (Backward)": (1.962, 1.966),
+                "Matmul": (1.089, 1.066),
+                "Vector": (4.133, 4.146),
+                "Vector (Trans)": (0.474, 0.477),
+                "SDMA (Tensor Move)": (0.572, 0.574),
+                "Other": (0.0055, 0.0055),
                 "Uncovered Communication Time": (96.359, 101.963),
                 "Wait": (92.412, 98.027),
                 "E2E Time": (131.913, 136.581),
@@ -69,10 +75,40 @@ def _times(sheet: pd.DataFrame) -> dict[str, tuple[float, float]]:
 def test_totals_are_those_that_msprof_analyze_has_right(
     base: str, candidate: str, expected: dict[str, tuple[float, float]]
 ) -> None:
-    found = _times(_workbook(SHARED / base, SHARED / candidate)["OverallMetrics"])
+    sheets = _workbook(SHARED / base, SHARED / candidate)
+    found = _times(sheets["OverallMetrics"])
+    # What neither side has, or tells, has no row.
+    assert sheets["OverallMetrics"][["Duration(ms)", "Duration(ms).1"]].notna().all(axis=None)
     for name, both in expected.items():
         # Steps that are not complete are left out here and counted there.
         assert found[name] == pytest.approx(both, abs=0.21 if "hta" in base else 0.0006), name
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+@pytest.mark.parametrize("form", ["text", "db"])
+def test_sums_of_sheets_are_those_of_msprof_analyze(form: str) -> None:
+    ranks = [SHARED / f"ascend/msinsight_2rank_torch/{form}/level1/rank{rank}_ascend_pt" for rank in (0, 1)]
+    sheets = _workbook(ranks[0], ranks[1])
+    # Of kernel_details and op_statistic, which have neither collectives nor copies, and of operator_memory.
+    expected = {"text": (8873.734, 8878.271), "db": (8903.431, 8915.634)}[form]
+    for name in ("KernelCompare", "KernelTypeCompare"):
+        sums = sheets[name][["Total Duration(us)", "Total Duration(us).1"]].sum()
+        assert sums.tolist() == pytest.approx(expected, abs=0.001)
+        assert sheets[name][["Calls", "Calls.1"]].sum().tolist() == [187, 187]
+    # Each module as msprof-analyze has it of text; of databases it drops kernels.
+    for name, all_, unit in (("ModuleCompareStatistic", "[ TOTAL ]", 1), ("ModuleCompare", "TOTAL", 1000)):
+        sheet = sheets[name]
+        modules = sheet[sheet["Operator Name"] == all_].set_index("Module Name")
+        times = modules.filter(regex=r"^Device Total Time\(..\)(.1)?$")
+        assert not modules.index.has_duplicates
+        if form == "text":
+            forward = times.loc["/ DistributedDataParallel_0"].tolist()
+            assert forward == pytest.approx([2.319 * unit, 2.335 * unit], abs=0.002 * unit)
+            conv = times.loc["/[ BACKWARD ]/ DistributedDataParallel_0/ AlexNet_0/ Sequential_0/ Conv2d_0"].tolist()
+            assert conv == pytest.approx([0.473 * unit, 0.474 * unit], abs=0.003 * unit)
+        assert sheet[sheet["Operator Name"] != all_].filter(regex="^Device Total").isna().all(axis=None)
+    lived = sheets["MemoryCompareStatistic"]["Base Allocated Duration(ms)"].sum()
+    assert lived == pytest.approx({"text": 538.240, "db": 552.397}[form], abs=0.001)
 
 
 def test_sheets_and_headings_are_those_of_msprof_analyze() -> None:
@@ -129,3 +165,17 @@ def test_the_command_writes_it_where_msprof_analyze_does(tmp_path: Path, monkeyp
     refused = CliRunner().invoke(app, ["compare", str(base), str(candidate), "--layout", "msprof", "-o", "x.html"])
     assert refused.exit_code == 2
     assert not (tmp_path / "x.html").exists()
+
+
+def test_a_workbook_is_replaced_by_the_next_one_and_empty_sheets_are_left_out(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.step(1, 0, 900)
+    trace.op("aten::add", 10, 20)
+    path, target = str(trace.write(tmp_path / "host.json")), tmp_path / "o.xlsx"
+    written = []
+    for _ in range(2):
+        run = CliRunner().invoke(app, ["compare", path, path, "--layout", "msprof", "-o", str(target)])
+        assert run.exit_code == 0, run.output
+        written.append(target.read_bytes())
+    assert written[0] == written[1]
+    assert openpyxl.load_workbook(target).sheetnames == ["ApiCompare", "Differences"]

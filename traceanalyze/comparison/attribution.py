@@ -12,6 +12,7 @@ from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.comparison.canonical_ops import accountable
 from traceanalyze.comparison.collectives import Names, event_groups
 from traceanalyze.comparison.results import Part, Time
 from traceanalyze.comparison.side import Side
@@ -158,6 +159,9 @@ Sums = dict[tuple[Cell, ...], tuple[int, int]]
 _Paths = list[tuple[Cell, ...]]
 
 _DIRECTED = {KernelGroup.ATTENTION: "attention", KernelGroup.CONVOLUTION: "convolution"}
+_RANDOM = regex(r"DSA")
+"""Core that makes random numbers."""
+_MOVE = regex(r"TensorMove")
 _PAGED = regex(r"paged?_?att", re.IGNORECASE)
 _BACKWARD = regex(r"bwd|backward|[dw]grad|bprop|_wrw|grad_(in|weight|out)put", re.IGNORECASE)
 _FORWARD = regex(r"fwd|forward|fprop", re.IGNORECASE)
@@ -227,20 +231,29 @@ def _compute(side: Side, chosen: NDArray[np.int64]) -> tuple[_Paths, NDArray[np.
 def _purpose(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     """`KernelGroup` of each event: by the kernel, but a step of a larger operation is for what that computes.
 
-    Convolutions run as matrix products and change formats on the way; NPUs change formats for matrix products, too.
+    Convolutions run as matrix products, change formats on the way, and sum the gradient of their bias; NPUs change
+    formats and clear memory for matrix products, too. What makes random numbers is no vector core.
     """
     context, work = side.context, side.context.once(device_work)
     purpose, named = work.group[chosen].astype(np.int64), work.op_name[chosen]
+    core = context.trace.events.numbers("core", context.device.row[work.event[chosen]])
+    on_npu, nested = core >= 0, context.op_nest
+    inside = np.flatnonzero(on_npu & (named >= 0))
+    if len(inside):
+        of = accountable(context, np.zeros(len(nested), np.bool_))[context.event_op[work.event[chosen[inside]]]]
+        named[inside] = context.trace.events.name[nested.row[of]]
     op = np.full(len(chosen), KernelGroup.OTHER, np.int64)
     known, codes = context.options.classify.plugins, named[named >= 0].astype(np.int32)
     op[named >= 0] = context.trace.strings.lookup(codes, lambda text: kind_of_op(text, known))
-    on_npu = context.trace.events.numbers("core", context.device.row[work.event[chosen]]) >= 0
-    steps = np.isin(purpose, (KernelGroup.LAYOUT, KernelGroup.OTHER))
+    steps = np.isin(purpose, (KernelGroup.LAYOUT, KernelGroup.FILL, KernelGroup.OTHER))
     of_matmul = (op == KernelGroup.MATMUL) & steps & on_npu
-    of_convolution = (op == KernelGroup.CONVOLUTION) & (steps | (purpose == KernelGroup.MATMUL))
+    other_steps = np.isin(purpose, (KernelGroup.MATMUL, KernelGroup.REDUCTION))
+    of_convolution = (op == KernelGroup.CONVOLUTION) & (steps | other_steps)
     by_kernel = work.plugin[chosen] < 0  # what a plug-in says stays
     purpose[of_matmul & by_kernel] = KernelGroup.MATMUL
     purpose[of_convolution & by_kernel] = KernelGroup.CONVOLUTION
+    random = context.trace.strings.matches(np.maximum(core, 0).astype(np.int32), _RANDOM.match) & on_npu
+    purpose[random & by_kernel] = KernelGroup.OTHER
     return purpose
 
 
@@ -256,6 +269,8 @@ def _path(what: KernelGroup, name: str, rule: str, units: TensorCore, direction:
         key = "matmul"
     elif what in {KernelGroup.COMPILED, KernelGroup.OTHER}:
         return compute, (what.name.lower(), None)
+    elif what == KernelGroup.LAYOUT and _MOVE.search(name):
+        return compute, ("tensor_move", None)
     else:
         return compute, ("vector_work", None), (what.name.lower(), None)
     return compute, (key, None), (_UNITS[units], None)

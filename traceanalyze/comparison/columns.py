@@ -55,6 +55,8 @@ _EITHER = {
         Column("own_ns", _D, "step without waiting for other ranks", heading="own"),
         Column("transfer_ns", _D, "time per step spent moving data", heading="transfer"),
         Column("exposed_ns", _D, "time per step not hidden behind compute", heading="exposed"),
+        Column("compute_ns", _D, "time per step in which the device computes", heading="compute"),
+        Column("free_ns", _D, "time per step in which the device is idle", heading="idle"),
         Column("device_ns", _D, "device time of its own kernels", heading="device"),
         Column("start_ns", _D, "start of the call", heading="start", machine=True),
         Column("sum_ns", _D, "exact sum over the steps compared", heading="sum", machine=True),

@@ -1,6 +1,6 @@
 """What an engineer works through who moves a model from a GPU to an NPU: operators and other parts by time to win."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,19 +9,23 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
+from traceanalyze.analyses.kernels.ascend import tensor_bytes
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.kernels import UNITS
 from traceanalyze.analyses.kernels.op_work import device_peaks, precisions
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison import columns
-from traceanalyze.comparison.calls import calls_of, described
+from traceanalyze.comparison.calls import Calls, calls_of, described
 from traceanalyze.comparison.canonical_ops import Fused, fused_names
 from traceanalyze.comparison.names import BACKWARD_SUFFIX
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.results import Pairs, Part
 from traceanalyze.comparison.side import CompareOptions, Side
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, distinct
+from traceanalyze.model.device_peaks import Peaks
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.op_calls import listed_shapes
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Word, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass
@@ -33,7 +37,22 @@ _SAY = sentences(
         "{time} of it changes layouts or types (TransData, Cast): keep one format and type, with "
         "torch_npu.npu_format_cast once before the loop"
     ),
+    to_precision=(
+        "computes in {candidate}, the other side in {base}: bf16 and fp16 by torch.autocast('npu'), HF32 by "
+        "torch.npu.matmul.allow_hf32 and torch.npu.conv.allow_hf32"
+    ),
     to_split="{candidate} kernels a call, {base} on the other side",
+    to_kernel=(
+        "{time} more than the other side in kernels for the same work, in which the {unit} works {share} of the time"
+    ),
+    to_record=(
+        "{time} more than the other side in kernels for the same work; what binds them tells a recording of level 1 "
+        "with aic_metrics"
+    ),
+    to_only="the other side does not run it",
+    to_host="the host runs {ops}, the other side its device: take other types or operators",
+    to_queue="TASK_QUEUE_ENABLE is {level}: 2 takes work off the thread that launches",
+    to_bind="CPU_AFFINITY_CONF is off: 2 keeps each process on cores near its device",
     to_fill="{blocks} of {cores} cores are used: larger or batched tensors",
     to_check="{check}",
 )
@@ -70,6 +89,11 @@ _TABLE = declare(
         Column("blocks", Kind.NUMBER, "blocks of its longest kernel"),
         Column("cores", Kind.COUNT, "most blocks that one kernel of the profile runs at once on cube cores"),
         Column("layout_ns", Kind.DURATION, "time of kernels that only change layout or type"),
+        Column("layout_bytes", Kind.BYTES, "what these read"),
+        Column(
+            "base_precision", Kind.TEXT, "base: type that its kernels, or its products if any, compute in", side="base"
+        ),
+        Column("candidate_precision", Kind.TEXT, "candidate: the same", side="candidate"),
         Column("base_shapes", Kind.NAME, "base: shapes of the tensors of the longest call", side="base"),
         Column("candidate_shapes", Kind.NAME, "candidate: the same", side="candidate"),
         Column("base_dtypes", Kind.TEXT, "base: their types", side="base"),
@@ -91,14 +115,23 @@ class _Work(NamedTuple):
     time: NDArray[np.int64]
     op: NDArray[np.int64]
     """Place of the operator that launched each, -1 where none is known."""
+    row: NDArray[np.int64]
+    """Of each in `device_work`."""
     kind: NDArray[np.uint8]
     """`KernelGroup`."""
     unit: NDArray[np.int64]
     """The call they are of: of a fused operator that is written as several the first."""
+    calls: Calls
 
     def each(self, own: NDArray[np.int64]) -> float:
         """Kernels a call."""
         return len(own) / max(len(np.unique(self.unit[own])), 1)
+
+    def precision(self, own: NDArray[np.int64]) -> str | None:
+        """Type in which products compute, else all kernels, most of the time."""
+        products = own[np.isin(self.kind[own], _PRODUCTS)]
+        found = precisions(self.context, self.row[products if len(products) else own])
+        return max(found, key=lambda dtype: found[dtype]) or None if found else None
 
     def rows(self) -> dict[str, NDArray[np.int64]]:
         order = np.argsort(self.of, kind="stable")
@@ -118,9 +151,8 @@ def _work(context: Context, options: CompareOptions, fused: Fused) -> _Work:
     alone = {-1: UNLINKED, -2: OUTSIDE_OPS}
     names = [calls.key(int(whole[at]))[0] if known[at] else alone[int(of_link[at])] for at in rows.first.tolist()]
     unit = np.where(known, calls.ops.unit[whole] if len(calls.ops.unit) else 0, -1)
-    kinds = np.zeros(len(context.device), np.uint8)
-    kinds[work.event] = work.group
-    return _Work(context, names, rows.of, event, time, op, kinds[event], unit)
+    row = np.searchsorted(work.event, event)
+    return _Work(context, names, rows.of, event, time, op, row, work.group[row], unit, calls)
 
 
 def migrated(base: Side, candidate: Side) -> bool:
@@ -139,7 +171,9 @@ def migration_table(
     """
     fused = fused_names(base.context, candidate.context, options)
     old, new = (_work(side.context, options, fused) for side in (base, candidate))
-    rows = [*_operators(old, new, per), *_collectives(collectives, per), *_others(parts, per)]
+    environment = candidate.context.trace.environment or {}
+    others = _others(parts, (environment, _on_host(old, new)), per)
+    rows = [*_operators(old, new, per), *_collectives(collectives, per), *others]
     rows.sort(key=lambda row: (-row["win_ns"], row["op"]))
     unknown = dict.fromkeys(_TABLE.keys)
     return _TABLE.fill_records({**unknown, "place": place, **row} for place, row in enumerate(rows, start=1))
@@ -147,13 +181,14 @@ def migration_table(
 
 def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]:
     before, after = old.rows(), new.rows()
-    allowed = _allowed(old.context, new.context)
+    peaks = old.context.once(device_peaks), new.context.once(device_peaks)
     cores = _cores(new.context)
     for name, own in after.items():
         other = before.get(name, own[:0])
         sums = int(old.time[other].sum()), int(new.time[own].sum())
         product = np.isin(new.kind[own], _PRODUCTS)
-        peak = allowed[bool(2 * new.time[own][product].sum() > sums[1])]
+        types = old.precision(other), new.precision(own)
+        peak = _allowed(*peaks, types if 2 * new.time[own][product].sum() > sums[1] else None)
         bound, share = _bound(new, own)
         win = _win(sums, peak, per)
         cells = {
@@ -165,11 +200,32 @@ def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]
             "bound_share": share,
             **_described(old, new, other, own),
         }
-        cells["blocks"] = blocks = _blocks(new, own)
+        cells["blocks"] = _blocks(new, own)
         cells["cores"] = cores
-        cells["layout_ns"] = per.candidate(_named_time(new, own, "op_type", _LAYOUT))
-        said = tuple(_advice(name, old, new, other, own, win, (blocks, cores), per))
+        cells["base_precision"], cells["candidate_precision"] = types
+        layout = own[_named(new, own, "op_type", _LAYOUT)]
+        cells["layout_ns"], size = per.candidate(int(new.time[layout].sum())), _read(new, layout)
+        cells["layout_bytes"] = per.candidate(size) if isinstance(size, int) else size
+        said = tuple(_advice(name, old, new, other, own, {**cells, "layout": layout}, per))
         yield {**cells, "to_do": said}
+
+
+def _on_host(old: _Work, new: _Work) -> list[str]:
+    """Operators that the base's device runs and for which the candidate takes tensors to the host, longest first."""
+    rows, after, context = old.rows(), new.rows(), new.context
+    wanted = {
+        name: int(old.time[own].sum())
+        for name, own in rows.items()
+        if name not in after and (old.kind[own] != KernelGroup.LAYOUT).any()
+    }
+    every, _ = counted_events(context)
+    copies = every[context.device.klass[every] == DeviceClass.MEM]
+    place = context.event_op[copies[directions(context, copies) == DIRECTIONS.index("d2h")]]
+    found = set[str]()
+    while wanted and len(place := distinct(place[place >= 0])):
+        found |= wanted.keys() & {new.calls.key(at)[0] for at in place.tolist()}
+        place = context.op_nest.parent[place]
+    return sorted(found, key=lambda name: (-wanted[name], name))
 
 
 def _amounts(sums: tuple[int, int], per: PerStep) -> dict[str, Value]:
@@ -184,17 +240,18 @@ def _win(sums: tuple[int, int], peak: float | None, per: PerStep) -> int:
     return max(round(sums[1] / per.candidate_steps - pace), 0)
 
 
-def _allowed(base: Context, candidate: Context) -> dict[bool, float | None]:
-    """By how much longer the candidate may take: of matrix products (True) and of what moves memory (False)."""
-    old, new = base.once(device_peaks), candidate.once(device_peaks)
+def _allowed(old: Peaks | None, new: Peaks | None, types: tuple[str | None, str | None] | None) -> float | None:
+    """By how much longer the candidate may take: of matrix products in these types, else of what moves memory.
+
+    It may compute in the base's type where its device can.
+    """
     if old is None or new is None:
-        return {True: None, False: None}
-    types = (
-        max(found.items(), key=lambda each: each[1], default=("", 0)) for found in map(precisions, (base, candidate))
-    )
-    rates = [peak.rate(dtype) for peak, (dtype, _) in zip((old, new), types, strict=True)]
-    products = rates[0] / rates[1] if rates[0] and rates[1] else None
-    return {True: products, False: old.bandwidth / new.bandwidth}
+        return None
+    if types is None:
+        return old.bandwidth / new.bandwidth
+    wanted, taken = (dtype or "" for dtype in types)
+    rates = old.rate(wanted), new.rate(wanted) or new.rate(taken)
+    return rates[0] / rates[1] if rates[0] and rates[1] else None
 
 
 def _numbers(work: _Work, own: NDArray[np.int64], field: str, missing: int = MISSING) -> NDArray[np.int64]:
@@ -223,8 +280,27 @@ def _texts(work: _Work, own: NDArray[np.int64], field: str) -> list[tuple[str, i
     return sorted(((text(code), count, time) for code, count, time in found if code >= 0), key=lambda each: -each[2])
 
 
-def _named_time(work: _Work, own: NDArray[np.int64], field: str, pattern: Any) -> int:
-    return sum(time for text, _, time in _texts(work, own, field) if pattern.search(text))
+def _named(work: _Work, own: NDArray[np.int64], field: str, pattern: Any) -> NDArray[np.bool_]:
+    """Which kernels the profile says this of."""
+    code = _numbers(work, own, field, -1)
+    found = work.context.trace.strings.matches(np.maximum(code, 0).astype(np.int32), pattern.search)
+    return found & (code >= 0)
+
+
+def _read(work: _Work, own: NDArray[np.int64]) -> int | NotMeasured:
+    """Bytes of the tensors that kernels take."""
+    rows, text = (
+        group(*(_numbers(work, own, f"kernel_{field}", -1) for field in ("shapes", "dtypes"))),
+        work.context.trace.strings.text,
+    )
+    size = 0
+    for first, count in zip(rows.first.tolist(), rows.count().tolist(), strict=True):
+        codes = [int(_numbers(work, own[[first]], f"kernel_{field}", -1)[0]) for field in ("shapes", "dtypes")]
+        each = tensor_bytes(listed_shapes(text(codes[0])), text(codes[1])) if min(codes) >= 0 else None
+        if each is None:
+            return NotMeasured("no_shapes")
+        size += each * count
+    return size
 
 
 def _described(old: _Work, new: _Work, other: NDArray[np.int64], own: NDArray[np.int64]) -> dict[str, Value]:
@@ -265,35 +341,65 @@ def _blocks(work: _Work, own: NDArray[np.int64]) -> float | NotMeasured:
     return float(found[0]) if found[0] > 0 else NotMeasured("no_core_counters")
 
 
+_FASTER = ("fp64", "fp32", "fp32/tf32", "tf32", "fp16", "bf16", "fp8", "int8")
+"""Types of products by rate; bf16 and fp16 are as fast as each other."""
+
+
 def _advice(
     name: str,
     old: _Work,
     new: _Work,
     other: NDArray[np.int64],
     own: NDArray[np.int64],
-    win: int,
-    filled: tuple[float | NotMeasured, int | NotMeasured],
+    cells: dict[str, Any],
     per: PerStep,
 ) -> Iterator[Message]:
     """What to do, the surest first; nothing where nothing is to win."""
-    whole = int(new.time[own].sum())
-    if win * per.candidate_steps < _WORTH * whole:
+    whole, layout = int(new.time[own].sum()), cells["layout"]
+    left = cells["win_ns"] * per.candidate_steps
+    if left < _WORTH * whole:
         return
-    on_host = _named_time(new, own, "core", _AI_CPU)
+    on_host = int(new.time[own[_named(new, own, "core", _AI_CPU)]].sum())
     if on_host >= _WORTH * whole:
         yield _said("to_cores", time=(Kind.DURATION, per.candidate(on_host)))
+        left -= on_host
+    if not len(other):
+        yield _said("to_only")
+        return
+    before, after = cells["base_precision"], cells["candidate_precision"]
+    if _slower_type(before, after):
+        yield _said("to_precision", base=(Kind.TEXT, before), candidate=(Kind.TEXT, after))
     numbers = old.each(other), new.each(own)
     api = _API.get(name.removesuffix(BACKWARD_SUFFIX))
     if api is not None and numbers[1] > numbers[0]:
         yield _said("to_fused", api=(Kind.NAME, api))
-    layout = _named_time(new, own, "op_type", _LAYOUT)
-    if layout >= _WORTH * whole:
-        yield _said("to_layout", time=(Kind.DURATION, per.candidate(layout)))
-    if len(other) and numbers[1] >= 2 * numbers[0]:
+        left = 0
+    changed = int(new.time[layout].sum())
+    if changed >= _WORTH * whole:
+        yield _said("to_layout", time=(Kind.DURATION, per.candidate(changed)))
+        left -= changed
+    if numbers[1] - numbers[1] * len(layout) / len(own) >= 2 * numbers[0]:
         yield _said("to_split", candidate=(Kind.NUMBER, numbers[1]), base=(Kind.NUMBER, numbers[0]))
-    blocks, cores = filled
-    if isinstance(blocks, float) and isinstance(cores, int) and blocks <= cores / 2:
+    blocks, cores = cells["blocks"], cells["cores"]
+    if isinstance(blocks, float) and isinstance(cores, int) and blocks <= cores / 2 and not on_host:
         yield _said("to_fill", blocks=(Kind.COUNT, round(blocks)), cores=(Kind.COUNT, cores))
+    if left >= _WORTH * whole:
+        yield _slower(cells, round(left / per.candidate_steps))
+
+
+def _slower(cells: dict[str, Any], left: int) -> Message:
+    """What is left to win is in kernels for the same work, and what binds these."""
+    time, bound, share = (Kind.DURATION, left), cells["bound"], cells["bound_share"]
+    if isinstance(bound, NotMeasured):
+        return _said("to_record", time=time)
+    return _said("to_kernel", time=time, unit=(Kind.TERM, bound), share=(Kind.SHARE, share))
+
+
+def _slower_type(before: str | None, after: str | None) -> bool:
+    """Whether products in the type after are slower by their nature."""
+    if before not in _FASTER or after not in _FASTER or {before, after} == {"fp16", "bf16"}:
+        return False
+    return _FASTER.index(after) < _FASTER.index(before)
 
 
 def _said(key: str, **values: tuple[Kind, Value]) -> Message:
@@ -312,13 +418,30 @@ def _collectives(pairs: Pairs | None, per: PerStep) -> Iterator[dict[str, Any]]:
             yield _plain(kind, (old, new), "communication", per)
 
 
-def _others(parts: Sequence[Part], per: PerStep) -> Iterator[dict[str, Any]]:
-    """Idle time by cause, and copies."""
+def _others(
+    parts: Sequence[Part], about: tuple[Mapping[str, str], Sequence[str]], per: PerStep
+) -> Iterator[dict[str, Any]]:
+    """Idle time by cause, and copies; `about` are the environment and operators that the host runs instead."""
+    environment, on_host = about
     for part in parts:
         if isinstance(part.base, NotMeasured) or isinstance(part.candidate, NotMeasured):
             continue
         if part.candidate and part.key not in {"compute", "communication"}:
-            yield _plain(Word(part.key), (part.base, part.candidate), part.key, per)
+            cells = _plain(Word(part.key), (part.base, part.candidate), part.key, per)
+            if cells["to_do"] and part.key in {"dispatch", "host_op"}:
+                cells["to_do"] += tuple(_queue(environment))
+            if cells["to_do"] and on_host and part.key in {"sync", "memory_ops", "host_op"}:
+                cells["to_do"] += (_said("to_host", ops=(Kind.NAME, ", ".join(on_host[:4]))),)
+            yield cells
+
+
+def _queue(environment: Mapping[str, str]) -> Iterator[Message]:
+    """What the environment, where the profile states it, leaves off."""
+    level = environment.get("TASK_QUEUE_ENABLE", "2")
+    if level != "2":
+        yield _said("to_queue", level=(Kind.TEXT, level or "1"))
+    if environment.get("CPU_AFFINITY_CONF") in {"", "0"}:
+        yield _said("to_bind")
 
 
 def _plain(name: str, sums: tuple[int, int], check: str, per: PerStep) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def exposed_transfers(side: Side, names: Names) -> dict[str, Time]:
 _ORDER = (
     *("matmul", "fused_communication", "attention_forward", "attention_backward", "attention"),
     *("convolution_forward", "convolution_backward", "convolution", "paged_attention"),
-    *("vector_work", "compiled", "other", "cube", "vector", "units_unknown"),
+    *("vector_work", "tensor_move", "compiled", "other", "cube", "vector", "units_unknown"),
 )
 """Of classes of work; others follow by name."""
 _PARTS = declare(

@@ -208,7 +208,9 @@ def rank_summary(trace: Trace, options: Options) -> AnalysedRank:
 
     context = context_of(trace, options)
     analysis, split = analyze_context(context, Detail.QUIET), split_table(context)
-    return AnalysedRank(analysis._replace(tables={split.key: split}), compared=summarize(context, analysis), why=None)
+    # What many ranks run name by name is too much to keep of each.
+    compared = summarize(context, analysis, spread=False)
+    return AnalysedRank(analysis._replace(tables={split.key: split}), compared=compared, why=None)
 
 
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:

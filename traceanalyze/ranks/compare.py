@@ -10,10 +10,11 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.clocks import clock_offsets
-from traceanalyze.ranks.links import links
+from traceanalyze.ranks.links import links, sends
 from traceanalyze.ranks.match import common_steps, matched, missing_ranks
 from traceanalyze.ranks.overview import by_group, rank_groups
 from traceanalyze.ranks.results import MANY, Cluster, RankSummary
+from traceanalyze.ranks.spread import spread_tables
 from traceanalyze.ranks.stragglers import stragglers
 from traceanalyze.ranks.waits import collective_waits, exposed_waits, in_groups, rank_waits
 
@@ -154,6 +155,8 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
         rank_steps(cluster),
         clock_offsets(cluster),
         links(cluster.ranks),
+        sends(cluster),
+        *spread_tables(cluster.ranks),
     )
 
 

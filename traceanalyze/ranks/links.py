@@ -1,7 +1,7 @@
-"""Traffic between pairs of ranks, where the tasks of collectives are recorded (Ascend)."""
+"""Traffic between pairs of ranks: by the tasks of collectives, where they are recorded (Ascend), and by sends."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +11,10 @@ from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import intervals
+from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-from traceanalyze.ranks.results import Group, LinkTraffic, RankSummary
+from traceanalyze.ranks.results import Cluster, Group, LinkTraffic, RankSummary
 
 SLOW = 0.05
 """Bandwidth so far below the others is slow (rule RNK103)."""
@@ -120,3 +121,106 @@ def links(ranks: Sequence[RankSummary]) -> Table:
             }
         )
     return _LINKS.fill_records(rows)
+
+
+_SEND, _RECEIVE, _BOTH = (TYPES.index(kind) for kind in ("send", "recv", "send_recv"))
+_PAIRS = declare(
+    "sends",
+    "Sends and receives (per step)",
+    Column("group", Kind.TEXT, "process group: its ranks, or its name"),
+    Column("sender", Kind.TEXT, "rank that sends; of send_recv one of both", heading="from"),
+    Column("receiver", Kind.TEXT, "rank that receives", heading="to"),
+    Column("sends", Kind.NUMBER, "sends on the one side"),
+    Column("receives", Kind.NUMBER, "receives on the other"),
+    Column("paired", Kind.NUMBER, "pairs: the first with the first, in their order within the step"),
+    Column("unpaired", Kind.NUMBER, "sends and receives without a partner of the same size"),
+    Column("bytes", Kind.BYTES, "of the pairs"),
+    Column("transfer_ns", Kind.DURATION, "of each pair the shorter duration", heading="transfer"),
+    Column("sender_wait_ns", Kind.DURATION, "what sends take beyond that", heading="sender waits"),
+    Column("receiver_wait_ns", Kind.DURATION, "what receives take beyond that", heading="receiver waits"),
+    worst="receiver_wait_ns",
+    detail=True,
+)
+
+
+def sends(cluster: Cluster) -> Table:
+    """Point-to-point transfers by group and direction; the partner is told in groups of two ranks alone."""
+    if not cluster.steps:
+        return _PAIRS.missing("no_common_steps", detail=True)
+    members: dict[str, list[int]] = {}
+    sizes: dict[str, int] = {}
+    for rank, own in enumerate(cluster.ranks):
+        for number in np.unique(
+            own.collectives.group[np.isin(own.collectives.kind, (_SEND, _RECEIVE, _BOTH))]
+        ).tolist():
+            one = own.groups[number]
+            members.setdefault(one.label, []).append(rank)
+            sizes[one.label] = max(sizes.get(one.label, 0), one.size)
+    rows: list[dict[str, Value]] = []
+    for label, ranks in members.items():
+        if sizes[label] == len(set(ranks)) == 2:
+            rows += _between(cluster, label, ranks[0], ranks[-1])
+        else:
+            rows += _alone(cluster, label, sorted(set(ranks)))
+    return _PAIRS.fill_records(rows) if rows else _PAIRS.missing("no_sends", detail=True)
+
+
+def _between(cluster: Cluster, label: str, first: int, second: int) -> Iterator[dict[str, Value]]:
+    ways = (first, second, _SEND, _RECEIVE), (second, first, _SEND, _RECEIVE), (first, second, _BOTH, _BOTH)
+    for one, other, sent, received in ways:
+        rows = _asked(cluster, one, label, sent), _asked(cluster, other, label, received)
+        if any(map(len, (*rows[0], *rows[1]))):
+            sender, receiver = (cluster.ranks[rank].label for rank in (one, other))
+            yield {"group": label, "sender": sender, "receiver": receiver, **_paired(cluster, (one, other), rows)}
+
+
+def _alone(cluster: Cluster, label: str, ranks: Sequence[int]) -> Iterator[dict[str, Value]]:
+    """What each rank sends and receives, where the other end is not told."""
+    untold, steps = NotMeasured("no_partner"), len(cluster.steps)
+    for rank in ranks:
+        counts = [sum(map(len, _asked(cluster, rank, label, kind))) for kind in (_SEND, _RECEIVE, _BOTH)]
+        if any(counts):
+            yield {
+                **dict.fromkeys(_PAIRS.keys, untold),
+                "group": label,
+                "sender": cluster.ranks[rank].label,
+                "sends": (counts[0] + counts[2]) / steps,
+                "receives": (counts[1] + counts[2]) / steps,
+            }
+
+
+def _asked(cluster: Cluster, rank: int, label: str, kind: int) -> list[NDArray[np.int64]]:
+    """Rows of a rank's transfers of a group in each step, in order."""
+    own, groups = cluster.ranks[rank].collectives, cluster.ranks[rank].groups
+    numbers = [number for number, one in enumerate(groups) if one.label == label]
+    chosen = np.isin(own.group, numbers) & (own.kind == kind)
+    return [np.flatnonzero(chosen & (own.step == row)) for row in cluster.rows[rank].tolist()]
+
+
+def _paired(cluster: Cluster, pair: tuple[int, int], rows: tuple[list[NDArray[np.int64]], ...]) -> dict[str, Value]:
+    """The k-th of the one with the k-th of the other in each step, up to one whose sizes differ."""
+    own = [cluster.ranks[rank].collectives for rank in pair]
+    kept: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = [], []
+    for here, there in zip(*rows, strict=True):
+        count = min(len(here), len(there))
+        sent, received = own[0].bytes[here[:count]], own[1].bytes[there[:count]]
+        wrong = np.flatnonzero((sent != received) & (sent >= 0) & (received >= 0))
+        count = int(wrong[0]) if len(wrong) else count
+        kept[0].append(here[:count])
+        kept[1].append(there[:count])
+    at = [np.concatenate(each) for each in kept]
+    time = np.stack([side.end[chosen] - side.start[chosen] for side, chosen in zip(own, at, strict=True)])
+    size = np.maximum(own[0].bytes[at[0]], own[1].bytes[at[1]])
+    transfer, steps = time.min(axis=0), len(cluster.steps)
+    counts = [sum(map(len, each)) for each in rows]
+    waits = (time - transfer).sum(axis=1) // steps
+    return {
+        "sends": counts[0] / steps,
+        "receives": counts[1] / steps,
+        "paired": len(transfer) / steps,
+        "unpaired": (sum(counts) - 2 * len(transfer)) / steps,
+        "bytes": int(size.sum()) // steps if (size >= 0).all() else NotMeasured("no_bytes"),
+        "transfer_ns": int(transfer.sum()) // steps,
+        "sender_wait_ns": int(waits[0]),
+        "receiver_wait_ns": int(waits[1]),
+    }

@@ -110,6 +110,54 @@ class KernelTimes(NamedTuple):
     median: NDArray[np.int64] = NONE
 
 
+class OfName(NamedTuple):
+    """Durations of one name, ns."""
+
+    calls: int
+    total: int
+    square: float
+    points: NDArray[np.int64]
+    """In order, see `Times`."""
+
+
+class Times(NamedTuple):
+    """Durations of one rank by name, ns: columns of one length."""
+
+    names: tuple[str, ...]
+    calls: NDArray[np.int64]
+    total: NDArray[np.int64]
+    square: NDArray[np.float64]
+    """Sum of the squares."""
+    points: NDArray[np.int64]
+    """(names, points) durations in order, from the shortest to the longest: all of them, or so many at equal distances
+    of their places; of fewer calls than points the rest is 0."""
+
+    def of(self, row: int) -> OfName:
+        """Those of one row."""
+        calls = int(self.calls[row])
+        return OfName(calls, int(self.total[row]), float(self.square[row]), self.points[row, :calls])
+
+
+class Experts(NamedTuple):
+    """Products of one rank that are grouped by expert."""
+
+    calls: int
+    tokens: int | None
+    """Rows of what they multiply; None where shapes were not recorded."""
+
+
+class Ran(NamedTuple):
+    """What one rank ran inside its analysed steps."""
+
+    operators: Times
+    """Work of its headline device that computes, by type of operator (Ascend), else by what launched it."""
+    calls: Times
+    """Calls of the runtime."""
+    clock: float | None
+    """Of its cores, MHz, mean weighted by time; None where the profile does not tell."""
+    experts: Experts
+
+
 @dataclass(frozen=True, eq=False)
 class RankSummary:
     """All that the comparison needs of one rank: small, and fit to be sent between processes."""
@@ -143,6 +191,8 @@ class RankSummary:
     """Kernels that take most time."""
     networked: frozenset[str] | None = None
     """Labels of the groups whose tasks went over a network; None where tasks are not recorded."""
+    ran: Ran | None = None
+    """What it ran; None where that was not summed up."""
     host_computes: bool = False
     """Whether its host alone computed: no device is missing in the recording."""
     started: int = 0

@@ -26,6 +26,7 @@ from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
 from traceanalyze.ranks.results import Group, KernelTimes, RankCollectives, RankSummary, members_of
+from traceanalyze.ranks.spread import ran
 
 _OWN = regex(r"RANK|DEVICE|VISIBLE|PORT|PATH|HOME|_IP|IFNAME|SOCKET|LOG_DIR|WORK_DIR|CACHE_DIR|WHITELIST")
 """Variables that differ between ranks by their nature."""
@@ -94,7 +95,7 @@ _IDLE = {"device_gap" if key == "device_side" else key: causes for key, causes i
 """Parts of the step: those that may make a rank late, and its waiting for other ranks on the host."""
 
 
-def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
+def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) -> RankSummary:
     """What the comparison needs of one rank; arrays over its steps and its collectives only."""
     trace, steps = context.trace, analysis.steps
     events = np.flatnonzero(context.device.klass == DeviceClass.COMM)
@@ -122,6 +123,7 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         kernels=kernel_times(context),
         networked=networked_groups(context, events, groups, of),
         host_computes=context.once(host_computes),
+        ran=ran(context) if spread else None,
     )
 
 

@@ -138,7 +138,7 @@ def kernel_cost(op_type: str, shapes: str, dtypes: str, formats: str, outputs: s
     has m·k elements.
     """
     group, given, made = group_of_type(op_type), listed_shapes(shapes), listed_shapes(outputs)
-    read, written = _bytes(given, dtypes), _bytes(made, output_dtypes)
+    read, written = tensor_bytes(given, dtypes), tensor_bytes(made, output_dtypes)
     if group is None or not read or not written:
         return None
     if _PRODUCT.fullmatch(op_type):
@@ -148,7 +148,7 @@ def kernel_cost(op_type: str, shapes: str, dtypes: str, formats: str, outputs: s
     return Cost(group, None, read + written, moves_only=True) if once else None
 
 
-def _bytes(shapes: tuple[tuple[int, ...], ...], dtypes: str) -> int | None:
+def tensor_bytes(shapes: tuple[tuple[int, ...], ...], dtypes: str) -> int | None:
     """Size of all tensors, None if an element type is unknown; what has no shape is a number or absent."""
     types = dtypes.split(";")
     each = [element_bytes(types[at]) if at < len(types) else None for at in range(len(shapes))]

@@ -167,14 +167,15 @@ def _short_float(context: Context, work: Work, rows: NDArray[np.int64]) -> NDArr
     return short
 
 
-def precisions(context: Context) -> dict[str, int]:
+def precisions(context: Context, chosen: NDArray[np.int64] | None = None) -> dict[str, int]:
     """Device time, ns, of matrix products, convolutions and attention by the type they compute in, empty where unknown.
 
-    By the first tensor of the kernel, or of the operator that launched it if that says what it computes, else by the
-    kernel's name. Float of which nothing tells whether matrix units multiply it is fp32/tf32.
+    Or of the `chosen` rows of `device_work`. By the first tensor of the kernel, or of the operator that launched it if
+    that says what it computes, else by the kernel's name. Float of which nothing tells whether matrix units multiply
+    it is fp32/tf32.
     """
     work, events, text = context.once(device_work), context.trace.events, context.trace.strings.text
-    rows = np.flatnonzero(occurs(work.group, _PRODUCTS))
+    rows = np.flatnonzero(occurs(work.group, _PRODUCTS)) if chosen is None else chosen
     of_kernel = events.numbers("kernel_dtypes", context.device.row[work.event[rows]])
     of_op = np.where(of_kernel < 0, events.numbers("dtypes", work.op[rows]), of_kernel)
     telling = context.trace.strings.matches(

@@ -26,6 +26,7 @@ TERMS = {
     "convolution_forward": "convolution, forward",
     "convolution_backward": "convolution, backward",
     "vector_work": "other kernels by kind",
+    "tensor_move": "copies by kernel (TensorMove)",
     "compiled": "compiled (fused)",
     "other": "kind unknown",
     "indexing": "indexing and sorting",

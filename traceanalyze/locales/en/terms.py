@@ -69,6 +69,7 @@ TERMS = {
     "work_compiled": "compiled (fused)",
     "work_copy": "copies",
     "work_fill": "fills",
+    "call": "call of the runtime",
     "all_work": "all",
     "running_nothing": "nothing",
     "running_compute": "compute alone",

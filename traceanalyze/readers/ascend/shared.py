@@ -195,12 +195,16 @@ device_type (1 for the accelerator, 0 for the host, as PyTorch's records), and t
 
 
 def joined_records(changes: Sequence[Records], totals: Records | None) -> Records:
-    """Records that change a size, and totals at other times; rows without a time or a size are left out."""
-    parts = [_usable(records) for records in changes]
+    """Records that change a size, and totals at other times; rows without a time or a size are left out.
+
+    `changes` are of the rows of one table: its number stands for the address, which the profile does not tell.
+    """
+    parts = [_usable(records | {"address": np.arange(len(records["ts"]))}) for records in changes]
     if totals is not None:
         known = np.concatenate([np.empty(0, np.int64), *(part["ts"] for part in parts)])
-        parts.append(_usable(totals | {"bytes": np.where(np.isin(totals["ts"], known), ABSENT, totals["bytes"])}))
-    names = ("ts", "bytes", "device", "device_type", "allocated", "reserved")
+        new = np.where(np.isin(totals["ts"], known), ABSENT, totals["bytes"])
+        parts.append(_usable(totals | {"bytes": new, "address": np.full_like(new, ABSENT)}))
+    names = ("ts", "bytes", "address", "device", "device_type", "allocated", "reserved")
     return {name: np.concatenate([np.empty(0, np.int64), *(part[name] for part in parts)]) for name in names}
 
 
@@ -213,7 +217,7 @@ def memory_instants(records: Records, texts: Texts, track: int) -> Instants:
     """Allocator records in order of time; of several at one instant the ones that change the size come first."""
     order = np.lexsort((records["bytes"] == 0, records["ts"]))
     totals = {name: np.where(records[name] < 0, ABSENT, records[name]) for name in ("allocated", "reserved")}
-    names = ("bytes", "device", "device_type", "allocated", "reserved")
+    names = ("bytes", "address", "device", "device_type", "allocated", "reserved")
     return Instants(
         ts=records["ts"][order],
         name=np.full(len(order), texts.code("[memory]"), np.int32),

@@ -185,11 +185,15 @@ _RANKS = declare(
     *columns.of_base(time_ns="", own_ns="", wait_ns=""),
     *columns.of_candidate(time_ns="", own_ns="", wait_ns=""),
     columns.DIFF,
+    *columns.minor(
+        *columns.of_base(compute_ns="", exposed_ns="", free_ns=""),
+        *columns.of_candidate(compute_ns="", exposed_ns="", free_ns=""),
+    ),
 )
 
 
 def ranks_table(base: "Cluster", candidate: "Cluster") -> Table:
-    """Step, own time and waiting of each rank on both sides, by rank."""
+    """Step, own time, waiting and parts of each rank on both sides, by rank."""
     sides = [{one["rank"]: one for one in _ranks(cluster)} for cluster in (base, candidate)]
     rows: list[dict[str, Value]] = []
     for label in dict.fromkeys((*sides[0], *sides[1])):
@@ -201,12 +205,19 @@ def ranks_table(base: "Cluster", candidate: "Cluster") -> Table:
     return _RANKS.fill_records(rows)
 
 
-_OF_RANK = ("time_ns", "own_ns", "wait_ns")
+_OF_RANK = ("time_ns", "own_ns", "wait_ns", "compute_ns", "exposed_ns", "free_ns")
 
 
 def _ranks(cluster: "Cluster") -> Iterator[dict[str, Any]]:
     waits = cluster.exposed_waits
-    times = (cluster.step_time.sum(axis=1) // max(len(cluster.steps), 1)).tolist()
+    steps = max(len(cluster.steps), 1)
+    times = (cluster.step_time.sum(axis=1) // steps).tolist()
     waited = [waits] * len(times) if isinstance(waits, NotMeasured) else waits.mean.tolist()
-    for rank, time, own, wait in zip(cluster.ranks, times, cluster.own_time, waited, strict=True):
-        yield {"rank": rank.label, "time_ns": time, "own_ns": waits if own is None else own, "wait_ns": wait}
+    untold = [NotMeasured("no_device_events")] * len(times)
+    found = [cluster.part(key) for key in ("compute", "communication", "memory_ops")]
+    busy = [part for part in found if part is not None]
+    free = cluster.step_time - sum(busy) if len(busy) == len(found) else None
+    parts = (untold if part is None else (part.sum(axis=1) // steps).tolist() for part in (*found[:2], free))
+    for rank, *own in zip(cluster.ranks, times, cluster.own_time, waited, *parts, strict=True):
+        cells = dict(zip(_OF_RANK, own, strict=True))
+        yield {"rank": rank.label, **cells, "own_ns": waits if own[1] is None else own[1]}

@@ -5,7 +5,7 @@ their heading, whatever their size; numbers are sums over all steps, not per ste
 where only the base is zero; what a side does not have is 0.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple, Self
 
@@ -15,6 +15,7 @@ from traceanalyze.locales import Texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import CompareReport, formatter_over
+from traceanalyze.report.xlsx.book import properties
 from traceanalyze.report.xlsx.formats import SIDE_FILLS, Formats
 from traceanalyze.report.xlsx.text import clean
 
@@ -29,7 +30,7 @@ _SAY = sentences(
     ),
     vendor_kernels=(
         "Every kernel counts once, also those launched through the driver's API or on stream 0; work whose launch is "
-        "not known has a row of its own."
+        "not known has a row of its own. Sheets of kernels have compute alone, collectives and copies are elsewhere."
     ),
     vendor_classes=(
         "Kernels have their class by their own names, then by the operator around them; where a recording does not "
@@ -59,6 +60,8 @@ _COMPARED = {
 """Tables that are sheets, in their order, each with what its plain differences and ratios are of."""
 _IN_PLACE = {"operator_compare_statistic": "module_compare_statistic", "operator_compare": "module_compare"}
 """Which table stands for which other where both sides recorded modules."""
+_OF_COMPUTE = frozenset({"kernel_compare", "kernel_type_compare"})
+_NO_COMPUTE = frozenset({"work_communication", "work_copy"})
 _SINGLE = frozenset({"operator_compare", "memory_compare"})
 """Tables of single calls, which are no sums."""
 _NAMED = frozenset({"op", "base_op", "candidate_op", "api", "kernel", "kernel_type"})
@@ -69,10 +72,10 @@ _TASK = "Task Name"
 MAX_ROWS = 50_000
 """Of a sheet; ten thousand take a second to write."""
 
-_MODULE_NAMES: dict[str, Callable[[str], str]] = {
-    "module_class": "nn.Module: {}".format,
-    "module": lambda path: "/ " + path.replace("/", "/ "),
-}
+_ALL = "[ TOTAL ]"
+"""Operator that stands for all of a module in the sums of modules; in their calls it is `TOTAL`."""
+_MODULES = ("module_compare_statistic", "module_compare")
+_OWN = ("base_self_ns", "candidate_self_ns")
 
 Cells = dict[str, Any]
 """Of a row, by the key of the column; amounts of a side are sums, in the unit of their heading."""
@@ -122,9 +125,9 @@ class _Sheet(NamedTuple):
         if column.alias in {"Order Id", "Top"}:
             return place
         if column.par is None:
-            value, named = cells[column.key], _MODULE_NAMES.get(column.key) if cells.get("module_class") else None
+            value = cells[column.key]
             known = column.key in _NAMED and isinstance(value, str)
-            return named(value) if named else self.formatter.value(column.kind, value) if known else value
+            return self.formatter.value(column.kind, value) if known else value
         what = column.key.partition("_")[0]
         of = "calls" if what == "calls" else f"{what}_ns" if f"base_{what}_ns" in cells else _COMPARED[self.table.key]
         base, candidate = cells[f"base_{of}"], cells[f"candidate_{of}"]
@@ -147,6 +150,8 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
     base, candidate = report.comparison.base, report.comparison.candidate
     tables, formatter, target = {table.key: table for table in report.summary}, formatter_over(report, texts), BytesIO()
     with Workbook(target, OPTIONS) as workbook:
+        about = f"traceanalyze {report.command} · {base.path} · {candidate.path}"
+        workbook.set_properties(properties(about, "", report.version))
         formats, cut = Formats(workbook), list[Message]()
         for key in _COMPARED:
             table = tables.get(key)
@@ -155,10 +160,17 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
             sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter)
             rows = sheet.rows()
             if key == "overall_metrics":
-                rows = _overall(rows, (base.kernel_span, candidate.kernel_span))
+                rows = _told(_overall(rows, (base.kernel_span, candidate.kernel_span)))
             elif key == "communication_compare":
                 rows = _collectives(rows)
+            elif key in _MODULES:
+                sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter).rows()
+                rows = _modules(sums, None if key == _MODULES[0] else rows)
+            elif key in _OF_COMPUTE:
+                rows = (cells for cells in rows if cells["work"] not in _NO_COMPUTE)
             every = list(rows)
+            if not every:
+                continue
             _write(workbook, formats, sheet, every[:MAX_ROWS], (base.path, candidate.path))
             if len(every) > MAX_ROWS:
                 numbers = ("shown", Kind.COUNT, MAX_ROWS), ("number", Kind.COUNT, len(every))
@@ -182,6 +194,7 @@ _PARTS = {
     "convolution": "Conv",
     "paged_attention": "Page Attention",
     "vector_work": "Vector",
+    "tensor_move": "SDMA (Tensor Move)",
     "cube": "Cube",
     "vector": "Vector",
     "other": "Other",
@@ -230,6 +243,11 @@ def _overall(rows: Iterable[Cells], spans: tuple[int, int]) -> Iterator[Cells]:
         yield {**cells, **shares, **numbers}
 
 
+def _told(rows: Iterable[Cells]) -> Iterator[Cells]:
+    """Without what is zero, or not recorded, on both sides."""
+    return (cells for cells in rows if any(cells[f"{side}_time_ns"] for side in _SIDES))
+
+
 def _collectives(rows: Iterable[Cells]) -> Iterator[Cells]:
     """A row for each kind, over groups and sizes."""
     found: dict[str, Cells] = {}
@@ -249,6 +267,38 @@ def _collectives(rows: Iterable[Cells]) -> Iterator[Cells]:
     for same in found.values():
         empty = {f"{side}_{key}": 0 for side in _SIDES for key in ("calls", "total_ns", "avg_ns", "max_ns", "min_ns")}
         yield {**empty, **same}
+
+
+def _modules(sums: Iterable[Cells], calls: Iterable[Cells] | None) -> Iterator[Cells]:
+    """Modules with a row for all of each and, below it, its operators, or its single `calls`.
+
+    Times of what is inside a module count for it alone. The backward pass is a tree of its own, one level deeper.
+    """
+    below: dict[tuple[str, str], list[Cells]] = {}
+    for cells in () if calls is None else calls:
+        below.setdefault((cells["module"], cells["direction_of_pass"]), []).append(cells)
+    whole = {f"{side}_total_ns": None for side in _SIDES}
+    for cells in sums:
+        name, of_all = _module(cells), cells["op"] == _ALL
+        if calls is None:
+            yield {**cells, **name} if of_all else {**cells, **name, **whole}
+        elif of_all:
+            named = {f"{side}_op": "TOTAL" for side in _SIDES}
+            times = {key: None if cells[key] is None else cells[key] * 1000 for key in (*whole, *_OWN)}
+            yield {**cells, **name, **named, **times}
+            yield from (
+                {**call, **name, **whole} for call in below.get((cells["module"], cells["direction_of_pass"]), ())
+            )
+
+
+def _module(cells: Cells) -> Cells:
+    backward = cells["direction_of_pass"].endswith("backward")
+    path = cells["module"].replace("/", "/ ")
+    return {
+        "module_class": cells["module_class"] and f"nn.Module: {cells['module_class']}",
+        "module": f"/[ BACKWARD ]/ {path}" if backward else f"/ {path}" if cells["module_class"] else path,
+        "module_level": cells["module_level"] + 1 + backward,
+    }
 
 
 def _write(workbook: Workbook, formats: Formats, sheet: _Sheet, rows: Sequence[Cells], paths: tuple[str, str]) -> None:
