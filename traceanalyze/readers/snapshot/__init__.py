@@ -11,7 +11,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,8 +19,9 @@ import numpy as np
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 from traceanalyze.readers.detect import Kind, explain, sniff
-from traceanalyze.readers.snapshot import columns
+from traceanalyze.readers.snapshot import columns, native
 from traceanalyze.readers.snapshot.columns import Rows, StackTable
+from traceanalyze.readers.snapshot.native import Recorded, UnusualError
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.streams import Stream, open_stream
 
@@ -71,9 +72,8 @@ def load_plain(stream: Stream, name: str, stored_bytes: int | None) -> object:
     Raises:
         InputError: The pickle is truncated or damaged, names code to run, or asks for absurd amounts of memory.
     """
-    room = None if stored_bytes is None else stored_bytes * (_PER_PACKED_BYTE if stream.compressed else _PER_BYTE)
     try:
-        with _without_collector(), _at_most(room), _unseen_errors():
+        with _without_collector(), _at_most(_room(stream, stored_bytes)), _unseen_errors():
             return _PlainUnpickler(io.BufferedReader(_Raw(stream), 1 << 18)).load()
     except _RefusedError as error:
         raise InputError(
@@ -90,6 +90,10 @@ def load_plain(stream: Stream, name: str, stored_bytes: int | None) -> object:
         # Damaged bytes make the unpickler raise almost anything, from UnpicklingError to IndexError.
         reason = Phrase("truncated or damaged ({error})", error) if str(error) else Phrase("damaged")
         raise InputError("{name}: this pickle is {reason}; copy or dump it again", name, reason) from error
+
+
+def _room(stream: Stream, stored_bytes: int | None) -> int | None:
+    return None if stored_bytes is None else stored_bytes * (_PER_PACKED_BYTE if stream.compressed else _PER_BYTE)
 
 
 @contextmanager
@@ -158,18 +162,41 @@ _POINTER = 1 << 16
 """Stream handles of NPUs are pointers; those of CUDA are small numbers or 0, for the default stream."""
 
 
-def read_snapshot(source: Source, progress: Callable[[int], None] | None = None) -> Snapshot:
-    """Read one snapshot; `progress` is called with the bytes of the stored file read so far."""
+def read_snapshot(
+    source: Source, progress: Callable[[int], None] | None = None, *, natively: bool = True
+) -> Snapshot:
+    """Read one snapshot; `progress` is called with the bytes of the stored file read so far.
+
+    A pickle is read `natively` as far as that is possible, which gives the same.
+    """
     with open_stream(source, progress) as stream:
         kind = sniff(stream.head, source.name)
-        if kind in _PICKLES:
+        # What comes through a pipe cannot be read again where this fails.
+        quickly = natively and kind in _PICKLES and source.size is not None
+        if quickly and (found := _natively(stream, source)) is not None:
+            return found
+        if quickly:
+            value = None
+        elif kind in _PICKLES:
             value = load_plain(stream, source.name, source.size)
         elif kind in _TEXTS:
             value = _load_json(_text(stream, source.name), source.name)
         else:
             raise explain(kind, source.name, of_memory=True)
         rows_most = max(stream.text_bytes, 1)
+    if quickly:
+        return read_snapshot(source, progress, natively=False)
     return _snapshot(value, source.name, rows_most, identity=kind in _PICKLES)
+
+
+def _natively(stream: Stream, source: Source) -> Snapshot | None:
+    """What a pickle holds, None where only its unpickler can tell, also what is wrong with it."""
+    try:
+        with _without_collector(), _at_most(_room(stream, source.size)):
+            value = native.load(stream)
+            return _snapshot(value, source.name, max(stream.text_bytes, 1), identity=True)
+    except (UnusualError, InputError, MemoryError, RecursionError):
+        return None
 
 
 _TEXT_PER_PACKED_BYTE = 300
@@ -210,9 +237,12 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         raise InputError(
             '{name}: "device_traces" is {type}, not a list; {advice}', name, type(traces).__name__, _ADVICE
         )
-    histories = [_rows(trace, f"{name}: events of device {index}") for index, trace in enumerate(traces)]
+    histories = [
+        trace if isinstance(trace, Recorded) else _rows(trace, f"{name}: events of device {index}")
+        for index, trace in enumerate(traces)
+    ]
     pieces = [_rows(row.get("blocks", []), f"{name}: blocks") for row in all_segments]
-    lists = [(f"{name}: segment", [all_segments]), (f"{name}: block", pieces)]
+    lists: list[tuple[str, Sequence[Rows | Recorded]]] = [(f"{name}: segment", [all_segments]), (f"{name}: block", pieces)]
     lists += [(f"{name}: event of device {index}", [trace]) for index, trace in enumerate(histories)]
     _refuse_bomb(lists, rows_most, name)
     stacks = StackTable(name, identity=identity)
@@ -256,9 +286,12 @@ _ROW_BYTES = 16
 """A row takes more, even one of small numbers whose keys stood in the file before."""
 
 
-def _refuse_bomb(lists: Sequence[tuple[str, Sequence[Rows]]], size: int, name: str) -> None:
+def _refuse_bomb(lists: Sequence[tuple[str, Sequence[Rows | Recorded]]], size: int, name: str) -> None:
     """Shared references let a small file stand for any number of rows: refuse it, naming the first that comes again."""
     count = sum(len(rows) for _, group in lists for rows in group)
+    recorded = [rows for _, group in lists for rows in group if isinstance(rows, Recorded)]
+    if recorded and (count * _ROW_BYTES > size or any(one.overlaps(other) for one, other in combinations(recorded, 2))):
+        raise UnusualError
     if count * _ROW_BYTES <= size:
         return
     if count <= size:
@@ -281,7 +314,7 @@ def _refuse_bomb(lists: Sequence[tuple[str, Sequence[Rows]]], size: int, name: s
 
 
 def _device(
-    device: int, owned: list[tuple[dict[str, Any], Rows]], events: Rows, stacks: StackTable, name: str
+    device: int, owned: list[tuple[dict[str, Any], Rows]], events: Rows | Recorded, stacks: StackTable, name: str
 ) -> SnapshotDevice:
     where = f"{name}: segment of device {device}"
     address = columns.numbers([row for row, _ in owned], "address", where, within=columns.ADDRESS)
@@ -292,7 +325,9 @@ def _device(
         id=device,
         segments=found,
         blocks=columns.blocks(groups, found.address, stacks, f"{name}: block of device {device}"),
-        history=columns.history(events, stacks, pools, f"{name}: event of device {device}"),
+        history=events.history(stacks, pools)
+        if isinstance(events, Recorded)
+        else columns.history(events, stacks, pools, f"{name}: event of device {device}"),
         pools=tuple(pools),
     )
 
