@@ -38,7 +38,7 @@ usage = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps([usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
 """
 GOAL_READING, GOAL_CPU, GOAL_MEMORY = 0.25, 1.5, 250
-"""CPU of reading against `pickle.load`; CPU seconds and MB of the whole for a million events (performance specification)."""
+"""CPU of reading against `pickle.load`; CPU seconds and MB of the whole for a million events (performance.md)."""
 
 
 def snapshot(events: int, depth: int) -> dict[str, Any]:

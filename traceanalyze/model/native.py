@@ -1,5 +1,4 @@
-"""The shared library with what Python is too slow for: the scanner, snapshots, call trees, intervals, longest paths of
-replays.
+"""The shared library with what Python is too slow for: scanner, snapshots, call trees, intervals, longest paths.
 
 It lies at the bottom of the package because both the readers and the analyses call it. Whoever calls it has a twin in
 Python for where it was not built.

@@ -162,9 +162,7 @@ _POINTER = 1 << 16
 """Stream handles of NPUs are pointers; those of CUDA are small numbers or 0, for the default stream."""
 
 
-def read_snapshot(
-    source: Source, progress: Callable[[int], None] | None = None, *, natively: bool = True
-) -> Snapshot:
+def read_snapshot(source: Source, progress: Callable[[int], None] | None = None, *, natively: bool = True) -> Snapshot:
     """Read one snapshot; `progress` is called with the bytes of the stored file read so far.
 
     A pickle is read `natively` as far as that is possible, which gives the same.
@@ -242,9 +240,16 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         for index, trace in enumerate(traces)
     ]
     pieces = [_rows(row.get("blocks", []), f"{name}: blocks") for row in all_segments]
-    lists: list[tuple[str, Sequence[Rows | Recorded]]] = [(f"{name}: segment", [all_segments]), (f"{name}: block", pieces)]
-    lists += [(f"{name}: event of device {index}", [trace]) for index, trace in enumerate(histories)]
-    _refuse_bomb(lists, rows_most, name)
+    recorded = [trace for trace in histories if isinstance(trace, Recorded)]
+    lists = [(f"{name}: segment", [all_segments]), (f"{name}: block", pieces)]
+    lists += [
+        (f"{name}: event of device {index}", [trace])
+        for index, trace in enumerate(histories)
+        if not isinstance(trace, Recorded)
+    ]
+    _refuse_bomb(lists, rows_most - sum(map(len, recorded)) * _ROW_BYTES, name)
+    if any(one.overlaps(other) for one, other in combinations(recorded, 2)):
+        raise UnusualError
     stacks = StackTable(name, identity=identity)
     device_of = columns.numbers(all_segments, "device", f"{name}: segment", default=0).tolist()
     known = sorted({*device_of, *(index for index, trace in enumerate(histories) if trace)})
@@ -286,12 +291,9 @@ _ROW_BYTES = 16
 """A row takes more, even one of small numbers whose keys stood in the file before."""
 
 
-def _refuse_bomb(lists: Sequence[tuple[str, Sequence[Rows | Recorded]]], size: int, name: str) -> None:
+def _refuse_bomb(lists: Sequence[tuple[str, Sequence[Rows]]], size: int, name: str) -> None:
     """Shared references let a small file stand for any number of rows: refuse it, naming the first that comes again."""
     count = sum(len(rows) for _, group in lists for rows in group)
-    recorded = [rows for _, group in lists for rows in group if isinstance(rows, Recorded)]
-    if recorded and (count * _ROW_BYTES > size or any(one.overlaps(other) for one, other in combinations(recorded, 2))):
-        raise UnusualError
     if count * _ROW_BYTES <= size:
         return
     if count <= size:

@@ -61,7 +61,7 @@ class Recorded:
             column if place > 8 else column[rows] for place, column in enumerate(file.columns)
         )
         coded = np.full(len(file.texts), int(Action.UNKNOWN), np.uint8)
-        unknown = {}
+        unknown: dict[str, int] = {}
         for code in _in_order(names, len(file.texts)):
             name = file.text(code)
             if name in ACTIONS:
@@ -133,7 +133,7 @@ def _in_order(codes: NDArray[np.int32], count: int) -> list[int]:
     first = np.full(count, len(codes), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     order = np.argsort(first, kind="stable")
-    return order[: int((first < len(codes)).sum())].tolist()
+    return list(map(int, order[: int((first < len(codes)).sum())]))
 
 
 class _Sequences:
@@ -149,7 +149,7 @@ class _Sequences:
         return self.blob[self._offsets[code] : self._offsets[code + 1]].tobytes()
 
     def numbers(self, code: int, dtype: DTypeLike) -> list[int]:
-        return np.frombuffer(self.raw(code), dtype).tolist()
+        return list(map(int, np.frombuffer(self.raw(code), dtype)))
 
     def starts(self) -> NDArray[np.uint8]:
         """First bytes of those that are not empty."""
