@@ -245,6 +245,18 @@ class _File:
                     yield self.value(payload) if tag == _OBJECT else _VALUE[tag](payload)
 
 
+def _refuse_rows(settings: object) -> None:
+    """Of frames and events only what columns hold is left, while settings are kept as they are."""
+    seen, left = set[int](), [settings]
+    while left:
+        value = left.pop()
+        if isinstance(value, list | tuple | Recorded):
+            raise UnusualError
+        if isinstance(value, dict) and id(value) not in seen:
+            seen.add(id(value))
+            left.extend(value.values())
+
+
 def load(stream: Stream) -> object:
     """The value of a pickled snapshot, as the unpickler gives it; lists of events are `Recorded`.
 
@@ -276,6 +288,8 @@ def load(stream: Stream) -> object:
                 raise UnusualError
             return native.owned(found, dtype, width=width)
 
-        return _File(take).value(root.value)
+        found = _File(take).value(root.value)
+        _refuse_rows(found.get("allocator_settings") if isinstance(found, dict) else None)
+        return found
     finally:
         library.trace_snapshot_close(handle)
