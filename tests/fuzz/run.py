@@ -1,6 +1,7 @@
 """Build the fuzz target with sanitizers and run it: `run.py [--seconds N] [--seed S] [--libfuzzer] [FILE ...]`.
 
-Without files it starts from the sample traces and the hand-made documents; from snapshots in any case. `--libfuzzer` needs clang.
+Without files it starts from the sample traces and the hand-made documents; snapshots are added.
+`--libfuzzer` needs clang.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Hold the native reader of snapshots and the unpickler against each other on mutated files: `snapshots.py COUNT [SEED]`.
+"""Hold the native reader of snapshots and the unpickler against each other: `snapshots.py COUNT [SEED]`.
 
-Stops at the first difference, leaves the file behind, and fails.
+The files are mutated. Stops at the first difference, leaves the file behind, and fails.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ _ROWS = 30
 _ODD = (
     *(0, -1, 1, 255, 65536, 2**31, 2**42 - 1, 2**42, 2**53, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), 2**90),
     *(True, False, None, "", "x", "N/A", "alloc", "oom", "ü\ud800", 1.5, b"x", [], {}, (), (1,), (1, 2), (1, True)),
-    *((1, 2, 3), [0, 0], [[]], {"action": "alloc", "size": 5}, {"filename": "a.py"}, [{"name": "f"}], 'File "a", line 3, in b'),
+    *(
+        (1, 2, 3),
+        [0, 0],
+        [[]],
+        {"action": "alloc", "size": 5},
+        {"filename": "a.py"},
+        [{"name": "f"}],
+        'File "a", line 3, in b',
+    ),
 )
 _KEYS = (
     *("action", "addr", "size", "stream", "time_us", "frames", "device_free", "pool_id", "segment_pool_id", "name"),

@@ -216,7 +216,12 @@ def _text(stream: Stream, name: str) -> bytes:
 
 def _load_json(text: bytes, name: str) -> object:
     try:
-        return json.loads(text)
+        with _without_collector(), _at_most(len(text) * _PER_BYTE):
+            return json.loads(text)
+    except MemoryError:
+        raise InputError(
+            "{name}: this JSON needs more memory than its size allows for; {advice}", name, _ADVICE
+        ) from None
     except (ValueError, RecursionError) as error:
         raise InputError(
             "{name}: this is not the JSON of a snapshot ({error}); {advice}", name, error, _ADVICE
@@ -262,7 +267,7 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
     notes = _rows(content.get("external_annotations", []), f"{name}: annotations")
     ranges = columns.user_ranges(notes, f"{name}: annotation")
     unusable = len(notes) - (0 if ranges is None else len(ranges.name))
-    overflow = content.get("trace_alloc_overflowed")
+    pinned = content.get("host_segments") or content.get("host_traces")
     return Snapshot(
         path=name,
         vendor=_vendor(devices, settings),
@@ -270,11 +275,25 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         stacks=stacks.stacks(),
         settings=settings if isinstance(settings, dict) else {},
         annotations=ranges,
-        overflowed=overflow if isinstance(overflow, bool) else None,
-        notes=(Phrase("{count:,} annotation marks without a name or stage were left out", unusable),)
-        if unusable
-        else (),
+        overflowed=_overflowed(content),
+        notes=(
+            *(
+                (Phrase("{count:,} annotation marks without a name or stage were left out", unusable),)
+                if unusable
+                else ()
+            ),
+            *((Phrase("pinned host memory is recorded, too; it is not analysed"),) if pinned else ()),
+        ),
     )
+
+
+def _overflowed(content: dict[str, Any]) -> bool | None:
+    """Whether the ring buffer of any device forgot events: told by the settings, of all devices or of each."""
+    settings = content.get("allocator_settings")
+    told = [content, *([settings, *settings.values()] if isinstance(settings, dict) else ())]
+    flags = [one.get("trace_alloc_overflowed") for one in told if isinstance(one, dict)]
+    known = [flag for flag in flags if isinstance(flag, bool)]
+    return any(known) if known else None
 
 
 def _rows(value: object, where: str) -> Rows:

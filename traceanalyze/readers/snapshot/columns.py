@@ -107,6 +107,8 @@ _STATES = {
 
 BYTES, ADDRESS, TIME, NUMBER = range(1 << 42), range(1 << 62), range(1 << 53), range(-(1 << 63), 1 << 63)
 """What members may be: no device has 4 TiB, addresses have room for sizes behind them, times are µs."""
+HIGH = range((1 << 64) - (1 << 62), 1 << 64)
+"""Addresses of the upper half, as Intel's GPUs have: negative in columns, which keeps order and distance."""
 
 
 def numbers(
@@ -122,6 +124,9 @@ def numbers(
     try:
         found = np.fromiter((row.get(key, default) for row in rows), np.int64, len(rows))
     except OverflowError:
+        values = [row.get(key, default) for row in rows]
+        if within is ADDRESS and all(value in ADDRESS or value in HIGH for value in values):
+            return np.array(values, np.uint64).astype(np.int64)
         raise _bad_member(rows, key, where, default, within) from None
     least = within[0] if default is None else min(within[0], default)
     if len(found) and (found.min() < least or found.max() > within[-1]):

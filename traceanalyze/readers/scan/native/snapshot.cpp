@@ -41,6 +41,12 @@ std::int64_t integer(const Value* value, std::int64_t least, std::int64_t limit)
     return value->payload;
 }
 
+// Those of the upper half of all addresses are negative.
+std::int64_t address(const Value* value) {
+    if (value->tag == Tag::wide && value->payload >= -kHighest) return value->payload;
+    return integer(value, 0, kHighest);
+}
+
 // The code of a text; 0 of everything else.
 std::int64_t text_or_none(const Value* value) {
     return value != nullptr && value->tag == Tag::text ? value->payload : 0;
@@ -185,7 +191,7 @@ std::uint64_t Snapshot::event(const Value* const* member) {
     const bool said = member[kMetadata] != nullptr || member[kCompile] != nullptr;
     const Value* pool_given = member[kPool] != nullptr ? member[kPool] : member[kSegmentPool];
     events.action.push(static_cast<std::int32_t>(member[kAction]->payload));
-    events.address.push(member[kAddress] == nullptr ? 0 : integer(member[kAddress], 0, kHighest));
+    events.address.push(member[kAddress] == nullptr ? 0 : address(member[kAddress]));
     events.size.push(integer(member[kSize], 0, kMostBytes));
     if (member[kStream] != nullptr && member[kStream]->tag != Tag::integer) throw Unusual();
     events.stream.push(member[kStream] == nullptr ? 0 : member[kStream]->payload);
