@@ -187,6 +187,7 @@ public:
         const std::size_t rows = codes(TRACE_SNAPSHOT_ACTION, texts, 0);
         require(codes(TRACE_SNAPSHOT_FRAMES_OF, objects.size(), -1) == rows, "columns are equally long");
         require(codes(TRACE_SNAPSHOT_TOLD_OF, told, 0) == rows, "columns are equally long");
+        require(codes(TRACE_SNAPSHOT_STACK_OF, stacks, 0) == rows, "columns are equally long");
         require(codes(TRACE_SNAPSHOT_POOL_OF, pools, 0) == rows, "columns are equally long");
         for (auto id = TRACE_SNAPSHOT_ADDRESS; id <= TRACE_SNAPSHOT_TIME; id = static_cast<trace_snapshot_array_id>(id + 1))
             require(take<std::int64_t>(id).size() == rows, "columns are equally long");

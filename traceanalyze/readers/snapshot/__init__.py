@@ -11,7 +11,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, combinations
+from itertools import chain, pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -253,7 +253,8 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         if not isinstance(trace, Recorded)
     ]
     _refuse_bomb(lists, rows_most - sum(map(len, recorded)) * _ROW_BYTES, name)
-    if any(one.overlaps(other) for one, other in combinations(recorded, 2)):
+    spans = sorted(trace.rows for trace in recorded)
+    if len(spans) > native.MOST_DEVICES or any(end > begin for (_, end), (begin, _) in pairwise(spans)):
         raise UnusualError
     stacks = StackTable(name, identity=identity)
     device_of = columns.numbers(all_segments, "device", f"{name}: segment", default=0).tolist()

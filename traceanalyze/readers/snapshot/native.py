@@ -24,7 +24,8 @@ _TIME, _POOL_ID, _SEGMENT_POOL, _TOLD = 1, 2, 4, 8
 # Numbers of the arrays, as in scan.h.
 _TEXTS, _FRAMES, _STACKS, _POOLS, _PAIRS, _OBJECTS, _CHUNKS, _TAGS, _PAYLOADS, _COLUMNS = 0, 2, 4, 6, 8, *range(10, 15)
 _TYPES: tuple[DTypeLike, ...] = (
-    *(np.int32, np.int64, np.int64, np.int64, np.int64, np.int32, np.int32, np.int32, np.uint8, np.int64, np.int64),
+    *(np.int32, np.int64, np.int64, np.int64, np.int64, np.int32, np.int32, np.int32, np.uint8, np.int32),
+    *(np.int64, np.int64),
 )
 _VALUE: tuple[Callable[[int], object], ...] = (
     lambda _: None,
@@ -41,6 +42,10 @@ class UnusualError(Exception):
     """The library cannot read this pickle; the unpickler can, or says what is wrong."""
 
 
+MOST_DEVICES = 64
+"""Each costs the time that all texts of the file take."""
+
+
 class Recorded:
     """Events of one device that follow each other in the file."""
 
@@ -50,25 +55,26 @@ class Recorded:
     def __len__(self) -> int:
         return self._count
 
-    def overlaps(self, other: "Recorded") -> bool:
-        """Whether two have rows in common."""
-        return max(self._begin, other._begin) < min(self._begin + len(self), other._begin + len(other))
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The first row, and the one after the last."""
+        return self._begin, self._begin + self._count
 
     def history(self, stacks: StackTable, pools: dict[tuple[int, int], int]) -> History:
         """As `columns.history`."""
-        file, rows = self._file, slice(self._begin, self._begin + self._count)
-        names, address, size, stream, time, frames, told, pool, has, free_row, free = (
-            column if place > 8 else column[rows] for place, column in enumerate(file.columns)
-        )
+        file, rows = self._file, slice(*self.rows)
+        names, address, size, stream, time, frames, told, pool, has, stack = (each[rows] for each in file.columns[:-2])
+        free_row, free = file.columns[-2:]
         coded = np.full(len(file.texts), int(Action.UNKNOWN), np.uint8)
         unknown: dict[str, int] = {}
-        for code in _in_order(names, len(file.texts)):
+        counts = np.bincount(names, minlength=len(coded))
+        for code in _in_order(names, len(coded)):
             name = file.text(code)
             if name in ACTIONS:
                 coded[code] = ACTIONS[name]
             else:
-                unknown[name[:40]] = unknown.get(name[:40], 0) + int((names == code).sum())
-        action, call = coded[names], frames.astype(np.int64)
+                unknown[name[:40]] = unknown.get(name[:40], 0) + int(counts[code])
+        action = coded[names]
         oom = {row - self._begin for row in free_row.tolist()} & set(np.flatnonzero(action == Action.OOM).tolist())
         free_of = dict(zip((free_row - self._begin).tolist(), free.tolist(), strict=True))
         pairs, texts = self._told(told, has)
@@ -78,8 +84,8 @@ class Recorded:
             size=size,
             stream=stream,
             time=time if len(has) and (has & _TIME).all() else None,
-            stack=self._stacks(frames, stacks),
-            call=call,
+            stack=self._stacks(stack, stacks),
+            call=frames.astype(np.int64),
             device_free={row: free_of[row] for row in sorted(oom) if free_of[row] in BYTES},
             pool=self._pools(pool, has, pools),
             unknown=unknown,
@@ -87,19 +93,11 @@ class Recorded:
             texts=texts,
         )
 
-    def _stacks(self, frames: NDArray[np.int32], stacks: StackTable) -> NDArray[np.int32]:
-        file = self._file
-        if not len(file.objects):
-            return np.full(len(frames), -1, np.int32)
-        found = file.objects[np.maximum(frames, 0)]
-        kind = np.where(frames < 0, _LIST, found >> 56)
-        if not np.isin(kind, (_LIST, _STACK)).all():
-            raise UnusualError
-        code = np.where(kind == _STACK, found >> 28 & _NUMBER, 0).astype(np.int32)
-        known = np.full(len(file.stacks), -1, np.int32)
-        for each in _in_order(code, len(known)):
-            known[each] = stacks.code(file.stack(each))
-        return known[code]
+    def _stacks(self, codes: NDArray[np.int32], stacks: StackTable) -> NDArray[np.int32]:
+        known = np.full(len(self._file.stacks), -1, np.int32)
+        for code in _in_order(codes, len(known)):
+            known[code] = stacks.code(self._file.stack(code))
+        return known[codes]
 
     def _told(
         self, codes: NDArray[np.int32], has: NDArray[np.uint8]

@@ -202,9 +202,7 @@ private:
         stack_ = Column<Value>();
         marks_ = Column<std::size_t>();
         memo_ = Column<std::uint64_t>();
-        for (scan::Strings* each :
-             {&snapshot.texts, &snapshot.frames, &snapshot.stacks, &snapshot.pools, &snapshot.told})
-            each->freeze();
+        snapshot.finish();
     }
 
     Column<Value> stack_;
@@ -258,6 +256,7 @@ trace_scan_array array(scan::Snapshot& from, std::uint32_t id) {
         case TRACE_SNAPSHOT_TOLD_OF: return taken(events.told);
         case TRACE_SNAPSHOT_POOL_OF: return taken(events.pool);
         case TRACE_SNAPSHOT_HAS: return taken(events.has);
+        case TRACE_SNAPSHOT_STACK_OF: return taken(events.stack);
         case TRACE_SNAPSHOT_FREE_ROW: return taken(events.free_row);
         case TRACE_SNAPSHOT_FREE_BYTES: return taken(events.free_bytes);
         default: return {nullptr, 0};

@@ -284,8 +284,9 @@ enum trace_snapshot_array_id {
     TRACE_SNAPSHOT_TOLD_OF = 20,   /* int32 */
     TRACE_SNAPSHOT_POOL_OF = 21,   /* int32 */
     TRACE_SNAPSHOT_HAS = 22,       /* uint8 */
-    TRACE_SNAPSHOT_FREE_ROW = 23,  /* int64 */
-    TRACE_SNAPSHOT_FREE_BYTES = 24 /* int64 */
+    TRACE_SNAPSHOT_STACK_OF = 23,  /* int32 */
+    TRACE_SNAPSHOT_FREE_ROW = 24,  /* int64, of those that tell what the device had left */
+    TRACE_SNAPSHOT_FREE_BYTES = 25 /* int64 */
 };
 
 TRACE_SCAN_API int trace_snapshot_open(trace_snapshot **snapshot);

@@ -179,6 +179,21 @@ bool Snapshot::extend_stack(std::uint64_t& list, const Value* begin, const Value
     return true;
 }
 
+void Snapshot::finish() {
+    const std::size_t rows = events.frames.size();
+    std::int32_t* code = events.stack.reserve(rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+        code[row] = 0;
+        if (events.frames[row] < 0) continue;
+        const std::uint64_t list = objects[static_cast<std::size_t>(events.frames[row])];
+        if (kind_of(list) == Kind::stack) code[row] = static_cast<std::int32_t>(first_of(list));
+        else if (kind_of(list) != Kind::list) throw Unusual();
+    }
+    events.stack.grown(rows);
+    for (Strings* each : {&texts, &frames, &stacks, &pools, &told}) each->freeze();
+    scratch_ = Column<Byte>();
+}
+
 std::uint64_t Snapshot::event(const Value* const* member) {
     const std::uint64_t row = numbered(events.action.size());
     if (member[kAction]->tag != Tag::text || member[kSize] == nullptr) throw Unusual();

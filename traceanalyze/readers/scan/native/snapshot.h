@@ -34,6 +34,7 @@ struct Happened {
     Column<std::int32_t> told;    // code of a pair
     Column<std::int32_t> pool;    // code of a pair
     Column<std::uint8_t> has;     // which members it has: kHas...
+    Column<std::int32_t> stack;   // code of what the list `frames` is in the end, 0: none
     Column<std::int64_t> free_row;
     Column<std::int64_t> free_bytes;
 };
@@ -52,6 +53,9 @@ public:
     // Puts keys and values, alternating, into a dictionary; values at the end of a list.
     void set(Value dict, const Value* begin, const Value* end);
     void append(Value list, const Value* begin, const Value* end);
+
+    // There is no more to come: looks up the stacks of events, and frees what only the rest needs.
+    void finish();
 
     Strings texts;
     Happened events;
