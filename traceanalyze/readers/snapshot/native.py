@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from traceanalyze.model import native
 from traceanalyze.model.snapshot import Action, History
-from traceanalyze.readers.snapshot.columns import ACTIONS, BYTES, StackTable, pool_index
+from traceanalyze.readers.snapshot.columns import ACTIONS, StackTable, pool_index
 from traceanalyze.readers.streams import Stream
 
 _BLOCK = 1 << 18
@@ -75,8 +75,8 @@ class Recorded:
             else:
                 unknown[name[:40]] = unknown.get(name[:40], 0) + int(counts[code])
         action = coded[names]
-        oom = {row - self._begin for row in free_row.tolist()} & set(np.flatnonzero(action == Action.OOM).tolist())
-        free_of = dict(zip((free_row - self._begin).tolist(), free.tolist(), strict=True))
+        own = np.flatnonzero((free_row >= rows.start) & (free_row < rows.stop))
+        own = own[action[free_row[own] - rows.start] == Action.OOM]
         pairs, texts = self._told(told, has)
         return History(
             action=action,
@@ -86,7 +86,7 @@ class Recorded:
             time=time if len(has) and (has & _TIME).all() else None,
             stack=self._stacks(stack, stacks),
             call=frames.astype(np.int64),
-            device_free={row: free_of[row] for row in sorted(oom) if free_of[row] in BYTES},
+            device_free=dict(zip((free_row[own] - rows.start).tolist(), free[own].tolist(), strict=True)),
             pool=self._pools(pool, has, pools),
             unknown=unknown,
             told=pairs,
