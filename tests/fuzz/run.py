@@ -1,22 +1,28 @@
 """Build the fuzz target with sanitizers and run it: `run.py [--seconds N] [--seed S] [--libfuzzer] [FILE ...]`.
 
-Without files it starts from the sample traces and the hand-made documents. `--libfuzzer` needs clang.
+Without files it starts from the sample traces and the hand-made documents; snapshots are added.
+`--libfuzzer` needs clang.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 import tempfile
+from itertools import islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.fuzz import snapshots
 from tests.fuzz.agreement import HAND_MADE, ROOT, head, read
 
 SOURCES = ROOT / "traceanalyze" / "readers" / "scan" / "native"
+_LARGEST = 20_000
+"""Of the target."""
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
@@ -34,7 +40,8 @@ def build(folder: Path, *, libfuzzer: bool) -> Path:
 def seeds(folder: Path, files: list[Path]) -> list[Path]:
     """The corpus as files of the target: two bytes of options are the mutator's, or put in front for libFuzzer."""
     files = files or [path for pattern in ("*.json", "*.json.gz") for path in (ROOT / "sample_traces").rglob(pattern)]
-    texts = [*HAND_MADE, *(head(read(path), 6000) for path in files)]
+    pickles = (text for text in snapshots.files(random.Random(0)) if len(text) < _LARGEST)
+    texts = [*HAND_MADE, *(head(read(path), 6000) for path in files), *islice(pickles, 40)]
     folder.mkdir()
     for number, text in enumerate(texts):
         (folder / f"{number}.json").write_bytes(text)

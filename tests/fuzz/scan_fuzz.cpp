@@ -1,5 +1,6 @@
-// Fuzz target of the native scanner: whatever the text, scanning it in blocks of any size, with or without learning,
-// gives what scanning it whole gives. With libFuzzer, or with the mutator below where that is not to be had:
+// Fuzz target of the native scanner and of the reader of snapshots: whatever the text or pickle, scanning it in blocks
+// of any size, with or without learning, gives what scanning it whole gives, and what it gives holds together. With
+// libFuzzer, or with the mutator below where that is not to be had:
 //   scan_fuzz SECONDS SEED FILE...
 #include <cstdint>
 #include <cstdio>
@@ -172,12 +173,116 @@ std::uint64_t scan(const std::uint8_t* data, std::size_t size, std::size_t block
     return digest;
 }
 
+// A pickle that was read, seen through its C interface.
+class Pickled {
+public:
+    Pickled(trace_snapshot* snapshot, std::int64_t root) : snapshot_(snapshot), hash_(mix(0, static_cast<std::uint64_t>(root))) {
+        const std::size_t texts = sequences(TRACE_SNAPSHOT_TEXTS, 0, 0), frames = sequences(TRACE_SNAPSHOT_FRAMES, texts, 4);
+        const std::size_t stacks = sequences(TRACE_SNAPSHOT_STACKS, frames, 1), pools = sequences(TRACE_SNAPSHOT_POOLS, 0, 0);
+        const std::size_t told = sequences(TRACE_SNAPSHOT_TOLD, texts, 2);
+        const auto objects = take<std::uint64_t>(TRACE_SNAPSHOT_OBJECTS);
+        const auto chunks = take<std::int64_t>(TRACE_SNAPSHOT_CHUNKS, 3);
+        const auto tags = take<std::uint8_t>(TRACE_SNAPSHOT_TAGS);
+        const auto payloads = take<std::int64_t>(TRACE_SNAPSHOT_PAYLOADS);
+        const std::size_t rows = codes(TRACE_SNAPSHOT_ACTION, texts, 0);
+        require(codes(TRACE_SNAPSHOT_FRAMES_OF, objects.size(), -1) == rows, "columns are equally long");
+        require(codes(TRACE_SNAPSHOT_TOLD_OF, told, 0) == rows, "columns are equally long");
+        require(codes(TRACE_SNAPSHOT_STACK_OF, stacks, 0) == rows, "columns are equally long");
+        require(codes(TRACE_SNAPSHOT_POOL_OF, pools, 0) == rows, "columns are equally long");
+        for (auto id = TRACE_SNAPSHOT_ADDRESS; id <= TRACE_SNAPSHOT_TIME; id = static_cast<trace_snapshot_array_id>(id + 1))
+            require(take<std::int64_t>(id).size() == rows, "columns are equally long");
+        require(take<std::uint8_t>(TRACE_SNAPSHOT_HAS).size() == rows, "columns are equally long");
+        for (const std::int64_t row : take<std::int64_t>(TRACE_SNAPSHOT_FREE_ROW))
+            require(row >= 0 && static_cast<std::size_t>(row) < rows, "failed requests are events");
+        take<std::int64_t>(TRACE_SNAPSHOT_FREE_BYTES);
+        require(root >= 0 && static_cast<std::size_t>(root) < objects.size(), "the root is an object");
+        require(tags.size() == payloads.size(), "values have a tag");
+        for (std::size_t i = 0; i < chunks.size(); i += 3) {
+            require(static_cast<std::size_t>(chunks[i] + chunks[i + 1]) <= tags.size(), "chunks hold values");
+            require(chunks[i + 2] == -1 || static_cast<std::size_t>(chunks[i + 2]) * 3 > i, "chunks follow each other");
+            require(chunks[i + 2] < static_cast<std::int64_t>(chunks.size() / 3), "the next chunk is one");
+        }
+        for (std::size_t i = 0; i < tags.size(); ++i) {
+            require(tags[i] < 8, "tags are known");
+            const std::size_t limit = tags[i] == 6 ? texts : objects.size();
+            if (tags[i] >= 6) require(payloads[i] >= 0 && static_cast<std::size_t>(payloads[i]) < limit, "values exist");
+        }
+        for (const std::uint64_t object : objects) {
+            const std::size_t first = object >> 28 & 0xFFFFFFF, second = object & 0xFFFFFFF, all = chunks.size() / 3;
+            const std::size_t limits[] = {1, rows, frames, all, 1, rows - second + 1, stacks, all, pools, all};
+            require(object >> 56 < 10 && first < limits[object >> 56], "objects exist");
+        }
+    }
+    std::uint64_t digest() const { return hash_; }
+
+private:
+    template <class T>
+    std::vector<T> take(std::uint32_t id, std::size_t width = 1) {
+        trace_scan_array array;
+        require(trace_snapshot_take(snapshot_, id, &array) == TRACE_SCAN_OK, "array");
+        const auto* data = static_cast<const T*>(array.data);
+        const auto items = static_cast<std::size_t>(array.items) * width;
+        const std::vector<T> values(data, data + items);
+        if (array.data != nullptr) trace_scan_free(array.data, items * sizeof(T));
+        hash_ = mix(hash_, values.data(), items * sizeof(T));
+        return values;
+    }
+
+    std::size_t codes(std::uint32_t id, std::size_t limit, std::int64_t least) {
+        const auto values = take<std::int32_t>(id);
+        for (const std::int32_t code : values) require(code >= least && code < static_cast<std::int64_t>(limit), "codes exist");
+        return values.size();
+    }
+
+    // How many sequences there are; 1: of codes below `limit`, 2: of wide ones, 4: of frames, 0: of anything else.
+    std::size_t sequences(std::uint32_t id, std::size_t limit, unsigned kind) {
+        const auto blob = take<std::uint8_t>(id);
+        const auto offsets = take<std::int64_t>(id + 1);
+        require(!offsets.empty() && static_cast<std::size_t>(offsets.back()) == blob.size(), "sequences fill their bytes");
+        const std::size_t width = kind == 2 ? 8 : 4;
+        for (std::size_t at = 0; kind != 0 && at < blob.size(); at += width) {
+            std::int64_t code = 0;
+            std::memcpy(&code, blob.data() + at, width);
+            const bool line = kind == 4 && at / width % 4 == 2;
+            require(line || static_cast<std::size_t>(code) < limit, "codes of sequences exist");
+        }
+        return offsets.size() - 1;
+    }
+
+    trace_snapshot* snapshot_;
+    std::uint64_t hash_;
+};
+
+std::uint64_t unpickle(const std::uint8_t* data, std::size_t size, std::size_t block) {
+    trace_snapshot* snapshot = nullptr;
+    require(trace_snapshot_open(&snapshot) == TRACE_SCAN_OK, "open");
+    std::int64_t root = -1;
+    int status = TRACE_SCAN_OK;
+    while (size != 0 && root < 0 && status == TRACE_SCAN_OK) {
+        const std::size_t some = size < block ? size : block;
+        std::uint8_t* space = trace_snapshot_space(snapshot, some);
+        require(space != nullptr, "space");
+        std::memcpy(space, data, some);
+        status = trace_snapshot_feed(snapshot, some, &root);
+        data += some;
+        size -= some;
+    }
+    require(status == TRACE_SCAN_OK || status == TRACE_SNAPSHOT_UNUSUAL, "status");
+    const std::uint64_t digest = root < 0 ? static_cast<std::uint64_t>(status) : Pickled(snapshot, root).digest();
+    trace_snapshot_close(snapshot);
+    return digest;
+}
+
 }  // namespace
 
-// The first two bytes choose the size of the blocks and the longest value; the text follows.
+// The first two bytes choose the size of the blocks and the longest value; the text, or a pickle, follows.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 2) return 0;
     const std::size_t block = data[0] < 128 ? data[0] + 1u : (data[0] - 127u) * 61u;
+    if (size > 2 && data[2] == 0x80) {
+        require(unpickle(data + 2, size - 2, block) == unpickle(data + 2, size - 2, size), "blocks change nothing");
+        return 0;
+    }
     const std::uint64_t longest = data[1] < 64 ? data[1] * 16u : std::uint64_t{1} << 26;
     const std::uint64_t whole = scan(data + 2, size - 2, size, longest, true);
     require(scan(data + 2, size - 2, block, longest, true) == whole, "blocks change nothing");
@@ -197,6 +302,7 @@ constexpr const char* kTokens[] = {
     "\"x\"", "\"y\"", "\"stream\"", "\"traceEvents\"", "{\"ph\":", "\"traceEvents\":[", "null", "NaN", "[[]]", "1e5",
     "-0", "0.0005", "1.0015", "9223372036854775807", "18446744073709551616", "1e-400", "}},{", "\\u0041",
     "\\ud83d\\ude00", "\\udc00", "\\n", "\\\"", "\xff", "\xef\xbb\xbf", ", \"tid\": ", "1234567890123456.789",
+    "}(", "](", "\x94", "u", "e", "a", "s", "t", "N", "\x85", "\x86", "h\x01", "q\x01", "K\x01", "\x8c\x06""action", ".",
     "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":1.5,\"dur\":2,\"args\":{\"stream\":7,",
 };
 constexpr std::size_t kTokenCount = sizeof kTokens / sizeof *kTokens;

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pickle
+import random
 import re
 import subprocess
 import sys
@@ -15,12 +16,15 @@ from typing import Any
 
 import pytest
 
+from tests.fuzz import snapshots
 from traceanalyze.errors import InputError
-from traceanalyze.model.snapshot import Action, Frame, State
+from traceanalyze.model import native
+from traceanalyze.model.snapshot import Action, Frame, Snapshot, State
 from traceanalyze.pipeline.memory import memory
-from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.snapshot import _natively, read_snapshot
 from traceanalyze.readers.snapshot.columns import StackTable
 from traceanalyze.readers.source import Source
+from traceanalyze.readers.streams import open_stream
 
 FRAMES = [{"name": "forward", "filename": "/home/me/model.py", "line": 54}, {"name": "f", "filename": "??", "line": 0}]
 SMALL: dict[str, Any] = {
@@ -126,6 +130,98 @@ def test_blocks_of_torch_1_13_have_their_address_from_those_before_them(tmp_path
     assert blocks.address.tolist() == [4096, 5120]
     assert blocks.requested.tolist()[0] == 1000
     assert found.stacks.stacks[int(blocks.stack[0])] == (0, 1)
+
+
+def both(source: Source) -> Snapshot:
+    """What the native reader makes of a file, if there is one; the unpickler makes the same of it."""
+    expected = read_snapshot(source, natively=False)
+    if native.library() is None:
+        return expected
+    with open_stream(source) as stream:
+        found = _natively(stream, source)
+    assert found is not None
+    assert snapshots.plain(found) == snapshots.plain(expected)
+    return found
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_usual_files_are_read_natively(tmp_path: Path, protocol: int) -> None:
+    both(written(tmp_path, pickle.dumps(SMALL, protocol)))
+    both(written(tmp_path, gzip.compress(pickle.dumps(SMALL, protocol)), "s.pickle.gz"))
+    deep = [{**FRAMES[0], "line": line, "fx_original_trace": 'File "b.py", line 7, in f'} for line in range(2500)]
+    members = {"frames": deep, "pool_id": (3, 1), "user_metadata": "x", "compile_context": "N/A"}
+    traces = [
+        [{**event, **members} for event in SMALL["device_traces"][0] * 700],
+        [{**with_event()["device_traces"][0][1]}],
+    ]
+    found = both(written(tmp_path, pickle.dumps({**SMALL, "device_traces": traces}, protocol)))
+    assert [len(device.history) for device in found.devices] == [2800, 1]
+    assert found.devices[0].history.texts == (("x", ""),)
+    assert found.devices[0].pools == ((0, 0), (3, 1))
+
+
+@pytest.mark.parametrize("path", sorted(snapshots.SHARED.glob("*.pickle")), ids=lambda path: path.stem)
+def test_real_files_are_read_natively(path: Path) -> None:
+    both(Source(str(path), size=path.stat().st_size))
+
+
+def test_damaged_files_are_what_the_unpickler_makes_of_them(tmp_path: Path) -> None:
+    wrong, natively = snapshots.compare(300, random.randrange(1 << 30), tmp_path / "damaged.pickle")
+    assert not wrong
+    assert natively > 30 or native.library() is None
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"\x80\x04" + b"(" * 30_000_000,
+        b"\x80\x04" + b"N" * 30_000_000,
+        b"\x80\x04" + b"]" * 30_000_000,
+        b"\x80\x04]" + b"\x94" * 30_000_000,
+        b"\x80\x04]\x94" + b"]\x94h\x00a" * 5_000_000,
+        b"\x80\x04]r" + (2**31).to_bytes(4, "little") + b".",
+        b"\x80\x04\x95" + (2**62).to_bytes(8, "little") + b"].",
+        b"\x80\x04X" + (2**32 - 1).to_bytes(4, "little") + b"x",
+    ],
+    ids=["marks", "values", "lists", "memo", "deep", "place", "frame", "text"],
+)
+def test_bombs_are_left_to_the_unpickler_at_little_cost(tmp_path: Path, bomb: bytes) -> None:
+    source = written(tmp_path, bomb)
+    with open_stream(source) as stream:
+        assert _natively(stream, source) is None
+
+
+def test_addresses_of_the_upper_half_keep_their_order(tmp_path: Path) -> None:
+    high = (1 << 64) - (1 << 56)
+    content = {**with_segment(address=high), **with_event(addr=high + 4096)}
+    (segment,) = content["segments"]
+    segment["blocks"] = [{**block, "address": high + block["address"] - 4096} for block in segment["blocks"]]
+    (device,) = both(written(tmp_path, pickle.dumps(content, 4))).devices
+    assert (device.blocks.address - device.segments.address).tolist() == [0, 1024]
+    assert int(device.history.address[-1] - device.segments.address[0]) == 4096
+    assert int(device.segments.address[0]) % (1 << 64) == high
+    found = read_snapshot(written(tmp_path, json.dumps(content).encode(), "s.json"))
+    assert found.devices[0].history.address.tolist() == device.history.address.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "overflowed"),
+    [
+        ({"trace_alloc_overflowed": True, "trace_alloc_max_entries": 100}, True),
+        ({"0": {"trace_alloc_overflowed": False}, "1": {"trace_alloc_overflowed": True}}, True),
+        ({0: {"trace_alloc_overflowed": False}}, False),
+        ({"max_split_size": -1}, None),
+    ],
+)
+def test_the_settings_tell_of_a_full_ring(tmp_path: Path, settings: dict[Any, Any], overflowed: bool | None) -> None:
+    found = read_snapshot(written(tmp_path, pickle.dumps({**SMALL, "allocator_settings": settings}, 4)))
+    assert found.overflowed is overflowed
+
+
+def test_pinned_memory_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    host = {"host_segments": SMALL["segments"], "host_traces": SMALL["device_traces"][0][:1]}
+    found = both(written(tmp_path, pickle.dumps({**SMALL, **host}, 4)))
+    assert found.notes == ("pinned host memory is recorded, too; it is not analysed",)
 
 
 class _Evil:

@@ -1,4 +1,4 @@
-"""The shared library with what Python is too slow for: the scanner, call trees, intervals, longest paths of replays.
+"""The shared library with what Python is too slow for: scanner, snapshots, call trees, intervals, longest paths.
 
 It lies at the bottom of the package because both the readers and the analyses call it. Whoever calls it has a twin in
 Python for where it was not built.
@@ -6,14 +6,16 @@ Python for where it was not built.
 
 import ctypes
 import sys
+import weakref
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-_ABI_VERSION = 7
+_ABI_VERSION = 8
 """As in scan.h."""
 LIBRARY = (
     Path(__file__).parents[1]
@@ -37,6 +39,26 @@ def library() -> ctypes.CDLL | None:
         return found if found.trace_scan_abi_version() == _ABI_VERSION else None
     except (OSError, AttributeError):
         return None
+
+
+class Array(ctypes.Structure):
+    """An array that the library made, as it hands it over."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("items", ctypes.c_uint64)]
+
+
+def owned(found: Array, dtype: DTypeLike, *, width: int = 0) -> NDArray[Any]:
+    """The array, one-dimensional or `width` columns wide; its memory is freed with it, so that single ones can go."""
+    shape, size = (found.items, width) if width else (found.items,), found.items * max(width, 1)
+    library_ = library()
+    if not size or library_ is None:
+        return np.empty(shape, dtype)
+    memory = (ctypes.c_ubyte * (size * np.dtype(dtype).itemsize)).from_address(found.data)
+    free = library_.trace_scan_free
+    free.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    free.restype = None
+    weakref.finalize(memory, free, found.data, len(memory)).atexit = False
+    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 class Stretches(ctypes.Structure):

@@ -149,7 +149,7 @@ def segments(device: SnapshotDevice) -> Table:
     hole = np.zeros(count, np.int64)
     np.maximum.at(hole, blocks.segment[~live], blocks.size[~live])
     return _SEGMENTS.fill(
-        address=[f"{address:#x}" for address in segments.address.tolist()],
+        address=[f"{address % (1 << 64):#x}" for address in segments.address.tolist()],
         segment_bytes=segments.size,
         block_bytes=used,
         used_share=used / np.maximum(segments.size, 1),

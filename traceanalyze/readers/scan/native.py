@@ -49,10 +49,6 @@ class _Options(ctypes.Structure):
     ]
 
 
-class _Array(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("items", ctypes.c_uint64)]
-
-
 class _Summary(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint64) for name in REASONS),
@@ -75,8 +71,7 @@ def _library() -> ctypes.CDLL | None:
         "feed": (ctypes.c_int, pointer, ctypes.c_uint64),
         "finish": (ctypes.c_int, pointer),
         "summarize": (ctypes.c_int, pointer, ctypes.POINTER(_Summary)),
-        "take": (ctypes.c_int, pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(_Array)),
-        "free": (None, pointer, ctypes.c_uint64),
+        "take": (ctypes.c_int, pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(native.Array)),
         "close": (None, pointer),
     }
     for name, (result, *arguments) in signatures.items():
@@ -140,18 +135,10 @@ class _Scanner:
         return summary
 
     def array(self, array_id: int, dtype: DTypeLike, *, field: int = 0, width: int = 0) -> NDArray[Any]:
-        """An array of the result, to be asked for once: one-dimensional, or `width` columns wide.
-
-        Its memory is freed with the array, so that of a trace single columns can be kept and let go.
-        """
-        found = _Array()
+        """An array of the result, to be asked for once: one-dimensional, or `width` columns wide."""
+        found = native.Array()
         _check(self._library.trace_scan_take(self._handle, array_id, field, ctypes.byref(found)))
-        shape, size = (found.items, width) if width else (found.items,), found.items * max(width, 1)
-        if not size:
-            return np.empty(shape, dtype)
-        memory = (ctypes.c_ubyte * (size * np.dtype(dtype).itemsize)).from_address(found.data)
-        weakref.finalize(memory, self._library.trace_scan_free, found.data, len(memory)).atexit = False
-        return np.frombuffer(memory, dtype).reshape(shape)
+        return native.owned(found, dtype, width=width)
 
     def texts(self, first_id: int) -> list[bytes]:
         """Copies of texts that lie one after another, and behind them where each ends."""

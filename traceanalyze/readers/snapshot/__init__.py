@@ -11,7 +11,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,8 +19,9 @@ import numpy as np
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 from traceanalyze.readers.detect import Kind, explain, sniff
-from traceanalyze.readers.snapshot import columns
+from traceanalyze.readers.snapshot import columns, native
 from traceanalyze.readers.snapshot.columns import Rows, StackTable
+from traceanalyze.readers.snapshot.native import Recorded, UnusualError
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.streams import Stream, open_stream
 
@@ -71,9 +72,8 @@ def load_plain(stream: Stream, name: str, stored_bytes: int | None) -> object:
     Raises:
         InputError: The pickle is truncated or damaged, names code to run, or asks for absurd amounts of memory.
     """
-    room = None if stored_bytes is None else stored_bytes * (_PER_PACKED_BYTE if stream.compressed else _PER_BYTE)
     try:
-        with _without_collector(), _at_most(room), _unseen_errors():
+        with _without_collector(), _at_most(_room(stream, stored_bytes)), _unseen_errors():
             return _PlainUnpickler(io.BufferedReader(_Raw(stream), 1 << 18)).load()
     except _RefusedError as error:
         raise InputError(
@@ -90,6 +90,10 @@ def load_plain(stream: Stream, name: str, stored_bytes: int | None) -> object:
         # Damaged bytes make the unpickler raise almost anything, from UnpicklingError to IndexError.
         reason = Phrase("truncated or damaged ({error})", error) if str(error) else Phrase("damaged")
         raise InputError("{name}: this pickle is {reason}; copy or dump it again", name, reason) from error
+
+
+def _room(stream: Stream, stored_bytes: int | None) -> int | None:
+    return None if stored_bytes is None else stored_bytes * (_PER_PACKED_BYTE if stream.compressed else _PER_BYTE)
 
 
 @contextmanager
@@ -158,18 +162,39 @@ _POINTER = 1 << 16
 """Stream handles of NPUs are pointers; those of CUDA are small numbers or 0, for the default stream."""
 
 
-def read_snapshot(source: Source, progress: Callable[[int], None] | None = None) -> Snapshot:
-    """Read one snapshot; `progress` is called with the bytes of the stored file read so far."""
+def read_snapshot(source: Source, progress: Callable[[int], None] | None = None, *, natively: bool = True) -> Snapshot:
+    """Read one snapshot; `progress` is called with the bytes of the stored file read so far.
+
+    A pickle is read `natively` as far as that is possible, which gives the same.
+    """
     with open_stream(source, progress) as stream:
         kind = sniff(stream.head, source.name)
-        if kind in _PICKLES:
+        # What comes through a pipe cannot be read again where this fails.
+        quickly = natively and kind in _PICKLES and source.size is not None
+        if quickly and (found := _natively(stream, source)) is not None:
+            return found
+        if quickly:
+            value = None
+        elif kind in _PICKLES:
             value = load_plain(stream, source.name, source.size)
         elif kind in _TEXTS:
             value = _load_json(_text(stream, source.name), source.name)
         else:
             raise explain(kind, source.name, of_memory=True)
         rows_most = max(stream.text_bytes, 1)
+    if quickly:
+        return read_snapshot(source, progress, natively=False)
     return _snapshot(value, source.name, rows_most, identity=kind in _PICKLES)
+
+
+def _natively(stream: Stream, source: Source) -> Snapshot | None:
+    """What a pickle holds, None where only its unpickler can tell, also what is wrong with it."""
+    try:
+        with _without_collector(), _at_most(_room(stream, source.size)):
+            value = native.load(stream)
+            return _snapshot(value, source.name, max(stream.text_bytes, 1), identity=True)
+    except (UnusualError, InputError, MemoryError, RecursionError):
+        return None
 
 
 _TEXT_PER_PACKED_BYTE = 300
@@ -191,7 +216,12 @@ def _text(stream: Stream, name: str) -> bytes:
 
 def _load_json(text: bytes, name: str) -> object:
     try:
-        return json.loads(text)
+        with _without_collector(), _at_most(len(text) * _PER_BYTE):
+            return json.loads(text)
+    except MemoryError:
+        raise InputError(
+            "{name}: this JSON needs more memory than its size allows for; {advice}", name, _ADVICE
+        ) from None
     except (ValueError, RecursionError) as error:
         raise InputError(
             "{name}: this is not the JSON of a snapshot ({error}); {advice}", name, error, _ADVICE
@@ -210,11 +240,22 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         raise InputError(
             '{name}: "device_traces" is {type}, not a list; {advice}', name, type(traces).__name__, _ADVICE
         )
-    histories = [_rows(trace, f"{name}: events of device {index}") for index, trace in enumerate(traces)]
+    histories = [
+        trace if isinstance(trace, Recorded) else _rows(trace, f"{name}: events of device {index}")
+        for index, trace in enumerate(traces)
+    ]
     pieces = [_rows(row.get("blocks", []), f"{name}: blocks") for row in all_segments]
+    recorded = [trace for trace in histories if isinstance(trace, Recorded)]
     lists = [(f"{name}: segment", [all_segments]), (f"{name}: block", pieces)]
-    lists += [(f"{name}: event of device {index}", [trace]) for index, trace in enumerate(histories)]
-    _refuse_bomb(lists, rows_most, name)
+    lists += [
+        (f"{name}: event of device {index}", [trace])
+        for index, trace in enumerate(histories)
+        if not isinstance(trace, Recorded)
+    ]
+    _refuse_bomb(lists, rows_most - sum(map(len, recorded)) * _ROW_BYTES, name)
+    spans = sorted(trace.rows for trace in recorded)
+    if len(spans) > native.MOST_DEVICES or any(end > begin for (_, end), (begin, _) in pairwise(spans)):
+        raise UnusualError
     stacks = StackTable(name, identity=identity)
     device_of = columns.numbers(all_segments, "device", f"{name}: segment", default=0).tolist()
     known = sorted({*device_of, *(index for index, trace in enumerate(histories) if trace)})
@@ -227,7 +268,7 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
     notes = _rows(content.get("external_annotations", []), f"{name}: annotations")
     ranges = columns.user_ranges(notes, f"{name}: annotation")
     unusable = len(notes) - (0 if ranges is None else len(ranges.name))
-    overflow = content.get("trace_alloc_overflowed")
+    pinned = content.get("host_segments") or content.get("host_traces")
     return Snapshot(
         path=name,
         vendor=_vendor(devices, settings),
@@ -235,11 +276,25 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         stacks=stacks.stacks(),
         settings=settings if isinstance(settings, dict) else {},
         annotations=ranges,
-        overflowed=overflow if isinstance(overflow, bool) else None,
-        notes=(Phrase("{count:,} annotation marks without a name or stage were left out", unusable),)
-        if unusable
-        else (),
+        overflowed=_overflowed(content),
+        notes=(
+            *(
+                (Phrase("{count:,} annotation marks without a name or stage were left out", unusable),)
+                if unusable
+                else ()
+            ),
+            *((Phrase("pinned host memory is recorded, too; it is not analysed"),) if pinned else ()),
+        ),
     )
+
+
+def _overflowed(content: dict[str, Any]) -> bool | None:
+    """Whether the ring buffer of any device forgot events: told by the settings, of all devices or of each."""
+    settings = content.get("allocator_settings")
+    told = [content, *([settings, *settings.values()] if isinstance(settings, dict) else ())]
+    flags = [one.get("trace_alloc_overflowed") for one in told if isinstance(one, dict)]
+    known = [flag for flag in flags if isinstance(flag, bool)]
+    return any(known) if known else None
 
 
 def _rows(value: object, where: str) -> Rows:
@@ -281,7 +336,7 @@ def _refuse_bomb(lists: Sequence[tuple[str, Sequence[Rows]]], size: int, name: s
 
 
 def _device(
-    device: int, owned: list[tuple[dict[str, Any], Rows]], events: Rows, stacks: StackTable, name: str
+    device: int, owned: list[tuple[dict[str, Any], Rows]], events: Rows | Recorded, stacks: StackTable, name: str
 ) -> SnapshotDevice:
     where = f"{name}: segment of device {device}"
     address = columns.numbers([row for row, _ in owned], "address", where, within=columns.ADDRESS)
@@ -292,7 +347,9 @@ def _device(
         id=device,
         segments=found,
         blocks=columns.blocks(groups, found.address, stacks, f"{name}: block of device {device}"),
-        history=columns.history(events, stacks, pools, f"{name}: event of device {device}"),
+        history=events.history(stacks, pools)
+        if isinstance(events, Recorded)
+        else columns.history(events, stacks, pools, f"{name}: event of device {device}"),
         pools=tuple(pools),
     )
 

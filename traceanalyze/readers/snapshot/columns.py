@@ -41,12 +41,13 @@ class StackTable:
         # Numbered as they first appear: where lists lie in memory differs from run to run.
         each = np.zeros(len(lists), np.int32)
         for place in np.argsort(first).tolist():
-            each[place] = self._stack(rows[first[place]].get("frames"))
+            each[place] = self.code(rows[first[place]].get("frames"))
         stack = each[of]
         call[call == id(None)] = -1
         return stack, call if self._identity else stack.astype(np.int64)
 
-    def _stack(self, frames: object) -> int:
+    def code(self, frames: object) -> int:
+        """Code of one stack."""
         if frames is None:
             return -1
         if not isinstance(frames, list | tuple):
@@ -94,8 +95,8 @@ class StackTable:
 
 Rows = list[dict[str, Any]]
 
-_ACTIONS = {action.name.lower(): int(action) for action in Action if action not in {Action.NOTE, Action.UNKNOWN}}
-_ACTIONS |= {"user_defined": int(Action.NOTE), "annotate": int(Action.NOTE), "workspace_snapshot": int(Action.NOTE)}
+ACTIONS = {action.name.lower(): int(action) for action in Action if action not in {Action.NOTE, Action.UNKNOWN}}
+ACTIONS |= {"user_defined": int(Action.NOTE), "annotate": int(Action.NOTE), "workspace_snapshot": int(Action.NOTE)}
 _STATES = {
     "inactive": int(State.INACTIVE),
     "active_allocated": int(State.ACTIVE),
@@ -106,6 +107,8 @@ _STATES = {
 
 BYTES, ADDRESS, TIME, NUMBER = range(1 << 42), range(1 << 62), range(1 << 53), range(-(1 << 63), 1 << 63)
 """What members may be: no device has 4 TiB, addresses have room for sizes behind them, times are µs."""
+HIGH = range((1 << 64) - (1 << 62), 1 << 64)
+"""Addresses of the upper half, as Intel's GPUs have: negative in columns, which keeps order and distance."""
 
 
 def numbers(
@@ -121,6 +124,9 @@ def numbers(
     try:
         found = np.fromiter((row.get(key, default) for row in rows), np.int64, len(rows))
     except OverflowError:
+        values = [row.get(key, default) for row in rows]
+        if within is ADDRESS and all(value in ADDRESS or value in HIGH for value in values):
+            return np.array(values, np.uint64).astype(np.int64)
         raise _bad_member(rows, key, where, default, within) from None
     least = within[0] if default is None else min(within[0], default)
     if len(found) and (found.min() < least or found.max() > within[-1]):
@@ -171,13 +177,13 @@ def segments(rows: Rows, pools: dict[tuple[int, int], int], where: str) -> Segme
         active=numbers(rows, "active_size", where, default=-1, within=BYTES),
         requested=numbers(rows, "requested_size", where, default=-1, within=BYTES),
         stream=numbers(rows, "stream", where, default=0),
-        pool=np.array([_pool(row.get("segment_pool_id"), pools) for row in rows], np.int32),
+        pool=np.array([pool_index(row.get("segment_pool_id"), pools) for row in rows], np.int32),
         large=np.array([row.get("segment_type") != "small" for row in rows], np.bool_),
         expandable=np.array([row.get("is_expandable") is True for row in rows], np.bool_),
     )
 
 
-def _pool(value: object, pools: dict[tuple[int, int], int]) -> int:
+def pool_index(value: object, pools: dict[tuple[int, int], int]) -> int:
     """Index of a pool id; a missing one is the default pool."""
     if isinstance(value, list | tuple) and len(value) == 2 and all(type(part) is int for part in value):
         return pools.setdefault((value[0], value[1]), len(pools))
@@ -239,8 +245,8 @@ def _newest(row: dict[str, Any]) -> dict[str, Any]:
 def history(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], where: str) -> History:
     """Events of one device, in the order of the file."""
     names = _texts(rows, "action", where)
-    unknown = Counter(name[:40] for name in names if name not in _ACTIONS)
-    action = np.array([_ACTIONS.get(name, int(Action.UNKNOWN)) for name in names], np.uint8)
+    unknown = Counter(name[:40] for name in names if name not in ACTIONS)
+    action = np.array([ACTIONS.get(name, int(Action.UNKNOWN)) for name in names], np.uint8)
     stack, call = stacks.codes(rows)
     free = {index: rows[index].get("device_free") for index in np.flatnonzero(action == Action.OOM).tolist()}
     timed = all("time_us" in row for row in rows)
@@ -275,7 +281,7 @@ def _told(rows: Rows) -> tuple[NDArray[np.int32] | None, tuple[tuple[str, str], 
 
 def _event_pools(rows: Rows, pools: dict[tuple[int, int], int]) -> NDArray[np.int32] | None:
     key = next((key for key in ("pool_id", "segment_pool_id") if rows and key in rows[0]), None)
-    return None if key is None else np.array([_pool(row.get(key), pools) for row in rows], np.int32)
+    return None if key is None else np.array([pool_index(row.get(key), pools) for row in rows], np.int32)
 
 
 def user_ranges(rows: Rows, where: str) -> Annotations | None:

@@ -7,7 +7,17 @@
 #include <new>
 #include <utility>
 
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+// Under the address sanitizer columns are malloc'ed, so that it sees who leaves them; clang and GCC tell it differently.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TRACE_SCAN_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define TRACE_SCAN_SANITIZED 1
+#endif
+
+#if defined(__linux__) && !defined(TRACE_SCAN_SANITIZED)
 #define TRACE_SCAN_REMAP 1
 #include <sys/mman.h>
 #else
@@ -120,6 +130,7 @@ public:
         return data() + size_;
     }
     void grown(std::size_t count) { size_ += count; }
+    void drop(std::size_t count) { size_ -= count; }
 
     // The values become the caller's (see Memory), and the column empty.
     T* detach() {

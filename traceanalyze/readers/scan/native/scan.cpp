@@ -2,36 +2,17 @@
 #include "scan.h"
 
 #include <memory>
-#include <new>
 
+#include "boundary.h"
 #include "document.h"
 
 namespace {
 
-using scan::Column;
+using scan::guarded;
+using scan::taken;
 
 // A block of text at most this large keeps offsets into the buffer within 32 bits.
 constexpr std::uint64_t kMaxBlock = std::uint64_t{1} << 30;
-
-template <class T>
-trace_scan_array taken(const Column<T>& column, unsigned values_per_item = 1) {
-    const std::size_t items = column.size() / values_per_item;
-    // All columns are of a scan that may be changed.
-    return {const_cast<Column<T>&>(column).detach(), items};
-}
-
-template <class Action>
-int guarded(Action action) noexcept {
-    try {
-        return action();
-    } catch (const std::bad_alloc&) {
-        return TRACE_SCAN_NO_MEMORY;
-    } catch (const scan::TooLarge&) {
-        return TRACE_SCAN_TOO_LARGE;
-    } catch (...) {
-        return TRACE_SCAN_INTERNAL;
-    }
-}
 
 }  // namespace
 

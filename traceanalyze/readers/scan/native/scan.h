@@ -1,5 +1,5 @@
 /* C interface of the native library: the event scanner (text of a Chrome trace in, columns out), call trees,
- * intervals, and what a replay needs: longest paths and time taken out.
+ * intervals, what a replay needs (longest paths and time taken out), and allocator snapshots.
  *
  *   trace_scan *s = NULL;
  *   trace_scan_open(&options, &s);
@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 7
+#define TRACE_SCAN_ABI_VERSION 8
 
 typedef struct trace_scan trace_scan;
 
@@ -37,7 +37,8 @@ enum trace_scan_status {
     TRACE_SCAN_NO_MEMORY = 1,
     TRACE_SCAN_TOO_LARGE = 2, /* more rows or strings than the columns can number */
     TRACE_SCAN_BAD_OPTIONS = 3,
-    TRACE_SCAN_INTERNAL = 4
+    TRACE_SCAN_INTERNAL = 4,
+    TRACE_SNAPSHOT_UNUSUAL = 5 /* the pickle has to be read in another way */
 };
 
 enum trace_scan_kind { TRACE_SCAN_INT = 0, TRACE_SCAN_REAL = 1, TRACE_SCAN_TEXT = 2 };
@@ -257,6 +258,50 @@ TRACE_SCAN_API void trace_take_narrow(const trace_sparse *column, const int64_t 
 /* How many of some moments (ascending) are not after each instant. */
 TRACE_SCAN_API void trace_passed(const int64_t *moments, uint64_t size, const int64_t *instants, uint64_t count,
                                  int64_t *passed);
+
+/* An allocator snapshot, read from its pickle like a scan from its text: events and distinct stacks as columns, the
+ * rest as it was written. snapshot.h tells what the arrays hold. */
+typedef struct trace_snapshot trace_snapshot;
+
+enum trace_snapshot_array_id {
+    /* Distinct sequences: uint8 one after another; int64, where each begins, and the end. */
+    TRACE_SNAPSHOT_TEXTS = 0,
+    TRACE_SNAPSHOT_FRAMES = 2,
+    TRACE_SNAPSHOT_STACKS = 4,
+    TRACE_SNAPSHOT_POOLS = 6,
+    TRACE_SNAPSHOT_TOLD = 8,
+    TRACE_SNAPSHOT_OBJECTS = 10,   /* uint64 */
+    TRACE_SNAPSHOT_CHUNKS = 11,    /* int64 triples */
+    TRACE_SNAPSHOT_TAGS = 12,      /* uint8 */
+    TRACE_SNAPSHOT_PAYLOADS = 13,  /* int64 */
+    /* Of events */
+    TRACE_SNAPSHOT_ACTION = 14,    /* int32 */
+    TRACE_SNAPSHOT_ADDRESS = 15,   /* int64 */
+    TRACE_SNAPSHOT_SIZE = 16,      /* int64 */
+    TRACE_SNAPSHOT_STREAM = 17,    /* int64 */
+    TRACE_SNAPSHOT_TIME = 18,      /* int64, µs */
+    TRACE_SNAPSHOT_FRAMES_OF = 19, /* int32 */
+    TRACE_SNAPSHOT_TOLD_OF = 20,   /* int32 */
+    TRACE_SNAPSHOT_POOL_OF = 21,   /* int32 */
+    TRACE_SNAPSHOT_HAS = 22,       /* uint8 */
+    TRACE_SNAPSHOT_STACK_OF = 23,  /* int32 */
+    TRACE_SNAPSHOT_FREE_ROW = 24,  /* int64, of those that tell what the device had left */
+    TRACE_SNAPSHOT_FREE_BYTES = 25 /* int64 */
+};
+
+TRACE_SCAN_API int trace_snapshot_open(trace_snapshot **snapshot);
+
+/* As of a scan. */
+TRACE_SCAN_API uint8_t *trace_snapshot_space(trace_snapshot *snapshot, uint64_t bytes);
+
+/* Reads the `bytes` bytes just written to trace_snapshot_space. `root` is the number of the object that the pickle is,
+ * -1 as long as it goes on. */
+TRACE_SCAN_API int trace_snapshot_feed(trace_snapshot *snapshot, uint64_t bytes, int64_t *root);
+
+/* An array of a pickle that was read to its end, as of a scan; trace_scan_free frees it. */
+TRACE_SCAN_API int trace_snapshot_take(trace_snapshot *snapshot, uint32_t array_id, trace_scan_array *array);
+
+TRACE_SCAN_API void trace_snapshot_close(trace_snapshot *snapshot);
 
 #ifdef __cplusplus
 }
