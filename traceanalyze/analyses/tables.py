@@ -11,7 +11,7 @@ from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.communication.vendor import vendor_tables
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
-from traceanalyze.analyses.host.call_paths import call_paths
+from traceanalyze.analyses.host.call_paths import call_paths, source_lines
 from traceanalyze.analyses.host.modules import module_classes, modules
 from traceanalyze.analyses.host.operators import (
     op_kernels,
@@ -20,7 +20,6 @@ from traceanalyze.analyses.host.operators import (
     operators_by_shape,
     shapes_recorded,
 )
-from traceanalyze.analyses.host.source_lines import source_lines
 from traceanalyze.analyses.idle.gap_table import gap_table
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
 from traceanalyze.analyses.idle.idle import idle_causes, idle_tables

@@ -13,9 +13,8 @@ import numpy as np
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import add_rule_texts, texts
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
+from traceanalyze.rules.finding import ADVICE, EVIDENCE, Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 from traceanalyze.rules.rule import FAMILIES, Options, Rule
-from traceanalyze.rules.words import ADVICE, EVIDENCE
 
 Find = Callable[[Any, Options], Iterator[Finding | NotApplicable]]
 
