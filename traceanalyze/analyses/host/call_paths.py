@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.device_columns import for_recording
+from traceanalyze.analyses.host.computes import for_recording
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.host.modules import module_calls, unidentified
 from traceanalyze.analyses.host.nesting import DEEPER, RANK, Nest, Paths, innermost, innermost_at, nest_rows, paths

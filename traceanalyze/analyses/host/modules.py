@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.host.device_columns import for_recording
+from traceanalyze.analyses.host.computes import for_recording
 from traceanalyze.analyses.host.forward_ops import ForwardOps
 from traceanalyze.analyses.host.nesting import DEEPER, Nest, innermost, nest_rows, paths
 from traceanalyze.analyses.host.operators import added

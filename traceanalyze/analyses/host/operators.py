@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, group
-from traceanalyze.analyses.host.device_columns import for_recording
+from traceanalyze.analyses.host.computes import for_recording
 from traceanalyze.analyses.host.frames import stack_frames, user_frames
 from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
