@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from traceanalyze import plugins
 from traceanalyze.analyses.results import RankAnalysis
-from traceanalyze.analyses.steps.steady import StepKey, step_keys
+from traceanalyze.analyses.steps.window import StepKey, step_keys
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.columns import strings_of
 from traceanalyze.model.trace import Events, Flows, Instants, Trace

@@ -26,9 +26,9 @@ from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.stragglers import absent_waits
 from traceanalyze.ranks.summary import summarize
+from traceanalyze.replay.graph import program
 from traceanalyze.replay.limits import path_time, split_then
 from traceanalyze.replay.parts import ON_DEVICE, ON_HOST, PARTS, WAITS, named, part, shorter
-from traceanalyze.replay.program import program
 from traceanalyze.replay.ranks import Joint, joint, mean_gain, run_together, shorter_steps
 from traceanalyze.replay.replay import Again, Change, run_again
 from traceanalyze.report.contents.ranks import rank_label

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.columns import dataclass
 from traceanalyze.ranks.results import Cluster
+from traceanalyze.replay.graph import Program
 from traceanalyze.replay.longest import NEVER, Edges, longest
-from traceanalyze.replay.program import Program
 from traceanalyze.replay.replay import Again, Change, changed_program, run_again, windows_of
 
 _NOTHING = Change()

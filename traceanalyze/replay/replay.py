@@ -18,9 +18,8 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import dataclass, distinct, occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
-from traceanalyze.replay.graph import Graph
+from traceanalyze.replay.graph import Graph, Program, program
 from traceanalyze.replay.longest import NEVER, longest, take_out
-from traceanalyze.replay.program import Program, program
 
 _NONE = np.zeros(0, np.int64)
 

@@ -5,8 +5,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.outlasting import SIBLINGS, beyond_larger, outlasting
-from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, collective_parts, went_over
+from traceanalyze.analyses.communication.parts import (
+    MOVES,
+    NETWORK,
+    ON_DEVICE,
+    SIBLINGS,
+    beyond_larger,
+    collective_parts,
+    outlasting,
+    went_over,
+)
 from traceanalyze.analyses.communication.ranges import description_rows, shown_sizes, sizes, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
