@@ -1,4 +1,4 @@
-"""SQLite read without leaving a trace: tables as integer columns, tracks, usable times, one line for what goes wrong."""
+"""SQLite read without leaving a trace: columns of tables, tracks and usable times, and one line for what goes wrong."""
 
 import shutil
 import sqlite3

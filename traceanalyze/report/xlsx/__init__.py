@@ -12,7 +12,17 @@ from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
 from traceanalyze.report.model import Report, formatter_over
 from traceanalyze.report.view import halves
-from traceanalyze.report.xlsx.formats import INSET, SIDE_FILLS, Field, Formats, fields_of
+from traceanalyze.report.xlsx.formats import (
+    INSET,
+    SIDE_FILLS,
+    Field,
+    Formats,
+    SheetNames,
+    clean,
+    fields_of,
+    link,
+    readable,
+)
 from traceanalyze.report.xlsx.page import SUMMARY, Book, Page, put
 from traceanalyze.report.xlsx.plan import (
     HEADER,
@@ -29,7 +39,6 @@ from traceanalyze.report.xlsx.plan import (
 )
 from traceanalyze.report.xlsx.rows import fields_down, finish, write_fields_down, write_header, write_sheet, write_title
 from traceanalyze.report.xlsx.summary import parts_chart, write_check, write_small, write_summary
-from traceanalyze.report.xlsx.text import SheetNames, clean, link, readable
 
 __all__ = ["MAX_RANKS", "MAX_ROWS", "render"]
 

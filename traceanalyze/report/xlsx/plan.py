@@ -9,7 +9,7 @@ from traceanalyze.locales import Texts
 from traceanalyze.model.table import Layout, Row, Table, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import RankReport, Report, formatter_of, formatter_over
-from traceanalyze.report.xlsx.text import SheetNames, link, readable
+from traceanalyze.report.xlsx.formats import SheetNames, link, readable
 
 MAX_ROWS = 5000
 """Rows of a table in a sheet: more are slow to write and to open, and nobody reads them."""
