@@ -65,12 +65,9 @@ def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: Rea
 def collected(
     selection: Selection, results: Iterable[Trace | InputError], *, required: bool = True, known: Collection[str] = ()
 ) -> ReadRecordings:
-    """What became of each source, from its trace or the reason why there is none.
+    """What became of each source, from its trace or the reason why there is none; an InputError where all are missing.
 
     No note says of files that are `known` for something else, by their names, that they were passed over.
-
-    Raises:
-        InputError: There is no trace at all, although one is `required`.
     """
     traces, failures, failed = [], [], []
     for source, one in zip(selection.sources, results, strict=True):

@@ -121,12 +121,9 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
 
 
 def run_together(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> tuple[Again, ...]:
-    """The programs of all ranks with a change, in the order of the ranks.
+    """The programs of all ranks with changes by position of the rank, in their order.
 
-    Args:
-        run: the ranks.
-        changes: what would be different, by position of the rank.
-        like_others: ranks that would never be the last, as they come when the others do.
+    Those of `like_others` would never be the last, as they come when the others do.
     """
     meetings = run.meetings
     changed = [

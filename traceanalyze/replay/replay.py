@@ -264,13 +264,7 @@ def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]
 def windows_of(
     known: Program, time: NDArray[np.int64], done: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Begin and end of the windows: each ends when its host and its device events have (definitions §3).
-
-    Args:
-        known: the program.
-        time: of its points.
-        done: ends of its device events.
-    """
+    """Begin and end of the windows: each ends when its host and its device events have (`done`; definitions §3)."""
     steps, owned, marks = known.steps, known.owned, known.graph.marks
     latest = np.full(len(steps), NEVER)
     if len(owned.event):

@@ -180,11 +180,7 @@ _CURVES = 4.5
 
 
 def figure(table: ShownTable | None) -> Any:
-    """What a table says most with.
-
-    Raises:
-        UsageError: matplotlib is not installed, or there is nothing to draw.
-    """
+    """What a table says most with; a UsageError without matplotlib, or where there is nothing to draw."""
     if table is None:
         raise UsageError("there is nothing to draw: no table of this report has rows")
     names, values = map(table.__getitem__, LEADING.get(table.key) or _telling(table))

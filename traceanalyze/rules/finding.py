@@ -178,11 +178,7 @@ class UnmeasuredError(Exception):
 
 
 def need(value: T | NotMeasured) -> T:
-    """The value, where it was measured.
-
-    Raises:
-        UnmeasuredError: It was not.
-    """
+    """The value, where it was measured; else an UnmeasuredError."""
     if isinstance(value, NotMeasured):
         raise UnmeasuredError(value.reason)
     return value

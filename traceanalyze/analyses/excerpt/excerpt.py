@@ -57,14 +57,7 @@ class Spans(NamedTuple):
 
 
 def boxes(spans: Spans, window: tuple[int, int], kinds: Sequence[str], text: Callable[[int], str]) -> tuple[Box, ...]:
-    """What a lane shows of its events in a window, at most `MAX_BOXES` boxes, in time order.
-
-    Args:
-        spans: Events of one thread level or stream.
-        window: Start and end, ns; what lies outside is cut off.
-        kinds: Term of each kind.
-        text: Name of a code.
-    """
+    """What a lane shows of its events in a window, at most `MAX_BOXES` boxes, in time order; `kinds` are terms."""
     first, last = window
     inside = spans.taken((spans.start < last) & (spans.end > first))
     inside = inside.taken(np.argsort(inside.start, kind="stable"))
@@ -279,13 +272,7 @@ def excerpt(context: Context, start: int, end: int, until: int | None = None) ->
 
     Lanes: step markers; operators of the step thread by depth and its runtime calls; the same of the other launching
     thread that does most here; streams of the headline device, busiest first where there are too many; and the idle
-    time of this device by cause (definitions §5).
-
-    Args:
-        context: The trace.
-        start: Where the window begins.
-        end: Where it ends.
-        until: End of the time of interest: how the next device event was launched is told.
+    time of this device by cause (definitions §5). How the device event after `until` was launched is told.
     """
     window = (start, end)
     host, threads = host_lanes(context, window)

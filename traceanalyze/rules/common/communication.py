@@ -255,16 +255,10 @@ def comm_finding(
     about: str = "",
     count: int | None = None,
 ) -> Finding:
-    """Some collectives that nothing hides.
+    """Some collectives that nothing hides, `chosen` among those of `communicating`.
 
-    Args:
-        facts: Of the rank.
-        chosen: Which of `communicating` they are.
-        evidence: What is measured.
-        saving: ns a step, as `Finding` has it, like `bound`.
-        bound: By default all their exposed time.
-        about: What to name; else the kernels with most exposed time.
-        count: By default how many they are.
+    `bound` is all their exposed time by default, `about` their kernels with most exposed time, `count` how many they
+    are.
     """
     work = facts.once(communicating)
     spans = work.exposed_spans(chosen)
