@@ -34,7 +34,7 @@ _TYPES = {
 
 
 def harmless(plugin: str, rule: Rule) -> Rule:
-    """The rule of a plug-in, whose errors are noted in `plugins.faults` and stop nothing; its advice must have texts."""
+    """The rule of a plug-in, whose errors are noted in `plugins.faults` and stop nothing; advice needs texts."""
     _say(rule)
     _known_advice(rule.advice)
     return replace(rule, find=_guarded(plugin, rule))
