@@ -69,8 +69,7 @@ def device_tables(context: Context, sent: Table, *, full: bool = True) -> Iterat
 
 
 _SAY = sentences(
-    of_one_device="Of device {device} alone, which is busy longest.",
-    of_devices="Of all {count} devices together.",
+    of_one_device="Of device {device} alone, which is busy longest.", of_devices="Of all {count} devices together."
 )
 _OF_ONE = (
     "split totals idle_causes sync_points gaps phases step_phases steps step_statistics step_idle_causes critical_path "
@@ -122,10 +121,7 @@ def split_table(context: Context) -> Table:
 def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
     steps, window, each = context.steps, window_of(context.steps), context.once(split.partitions)
     idle = context.once(idle_causes)
-    parts, (causes, step_causes) = (
-        split.device_parts(each[0], idle, context.unmeasured),
-        idle_tables(steps, idle),
-    )
+    parts, (causes, step_causes) = (split.device_parts(each[0], idle, context.unmeasured), idle_tables(steps, idle))
     sent, worked = collectives(context), split.totals(each[0], window)
     yield split.split(parts, window, marked=context.mode == Mode.STEPS, notes=split.overlap_notes(worked))
     yield worked

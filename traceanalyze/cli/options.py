@@ -52,8 +52,7 @@ DevicePeaks = Annotated[
     str | None, typer.Option(metavar="FILE", help="Peak rates of devices (TOML), beside those of the tool.")
 ]
 Streams = Annotated[
-    str | None,
-    typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded."),
+    str | None, typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded.")
 ]
 NameRegex = Annotated[
     str | None, typer.Option(metavar="REGEX", help="Device work of these names only, the rest as if unrecorded.")

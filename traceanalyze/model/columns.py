@@ -241,10 +241,7 @@ def _library() -> ctypes.CDLL | None:
     library = native.library()
     if library is not None:
         pointer = ctypes.c_void_p
-        for take, number in (
-            (library.trace_take_wide, ctypes.c_int64),
-            (library.trace_take_narrow, ctypes.c_int32),
-        ):
+        for take, number in ((library.trace_take_wide, ctypes.c_int64), (library.trace_take_narrow, ctypes.c_int32)):
             take.restype, take.argtypes = None, (pointer, pointer, ctypes.c_uint64, number, pointer)
     return library
 

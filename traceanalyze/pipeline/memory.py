@@ -93,11 +93,7 @@ def memory_reports(
     if traces:
         try:
             views, results = run_reports(
-                traces,
-                choices,
-                progress=progress,
-                allocators=allocators,
-                known={file.path for file in files},
+                traces, choices, progress=progress, allocators=allocators, known={file.path for file in files}
             )
             files = memory_files.placed_files(files, tuple(results.values()), allocators)
         except InputError as error:

@@ -219,11 +219,7 @@ def _sorted(source: NDArray[np.int32], target: NDArray[np.int32], points: int) -
 
 
 def _host_time(
-    points: Moments,
-    threads: Lines,
-    order: DeviceOrder,
-    on_host: NDArray[np.int64],
-    by_launch: NDArray[np.int64],
+    points: Moments, threads: Lines, order: DeviceOrder, on_host: NDArray[np.int64], by_launch: NDArray[np.int64]
 ) -> HostTime:
     """The host's part of the edges between its points and of those from launches to their events."""
     chains, launches = threads.chains, order.launches

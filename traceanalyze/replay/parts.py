@@ -12,11 +12,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DISPATCH, DISPATCH_CALLS, Cause, DeviceClass
 from traceanalyze.replay.replay import Change
 
-ON_DEVICE = {
-    "compute": DeviceClass.COMPUTE,
-    "communication": DeviceClass.COMM,
-    "memory_ops": DeviceClass.MEM,
-}
+ON_DEVICE = {"compute": DeviceClass.COMPUTE, "communication": DeviceClass.COMM, "memory_ops": DeviceClass.MEM}
 """Parts of a step in which the device works."""
 ON_HOST: dict[str, tuple[Cause, ...]] = {
     "data_loading": (Cause.DATA_LOADING,),

@@ -94,12 +94,7 @@ class Sections:
     """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
 
     def __init__(
-        self,
-        report: Report,
-        texts: Texts,
-        style: Style,
-        called: Callable[[int], str] | None = None,
-        rows: int = 0,
+        self, report: Report, texts: Texts, style: Style, called: Callable[[int], str] | None = None, rows: int = 0
     ) -> None:
         """`called` is its name in so many columns, which no other report beside it has; `rows` as `View` says."""
         self.report, self.texts, self.style, self.alone, self.rows = report, texts, style, called is None, rows

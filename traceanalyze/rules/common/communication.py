@@ -129,11 +129,7 @@ def communicating(facts: Facts) -> Communicating:
 
 
 def _waits(
-    facts: Facts,
-    event: NDArray[np.int64],
-    kind: NDArray[np.int64],
-    size: NDArray[np.int64],
-    named: NDArray[np.int64],
+    facts: Facts, event: NDArray[np.int64], kind: NDArray[np.int64], size: NDArray[np.int64], named: NDArray[np.int64]
 ) -> Waits:
     """By the tasks of the collectives, where all have them; else by what they take beyond their siblings."""
     device, parts, exposed = (
