@@ -15,9 +15,9 @@ else:
     ReportFormat = StrEnum("ReportFormat", names("memory"))
     TraceFormat = StrEnum("TraceFormat", names("analyze"))
     CompareFormat = StrEnum("CompareFormat", names("compare"))
-FormatOption = Annotated[
-    ReportFormat | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
-]
+_FORMAT = typer.Option("--format", help="What to write; default: by the name of --output, else console.")
+FormatOption = Annotated[ReportFormat | None, _FORMAT]
+TraceFormatOption = Annotated[TraceFormat | None, _FORMAT]
 Output = Annotated[
     list[str] | None,
     typer.Option(

@@ -121,11 +121,6 @@ class Replayed:
         """By how much the windows that count are shorter together, never less than 0."""
         return max(0, int(self.shorter[self.counted].sum()))
 
-    @property
-    def saving_per_step(self) -> int:
-        """The same, mean of these windows."""
-        return round(self.saving / max(int(self.counted.sum()), 1))
-
 
 def counted_windows(context: Context) -> NDArray[np.bool_]:
     """Which of `Context.all_steps` are analysed and count in means."""

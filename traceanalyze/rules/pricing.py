@@ -67,7 +67,7 @@ class Price(NamedTuple):
 def gaps_of(facts: Facts) -> Gaps:
     """Idle gaps of the headline device; none where there is no device."""
     none = np.zeros(0, np.int64)
-    return facts.context.once(idle_gaps) if facts.context.devices else Gaps(none, none, none, none, none, none, 0)
+    return facts.context.once(idle_gaps) if facts.context.devices else Gaps(none, none, none, none, none, none)
 
 
 def priced(one: Finding, facts: Facts) -> Price:
