@@ -36,4 +36,4 @@ class Options(NamedTuple):
     peaks: tuple[Peaks, ...] = ()
     """Peak rates of devices, looked at before those that the tool knows."""
     keep: Filter | None = None
-    """Part of the recording to analyse, see `filtering.py`."""
+    """Part of the recording to analyse, see `analyze.py`."""

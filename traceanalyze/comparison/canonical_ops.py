@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
-from traceanalyze.analyses.host.forward_ops import ForwardOps
+from traceanalyze.analyses.host.modules import ForwardOps
 from traceanalyze.analyses.host.operators import added, counted_events
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, FUSED, WORDS, canonical, is_wrapper, names_backward

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.analyze import context_of
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import Places, module_places
 from traceanalyze.analyses.idle.host_state import HostSplit, host_split

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.phases import PhaseRanges

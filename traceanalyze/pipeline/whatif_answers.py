@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceanalyze.analyses.analyze import analyze_context
-from traceanalyze.analyses.filtering import context_of
+from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.errors import Phrase, UsageError, listed
