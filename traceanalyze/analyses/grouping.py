@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import dataclass, distinct_codes
+from traceanalyze.model.columns import distinct_codes
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind
 
 _K = TypeVar("_K")

@@ -18,7 +18,7 @@ from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, FUSED, WORDS, canonical, is_wrapper, names_backward
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Phase
 
 FUSED_NAMES = frozenset(f"aten::{name}" for name, _ in FUSED)

@@ -1,12 +1,11 @@
 """The two building blocks of every table: dictionary-coded strings and columns that only some rows have."""
 
 import ctypes
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import cache
 from math import nan
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -14,63 +13,10 @@ from numpy.typing import NDArray
 
 from traceanalyze.model import native
 from traceanalyze.model.intervals import passed
-
-T = TypeVar("T")
+from traceanalyze.model.patterns import by_identity, dataclass
 
 MISSING = -(2**62)
 """A whole-number argument that the event does not have."""
-
-if TYPE_CHECKING:
-    from dataclasses import dataclass as dataclass  # noqa: PLC0414  for others to import
-else:
-
-    def dataclass(*, frozen: bool, eq: bool, repr: bool = True) -> Callable[[type[T]], type[T]]:  # noqa: A002  as there
-        """The standard one of frozen classes that compare by identity, without code compiled for each class.
-
-        That of the standard library was a tenth of a short run.
-        """
-        if not frozen or eq:
-            raise TypeError("only frozen classes that compare by identity")
-        return lambda made: _immutable(dataclasses.dataclass(init=False, repr=False, eq=False)(made), shown=repr)
-
-
-def _immutable(made: Any, *, shown: bool) -> Any:
-    fields = [each for each in dataclasses.fields(made) if each.init]
-    names, needed = tuple(each.name for each in fields), set[str]()
-    given: dict[str, Any] = {}
-    fresh: list[tuple[str, Callable[[], Any]]] = []
-    for each in dataclasses.fields(made):
-        given[each.name] = each.default
-        if each.default_factory is not dataclasses.MISSING:
-            fresh.append((each.name, each.default_factory))
-        elif each.default is dataclasses.MISSING:
-            needed.add(each.name)
-
-    def start(self: Any, /, *values: Any, **named: Any) -> None:
-        known = {*names[: len(values)], *named}
-        if not needed <= known or not known.issubset(names) or len(known) != len(values) + len(named):
-            raise TypeError(f"{made.__name__}({', '.join(names)}): given {len(values)} values and {', '.join(named)}")
-        own = self.__dict__
-        own.update(given)
-        own.update(zip(names, values, strict=False))
-        own.update(named)
-        for name, make in fresh:
-            if name not in known:
-                own[name] = make()
-
-    made.__init__, made.__setattr__, made.__delattr__ = start, _refused, _refused
-    if shown and "__repr__" not in vars(made):
-        made.__repr__ = _told
-    return made
-
-
-def _refused(self: object, name: str, *_: object) -> None:
-    raise dataclasses.FrozenInstanceError(f"{type(self).__name__}.{name} cannot be changed")
-
-
-def _told(self: Any) -> str:
-    fields = (f"{each.name}={getattr(self, each.name)!r}" for each in dataclasses.fields(self) if each.repr)
-    return f"{type(self).__qualname__}({', '.join(fields)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +76,6 @@ class Strings:
             found = np.flatnonzero(_present(codes.astype(np.intp), len(self)))
             known = self._asked[id(codes)] = ref(codes), found
         return known[1]
-
-
-def by_identity(made: type[T]) -> type[T]:
-    """A class of which only what is the same is equal: arrays have no single answer."""
-    for name in ("__eq__", "__ne__", "__hash__"):
-        setattr(made, name, getattr(object, name))
-    return made
 
 
 def strings_of(texts: Sequence[bytes]) -> Strings:

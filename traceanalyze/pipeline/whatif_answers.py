@@ -12,9 +12,9 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import dataclass
 from traceanalyze.model.intervals import EMPTY
 from traceanalyze.model.kernel_names import labels
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Cause

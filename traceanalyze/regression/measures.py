@@ -18,8 +18,8 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.analyses.steps.window import Steps, counted_steps
 from traceanalyze.comparison.side import Side, side
-from traceanalyze.model.columns import MISSING, dataclass
-from traceanalyze.model.patterns import regex
+from traceanalyze.model.columns import MISSING
+from traceanalyze.model.patterns import dataclass, regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, DeviceClass, EventKind

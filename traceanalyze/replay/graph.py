@@ -14,8 +14,9 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import dataclass, distinct
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.replay.device import DeviceOrder, device_order
 from traceanalyze.replay.host import (

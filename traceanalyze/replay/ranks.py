@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.replay.graph import Program
 from traceanalyze.replay.longest import NEVER, Edges, longest

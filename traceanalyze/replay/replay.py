@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import dataclass, distinct, occurs
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.replay.graph import Graph, Program, program
 from traceanalyze.replay.longest import NEVER, longest, take_out
 

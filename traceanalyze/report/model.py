@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.locales import LANGUAGES, Texts, texts
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.finding import Finding, Saving

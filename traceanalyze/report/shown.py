@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from traceanalyze.errors import UsageError
-from traceanalyze.model.columns import by_identity, dataclass
+from traceanalyze.model.patterns import by_identity, dataclass
 from traceanalyze.model.table import LABELLED, NUMBERS, SIZES, TIMES, Column, Kind, NotMeasured, Table, Value, no_such
 from traceanalyze.model.units import MEMORY_SIZES, column_unit
 from traceanalyze.report.finding import Finding, as_table

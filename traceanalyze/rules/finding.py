@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import dataclass
 from traceanalyze.model.intervals import Intervals, merge
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.replay.replay import Change
 

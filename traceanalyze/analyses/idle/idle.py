@@ -10,8 +10,9 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import States, host_states, peers_unknown
 from traceanalyze.analyses.steps.window import Steps, amounts, step_labels, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import dataclass, occurs
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import NEED_CALLS, NEED_CLOCKS, NEED_HOST_OPS, NEED_RUNTIME, Cause
 

@@ -11,8 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import dataclass
-from traceanalyze.model.patterns import regex
+from traceanalyze.model.patterns import dataclass, regex
 from traceanalyze.model.table import Kind, NotMeasured, Table
 
 _NUMBER = regex(r"(\d+)$")

@@ -22,8 +22,9 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import dataclass, occurs
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import DeviceClass, Phase
 from traceanalyze.replay.device import device_order
 from traceanalyze.replay.parts import shorter

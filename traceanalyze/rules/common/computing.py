@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import dataclass
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.op_calls import listed_shapes
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import Change
