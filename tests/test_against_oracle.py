@@ -9,7 +9,7 @@ import pytest
 
 import traceanalyze
 from tests.oracle.report import numbers
-from traceanalyze.analyses.filtering import context_of
+from traceanalyze.analyses.analyze import context_of
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import partition

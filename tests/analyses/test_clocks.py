@@ -10,9 +10,8 @@ import pytest
 from tests.ascend_builder import PID, START, AscendBuilder
 from tests.builder import TraceBuilder
 from traceanalyze import load
-from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.host.clocks import offsets
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.analyses.options import Filter, Options

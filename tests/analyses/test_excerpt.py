@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.boxes import MAX_BOXES, Box, LaneKind, Spans, boxes
-from traceanalyze.analyses.excerpt.excerpt import MAX_LANES, Launch, excerpt
+from traceanalyze.analyses.excerpt.excerpt import MAX_BOXES, MAX_LANES, Box, LaneKind, Launch, Spans, boxes, excerpt
 from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.options import Options
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.comparison.compare import compare_sides

@@ -8,7 +8,7 @@ import pytest
 import traceanalyze
 from tests.builder import TraceBuilder
 from tests.report.make import steps_of
-from traceanalyze.analyses.steps.steady import counted_steps, cycle_of, settled, whole_cycles
+from traceanalyze.analyses.steps.window import counted_steps, cycle_of, settled, whole_cycles
 
 MS = 1_000
 

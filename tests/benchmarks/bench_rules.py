@@ -19,8 +19,7 @@ _MOST = 0.25
 def _once(trace: Path) -> tuple[float, float]:
     """CPU seconds of all analyses of a trace, and of all rules with their replays."""
     import traceanalyze
-    from traceanalyze.analyses.analyze import analyze_context
-    from traceanalyze.analyses.filtering import context_of
+    from traceanalyze.analyses.analyze import analyze_context, context_of
     from traceanalyze.analyses.options import Options
     from traceanalyze.rules.evaluate import evaluate, plan
     from traceanalyze.rules.facts import Facts

@@ -16,9 +16,9 @@ from tests.builder import TraceBuilder
 from tests.comparison.make import side_from, training
 from tests.examples import examples
 from traceanalyze.comparison.attribution import parts
+from traceanalyze.comparison.compare import peak_rows
 from traceanalyze.comparison.overall import Row, overall_table, time_rows
 from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.comparison.peaks import peak_rows
 from traceanalyze.comparison.side import side
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.table import NotMeasured

@@ -12,17 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceanalyze.model import columns
-from traceanalyze.model.columns import (
-    Sparse,
-    Strings,
-    dataclass,
-    distinct,
-    distinct_codes,
-    find,
-    median,
-    occurs,
-    strings_of,
-)
+from traceanalyze.model.columns import Sparse, Strings, distinct, distinct_codes, find, median, occurs, strings_of
+from traceanalyze.model.patterns import dataclass
 
 NUMBERS = st.lists(st.integers(-(2**62), 2**62), max_size=30)
 FEW = st.lists(st.integers(-3, 3), max_size=30)

@@ -297,7 +297,7 @@ def _baselines() -> Parts:
     from tests.pinned import tables
     from tests.pinned.inputs import odd_json
     from traceanalyze.regression import baseline as of
-    from traceanalyze.report.contents.baseline import baseline_tables
+    from traceanalyze.report.contents.gate_metrics import baseline_tables
 
     generator = random.Random(5)
     for seed in range(12):

@@ -40,8 +40,7 @@ from tests.simulate.workload import (
 from tests.simulate.writers.ascend_layouts import AscendLayout
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import AMD, CPU_ONLY, TODAY, YEAR_2021, YEAR_2022, Layout
-from traceanalyze.analyses.analyze import analyze_context
-from traceanalyze.analyses.filtering import context_of
+from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.comparison.compare import compare_sides

@@ -18,8 +18,7 @@ from traceanalyze.pipeline import postmortem
 from traceanalyze.pipeline.compare import CompareChoices, SideChoices, compare, name_map
 from traceanalyze.pipeline.gate import _old
 from traceanalyze.pipeline.memory_files import _best, _uses, nearness
-from traceanalyze.pipeline.perfetto import _missing, _worst
-from traceanalyze.pipeline.perfetto_text import Rank
+from traceanalyze.pipeline.perfetto import Rank, _missing, _worst
 from traceanalyze.regression.baseline import Baseline
 from traceanalyze.rules.finding import Finding
 

@@ -13,8 +13,17 @@ from traceanalyze.errors import UsageError
 from traceanalyze.recording import context
 from traceanalyze.recording.bootstrap import outcome
 from traceanalyze.recording.context import Recording, dump_snapshot, find_device, make_profiler, record, watch_allocator
-from traceanalyze.recording.options import CPU, CUDA, HIP, NPU, Device, RecordOptions
-from traceanalyze.recording.run_file import rank_and_world, refuse_recorded, worker_name
+from traceanalyze.recording.options import (
+    CPU,
+    CUDA,
+    HIP,
+    NPU,
+    Device,
+    RecordOptions,
+    rank_and_world,
+    refuse_recorded,
+    worker_name,
+)
 
 
 class Profiler:

@@ -13,9 +13,9 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.model.vocabulary import BUSY_PARTS
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.summary import summarize
+from traceanalyze.replay.graph import program
 from traceanalyze.replay.limits import path_time, split_then
 from traceanalyze.replay.parts import PARTS, part
-from traceanalyze.replay.program import program
 from traceanalyze.replay.ranks import joint, run_together
 from traceanalyze.replay.replay import Change, run_again
 

@@ -17,7 +17,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.model import intervals
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.summary import summarize
-from traceanalyze.replay.program import program
+from traceanalyze.replay.graph import program
 from traceanalyze.replay.ranks import Joint, Meetings, agreed, gain_of, joint, steps_with
 from traceanalyze.replay.replay import Change
 

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 from traceanalyze.comparison.apis import APIS
 from traceanalyze.comparison.collectives import COLLECTIVES
-from traceanalyze.comparison.compare import unmatched_table
+from traceanalyze.comparison.compare import peak_table, unmatched_table
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS
 from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS
 from traceanalyze.comparison.modules import ALL_OPERATORS, module_tables
 from traceanalyze.comparison.operators import CALLS, operators_table
 from traceanalyze.comparison.overall import Row, overall_table, parts_table
 from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.comparison.peaks import peak_table
 from traceanalyze.comparison.reasons import Reason, causes_table
 from traceanalyze.comparison.results import Caveat, Comparison, Pair, Part, SideInfo
 from traceanalyze.model.table import NotMeasured, Word

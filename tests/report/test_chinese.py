@@ -20,7 +20,7 @@ from traceanalyze.report.contents import build_report
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import render as render_page
 from traceanalyze.report.view import View
-from traceanalyze.report.xlsx.text import lines
+from traceanalyze.report.xlsx.formats import lines
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 WORDS = texts("zh")

@@ -23,8 +23,8 @@ from traceanalyze.report import ci, html, markdown, xlsx
 from traceanalyze.report import json as json_report
 from traceanalyze.report.console import Style
 from traceanalyze.report.console import render as on_console
-from traceanalyze.report.contents.baseline import baseline_tables
 from traceanalyze.report.contents.gate import build_gate
+from traceanalyze.report.contents.gate_metrics import baseline_tables
 from traceanalyze.report.xlsx.formats import Field, InUnit
 from traceanalyze.report.xlsx.rows import _width as width_of
 from traceanalyze.rules.finding import Confidence, Finding, Severity, measured

@@ -17,8 +17,7 @@ from tests.report.browser import dump_dom, evaluated
 from tests.report.make import table_of_rows
 from tests.report.test_html import HOSTILE, Page
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
-from traceanalyze.analyses.excerpt.excerpt import MAX_LANES
+from traceanalyze.analyses.excerpt.excerpt import MAX_LANES, Box, Lane, LaneKind
 from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.options import Options
 from traceanalyze.locales import texts

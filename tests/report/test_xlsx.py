@@ -21,8 +21,8 @@ from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.contents.whatif import SPLIT_THEN, WHATIF
 from traceanalyze.report.model import formatter_over
 from traceanalyze.report.xlsx import MAX_RANKS, MAX_ROWS, render
+from traceanalyze.report.xlsx.formats import SheetNames, clean, lines, readable, width
 from traceanalyze.report.xlsx.plan import _THEMES, MAX_SHEETS
-from traceanalyze.report.xlsx.text import SheetNames, clean, lines, readable, width
 
 # openpyxl does not know the solid bars of Excel 2010 and says so.
 pytestmark = pytest.mark.filterwarnings("ignore:.* extension is not supported")

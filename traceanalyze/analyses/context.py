@@ -18,9 +18,8 @@ from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.analyses.kernels.events import DeviceEvents, begin_impossibly, device_events, repeated
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import ClassSets, class_sets
-from traceanalyze.analyses.steps.steady import settled
 from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
-from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.analyses.steps.window import Steps, settled
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import (
     event_kind,

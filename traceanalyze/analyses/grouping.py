@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import dataclass, distinct_codes
+from traceanalyze.model.columns import distinct_codes
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind
 
 _K = TypeVar("_K")
@@ -120,12 +121,7 @@ def _positions(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
 
 
 def distinct(keys: Iterable[_K], of: NDArray[np.int64]) -> tuple[list[_K], NDArray[np.int64]]:
-    """Keys without repetition, and the position of each member's among them.
-
-    Args:
-        keys: of each group; several groups may have the same.
-        of: group of each member.
-    """
+    """Keys without repetition, and the position of each member's among them; several groups may have the same key."""
     listed = list(keys)
     position = {key: index for index, key in enumerate(dict.fromkeys(listed))}
     return list(position), np.array([position[key] for key in listed], np.int64)[of]

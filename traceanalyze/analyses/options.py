@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.steps.steady import StepKey
-from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.analyses.steps.window import StepKey, Steps
 from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.model.device_peaks import Peaks
 
@@ -37,4 +36,4 @@ class Options(NamedTuple):
     peaks: tuple[Peaks, ...] = ()
     """Peak rates of devices, looked at before those that the tool knows."""
     keep: Filter | None = None
-    """Part of the recording to analyse, see `filtering.py`."""
+    """Part of the recording to analyse, see `analyze.py`."""

@@ -7,7 +7,7 @@ from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps
-from traceanalyze.model.columns import by_identity
+from traceanalyze.model.patterns import by_identity
 from traceanalyze.model.table import NotMeasured, Table
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Level, Mode

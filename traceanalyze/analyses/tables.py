@@ -11,7 +11,7 @@ from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.communication.vendor import vendor_tables
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
-from traceanalyze.analyses.host.call_paths import call_paths
+from traceanalyze.analyses.host.call_paths import call_paths, source_lines
 from traceanalyze.analyses.host.modules import module_classes, modules
 from traceanalyze.analyses.host.operators import (
     op_kernels,
@@ -20,7 +20,6 @@ from traceanalyze.analyses.host.operators import (
     operators_by_shape,
     shapes_recorded,
 )
-from traceanalyze.analyses.host.source_lines import source_lines
 from traceanalyze.analyses.idle.gap_table import gap_table
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
 from traceanalyze.analyses.idle.idle import idle_causes, idle_tables
@@ -70,8 +69,7 @@ def device_tables(context: Context, sent: Table, *, full: bool = True) -> Iterat
 
 
 _SAY = sentences(
-    of_one_device="Of device {device} alone, which is busy longest.",
-    of_devices="Of all {count} devices together.",
+    of_one_device="Of device {device} alone, which is busy longest.", of_devices="Of all {count} devices together."
 )
 _OF_ONE = (
     "split totals idle_causes sync_points gaps phases step_phases steps step_statistics step_idle_causes critical_path "
@@ -123,10 +121,7 @@ def split_table(context: Context) -> Table:
 def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
     steps, window, each = context.steps, window_of(context.steps), context.once(split.partitions)
     idle = context.once(idle_causes)
-    parts, (causes, step_causes) = (
-        split.device_parts(each[0], idle, context.unmeasured),
-        idle_tables(steps, idle),
-    )
+    parts, (causes, step_causes) = (split.device_parts(each[0], idle, context.unmeasured), idle_tables(steps, idle))
     sent, worked = collectives(context), split.totals(each[0], window)
     yield split.split(parts, window, marked=context.mode == Mode.STEPS, notes=split.overlap_notes(worked))
     yield worked

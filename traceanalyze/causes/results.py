@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.findings import MemoryFinding
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.ranks.results import leading
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, FindingKey, NotApplicable, Severity

@@ -104,13 +104,7 @@ def _traces_or_memory(
 
 
 def share_out(
-    paths: list[str],
-    choices: "Choices",
-    shard: str,
-    shown: Shown,
-    *,
-    workers: int | None,
-    cache: str | None,
+    paths: list[str], choices: "Choices", shard: str, shown: Shown, *, workers: int | None, cache: str | None
 ) -> None:
     """Analyse a share of the recordings and write its parts into a folder."""
     # Imported here: hardly anybody shares a run out.

@@ -17,10 +17,7 @@ def analyze(
         ),
     ],
     *,
-    format_: Annotated[
-        options.TraceFormat | None,
-        typer.Option("--format", help="What to write; default: by the name of --output, else console."),
-    ] = None,
+    format_: options.TraceFormatOption = None,
     output: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,10 +86,7 @@ def analyze(
 def merge(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Where the shares of a run lie, see analyze --shard.")],
     *,
-    format_: Annotated[
-        options.TraceFormat | None,
-        typer.Option("--format", help="What to write; default: by the name of --output, else console."),
-    ] = None,
+    format_: options.TraceFormatOption = None,
     output: options.Output = None,
     overwrite: options.Overwrite = False,
     top: options.Top = TOP,

@@ -62,7 +62,7 @@ def show(path: Annotated[str, _PATH], *, lang: options.Lang = "en") -> None:
     from traceanalyze.locales import texts
     from traceanalyze.regression.baseline import read_baseline
     from traceanalyze.report.console import Printer, style_for
-    from traceanalyze.report.contents.baseline import baseline_tables
+    from traceanalyze.report.contents.gate_metrics import baseline_tables
     from traceanalyze.report.format import Formatter
     from traceanalyze.report.view import View
 

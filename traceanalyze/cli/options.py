@@ -15,9 +15,9 @@ else:
     ReportFormat = StrEnum("ReportFormat", names("memory"))
     TraceFormat = StrEnum("TraceFormat", names("analyze"))
     CompareFormat = StrEnum("CompareFormat", names("compare"))
-FormatOption = Annotated[
-    ReportFormat | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
-]
+_FORMAT = typer.Option("--format", help="What to write; default: by the name of --output, else console.")
+FormatOption = Annotated[ReportFormat | None, _FORMAT]
+TraceFormatOption = Annotated[TraceFormat | None, _FORMAT]
 Output = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,8 +52,7 @@ DevicePeaks = Annotated[
     str | None, typer.Option(metavar="FILE", help="Peak rates of devices (TOML), beside those of the tool.")
 ]
 Streams = Annotated[
-    str | None,
-    typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded."),
+    str | None, typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded.")
 ]
 NameRegex = Annotated[
     str | None, typer.Option(metavar="REGEX", help="Device work of these names only, the rest as if unrecorded.")

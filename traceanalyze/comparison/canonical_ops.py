@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
-from traceanalyze.analyses.host.forward_ops import ForwardOps
+from traceanalyze.analyses.host.modules import ForwardOps
 from traceanalyze.analyses.host.operators import added, counted_events
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, FUSED, WORDS, canonical, is_wrapper, names_backward
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Phase
 
 FUSED_NAMES = frozenset(f"aten::{name}" for name, _ in FUSED)

@@ -7,7 +7,7 @@ import numpy as np
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.quality import SKIPPED, unknown_categories
-from traceanalyze.analyses.steps.steady import settled
+from traceanalyze.analyses.steps.window import settled
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.same_work import precision, work

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
+from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events, unattributed
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.comparison import columns
 from traceanalyze.comparison.align import paired
@@ -22,19 +22,8 @@ from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
 
-Work = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Device events, and their time inside the windows."""
-
 _Cells = dict[str, Any]
 """What a row says of one side."""
-
-
-def unattributed(context: Context) -> dict[str, Work]:
-    """Device events in the windows whose launch lies in no operator, or is not known; only what there is."""
-    event, time = counted_events(context)
-    alone, linked = context.event_op[event] < 0, context.link[event] >= 0
-    parts = ((UNLINKED, alone & ~linked), (OUTSIDE_OPS, alone & linked))
-    return {name: (event[member], time[member]) for name, member in parts if member.any()}
 
 
 class OpSides:

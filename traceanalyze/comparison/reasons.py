@@ -75,18 +75,11 @@ def summed_up(
     module: NDArray[np.int64] | None = None,
     line: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
 ) -> Reasons:
-    """Stretches of time summed by reason.
+    """Stretches of time of one side, each with the position of its reason among the `keys`, summed by reason.
 
-    Args:
-        side: whose time it is.
-        keys: the reasons.
-        key: position of each stretch's in these.
-        time: of each, ns.
-        event: device event (of idle time: the one that ended it), -1 for none; the source line is the longest's.
-        unit: what is counted: stretches of one unit count once.
-        start: of each, ns.
-        module: place of each; that of all stretches of a reason, or none.
-        line: thread (-1: that of the event's launch) and time at which to look for each one's source line.
+    `event`: device event (of idle time: the one that ended it), -1 for none; the source line is the longest's.
+    Stretches of one `unit` count once. `module`: place of each, that of all stretches of a reason, or none. `line`:
+    thread (-1: that of the event's launch) and time at which to look for each one's source line.
     """
     rows = group(key)
     if len(rows) == 0:

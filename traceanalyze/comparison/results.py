@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from traceanalyze.model.columns import by_identity
+from traceanalyze.model.patterns import by_identity
 from traceanalyze.model.table import NotMeasured, Table, Value
 
 Time = int | NotMeasured

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.analyze import context_of
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import Places, module_places
 from traceanalyze.analyses.idle.host_state import HostSplit, host_split
@@ -17,8 +17,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import Partition, exclusive_time, partition
 from traceanalyze.analyses.steps.phases import event_phases
-from traceanalyze.analyses.steps.steady import counted_steps, cycle_of, whole_cycles
-from traceanalyze.analyses.steps.window import Steps, median
+from traceanalyze.analyses.steps.window import Steps, counted_steps, cycle_of, median, whole_cycles
 from traceanalyze.comparison.results import SideInfo
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model import native
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,12 +47,7 @@ def known_names() -> tuple[Names, ...]:
 
 
 def names_of(plugin: str, classifier: object) -> Names:
-    """A classifier's expressions compiled and its words looked up.
-
-    Raises:
-        TypeError: It is no `Classifier`.
-        ValueError: A text is no regular expression, or no kind of work.
-    """
+    """A classifier's expressions compiled and its words looked up; a TypeError or ValueError says what is wrong."""
     if not isinstance(classifier, Classifier):
         raise TypeError(f"{type(classifier).__name__} is no traceanalyze.model.classifier.Classifier")
     if isinstance(classifier.data_loading, str):

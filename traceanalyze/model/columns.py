@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import cache
 from math import nan
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model import native
 from traceanalyze.model.intervals import passed
-from traceanalyze.model.records import dataclass as dataclass  # noqa: PLC0414  for others to import
-
-T = TypeVar("T")
+from traceanalyze.model.patterns import by_identity, dataclass
 
 MISSING = -(2**62)
 """A whole-number argument that the event does not have."""
@@ -78,13 +76,6 @@ class Strings:
             found = np.flatnonzero(_present(codes.astype(np.intp), len(self)))
             known = self._asked[id(codes)] = ref(codes), found
         return known[1]
-
-
-def by_identity(made: type[T]) -> type[T]:
-    """A class of which only what is the same is equal: arrays have no single answer."""
-    for name in ("__eq__", "__ne__", "__hash__"):
-        setattr(made, name, getattr(object, name))
-    return made
 
 
 def strings_of(texts: Sequence[bytes]) -> Strings:
@@ -189,10 +180,7 @@ def _library() -> ctypes.CDLL | None:
     library = native.library()
     if library is not None:
         pointer = ctypes.c_void_p
-        for take, number in (
-            (library.trace_take_wide, ctypes.c_int64),
-            (library.trace_take_narrow, ctypes.c_int32),
-        ):
+        for take, number in ((library.trace_take_wide, ctypes.c_int64), (library.trace_take_narrow, ctypes.c_int32)):
             take.restype, take.argtypes = None, (pointer, pointer, ctypes.c_uint64, number, pointer)
     return library
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 
 
 class Action(IntEnum):

@@ -21,7 +21,7 @@ from functools import cache, cached_property
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
-from traceanalyze.model.records import dataclass
+from traceanalyze.model.patterns import dataclass
 
 if TYPE_CHECKING:
     # Commands that read no trace load these neither.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import MISSING, Sparse, Strings, by_identity, dataclass
+from traceanalyze.model.columns import MISSING, Sparse, Strings
 from traceanalyze.model.intervals import Intervals, merge
-from traceanalyze.model.patterns import regex
+from traceanalyze.model.patterns import by_identity, dataclass, regex
 
 if TYPE_CHECKING:
     import pandas as pd

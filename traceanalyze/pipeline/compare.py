@@ -221,11 +221,7 @@ def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = N
     notes = [*(("base", note) for note in base.notes), *(("candidate", note) for note in candidate.notes)]
     comparison = compare_sides(base.side, candidate.side, options)
     return build_compare(
-        comparison,
-        version=__version__,
-        notes=notes,
-        options=choices.listed(),
-        beside=(base.beside, candidate.beside),
+        comparison, version=__version__, notes=notes, options=choices.listed(), beside=(base.beside, candidate.beside)
     )
 
 

@@ -211,8 +211,7 @@ def update(
 ) -> tuple[Baseline, int, tuple[str, ...]]:
     """Add runs to a baseline file, which is made if there is none; with `accept` even if they are a regression.
 
-    Returns:
-        The file's runs, how many were added, and the names of those that were in it already.
+    Returns the file's runs, how many were added, and the names of those that were in it already.
     """
     written = _find_budget(budget, warmup)
     found = read_runs(runs, _reading(written, choices), progress=progress)

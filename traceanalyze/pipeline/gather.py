@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from traceanalyze import plugins
 from traceanalyze.analyses.results import RankAnalysis
-from traceanalyze.analyses.steps.steady import StepKey, step_keys
+from traceanalyze.analyses.steps.window import StepKey, step_keys
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.columns import strings_of
 from traceanalyze.model.trace import Events, Flows, Instants, Trace
@@ -65,12 +65,9 @@ def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: Rea
 def collected(
     selection: Selection, results: Iterable[Trace | InputError], *, required: bool = True, known: Collection[str] = ()
 ) -> ReadRecordings:
-    """What became of each source, from its trace or the reason why there is none.
+    """What became of each source, from its trace or the reason why there is none; an InputError where all are missing.
 
     No note says of files that are `known` for something else, by their names, that they were passed over.
-
-    Raises:
-        InputError: There is no trace at all, although one is `required`.
     """
     traces, failures, failed = [], [], []
     for source, one in zip(selection.sources, results, strict=True):

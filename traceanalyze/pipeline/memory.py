@@ -93,11 +93,7 @@ def memory_reports(
     if traces:
         try:
             views, results = run_reports(
-                traces,
-                choices,
-                progress=progress,
-                allocators=allocators,
-                known={file.path for file in files},
+                traces, choices, progress=progress, allocators=allocators, known={file.path for file in files}
             )
             files = memory_files.placed_files(files, tuple(results.values()), allocators)
         except InputError as error:
@@ -230,12 +226,8 @@ def memory_whatif_reports(
 ) -> tuple[Report, ...]:
     """What the allocator of every snapshot under the paths would do with other settings, or on another device.
 
-    Args:
-        paths: Snapshots, or folders with some.
-        alloc_confs: Values of PYTORCH_ALLOC_CONF; each is a question of its own.
-        capacity: Memory that the process may take from the device: bytes, or text such as `40GiB`.
-        empties: Calls of empty_cache stay.
-        progress: Told how much has been read.
+    Each of `alloc_confs` is a question of its own. `capacity`, in bytes or as `40GiB`, is what the process may take
+    from the device. `empties`: calls of empty_cache stay.
     """
     settings, notes, room = [], set[Phrase](), parse_capacity(capacity)
     for text in alloc_confs:
@@ -260,11 +252,7 @@ def memory_whatif_reports(
 
 
 def block_patterns(text: str) -> Patterns:
-    """Names of categories and what their stacks hold: a JSON object, or a file with one, as mosaic's.
-
-    Raises:
-        UsageError: It is no such object, or an expression is none.
-    """
+    """Names of categories and what their stacks hold: a JSON object, or a file with one, as mosaic's."""
     if not text:
         return {}
     try:

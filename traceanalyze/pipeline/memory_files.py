@@ -188,12 +188,7 @@ def reports_with_snapshots(
     files, notes = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
     allocators = allocators_of_traces(files, paths)
     found, results = run_reports(
-        traces,
-        choices,
-        progress=progress,
-        work=work,
-        allocators=allocators,
-        known={file.path for file in files},
+        traces, choices, progress=progress, work=work, allocators=allocators, known={file.path for file in files}
     )
     used = {id(allocator_of(one.analysis.trace, allocators)) for one in results.values()}
     first, *others = (

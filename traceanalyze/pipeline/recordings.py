@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.phases import PhaseRanges
-from traceanalyze.analyses.steps.steady import StepKey
+from traceanalyze.analyses.steps.window import StepKey
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.native import give_back
 from traceanalyze.model.table import NotMeasured
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.analyses.memory.in_trace import InTrace
     from traceanalyze.ranks.results import RankSummary
-    from traceanalyze.replay.program import Program
+    from traceanalyze.replay.graph import Program
 
 Allocators: TypeAlias = "Mapping[str, Mapping[int | None, AllocatorAnalysis]]"
 """By the name of a trace and its rank."""
@@ -183,7 +182,7 @@ def _program(context: Context, analysis: RankAnalysis) -> Program | None:
     """What a replay of the ranks together needs of one; None where nothing tells when its device was given work."""
     if not context.devices or not len(context.calls) or not len(analysis.steps) or context.doubt is not None:
         return None
-    from traceanalyze.replay.program import program
+    from traceanalyze.replay.graph import program
 
     return context.once(program)
 

@@ -27,11 +27,7 @@ class Numbers(NamedTuple):
     ranges: tuple[tuple[int, int | None], ...]
 
     def chosen(self, numbers: Sequence[int]) -> list[bool]:
-        """Which of the numbers are in the list.
-
-        Raises:
-            UsageError: A single number of the list, or the whole list, chooses nothing.
-        """
+        """Which of the numbers are in the list; a UsageError where one alone, or all of it, chooses nothing."""
         for first, last in self.ranges:
             if not any(_inside(number, first, last) for number in numbers):
                 wanted = str(first) if first == last else f"{first} to {'the end' if last is None else last}"

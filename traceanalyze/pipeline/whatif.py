@@ -17,8 +17,7 @@ from traceanalyze.pipeline.whatif_answers import Wanted, answers
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.replay.parts import PARTS, WAITS
 from traceanalyze.report.contents import Scope, build_report
-from traceanalyze.report.contents.quality import doubts
-from traceanalyze.report.contents.starting import start_left_out
+from traceanalyze.report.contents.quality import doubts, start_left_out
 from traceanalyze.report.contents.verdict import damage
 from traceanalyze.report.contents.whatif import build_whatif
 from traceanalyze.report.model import Report

@@ -7,15 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceanalyze.analyses.analyze import analyze_context
-from traceanalyze.analyses.filtering import context_of
+from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.errors import Phrase, UsageError, listed
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import dataclass
 from traceanalyze.model.intervals import EMPTY
 from traceanalyze.model.kernel_names import labels
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Cause
@@ -26,9 +25,9 @@ from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.stragglers import absent_waits
 from traceanalyze.ranks.summary import summarize
+from traceanalyze.replay.graph import program
 from traceanalyze.replay.limits import path_time, split_then
 from traceanalyze.replay.parts import ON_DEVICE, ON_HOST, PARTS, WAITS, named, part, shorter
-from traceanalyze.replay.program import program
 from traceanalyze.replay.ranks import Joint, joint, mean_gain, run_together, shorter_steps
 from traceanalyze.replay.replay import Again, Change, run_again
 from traceanalyze.report.contents.ranks import rank_label

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.outlasting import outlasting
+from traceanalyze.analyses.communication.parts import outlasting
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.errors import listed, ranges

@@ -9,8 +9,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from traceanalyze.recording.options import CPU, CUDA, HIP, NPU, Device, RecordOptions, installed, require_torch
-from traceanalyze.recording.run_file import rank_and_world, refuse_recorded, trace_name, worker_name, write_run
+from traceanalyze.recording.options import (
+    CPU,
+    CUDA,
+    HIP,
+    NPU,
+    Device,
+    RecordOptions,
+    installed,
+    rank_and_world,
+    refuse_recorded,
+    require_torch,
+    trace_name,
+    worker_name,
+    write_run,
+)
 
 _ENTRIES = 100_000
 """Allocations and frees kept, the latest: each takes about a kilobyte of host memory with its stack."""

@@ -10,8 +10,13 @@ from typing import NoReturn
 
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.patterns import regex
-from traceanalyze.recording.options import RecordOptions, installed, require_this_package, require_torch
-from traceanalyze.recording.run_file import refuse_recorded
+from traceanalyze.recording.options import (
+    RecordOptions,
+    installed,
+    refuse_recorded,
+    require_this_package,
+    require_torch,
+)
 
 BOOTSTRAP = "traceanalyze.recording.bootstrap"
 _PYTHON = regex(r"(?:python|pypy)[0-9.]*t?(?:\.exe)?")

@@ -16,11 +16,10 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.phases import phases
-from traceanalyze.analyses.steps.steady import counted_steps
-from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.analyses.steps.window import Steps, counted_steps
 from traceanalyze.comparison.side import Side, side
-from traceanalyze.model.columns import MISSING, dataclass
-from traceanalyze.model.patterns import regex
+from traceanalyze.model.columns import MISSING
+from traceanalyze.model.patterns import dataclass, regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, DeviceClass, EventKind

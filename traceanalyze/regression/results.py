@@ -6,7 +6,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple
 
-from traceanalyze.model.columns import by_identity, dataclass
+from traceanalyze.model.patterns import by_identity, dataclass
 from traceanalyze.regression.budget import Budget, Rule
 from traceanalyze.regression.environment import Difference
 from traceanalyze.regression.explain import Why

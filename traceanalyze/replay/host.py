@@ -321,13 +321,9 @@ def own_cost(context: Context, waits: Waits) -> tuple[int, NDArray[np.int64]]:
 
 
 def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArray[np.int64]) -> Lines:
-    """The threads as lines of points.
+    """The threads as lines of points, in their `rank`: their order in time, without ties.
 
-    Args:
-        context: of the rank.
-        points: of the host.
-        rank: their order in time, without ties.
-        own: most that each point takes after the one before it when nothing holds it.
+    `own`: most that each point takes after the one before it when nothing holds it.
     """
     tracks = _taking_turns(context, points)
     line = np.zeros(len(points.time), np.int64)

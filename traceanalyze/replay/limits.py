@@ -37,10 +37,7 @@ class _Path(NamedTuple):
 def path_time(context: Context, again: Again, gone: Intervals = EMPTY) -> dict[str, int]:
     """Time of the windows that count by what the path through them does, ns in all; keys are `KINDS`.
 
-    Args:
-        context: of the rank.
-        again: its program, run again.
-        gone: host time that was taken out of the thread of the steps.
+    `gone`: host time that was taken out of the thread of the steps.
     """
     path = _path(context, context.once(graph), again, gone)
     counted = context.once(counted_windows)

@@ -12,11 +12,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DISPATCH, DISPATCH_CALLS, Cause, DeviceClass
 from traceanalyze.replay.replay import Change
 
-ON_DEVICE = {
-    "compute": DeviceClass.COMPUTE,
-    "communication": DeviceClass.COMM,
-    "memory_ops": DeviceClass.MEM,
-}
+ON_DEVICE = {"compute": DeviceClass.COMPUTE, "communication": DeviceClass.COMM, "memory_ops": DeviceClass.MEM}
 """Parts of a step in which the device works."""
 ON_HOST: dict[str, tuple[Cause, ...]] = {
     "data_loading": (Cause.DATA_LOADING,),
@@ -34,12 +30,9 @@ WAITS = frozenset({"sync", "peer_wait"})
 
 
 def part(context: Context, name: str, share: float = 1.0) -> Change:
-    """The program without a part of its step, or with so much less of it.
+    """The program without a part of its step (one of `PARTS`), or with so much less of it.
 
-    Args:
-        context: of the rank.
-        name: one of `PARTS`.
-        share: of its time that goes. What the workers of a loader make is there so much sooner.
+    What the workers of a loader make is there so much sooner.
     """
     if name in ON_DEVICE:
         return shorter(context, np.flatnonzero(context.device.klass == ON_DEVICE[name]), share)

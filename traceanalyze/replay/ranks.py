@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.ranks.results import Cluster
+from traceanalyze.replay.graph import Program
 from traceanalyze.replay.longest import NEVER, Edges, longest
-from traceanalyze.replay.program import Program
 from traceanalyze.replay.replay import Again, Change, changed_program, run_again, windows_of
 
 _NOTHING = Change()
@@ -121,12 +121,9 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
 
 
 def run_together(run: Joint, changes: Mapping[int, Change], like_others: Collection[int] = ()) -> tuple[Again, ...]:
-    """The programs of all ranks with a change, in the order of the ranks.
+    """The programs of all ranks with changes by position of the rank, in their order.
 
-    Args:
-        run: the ranks.
-        changes: what would be different, by position of the rank.
-        like_others: ranks that would never be the last, as they come when the others do.
+    Those of `like_others` would never be the last, as they come when the others do.
     """
     meetings = run.meetings
     changed = [

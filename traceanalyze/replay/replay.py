@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import dataclass, distinct, occurs
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
-from traceanalyze.replay.graph import Graph
+from traceanalyze.model.patterns import dataclass
+from traceanalyze.replay.graph import Graph, Program, program
 from traceanalyze.replay.longest import NEVER, longest, take_out
-from traceanalyze.replay.program import Program, program
 
 _NONE = np.zeros(0, np.int64)
 
@@ -121,11 +121,6 @@ class Replayed:
     def saving(self) -> int:
         """By how much the windows that count are shorter together, never less than 0."""
         return max(0, int(self.shorter[self.counted].sum()))
-
-    @property
-    def saving_per_step(self) -> int:
-        """The same, mean of these windows."""
-        return round(self.saving / max(int(self.counted.sum()), 1))
 
 
 def counted_windows(context: Context) -> NDArray[np.bool_]:
@@ -265,13 +260,7 @@ def _begun_in(known: Program, removed: Intervals, row: int) -> NDArray[np.int64]
 def windows_of(
     known: Program, time: NDArray[np.int64], done: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Begin and end of the windows: each ends when its host and its device events have (definitions §3).
-
-    Args:
-        known: the program.
-        time: of its points.
-        done: ends of its device events.
-    """
+    """Begin and end of the windows: each ends when its host and its device events have (`done`; definitions §3)."""
     steps, owned, marks = known.steps, known.owned, known.graph.marks
     latest = np.full(len(steps), NEVER)
     if len(owned.event):

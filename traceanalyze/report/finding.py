@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind, Table, Value, declare
 from traceanalyze.report.formats import function_of
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.locales import LANGUAGES, Texts, texts
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.finding import Finding, Saving
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.formats import function_of
-from traceanalyze.report.shown import Findings, ShownTable, Tables, shared
+from traceanalyze.report.shown import LEADING, Findings, ShownTable, Tables, figure, shared
 from traceanalyze.rules import finding as rule_findings
 
 if TYPE_CHECKING:
@@ -30,17 +30,6 @@ if TYPE_CHECKING:
     from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary
 
 Item = TypeVar("Item")
-
-LEADING = {
-    "run_causes": ("finding", "gain_ns"),
-    "whatif": ("subject", "gain_ns"),
-    "gate_metrics": ("metric", "relative_change"),
-    "step_difference": ("part", "diff_ns"),
-    "ranks": ("rank", "step_ns"),
-    "split": ("part", "mean_ns"),
-    "memory_at_peak": ("source_line", "block_bytes"),
-}
-"""Tables that say most, and what figures draw of each: names and amounts. The first that has rows is meant."""
 
 
 class Said(Protocol):
@@ -269,7 +258,7 @@ class Report:
 
     def figure(self) -> Any:
         """Its main view as a figure of matplotlib, which has to be installed (`pip install traceanalyze[plot]`)."""
-        return function_of("figure:figure")(self._lead)
+        return figure(self._lead)
 
     @property
     def _lead(self) -> ShownTable | None:

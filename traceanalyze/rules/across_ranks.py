@@ -71,12 +71,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
 
     A straggler and an imbalance may be one cause seen twice: of two findings that save time of one class, the later one
     (by the order of its rule) has only what the other leaves, and is left out where that is less than half, or where
-    it is about the same rank.
-
-    Args:
-        cluster: the ranks side by side.
-        wanted: the rules to run.
-        run: the ranks in one replay, where that is possible: what the run gains where a rank is never the last.
+    it is about the same rank. `run`, where it is possible, tells what the run gains where a rank is never the last.
     """
     step = RunStep(cluster.step)
     alone = all(rank.host_computes for rank in cluster.ranks)
@@ -192,14 +187,9 @@ _OF_ONE = "COM120"
 def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan) -> list[Outcome]:
     """What is said about each rank, without savings of communication that are waiting for other ranks.
 
-    No overlap and no larger message removes the wait for a late rank: the findings about ranks say what it costs.
-    Where ranks are missing nothing tells how much is waiting, and so nothing what these would save, or only at most.
-    What is left below the limit of its rule goes.
-
-    Args:
-        outcomes: of the ranks, in the order of `cluster.ranks`.
-        cluster: the ranks side by side.
-        wanted: the rules that were run; those about ranks must be among them, or nothing would name the wait.
+    No overlap and no larger message removes the wait for a late rank: the findings about ranks say what it costs, so
+    that their rules must be among those that were run. Where ranks are missing nothing tells how much is waiting, and
+    so nothing what these would save, or only at most. What is left below the limit of its rule goes.
     """
     named = any(rule.id == _ABOUT_RANKS for rule, _ in wanted.rules)
     if not named or isinstance(cluster.exposed_waits, NotMeasured):
@@ -264,14 +254,8 @@ def with_run_gains(
     """What is said about each rank, with what the run gains: others may be late where this one is faster.
 
     A finding that several ranks have is taken away from all of them at once, and what there is of its cause on ranks
-    that it costs too little to be told: they run one program. What the run gains too little by goes.
-
-    Args:
-        outcomes: of the ranks, in the order of `cluster.ranks`.
-        cluster: the ranks side by side.
-        run: the ranks in one replay.
-        wanted: the rules that were run.
-        across: what they say about the ranks, which the run gains beside.
+    that it costs too little to be told: they run one program. What the run gains too little by goes. It gains beside
+    what is said `across` the ranks.
     """
     about = [one for one in across.findings if never_last(one, cluster)]
     late = tuple(dict.fromkeys(at for one in about for at in never_last(one, cluster)))

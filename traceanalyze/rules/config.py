@@ -28,15 +28,7 @@ class Plan(NamedTuple):
 
 
 def rule_config(table: Mapping[str, object], where: str) -> RuleConfig:
-    """Read the table `rules`: `select`, `ignore`, and a table of options for a rule.
-
-    Args:
-        table: the table.
-        where: name of the file, for messages.
-
-    Raises:
-        UsageError: It holds something else.
-    """
+    """Read the table `rules` of a file: `select`, `ignore`, a table of options for a rule; else a UsageError."""
     options: dict[str, Mapping[str, Value]] = {}
     for name, value in table.items():
         if name in {"select", "ignore"}:
@@ -57,11 +49,7 @@ def _names(table: Mapping[str, object], key: str, where: str) -> tuple[str, ...]
 
 
 def options_of(each: Rule, config: RuleConfig) -> Options:
-    """Options of a rule: its defaults, and what the user changed.
-
-    Raises:
-        UsageError: It has no such option, or the value is of another type.
-    """
+    """Options of a rule: its defaults, and what the user changed; a UsageError where name or type is wrong."""
     values = each.defaults()
     for key in (each.slug, each.id):
         for name, value in config.options.get(key, {}).items():
@@ -84,11 +72,7 @@ def _like(value: object, default: Value) -> bool:
 
 
 def known_options(rules: Sequence[Rule], config: RuleConfig) -> None:
-    """Refuse options of rules that there are not.
-
-    Raises:
-        UsageError: A table names no rule.
-    """
+    """Refuse options of rules that there are not, by a UsageError."""
     names = {name for each in rules for name in (each.id, each.slug)}
     for name in config.options:
         if name not in names:

@@ -79,11 +79,7 @@ _OF_DEVICES = frozenset(
 
 
 def plan(config: RuleConfig | None = None, rules: Sequence[Rule] | None = None) -> Plan:
-    """The rules that the user wants; all with their defaults when nothing is said.
-
-    Raises:
-        UsageError: The configuration names a rule or an option that there is not.
-    """
+    """The rules that the user wants, all with their defaults when nothing is said; a UsageError for unknown ones."""
     config, known = config or RuleConfig(), every_rule() if rules is None else tuple(rules)
     known_options(known, config)
     return Plan(tuple((each, options_of(each, config)) for each in chosen(known, config.select, config.ignore)))

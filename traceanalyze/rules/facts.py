@@ -18,8 +18,7 @@ from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import HostSplit, host_states
 from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
 from traceanalyze.analyses.results import RankAnalysis
-from traceanalyze.analyses.steps.steady import cycle_of
-from traceanalyze.analyses.steps.window import Window, window_of
+from traceanalyze.analyses.steps.window import Window, cycle_of, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import ascending, distinct, distinct_codes, occurs
 from traceanalyze.model.intervals import Intervals

@@ -67,7 +67,7 @@ class Price(NamedTuple):
 def gaps_of(facts: Facts) -> Gaps:
     """Idle gaps of the headline device; none where there is no device."""
     none = np.zeros(0, np.int64)
-    return facts.context.once(idle_gaps) if facts.context.devices else Gaps(none, none, none, none, none, none, 0)
+    return facts.context.once(idle_gaps) if facts.context.devices else Gaps(none, none, none, none, none, none)
 
 
 def priced(one: Finding, facts: Facts) -> Price:
@@ -156,13 +156,10 @@ def derived(one: Finding, spans: Intervals, facts: Facts) -> Change | None:
 
 
 def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -> Finding:
-    """The finding with a saving, the ends of its range, and no more confidence than these allow.
+    """The finding with a saving in ns a step, the ends of its range, and no more confidence than these allow.
 
-    Args:
-        one: with what it can save at most by its rule, if that is more than the rule claims.
-        saving: ns a step.
-        between: what it may be in the worst and in the best case, where its inputs are uncertain.
-        facts: of the rank.
+    `one.bound` is what it can save at most by its rule, if that is more than the rule claims; `between` what it may be
+    in the worst and in the best case, where its inputs are uncertain.
     """
     room = room_of(saving, facts.step_time)
     busy, device = one.change is not None and len(one.change.events) > 0, facts.context.device
@@ -204,15 +201,11 @@ def proven(facts: Facts) -> bool:
 
 
 def beside_waits(found: Sequence[Finding], waits: int) -> list[Finding]:
-    """The findings; what a rank that waits for others saves before it meets them may turn into longer waiting.
+    """The findings of a rank; what it saves before it meets those that it `waits` for may turn into longer waiting.
 
     It is saved for certain only as far as it is more than the waiting, and wholly where the others save as much, which
     their recordings would show. What is less than the waiting is low, or medium where a large part of the step would
     have no owner else.
-
-    Args:
-        found: of a rank.
-        waits: for ranks that were not recorded, ns a step.
     """
     return [_unsure(one, waits) if waits and not one.rule.startswith("COM") and one.saving else one for one in found]
 
@@ -252,11 +245,8 @@ def ranged_together(found: Sequence[Finding], saving: int, facts: Facts) -> tupl
 def ends_together(found: Iterable[Finding], saving: int, step: int, most: int | None = None) -> tuple[int, int, int]:
     """Low, saving and high of what several findings save in one replay: as far apart as their own are, in proportion.
 
-    Args:
-        found: the findings; of what has no range of its own none, which is off by what any saving is.
-        saving: what the replay gives, ns a step.
-        step: the mean step.
-        most: that it can be, if that is less.
+    Of what has no range of its own `found` is empty: it is off by what any saving is. `most` is what it can be, if
+    less.
     """
     most = step if most is None else min(step, most)
     saving, known = min(saving, most), [one for one in found if one.saving]

@@ -13,9 +13,8 @@ import numpy as np
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import add_rule_texts, texts
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
+from traceanalyze.rules.finding import ADVICE, EVIDENCE, Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 from traceanalyze.rules.rule import FAMILIES, Options, Rule
-from traceanalyze.rules.words import ADVICE, EVIDENCE
 
 Find = Callable[[Any, Options], Iterator[Finding | NotApplicable]]
 
@@ -35,11 +34,7 @@ _TYPES = {
 
 
 def harmless(plugin: str, rule: Rule) -> Rule:
-    """The rule of a plug-in, whose errors are noted among `plugins.faults` and stop nothing.
-
-    Raises:
-        ValueError: It gives advice that has no text.
-    """
+    """The rule of a plug-in, whose errors are noted in `plugins.faults` and stop nothing; advice needs texts."""
     _say(rule)
     _known_advice(rule.advice)
     return replace(rule, find=_guarded(plugin, rule))
@@ -60,12 +55,7 @@ def _guarded(plugin: str, rule: Rule) -> Find:
 
 
 def _sound(each: object) -> Finding | NotApplicable:
-    """What a rule said, if it can be shown and ranked.
-
-    Raises:
-        TypeError: A value is of another type than `rules/finding.py` says.
-        ValueError: It has no words, or speaks of texts that there are not.
-    """
+    """What a rule said, if it can be shown and ranked; TypeError and ValueError say what is wrong with it."""
     if isinstance(each, NotApplicable):
         if each.reason not in texts().reasons:
             raise ValueError(f"there is no reason {each.reason}")
@@ -111,11 +101,7 @@ def every_rule() -> tuple[Rule, ...]:
 
 @cache
 def own_rules() -> Mapping[str, Rule]:
-    """The rules of this package, by id; what they say is known from then on.
-
-    Raises:
-        ValueError: Two are called alike.
-    """
+    """The rules of this package, by id; what they say is known from then on."""
     found: dict[str, Rule] = {}
     for folder in FAMILIES.values():
         _add(found, rules_of(import_module(f"traceanalyze.rules.{folder}")))
@@ -141,11 +127,7 @@ def _say(*rules: Rule) -> None:
 
 
 def _add(found: dict[str, Rule], rules: Iterable[Rule]) -> None:
-    """Add rules by their ids: all of them, or none where one is called like another.
-
-    Raises:
-        ValueError: An id or slug is taken.
-    """
+    """Add rules by their ids: all of them, or none (ValueError) where one is called like another."""
     wanted = dict(found)
     for each in rules:
         if each.id in wanted or any(each.slug == other.slug for other in wanted.values()):
@@ -174,8 +156,7 @@ def rules_of(module: ModuleType) -> Iterator[Rule]:
 def chosen(rules: Iterable[Rule], select: Iterable[str], ignore: Iterable[str]) -> tuple[Rule, ...]:
     """Rules that are selected (all where nothing is) and not ignored; by id, slug, or how an id begins (`DAT`, `DAT1`).
 
-    Raises:
-        UsageError: A name fits no rule.
+    A name that fits no rule is a UsageError.
     """
     rules = tuple(rules)
     wanted = [_matching(rules, name) for name in select] or [{each.id for each in rules}]

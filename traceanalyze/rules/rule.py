@@ -98,9 +98,9 @@ class Rule:
     """`Finding.sentence` → what a finding says; placeholders are labels of its evidence, and `per`."""
     advice_texts: Mapping[str, str] = field(default_factory=dict)
     """Key → what to do; `key.cuda` and `key.ascend` where the vendors differ. What several rules advise stands in
-    `rules/words.py`."""
+    `rules/finding.py`."""
     evidence: Mapping[str, str] = field(default_factory=dict)
-    """Label → words; those of several rules stand in `rules/words.py`."""
+    """Label → words; those of several rules stand in `rules/finding.py`."""
     options: Mapping[str, Option] = field(default_factory=dict)
     platforms: tuple[str, ...] = ("cuda", "ascend")
     since: str = "0.1.0"

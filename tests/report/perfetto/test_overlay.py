@@ -21,7 +21,7 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 from traceanalyze.report.contents.words import Setting, said
-from traceanalyze.report.perfetto import overlay
+from traceanalyze.report.perfetto import finding_tracks, overlay, queue_counter, sync_tracks, utilisation_counter
 from traceanalyze.report.perfetto.events import (
     FIRST_PID,
     Clock,
@@ -32,7 +32,6 @@ from traceanalyze.report.perfetto.events import (
     microseconds,
     overlay_events,
 )
-from traceanalyze.report.perfetto.tracks import finding_tracks, queue_counter, sync_tracks, utilisation_counter
 from traceanalyze.rules.finding import Evidence, Finding
 
 

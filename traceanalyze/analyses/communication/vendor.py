@@ -92,12 +92,8 @@ _LINKS = declare(
 def vendor_tables(trace: Trace, collectives: Table) -> list[Table]:
     """The profile's own step times and collectives, by type and group and between ranks, as far as it has any.
 
-    Its collectives are only a detail where the timeline tells waiting from transfer, and better; else they are all
-    there is.
-
-    Args:
-        trace: the recording.
-        collectives: our own table.
+    Its collectives are only a detail where the timeline tells waiting from transfer, and better (`collectives`); else
+    they are all there is.
     """
     tables = []
     if trace.vendor is not None:

@@ -1,19 +1,129 @@
 """What a trace shows between two times, few enough to be drawn: host, device, and why the device is idle."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from sys import intern
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.boxes import Lane, LaneKind, Spans, boxes
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_pieces
+from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_loading, is_peer_wait, is_step_marker
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import ApiClass, Cause, DeviceClass, EventKind
+
+MAX_BOXES = 60
+"""Boxes of a lane."""
+_SEEN = 600
+"""Part of a window that can just be seen."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """One event, or several that cannot be told apart. Times int64 ns since the start of the window."""
+
+    start: int
+    end: int
+    name: str
+    """Of several the longest one's; empty where events of a lane have no name."""
+    kind: str
+    """Key of a term; of several what most of their time is."""
+    count: int = 1
+    busy: int = 0
+    """Time in which any of them runs."""
+
+
+class Spans(NamedTuple):
+    """Events of a lane, in any order: times ns, codes of names (-1 for none), and index of each kind."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    name: NDArray[np.signedinteger[Any]]
+    kind: NDArray[np.uint8]
+
+    def taken(self, chosen: NDArray[Any]) -> Spans:
+        """Some of the events (a mask or an order)."""
+        return Spans(*(column[chosen] for column in self))
+
+
+def boxes(spans: Spans, window: tuple[int, int], kinds: Sequence[str], text: Callable[[int], str]) -> tuple[Box, ...]:
+    """What a lane shows of its events in a window, at most `MAX_BOXES` boxes, in time order; `kinds` are terms."""
+    first, last = window
+    inside = spans.taken((spans.start < last) & (spans.end > first))
+    inside = inside.taken(np.argsort(inside.start, kind="stable"))
+    start, end = np.maximum(inside.start, first), np.minimum(inside.end, last)
+    opens = _opens(start, end, last - first)
+    if not len(opens):
+        return ()
+    begins, ends = start[opens], np.maximum.reduceat(end, opens)
+    busy = intervals.coverage(intervals.merge(start, end), begins, ends)
+    found = []
+    for at, (low, high) in enumerate(pairwise([*opens.tolist(), len(start)])):
+        length = end[low:high] - start[low:high]
+        code = int(inside.name[low + int(length.argmax())])
+        kind = int(np.bincount(inside.kind[low:high], weights=length).argmax())
+        # Few names are in many boxes, and boxes are kept for all ranks of a run.
+        name = intern(text(code)) if code >= 0 else ""
+        found.append(Box(int(begins[at]) - first, int(ends[at]) - first, name, kinds[kind], high - low, int(busy[at])))
+    return tuple(found)
+
+
+def _opens(start: NDArray[np.int64], end: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Where a new box begins: events shorter than what can be seen join those before them that are as near.
+
+    What can be seen is made coarser until the boxes are few enough.
+    """
+    if len(start) == 0:
+        return np.empty(0, np.int64)
+    gap = start[1:] - np.maximum.accumulate(end)[:-1]
+    seen = max(length // _SEEN, 1)
+    while True:
+        short = end - start < seen
+        joins = short[1:] & short[:-1] & (gap < seen)
+        opens = np.flatnonzero(np.concatenate(([True], ~joins)))
+        # Once the whole window is too short to be seen, all is one box.
+        if len(opens) <= MAX_BOXES:
+            return opens
+        seen *= 2
+
+
+class LaneKind(StrEnum):
+    """What the boxes of a lane are."""
+
+    STEPS = "steps"
+    OPS = "ops"
+    """Operators and annotations of a thread that lie equally deep."""
+    CALLS = "calls"
+    """Runtime calls of a thread."""
+    STREAM = "stream"
+    IDLE = "idle"
+    """When the headline device runs nothing, by cause."""
+
+
+class Lane(NamedTuple):
+    """Boxes in time order; they overlap only where events of one stream do."""
+
+    kind: LaneKind
+    name: str
+    """Name of the thread, else its number; number of the stream."""
+    boxes: tuple[Box, ...]
+    track: int = -1
+    """Thread, as in the trace."""
+    depth: int = 0
+    """Operators around those of this lane."""
+    hidden: int = 0
+    """Events below the last lane of a thread, which are not drawn."""
+
 
 Window = tuple[int, int]
 
@@ -162,13 +272,7 @@ def excerpt(context: Context, start: int, end: int, until: int | None = None) ->
 
     Lanes: step markers; operators of the step thread by depth and its runtime calls; the same of the other launching
     thread that does most here; streams of the headline device, busiest first where there are too many; and the idle
-    time of this device by cause (definitions §5).
-
-    Args:
-        context: The trace.
-        start: Where the window begins.
-        end: Where it ends.
-        until: End of the time of interest: how the next device event was launched is told.
+    time of this device by cause (definitions §5). How the device event after `until` was launched is told.
     """
     window = (start, end)
     host, threads = host_lanes(context, window)

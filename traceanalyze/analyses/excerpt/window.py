@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.boxes import LaneKind
-from traceanalyze.analyses.excerpt.excerpt import Excerpt, excerpt
+from traceanalyze.analyses.excerpt.excerpt import Excerpt, LaneKind, excerpt
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.model.vocabulary import Cause
 

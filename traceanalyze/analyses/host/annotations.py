@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, group
-from traceanalyze.analyses.host.device_columns import launched_before
+from traceanalyze.analyses.host.computes import launched_before
 from traceanalyze.analyses.kernels.events import numbers_of_devices
 from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.model import calltree, intervals

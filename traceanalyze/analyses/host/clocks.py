@@ -119,14 +119,10 @@ def _overruns(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: NDArray
 def ahead_by(over: NDArray[np.int64], early: NDArray[np.int64], tick: int = 1) -> int:
     """By how much a clock is ahead, ns.
 
-    Waits end after what they wait for, and work begins after its launch: the middle between the two, but no more than
-    half of `DRIFT_NS` from the smallest shift that the waits ask for. 0 unless half of them ask for the same within
-    `DRIFT_NS`, more than that, and the launches allow it.
-
-    Args:
-        over: by how much the work that each wait is for ends after it.
-        early: by how much events start before their launch.
-        tick: resolution of the times.
+    Waits end after what they wait for (`over`: by how much that ends after them), and work begins after its launch
+    (`early`: by how much before it): the middle between the two, but no more than half of `DRIFT_NS` from the smallest
+    shift that the waits ask for. 0 unless half of them ask for the same within `DRIFT_NS`, more than that, and the
+    launches allow it.
     """
     if len(over) < _WAITS:
         return 0
@@ -138,15 +134,10 @@ def ahead_by(over: NDArray[np.int64], early: NDArray[np.int64], tick: int = 1) -
 
 
 def offsets(start: NDArray[np.int64], early: NDArray[np.int64], tick: int = 1) -> tuple[int, int]:
-    """By how much a clock is behind when the first and when the last of some events start, ns.
+    """By how much a clock is behind when the first and when the last of some events start, ns, a multiple of `tick`.
 
     The smallest shift that leaves no more than `EARLY_SHARE` of them before their launch. Where the shifts that both
     ends ask for are further apart than `DRIFT_NS`, a line through them, if its mean is much smaller than the constant.
-
-    Args:
-        start: of the events, ascending.
-        early: by how much each starts before its launch; negative: after it.
-        tick: resolution of the times; the shifts are multiples of it.
     """
     constant = _shift(early, tick)
     part = len(early) // _ENDS

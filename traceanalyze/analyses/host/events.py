@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.classify import WAITS_OF_XPU, api_class
-from traceanalyze.model.columns import dataclass, distinct
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 

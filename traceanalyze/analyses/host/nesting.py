@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import calltree
-from traceanalyze.model.columns import dataclass
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, group
-from traceanalyze.analyses.host.device_columns import for_recording
+from traceanalyze.analyses.host.computes import for_recording
 from traceanalyze.analyses.host.frames import stack_frames, user_frames
 from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
@@ -23,6 +23,8 @@ UNLINKED = "<unlinked>"
 """In place of an operator: device events without a launch record."""
 OUTSIDE_OPS = "<outside operators>"
 """In place of an operator: device events launched while no operator ran."""
+Work = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Device events, and their time inside the windows."""
 
 _TIMES = (
     Column("device_self_ns", Kind.DURATION, "device time of what the operator launched itself", heading="device"),
@@ -155,7 +157,13 @@ def operators(context: Context) -> Table:
     if len(context.op_nest) == 0:
         return for_recording(_OPERATORS.missing("no_host_ops", detail=True), device=device)
     sums, broken = context.once(operator_sums), context.op_nest.broken
-    found = _filled(context, _OPERATORS, sums.name_row, sums.by_name, _without_operator(context))
+    found = _filled(
+        context,
+        _OPERATORS,
+        sums.name_row,
+        sums.by_name,
+        [(name, int(time.sum()), len(event)) for name, (event, time) in unattributed(context).items()],
+    )
     notes = (Message(_SAY["broken_nesting"], (("count", Kind.COUNT, broken),)),) if broken else ()
     return for_recording(replace(found, notes=notes), device=device)
 
@@ -218,12 +226,12 @@ def _frames(context: Context, row: NDArray[np.int64]) -> list[str | None]:
     return frames.at(events.track[row], events.ts[row]) if frames.recorded else stack_frames(context.trace, row)
 
 
-def _without_operator(context: Context) -> list[tuple[str, int, int]]:
-    """Name, time and number of the device events launched outside of all operators, or by nobody knows whom."""
+def unattributed(context: Context) -> dict[str, Work]:
+    """Device events in the windows whose launch lies in no operator, or is not known; only what there is."""
     event, time = counted_events(context)
     alone, linked = context.event_op[event] < 0, context.link[event] >= 0
     parts = ((UNLINKED, alone & ~linked), (OUTSIDE_OPS, alone & linked))
-    return [(name, int(time[member].sum()), int(member.sum())) for name, member in parts if member.any()]
+    return {name: (event[member], time[member]) for name, member in parts if member.any()}
 
 
 MOST = 20

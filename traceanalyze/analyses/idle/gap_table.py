@@ -108,10 +108,7 @@ def _host_ops(context: Context, gap: NDArray[np.int64]) -> list[str | None]:
         edges = distinct(np.concatenate((edges, end)))
         hit = overlaps(Intervals(edges[:-1], edges[1:]), Intervals(start, end))
         for at, name, time in zip(
-            of[hit.second].tolist(),
-            _names(context, track, hit.start),
-            (hit.end - hit.start).tolist(),
-            strict=True,
+            of[hit.second].tolist(), _names(context, track, hit.start), (hit.end - hit.start).tolist(), strict=True
         ):
             known = times.setdefault(at, {})
             known[name] = known.get(name, 0) + time

@@ -10,8 +10,9 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import States, host_states, peers_unknown
 from traceanalyze.analyses.steps.window import Steps, amounts, step_labels, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import dataclass, occurs
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import NEED_CALLS, NEED_CLOCKS, NEED_HOST_OPS, NEED_RUNTIME, Cause
 
@@ -31,7 +32,6 @@ class Gaps:
     """Position in `ApiCalls` of that event's launch; -1 also when it is later than the event itself (clock error)."""
     launch_start: NDArray[np.int64]
     launch_end: NDArray[np.int64]
-    clock_errors: int
 
     def __len__(self) -> int:
         return len(self.start)
@@ -63,7 +63,7 @@ def idle_gaps(context: Context) -> Gaps:
     call = np.where(event >= 0, link[event], -1) if len(link) else np.full(len(at), -1, np.int64)
     launch_start, launch_end = _taken(calls.start, call), _taken(calls.end, call)
     late_clock = (call >= 0) & (launch_start > events.start[event] if len(events) else False)
-    return Gaps(*free, event, np.where(late_clock, -1, call), launch_start, launch_end, int(np.sum(late_clock)))
+    return Gaps(*free, event, np.where(late_clock, -1, call), launch_start, launch_end)
 
 
 def _taken(values: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:

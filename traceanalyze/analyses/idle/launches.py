@@ -314,11 +314,8 @@ def _by_step(
 def _percentiles(values: NDArray[np.int64], bounds: NDArray[np.int64], q: int, *, between: bool) -> NDArray[np.float64]:
     """Percentile of each group as `numpy.percentile` has it, which would import `numpy.ma`; NaN for an empty group.
 
-    Args:
-        values: group by group, ascending in each.
-        bounds: where each group begins, and the end of the last.
-        q: 0 to 100.
-        between: interpolate ("linear") where it falls between two values; else the larger ("higher").
+    Values are ascending in each group; `bounds` are where groups begin, and the end of the last. Between two values:
+    interpolated ("linear") or the larger ("higher").
     """
     size = np.diff(bounds)
     out = np.full(len(size), np.nan)

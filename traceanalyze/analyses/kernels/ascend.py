@@ -97,13 +97,7 @@ _UNTIMED, _BUSY = 0, 2
 def classify_kernels(
     trace: Trace, row: NDArray[np.int64], name: NDArray[np.int32]
 ) -> tuple[NDArray[np.int16], NDArray[np.uint8]]:
-    """`KernelGroup` (-1 where neither type nor name tells) and `TensorCore` of kernels.
-
-    Args:
-        trace: The trace.
-        row: Rows of the kernels in its events.
-        name: Codes of their names.
-    """
+    """`KernelGroup` (-1 where neither type nor name tells) and `TensorCore` of kernels, by rows and codes of names."""
     op_type, core, mac = (trace.events.numbers(field, row, -1) for field in ("op_type", "core", "mac_time"))
     worked = np.clip(mac, -1, 1) + 1
     keys = group(op_type, np.where(op_type >= 0, -1, name), core, worked)

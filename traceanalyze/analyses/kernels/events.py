@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.columns import MISSING, dataclass, distinct, occurs
+from traceanalyze.model.columns import MISSING, distinct, occurs
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 

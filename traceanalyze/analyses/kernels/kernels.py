@@ -288,12 +288,7 @@ def _dimensions(text: str | None) -> str:
 
 
 def durations(context: Context, summary: Table) -> Table:
-    """Kernels by how long they take as a whole; all classes, also empty ones.
-
-    Args:
-        context: the trace.
-        summary: what `device_summary` returned, which knows how many are too short.
-    """
+    """Kernels by how long they take as a whole, also empty classes; the summary knows how many are too short."""
     work, device = context.once(device_work), context.device
     kernel = device.kind[work.event] == EventKind.KERNEL
     event = work.event[kernel]

@@ -20,10 +20,7 @@ _SEQUENCES = declare(
     "kernel_sequences",
     "Kernels that often follow each other (sum over the analysed steps)",
     Column(
-        "sequence",
-        Kind.NAME,
-        "compute kernels in a row on one stream, by their labels",
-        heading="kernels in a row",
+        "sequence", Kind.NAME, "compute kernels in a row on one stream, by their labels", heading="kernels in a row"
     ),
     Column("kernel_names", Kind.NAME, "the same kernels by their whole names", heading="whole names", minor=True),
     Column("kernels_each", Kind.COUNT, "kernels in one such row", heading="kernels"),

@@ -8,8 +8,8 @@ from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.ascend import classify_kernels
 from traceanalyze.model import intervals
 from traceanalyze.model.classifier import classifier_of_kernel, classifier_of_op, kind_of_op
-from traceanalyze.model.columns import dataclass
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, tensor_core_use
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 

@@ -14,7 +14,7 @@ from traceanalyze.analyses.memory.columns import EVENT, LINE
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
 from traceanalyze.analyses.memory.sites import Site
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 

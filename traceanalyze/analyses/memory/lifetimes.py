@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 BEFORE = -1

@@ -22,7 +22,8 @@ from traceanalyze.analyses.steps.critical_device import Reasons, lane_key, lanes
 from traceanalyze.analyses.steps.critical_host import Waits, awaited_events, timeline, waits
 from traceanalyze.analyses.steps.window import Steps, amounts, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import Strings, dataclass, distinct
+from traceanalyze.model.columns import Strings, distinct
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 

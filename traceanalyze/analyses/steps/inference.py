@@ -136,7 +136,7 @@ def iteration_style(name: str) -> int:
 _SAY = sentences(
     inference_left_out=(
         "Not counted, as they lie inside these or on other threads: {count} more range(s) named like iterations."
-    ),
+    )
 )
 
 _MEAN = Column(

@@ -107,18 +107,10 @@ def _time_before(
 
 
 def exclusive_time(events: DeviceEvents, device: int, windows: intervals.Intervals) -> NDArray[np.int64]:
-    """Time of each event of one device inside the windows that counts for it alone.
+    """Time of each event, in order of start, that counts for it alone inside the windows; 0 on other devices.
 
     At each instant one event counts: compute before communication before copies, and of several of one class the one
     that started first (definitions §4). Hence the times of a class sum to its row of `Partition`, exactly.
-
-    Args:
-        events: all device events, in order of start.
-        device: the device whose events count.
-        windows: a set of intervals.
-
-    Returns:
-        ns of each event of `events`; 0 for events of other devices.
     """
     time = np.zeros(len(events), np.int64)
     free = windows

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.device_columns import for_recording
+from traceanalyze.analyses.host.computes import for_recording
 from traceanalyze.analyses.idle.host_state import States, layered, loading_ranges
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import step_labels, window_of

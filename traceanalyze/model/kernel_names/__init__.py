@@ -68,13 +68,10 @@ class _Named(NamedTuple):
 
 
 def labels(names: Iterable[str], *, mixed: bool = False, backward: Collection[str] = ()) -> Mapping[str, str]:
-    """A label for each distinct name, all of them different.
+    """A label for each distinct name of one table, all of them different.
 
-    Args:
-        names: Of one table, in any order.
-        mixed: There are operators, calls and source lines among them: names that not only kernels have stay as they
-            are, however long, and one that became another has an arrow.
-        backward: Names of which the backward pass launches all calls.
+    Where operators, calls and source lines are among them (`mixed`), names that not only kernels have stay as they are,
+    however long, and one that became another has an arrow. Of those in `backward` the backward pass launches all calls.
     """
     names = set(names)
     became = {name: name.split(ARROW) for name in names if mixed and ARROW in name}

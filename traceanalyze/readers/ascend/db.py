@@ -13,8 +13,7 @@ from traceanalyze.errors import InputError, Lost, Phrase
 from traceanalyze.model.trace import Device, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import db_host
 from traceanalyze.readers.ascend.db_device import collectives, device_tasks
-from traceanalyze.readers.ascend.db_file import Columns, Database, open_database
-from traceanalyze.readers.ascend.db_rows import HOST, Reading, pairs, read_strings
+from traceanalyze.readers.ascend.db_file import HOST, Columns, Database, Reading, open_database, pairs, read_strings
 from traceanalyze.readers.ascend.folder import Profile
 from traceanalyze.readers.ascend.info import About, read_about
 from traceanalyze.readers.ascend.other_export import communication_tables, step_times, text_beside

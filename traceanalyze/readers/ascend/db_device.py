@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.errors import Lost
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
-from traceanalyze.readers.ascend.db_file import Columns, select
-from traceanalyze.readers.ascend.db_rows import Reading, block, known, selected, timed
+from traceanalyze.readers.ascend.db_file import Columns, Reading, block, known, select, selected, timed
 from traceanalyze.readers.ascend.hardware import task_category
 from traceanalyze.readers.ascend.shared import (
     ABSENT,

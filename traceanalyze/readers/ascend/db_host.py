@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
-from traceanalyze.readers.ascend.db_file import Columns, select
-from traceanalyze.readers.ascend.db_rows import Reading, StringIds, block, known, selected, timed
+from traceanalyze.readers.ascend.db_file import Columns, Reading, StringIds, block, known, select, selected, timed
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
     CANN,

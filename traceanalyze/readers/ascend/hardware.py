@@ -201,11 +201,7 @@ def _plain(name: str, text: str) -> str:
 
 
 def kernel_rows(
-    table: Table,
-    times: NDArray[np.int64],
-    start: NDArray[np.int64],
-    stream: NDArray[np.int64],
-    task: NDArray[np.int64],
+    table: Table, times: NDArray[np.int64], start: NDArray[np.int64], stream: NDArray[np.int64], task: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Row of the kernel table, whose rows start at `times`, for each task of the timeline, -1 for none.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.trace import ModuleMemory
-from traceanalyze.readers.ascend.db_rows import Reading
+from traceanalyze.readers.ascend.db_file import Reading
 from traceanalyze.readers.ascend.shared import ABSENT
 from traceanalyze.readers.ascend.tables import MB, Table, device_of, read_table
 

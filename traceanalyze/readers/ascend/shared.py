@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import Sparse, Strings, dataclass, distinct_codes, find, strings_of
+from traceanalyze.model.columns import Sparse, Strings, distinct_codes, find, strings_of
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Events, Instants, Trace
 from traceanalyze.readers.ascend.info import About
 

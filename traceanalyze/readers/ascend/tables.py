@@ -417,11 +417,7 @@ POOL = "PTA"
 
 
 def allocator_records(operators: Path | None, totals: Table | None, notes: list[str]) -> Records:
-    """Records of PyTorch's allocator: what operators allocate and release, and memory_record's totals at other times.
-
-    Raises:
-        OSError: The table of operators cannot be read.
-    """
+    """Records of PyTorch's allocator: what operators allocate and release; memory_record's totals at other times."""
     changes = []
     if operators is not None and (table := read_table(operators, _OPERATOR_MEMORY, notes)) is not None:
         size = table.sizes("size", _KB)

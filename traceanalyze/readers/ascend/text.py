@@ -46,11 +46,7 @@ _T = TypeVar("_T")
 
 
 def ascend_trace(
-    found: Scan,
-    profile: Profile,
-    origin: Origin,
-    read: ReadReport,
-    again: Callable[[bytes], Scan] | None = None,
+    found: Scan, profile: Profile, origin: Origin, read: ReadReport, again: Callable[[bytes], Scan] | None = None
 ) -> Trace:
     """The trace of one rank: from its scanned trace_view.json, and the tables of the profile that it belongs to.
 
@@ -153,8 +149,7 @@ def _missing(profile: Profile, read: frozenset[str]) -> Iterator[Phrase]:
     )
     if profile.main is not None and profile.main == profile.table(SUMS):
         yield Lost(
-            "only {name} tells of the device's work: no kernels, nothing of the host, of copies and of waiting",
-            SUMS,
+            "only {name} tells of the device's work: no kernels, nothing of the host, of copies and of waiting", SUMS
         )
         return
     if profile.timeline is None and profile.output is not None:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import Phrase
-from traceanalyze.model.columns import Strings, dataclass
+from traceanalyze.model.columns import Strings
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Events, Flows, Instants
 
 

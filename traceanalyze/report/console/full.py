@@ -7,9 +7,8 @@ from typing import NamedTuple
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Message, Row, Table, Value
 from traceanalyze.model.vocabulary import Detail, Level
-from traceanalyze.report.console.rows import pick
 from traceanalyze.report.console.style import Style, display_width, padded
-from traceanalyze.report.console.tables import WIDE, absent_lines, table_lines
+from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
 from traceanalyze.report.format import Formatter, printable
 from traceanalyze.report.model import Doubt, RankReport, Report, Side, formatter_of, formatter_over
 from traceanalyze.report.view import View, compared, with_columns

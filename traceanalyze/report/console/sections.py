@@ -13,9 +13,8 @@ from traceanalyze.model.table import NUMBERS, Between, Kind, Message, NotMeasure
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.fitting import Section
 from traceanalyze.report.console.full import ANSWER_COLOURS, Printer
-from traceanalyze.report.console.rows import SMALL, amount, large, pick, telling
 from traceanalyze.report.console.style import Style, display_width, padded
-from traceanalyze.report.console.tables import compact
+from traceanalyze.report.console.tables import SMALL, amount, compact, large, pick, telling
 from traceanalyze.report.finding import Finding, Scope
 from traceanalyze.report.format import printable
 from traceanalyze.report.model import Report, formatter_over
@@ -97,12 +96,7 @@ class Sections:
     """The parts of a report in one language, for a place of some width; with others beside it less is counted."""
 
     def __init__(
-        self,
-        report: Report,
-        texts: Texts,
-        style: Style,
-        called: Callable[[int], str] | None = None,
-        rows: int = 0,
+        self, report: Report, texts: Texts, style: Style, called: Callable[[int], str] | None = None, rows: int = 0
     ) -> None:
         """`called` is its name in so many columns, which no other report beside it has; `rows` as `View` says."""
         self.report, self.texts, self.style, self.alone, self.rows = report, texts, style, called is None, rows

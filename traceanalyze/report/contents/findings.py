@@ -13,9 +13,7 @@ RULE_ID = Column("rule_id", Kind.TEXT, "Id of the rule; `traceanalyze rule ID` e
 BOUND = Column("bound_ns", Kind.DURATION, "What it can save at most, per step", heading="at most", minor=True)
 CONFIDENCE = Column("confidence", Kind.TERM, "How safely the recording alone proves it", machine=True)
 COST = Column(
-    "cost_ns",
-    Kind.DURATION,
-    "Idle or exposed time that it explains, per step, where that is not what it saves",
+    "cost_ns", Kind.DURATION, "Idle or exposed time that it explains, per step, where that is not what it saves"
 )
 GRADE = Column(
     "grade",
@@ -140,12 +138,7 @@ def run_findings_tables(found: Sequence[Said], outcome: Outcome) -> tuple[Table,
 def _not_judged(one: NotApplicable) -> dict[str, Value]:
     """Rule, term of what it looks for, why it could not; rules of other packages have their own name."""
     name = f"rule_{one.rule}" if one.rule in own_rules() else one.slug
-    return {
-        "rule_id": one.rule,
-        "finding": name,
-        "why": f"reason_{one.reason}",
-        "saving_ns": NotMeasured(one.reason),
-    }
+    return {"rule_id": one.rule, "finding": name, "why": f"reason_{one.reason}", "saving_ns": NotMeasured(one.reason)}
 
 
 UNPRICED = NotMeasured("saving_not_replayed")

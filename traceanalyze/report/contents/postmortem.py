@@ -11,9 +11,9 @@ from traceanalyze.model.table import Column, Kind, Message, Table, declare, sent
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.stragglers import WAITS_FOR_ABSENT
 from traceanalyze.report.contents import causes
+from traceanalyze.report.contents.quality import start_left_out
 from traceanalyze.report.contents.recordings import change, recordings_table, unjudged_table
 from traceanalyze.report.contents.snapshot import RAN_OUT, MemoryFile
-from traceanalyze.report.contents.starting import start_left_out
 from traceanalyze.report.contents.unexplained import lost_data, unjudged
 from traceanalyze.report.contents.words import Said, Setting, cost_of
 from traceanalyze.report.model import RankReport, Report, remark

@@ -13,7 +13,7 @@ from traceanalyze.analyses.steps.window import Steps, Window, median, step_label
 from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.model.vocabulary import IDLE_GROUPS, Cause, Mode
-from traceanalyze.report.contents.starting import start_left_out
+from traceanalyze.report.contents.quality import start_left_out
 from traceanalyze.report.contents.unexplained import lost_data
 
 _SPAN = "From first to last device event {time}"

@@ -299,9 +299,7 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
         ),
         evidence=tuple(_evidence(found, formatter)),
         link=told.Link(
-            f"traceanalyze rule {found.rule}" if found.rule else "",
-            PAGE.format(rule=found.rule.lower()),
-            setting.path,
+            f"traceanalyze rule {found.rule}" if found.rule else "", PAGE.format(rule=found.rule.lower()), setting.path
         ),
         count=found.count,
         intervals=np.stack((spans.start, spans.end), axis=1),

@@ -4,8 +4,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
-from traceanalyze.analyses.excerpt.excerpt import Excerpt, Launch
+from traceanalyze.analyses.excerpt.excerpt import Box, Excerpt, Lane, LaneKind, Launch
 from traceanalyze.analyses.excerpt.window import Place
 from traceanalyze.model.table import Kind, Message, Table, labels_of, sentences
 from traceanalyze.report.format import Formatter

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.classify import OVERLAY_CATEGORY
-from traceanalyze.model.columns import dataclass
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import NotMeasured
 
 Value = str | int | float | None

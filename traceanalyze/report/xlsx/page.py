@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.locales import Texts
-from traceanalyze.report.xlsx.formats import Cell, Formats
+from traceanalyze.report.xlsx.formats import Cell, Formats, clean, lines, link
 from traceanalyze.report.xlsx.plan import Plan
-from traceanalyze.report.xlsx.text import clean, lines, link
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook

@@ -9,7 +9,7 @@ from traceanalyze.locales import Texts
 from traceanalyze.model.table import Layout, Row, Table, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import RankReport, Report, formatter_of, formatter_over
-from traceanalyze.report.xlsx.text import SheetNames, link, readable
+from traceanalyze.report.xlsx.formats import SheetNames, link, readable
 
 MAX_ROWS = 5000
 """Rows of a table in a sheet: more are slow to write and to open, and nobody reads them."""
@@ -58,12 +58,7 @@ _THEMES = tuple(
             "finding|rules_not|not_judged|actions|cause_|(?<!idle_)causes|migration",
         ),
         ("Between ranks", "ranks", "#ED7D31", "^rank|^collective_waits|links?$|link_rates|^clock|files$"),
-        (
-            "Parts of the step",
-            "step",
-            "#4472C4",
-            "^(split|totals|phases|steps|step_[sp]|critical|device_sp|overall)",
-        ),
+        ("Parts of the step", "step", "#4472C4", "^(split|totals|phases|steps|step_[sp]|critical|device_sp|overall)"),
         ("Idle time", "idle", "#A6A6A6", "idle|gaps|sync|launch|utilisation|pauses|runtime|^api"),
         ("Program", "program", "#70AD47", "^(operator|module(?!_memory)|source|call|annotations|inference|steady)"),
         ("Device work", "device", "#7030A0", "kernel|collectives|communication|copies|^device|rates|^vendor|process"),

@@ -22,12 +22,15 @@ from traceanalyze.report.xlsx.formats import (
     Cell,
     Field,
     InUnit,
+    clean,
     field_of,
     fields_of,
+    lines,
+    link,
+    width,
 )
 from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, Page, put
 from traceanalyze.report.xlsx.plan import HEADER, MORE, Sheet, theme_of
-from traceanalyze.report.xlsx.text import clean, lines, link, width
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet

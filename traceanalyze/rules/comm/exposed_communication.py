@@ -227,12 +227,7 @@ def _most_exposed(work: Communicating, chosen: NDArray[np.bool_]) -> str:
 def _saving(facts: Facts, work: Communicating, spans: NDArray[np.int64]) -> tuple[int, int, int, int]:
     """What compute of the same step could hide (of gradients what their backward pass could), and the last bucket.
 
-    At least, where all that may need the compute before it does; else; and at most.
-
-    Args:
-        facts: of the rank.
-        work: its collectives.
-        spans: (n, 2) exposed time.
+    At least, where all that may need the compute before it does; else; and at most. `spans`: (n, 2) exposed time.
     """
     exposed, compute = facts.by_step(spans), facts.busy(DeviceClass.COMPUTE)
     beside = intervals.subtract(compute, intervals.merge(work.start, work.end))

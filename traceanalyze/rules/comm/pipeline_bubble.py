@@ -7,16 +7,7 @@ from traceanalyze.model.columns import median
 from traceanalyze.rules.common.communication import REPEATED, comm_finding, communicating
 from traceanalyze.rules.pricing import LEAST_SHARE
 from traceanalyze.rules.ranking import HIGH
-from traceanalyze.rules.rule import (
-    Confidence,
-    Facts,
-    Findings,
-    Options,
-    Severity,
-    UnmeasuredError,
-    measured,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, measured, rule
 
 _SLOWEST = 1.0
 """Own: GB/s; any link between devices is faster, so what takes longer waits."""

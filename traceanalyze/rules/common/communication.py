@@ -5,8 +5,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.outlasting import SIBLINGS, beyond_larger, outlasting
-from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, collective_parts, went_over
+from traceanalyze.analyses.communication.parts import (
+    MOVES,
+    NETWORK,
+    ON_DEVICE,
+    SIBLINGS,
+    beyond_larger,
+    collective_parts,
+    outlasting,
+    went_over,
+)
 from traceanalyze.analyses.communication.ranges import description_rows, shown_sizes, sizes, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
@@ -14,8 +22,9 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import dataclass, occurs
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import DeviceClass, Phase
 from traceanalyze.replay.device import device_order
 from traceanalyze.replay.parts import shorter
@@ -121,11 +130,7 @@ def communicating(facts: Facts) -> Communicating:
 
 
 def _waits(
-    facts: Facts,
-    event: NDArray[np.int64],
-    kind: NDArray[np.int64],
-    size: NDArray[np.int64],
-    named: NDArray[np.int64],
+    facts: Facts, event: NDArray[np.int64], kind: NDArray[np.int64], size: NDArray[np.int64], named: NDArray[np.int64]
 ) -> Waits:
     """By the tasks of the collectives, where all have them; else by what they take beyond their siblings."""
     device, parts, exposed = (
@@ -247,16 +252,10 @@ def comm_finding(
     about: str = "",
     count: int | None = None,
 ) -> Finding:
-    """Some collectives that nothing hides.
+    """Some collectives that nothing hides, `chosen` among those of `communicating`.
 
-    Args:
-        facts: Of the rank.
-        chosen: Which of `communicating` they are.
-        evidence: What is measured.
-        saving: ns a step, as `Finding` has it, like `bound`.
-        bound: By default all their exposed time.
-        about: What to name; else the kernels with most exposed time.
-        count: By default how many they are.
+    `bound` is all their exposed time by default, `about` their kernels with most exposed time, `count` how many they
+    are.
     """
     work = facts.once(communicating)
     spans = work.exposed_spans(chosen)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import dataclass
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.op_calls import listed_shapes
+from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import Change
@@ -155,12 +155,7 @@ def op_text(
 ) -> NDArray[np.int64]:
     """A number made of a text argument (`shapes`, `dtypes`) of operators, decided once a distinct text.
 
-    Args:
-        facts: Of the rank.
-        field: The argument.
-        row: Event rows, -1 for none.
-        value: From text to number.
-        missing: Where there is no row or no text.
+    `row`: event rows, -1 for none; `missing` where there is none, or no text.
     """
     code = facts.context.trace.events.numbers(field, row)
     out = np.full(len(row), missing, np.int64)
@@ -216,17 +211,10 @@ def compute_finding(
     evidence: tuple[Evidence, ...] = (),
     **more: Any,
 ) -> Finding:
-    """Some compute kernels that take too long: their time, their part of compute, and how many they are.
+    """Some compute kernels that take too long, `chosen` among those of `computing`: time, part of compute, how many.
 
-    Args:
-        facts: Of the rank.
-        chosen: Which of `computing` they are.
-        saving: ns a step, as `Finding` has it, like `bound`; by default half of that.
-        bound: By default all their time.
-        about: What to name; else what of `codes` takes most time.
-        codes: Of names, one a kernel; by default those of the operators.
-        evidence: What is measured beside.
-        more: Further fields of `Finding`; by default all of the kernels are shorter in proportion.
+    By default `bound` is all their time, `saving` half of that, `about` what of `codes` (names, one a kernel; by
+    default those of the operators) takes most time, and all of the kernels are shorter in proportion.
     """
     work = facts.once(computing)
     time = work.time[chosen]

@@ -162,13 +162,7 @@ def late_host(facts: Facts, options: Options) -> bool:
 
 
 def idle_during(facts: Facts, rows: NDArray[np.int64], about: tuple[str, ...] = ()) -> Finding:
-    """Idle time of the device during some events of the host; at most, all their time.
-
-    Args:
-        facts: Of the rank.
-        rows: The events.
-        about: What to name; else the first of them.
-    """
+    """Idle time of the device during some events of the host, at most all their time; by default about the first."""
     host = merged(facts.spans(rows))
     spans = facts.overlap(host)
     saving, bound = facts.length(spans), facts.mean(intervals.total(host))

@@ -14,10 +14,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     host="O",
     advice=("worker_cores", "local_data"),
     advice_texts={"worker_cores": "Check which cores the workers are bound to, and OMP_NUM_THREADS."},
-    options={
-        "share": (0.05, "as DAT101"),
-        "variation": (1.0, "own: standard deviation of the waits over their mean"),
-    },
+    options={"share": (0.05, "as DAT101"), "variation": (1.0, "own: standard deviation of the waits over their mean")},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

@@ -13,10 +13,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     confidence=Confidence.MEDIUM,
     needs="DH",
     advice=("bucket_lengths",),
-    options={
-        "variation": (0.15, "own: of the steps' compute time"),
-        "steps": (4.0, "own: fewer tell nothing"),
-    },
+    options={"variation": (0.15, "own: of the steps' compute time"), "steps": (4.0, "own: fewer tell nothing")},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

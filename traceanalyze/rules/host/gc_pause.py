@@ -4,16 +4,7 @@ import numpy as np
 
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.replay.replay import Change
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Finding,
-    Findings,
-    Options,
-    intervals_of,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
 
 
 @rule(

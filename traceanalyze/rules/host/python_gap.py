@@ -253,10 +253,7 @@ def _unasked(facts: Facts, spans: NDArray[np.int64], options: Options) -> tuple[
             cost=time,
             intervals=own,
             sentence=name,
-            evidence=(
-                Evidence("time", time, "DURATION"),
-                Evidence("longest", end - start, "DURATION", start, end),
-            ),
+            evidence=(Evidence("time", time, "DURATION"), Evidence("longest", end - start, "DURATION", start, end)),
             count=len(own),
         )
         if name == "waits":
@@ -296,11 +293,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         draws="host.untraced",
         intervals=spans,
         sentence=f"host_{sentence}".removesuffix("_"),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("longest", end - start, "DURATION", start, end),
-            *named,
-        ),
+        evidence=(Evidence("time", time, "DURATION"), Evidence("longest", end - start, "DURATION", start, end), *named),
         advice=_ADVICE["lines" in sentence],
         scope=scope,
         count=len(spans),

@@ -85,10 +85,7 @@ def find(facts: Facts, options: Options) -> Findings:
         draws="mem_exposed",
         intervals=intervals_of(*spans),
         sentence="op" if ops else "",
-        evidence=(
-            *measured(exposed=time, count=len(rows)),
-            *(Evidence("op", name, "NAME") for name in ops[:1]),
-        ),
+        evidence=(*measured(exposed=time, count=len(rows)), *(Evidence("op", name, "NAME") for name in ops[:1])),
         scope=Scope(ops=ops or facts.names(device.row[rows])),
         count=len(rows),
     )

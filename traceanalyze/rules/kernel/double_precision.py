@@ -10,14 +10,7 @@ from traceanalyze.model.op_calls import parse_call
 from traceanalyze.model.op_costs import cost_of
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.parts import shorter
-from traceanalyze.rules.common.computing import (
-    PRODUCTS,
-    compute_finding,
-    computing,
-    listed,
-    names_of,
-    part_of_compute,
-)
+from traceanalyze.rules.common.computing import PRODUCTS, compute_finding, computing, listed, names_of, part_of_compute
 from traceanalyze.rules.common.host_ops import CALL_NS, host_ops
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
 

@@ -33,10 +33,7 @@ _OPTIMIZER = r"^Optimizer\.step#"
         "compile_region": "torch.compile on the function around these operators fuses them.",
         "compile_region.ascend": "Fused operators of torch_npu for these chains; or try TORCH_NPU_LAZY_FUSION=True.",
     },
-    options={
-        "length": (4.0, "own: operators in a row"),
-        "share": (0.02, "own: of compute"),
-    },
+    options={"length": (4.0, "own: operators in a row"), "share": (0.02, "own: of compute")},
     order=1,
 )
 def find(facts: Facts, options: Options) -> Findings:

@@ -46,11 +46,7 @@ _ATTENTION = regex(r"attention", re.IGNORECASE)
             "operand is not contiguous."
         ),
     },
-    evidence={
-        "reached": "reached of the roofline",
-        "op": "operator",
-        "beyond": "more than with the faster kernel",
-    },
+    evidence={"reached": "reached of the roofline", "op": "operator", "beyond": "more than with the faster kernel"},
     confidence=Confidence.MEDIUM,
     needs="D",
     advice=("better_shapes",),

@@ -19,10 +19,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
             "Checkpoint fewer blocks, or only what is cheap to compute again (selective checkpointing)."
         )
     },
-    options={
-        "share": (0.15, "own: of the step"),
-        "left": (0.20, "own: of the device's memory"),
-    },
+    options={"share": (0.15, "own: of the step"), "left": (0.20, "own: of the device's memory")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Much is computed twice although memory is left.

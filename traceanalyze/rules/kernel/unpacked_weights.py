@@ -8,14 +8,7 @@ from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import together
-from traceanalyze.rules.common.computing import (
-    PRODUCTS,
-    Computing,
-    compute_finding,
-    computing,
-    fits,
-    part_of_compute,
-)
+from traceanalyze.rules.common.computing import PRODUCTS, Computing, compute_finding, computing, fits, part_of_compute
 from traceanalyze.rules.common.replay import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
 

@@ -12,10 +12,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severi
     advice_texts={
         "checkpointing": "Activation checkpointing of blocks that are cheap to compute again (attention, MLP)."
     },
-    options={
-        "share": (0.5, "own: of the peak"),
-        "near": (0.95, "as MEM109: reserved memory over the capacity"),
-    },
+    options={"share": (0.5, "own: of the peak"), "near": (0.95, "as MEM109: reserved memory over the capacity")},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

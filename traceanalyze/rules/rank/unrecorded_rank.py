@@ -3,17 +3,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.errors import ranges
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.ranking import HIGH
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Finding,
-    Findings,
-    Options,
-    Scope,
-    Severity,
-    measured,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Options, Scope, Severity, measured, rule
 
 if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
