@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +22,11 @@ def squared(number):
 
 def inverse(number):
     return 1 / number
+
+
+def sleeping(folder):
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(60)
 
 
 def killed_elsewhere(home):
@@ -85,3 +96,38 @@ def test_an_executor_of_the_user_does_all_the_work(executor):
         assert pool.submit(squared, 3).result()[0] == 9
     assert [found[at][0] for at in range(9)] == [number * number for number in range(9)]
     assert (os.getpid() in {process for _, process in found.values()}) == (executor is ThreadPoolExecutor)
+
+
+_PARENT = """
+from tests.pipeline.test_results import sleeping
+from traceanalyze.pipeline.results import map_ranks
+if __name__ == "__main__":
+    list(map_ranks(sleeping, [{folder!r}] * 3, 3))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="tells processes by /proc")
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_the_process_that_started_them(tmp_path, by):
+    folder = tmp_path / "at work"
+    folder.mkdir()
+    script = tmp_path / "parent.py"
+    script.write_text(_PARENT.format(folder=str(folder)))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen([sys.executable, script], env=environment, stderr=subprocess.DEVNULL) as parent:
+        while len(working := [each.name for each in folder.iterdir()]) < 3:
+            assert parent.poll() is None
+            time.sleep(0.05)
+        parent.send_signal(by)
+        parent.wait()
+    end = time.monotonic() + 10
+    while any(map(_lives, working)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(_lives, working))
+
+
+def _lives(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

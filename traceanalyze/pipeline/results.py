@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import PurePath
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from traceanalyze import plugins
@@ -361,7 +362,7 @@ def map_ranks(
     left = dict(enumerate(items))
     elsewhere: dict[int, Future[Made]] = {}
     # Forked children of a process with threads may hang; fresh ones cannot.
-    pool = executor or ProcessPoolExecutor(workers - 1, mp_context=get_context("spawn"))
+    pool = executor or ProcessPoolExecutor(workers - 1, get_context("spawn"), _end_with_parent)
     try:
         for at in reversed(range(0 if executor else 1, len(items))):
             elsewhere[at] = pool.submit(work, items[at])
@@ -376,6 +377,20 @@ def map_ranks(
             future.cancel()
         if executor is None:
             pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """In a worker: it ends when the process that started it does, even by a signal that leaves no time for a word."""
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    from multiprocessing import parent_process
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _beside(
