@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,15 @@ from traceanalyze.pipeline.results import LARGE, map_ranks, workers_for
 
 def squared(number):
     return number * number, os.getpid()
+
+
+def squared_by_two(item):
+    """When two processes are at work."""
+    number, folder = item
+    (Path(folder) / str(os.getpid())).touch()
+    while len([*Path(folder).iterdir()]) < 2:
+        time.sleep(0.01)
+    return squared(number)
 
 
 def inverse(number):
@@ -56,19 +65,19 @@ def test_a_process_is_started_for_every_core_and_ten_megabytes(monkeypatch, size
     assert workers_for(sizes, most) == workers
 
 
-def test_results_come_as_they_are_done_from_other_processes():
-    numbers = list(range(9))
-    found = list(map_ranks(squared, numbers, 2))
-    assert sorted((at, value) for at, (value, _) in found) == [(number, number * number) for number in numbers]
+def test_results_come_as_they_are_done_from_other_processes(tmp_path):
+    items = [(number, str(tmp_path)) for number in range(9)]
+    found = list(map_ranks(squared_by_two, items, 2))
+    assert sorted((at, value) for at, (value, _) in found) == [(number, number * number) for number in range(9)]
     process = {at: process for at, (_, process) in found}
     # This process begins with the first; the last is the other's, which starts at the end.
     assert process[0] == os.getpid() != process[8]
     assert len({*process.values()}) == 2
-    assert {process for _, (_, process) in map_ranks(squared, numbers, 1)} == {os.getpid()}
+    assert {process for _, (_, process) in map_ranks(squared, range(9), 1)} == {os.getpid()}
 
 
-def test_two_ranks_are_done_side_by_side():
-    (_, (_, here)), (_, (_, elsewhere)) = sorted(map_ranks(squared, [1, 2], 2))
+def test_two_ranks_are_done_side_by_side(tmp_path):
+    (_, (_, here)), (_, (_, elsewhere)) = sorted(map_ranks(squared_by_two, [(at, str(tmp_path)) for at in (1, 2)], 2))
     assert here == os.getpid() != elsewhere
 
 
@@ -87,6 +96,24 @@ def test_who_wants_no_more_results_waits_for_no_more_work():
 def test_where_processes_die_this_one_does_the_work():
     found = map_ranks(killed_elsewhere, [os.getpid()] * 2, 2)
     assert sorted(found) == [(0, os.getpid()), (1, os.getpid())]
+
+
+def dying_last(item):
+    """The process of the last item dies when others are at work, and this one has done some."""
+    home, at = item
+    if os.getpid() != home:
+        time.sleep(0.5)
+        if at == 29:
+            os.kill(os.getpid(), 9)
+    time.sleep(0.1)
+    return at
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_where_one_process_is_killed_the_others_end_and_this_one_goes_on():
+    found = map_ranks(dying_last, [(os.getpid(), at) for at in range(30)], 4)
+    assert sorted(found) == [(at, at) for at in range(30)]
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize("executor", [ThreadPoolExecutor, ProcessPoolExecutor])
