@@ -269,7 +269,9 @@ def _keys(jobs: Sequence[Job]) -> dict[int, str]:
     from traceanalyze.pipeline.cache import digest_of, key_of
 
     first, rules = jobs[0], jobs[0].choices.rules().rules
-    asked = first.choices._replace(device_peaks=None, ranks=None), first.choices.options().peaks
+    # A summary is the same however much of the report is wanted.
+    detail = Detail.VERBOSE if first.summary else first.choices.detail
+    asked = first.choices._replace(device_peaks=None, ranks=None, detail=detail), first.choices.options().peaks
     about = digest_of(
         (asked, [(rule.id, dict(own)) for rule, own in rules], first.together, first.summary, first.agreed)
     )

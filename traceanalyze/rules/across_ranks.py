@@ -91,7 +91,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug, reason=reason))
                 continue
             found.append(by_its_rule(each, rule))
-    slower = {one.scope.ops for one in found if one.rule == _SLOWER}
+    slower = {(rank,) for one in found if one.rule == _SLOWER for rank in one.scope.ops}
     found = [one for each in found if (one := _replayed(each, cluster, run, slower)) is not None]
     rules = {rule.id: rule for rule, _ in wanted.rules}
     kept = [
