@@ -118,8 +118,10 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
     None where it gains that in the first step only, which begins on an idle device. `slower` are the ranks on which the
     same kernels take longer.
     """
+    if run is None:
+        return one
     late = never_last(one, cluster)
-    if run is None or not (late or one.between):
+    if not (late or one.between):
         return one
     if one.between:
         return _faster(one, cluster, run)
