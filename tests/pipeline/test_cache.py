@@ -313,3 +313,11 @@ def test_commands_that_need_no_cache_do_not_load_it():
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert told.stdout == "set()\n"
+
+
+def test_summaries_of_many_ranks_serve_every_report(run, monkeypatch):
+    monkeypatch.setattr(results, "MANY", 2)
+    monkeypatch.setattr("traceanalyze.ranks.overview.IN_FULL", 1)
+    assert len(run(Choices(detail=Detail.NORMAL))[1]) == 4, "three summaries, one rank in full"
+    assert len(run()[1]) == 1
+    assert run(Choices(detail=Detail.NORMAL))[1] == run()[1] == []

@@ -119,7 +119,7 @@ def test_numpy_alone_opens_a_section():
     with np.load(io.BytesIO(parts.dumps({"a": column})), allow_pickle=False) as found:
         document = json.loads(found["part.json"])
         name, start, shape, own = document["value"]["m"]["a"]["a"]
-        assert found[name][start : start + shape[0]].astype(own).tolist() == column.tolist()
+        assert found[name].T.copy().view(name).ravel()[start : start + shape[0]].astype(own).tolist() == column.tolist()
 
 
 @pytest.mark.parametrize("value", [object(), print, Path(), slice(3), 1j, np.array([1j])])

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +20,22 @@ def squared(number):
     return number * number, os.getpid()
 
 
+def squared_by_two(item):
+    """When two processes are at work."""
+    number, folder = item
+    (Path(folder) / str(os.getpid())).touch()
+    while len([*Path(folder).iterdir()]) < 2:
+        time.sleep(0.01)
+    return squared(number)
+
+
 def inverse(number):
     return 1 / number
+
+
+def sleeping(folder):
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(60)
 
 
 def killed_elsewhere(home):
@@ -45,19 +65,19 @@ def test_a_process_is_started_for_every_core_and_ten_megabytes(monkeypatch, size
     assert workers_for(sizes, most) == workers
 
 
-def test_results_come_as_they_are_done_from_other_processes():
-    numbers = list(range(9))
-    found = list(map_ranks(squared, numbers, 2))
-    assert sorted((at, value) for at, (value, _) in found) == [(number, number * number) for number in numbers]
+def test_results_come_as_they_are_done_from_other_processes(tmp_path):
+    items = [(number, str(tmp_path)) for number in range(9)]
+    found = list(map_ranks(squared_by_two, items, 2))
+    assert sorted((at, value) for at, (value, _) in found) == [(number, number * number) for number in range(9)]
     process = {at: process for at, (_, process) in found}
     # This process begins with the first; the last is the other's, which starts at the end.
     assert process[0] == os.getpid() != process[8]
     assert len({*process.values()}) == 2
-    assert {process for _, (_, process) in map_ranks(squared, numbers, 1)} == {os.getpid()}
+    assert {process for _, (_, process) in map_ranks(squared, range(9), 1)} == {os.getpid()}
 
 
-def test_two_ranks_are_done_side_by_side():
-    (_, (_, here)), (_, (_, elsewhere)) = sorted(map_ranks(squared, [1, 2], 2))
+def test_two_ranks_are_done_side_by_side(tmp_path):
+    (_, (_, here)), (_, (_, elsewhere)) = sorted(map_ranks(squared_by_two, [(at, str(tmp_path)) for at in (1, 2)], 2))
     assert here == os.getpid() != elsewhere
 
 
@@ -78,6 +98,24 @@ def test_where_processes_die_this_one_does_the_work():
     assert sorted(found) == [(0, os.getpid()), (1, os.getpid())]
 
 
+def dying_last(item):
+    """The process of the last item dies when others are at work, and this one has done some."""
+    home, at = item
+    if os.getpid() != home:
+        time.sleep(0.5)
+        if at == 29:
+            os.kill(os.getpid(), 9)
+    time.sleep(0.1)
+    return at
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_where_one_process_is_killed_the_others_end_and_this_one_goes_on():
+    found = map_ranks(dying_last, [(os.getpid(), at) for at in range(30)], 4)
+    assert sorted(found) == [(at, at) for at in range(30)]
+    assert multiprocessing.active_children() == []
+
+
 @pytest.mark.parametrize("executor", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_an_executor_of_the_user_does_all_the_work(executor):
     with executor(2) as pool:
@@ -85,3 +123,38 @@ def test_an_executor_of_the_user_does_all_the_work(executor):
         assert pool.submit(squared, 3).result()[0] == 9
     assert [found[at][0] for at in range(9)] == [number * number for number in range(9)]
     assert (os.getpid() in {process for _, process in found.values()}) == (executor is ThreadPoolExecutor)
+
+
+_PARENT = """
+from tests.pipeline.test_results import sleeping
+from traceanalyze.pipeline.results import map_ranks
+if __name__ == "__main__":
+    list(map_ranks(sleeping, [{folder!r}] * 3, 3))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="tells processes by /proc")
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_the_process_that_started_them(tmp_path, by):
+    folder = tmp_path / "at work"
+    folder.mkdir()
+    script = tmp_path / "parent.py"
+    script.write_text(_PARENT.format(folder=str(folder)))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen([sys.executable, script], env=environment, stderr=subprocess.DEVNULL) as parent:
+        while len(working := [each.name for each in folder.iterdir()]) < 3:
+            assert parent.poll() is None
+            time.sleep(0.05)
+        parent.send_signal(by)
+        parent.wait()
+    end = time.monotonic() + 10
+    while any(map(_lives, working)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(_lives, working))
+
+
+def _lives(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

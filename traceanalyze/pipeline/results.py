@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import compress, islice
 from pathlib import PurePath
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from traceanalyze import plugins
@@ -30,6 +32,7 @@ from traceanalyze.readers.sources import Selection, expand
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
+    from ctypes import Array, c_byte
 
     from traceanalyze.pipeline.cache import Cache, Spool
 
@@ -266,7 +269,9 @@ def _keys(jobs: Sequence[Job]) -> dict[int, str]:
     from traceanalyze.pipeline.cache import digest_of, key_of
 
     first, rules = jobs[0], jobs[0].choices.rules().rules
-    asked = first.choices._replace(device_peaks=None, ranks=None), first.choices.options().peaks
+    # A summary is the same however much of the report is wanted.
+    detail = Detail.VERBOSE if first.summary else first.choices.detail
+    asked = first.choices._replace(device_peaks=None, ranks=None, detail=detail), first.choices.options().peaks
     about = digest_of(
         (asked, [(rule.id, dict(own)) for rule, own in rules], first.together, first.summary, first.agreed)
     )
@@ -359,40 +364,85 @@ def map_ranks(
     from multiprocessing import get_context
 
     left = dict(enumerate(items))
-    elsewhere: dict[int, Future[Made]] = {}
-    # Forked children of a process with threads may hang; fresh ones cannot.
-    pool = executor or ProcessPoolExecutor(workers - 1, mp_context=get_context("spawn"))
+    elsewhere: dict[Future[Made | None], int] = {}
+    # Forked children of a process with threads may hang; fresh ones cannot. What this process takes is not cancelled:
+    # that breaks an executor of which a process is killed.
+    context = get_context("spawn")
+    taken = context.RawArray("b", 0 if executor else len(items))
+    pool = executor or ProcessPoolExecutor(workers - 1, context, _begin, (taken,))
     try:
-        for at in reversed(range(0 if executor else 1, len(items))):
-            elsewhere[at] = pool.submit(work, items[at])
         if executor is None:
-            yield from _beside(elsewhere, work, left)
-        at_of = {future: at for at, future in elsewhere.items()}
-        yield from _done(((at_of[future], future) for future in as_completed(at_of)), elsewhere, left)
+            for at in reversed(range(1, len(items))):
+                elsewhere[pool.submit(_unless_taken, work, at, items[at])] = at
+            yield from _beside(elsewhere, work, left, taken)
+        else:
+            elsewhere |= {pool.submit(work, item): at for at, item in left.items()}
+        yield from _done(as_completed([*elsewhere]), elsewhere, left)
     except (BrokenExecutor, OSError):
         yield from ((at, work(item)) for at, item in left.items())
     finally:
-        for future in elsewhere.values():
-            future.cancel()
         if executor is None:
             pool.shutdown(cancel_futures=True)
+        else:
+            for future in elsewhere:
+                future.cancel()
+
+
+_LOOKED_AT = 256
 
 
 def _beside(
-    elsewhere: dict[int, Future[Made]], work: Callable[[Item], Made], left: dict[int, Item]
+    elsewhere: dict[Future[Made | None], int],
+    work: Callable[[Item], Made],
+    left: dict[int, Item],
+    taken: Array[c_byte],
 ) -> Iterator[tuple[int, Made]]:
     """What this process does of what nobody has begun, and what others have done meanwhile."""
     for at, item in [*left.items()]:
-        if at in left and (at not in elsewhere or elsewhere[at].cancel()):
-            elsewhere.pop(at, None)
+        if at in left and not taken[at]:
+            taken[at] = True
             yield at, work(item)
             del left[at]
-            yield from _done([each for each in elsewhere.items() if each[1].done()], elsewhere, left)
+            # They begin in this order: of thousands only the first few can be done.
+            yield from _done([each for each in islice(elsewhere, _LOOKED_AT) if each.done()], elsewhere, left)
 
 
 def _done(
-    found: Iterable[tuple[int, Future[Made]]], elsewhere: dict[int, Future[Made]], left: dict[int, Item]
+    found: Iterable[Future[Made | None]], elsewhere: dict[Future[Made | None], int], left: dict[int, Item]
 ) -> Iterator[tuple[int, Made]]:
-    for at, future in found:
-        yield at, future.result()
-        del left[at], elsewhere[at]
+    for future in found:
+        one, at = future.result(), elsewhere.pop(future)
+        # If two began it at the same moment, it was done twice.
+        if one is not None and at in left:
+            yield at, one
+            del left[at]
+
+
+_TAKEN: list[Array[c_byte]] = []
+"""In a worker: which items somebody has begun."""
+
+
+def _unless_taken(work: Callable[[Item], Made], at: int, item: Item) -> Made | None:
+    """In a worker: what is made of an item that nobody has begun."""
+    (taken,) = _TAKEN
+    if taken[at]:
+        return None
+    taken[at] = True
+    return work(item)
+
+
+def _begin(taken: Array[c_byte]) -> None:
+    """In a worker: it ends when the process that started it does, even by a signal that leaves no time for a word."""
+    _TAKEN[:] = [taken]
+    # Who interrupts it interrupts the other, too, which tells it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    from multiprocessing import parent_process
+
+    Thread(target=watch, daemon=True).start()

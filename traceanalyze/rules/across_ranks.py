@@ -86,7 +86,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug, reason=reason))
                 continue
             found.append(by_its_rule(each, rule))
-    slower = {one.scope.ops for one in found if one.rule == _SLOWER}
+    slower = {(rank,) for one in found if one.rule == _SLOWER for rank in one.scope.ops}
     found = [one for each in found if (one := _replayed(each, cluster, run, slower)) is not None]
     rules = {rule.id: rule for rule, _ in wanted.rules}
     kept = [
@@ -113,8 +113,10 @@ def _replayed(one: Finding, cluster: Cluster, run: Joint | None, slower: Collect
     None where it gains that in the first step only, which begins on an idle device. `slower` are the ranks on which the
     same kernels take longer.
     """
+    if run is None:
+        return one
     late = never_last(one, cluster)
-    if run is None or not (late or one.between):
+    if not (late or one.between):
         return one
     if one.between:
         return _faster(one, cluster, run)

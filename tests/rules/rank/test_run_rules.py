@@ -129,6 +129,13 @@ class TestLowClock:
         # Ten runs of 25 µs more, over four steps.
         assert one.bound == 62_500
 
+    def test_many_such_ranks_are_told_together(self):
+        (one,) = said(clocked(*[100_000] * 20, *[125_000] * 4, 150_000), "KRN118").findings
+        assert (one.scope.ranks, one.bound) == ((20, 21, 22, 23, 24), 125_000)
+        own = {"rank": "24", "slower": 0.5, "lost": 125_000, "kernels": 2, "kernel": "gemm"}
+        assert values(one) == {"which": "20-24", **own}
+        assert one.scope.ops[0] == "rank 24"
+
     def test_less_than_a_tenth_is_usual(self):
         assert said(clocked(100_000, 100_000, 108_000), "KRN118").findings == ()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.model.table import Kind, Message, Value, sentences
 from traceanalyze.model.units import between, column_unit
 from traceanalyze.model.vocabulary import Level
+from traceanalyze.ranks.results import spans
 from traceanalyze.report.finding import Finding
 from traceanalyze.report.model import Doubt
 from traceanalyze.report.xlsx.formats import (
@@ -239,7 +240,7 @@ def _findings(page: Page, run: RunPlan) -> None:
     page.line(heads, [book.formats.header(right=0 < col < 3, indent=col // 3) for col in range(4)])
     for at, one in enumerate(told[:_SHOWN]):
         where = [say("where", place=(Kind.PLACE, line)) for line in one.scope.source_lines[:1]]
-        ranks = ", ".join(map(str, one.scope.ranks)) if len(run.ranks) > 1 else ""
+        ranks = spans([*map(str, one.scope.ranks)]) if len(run.ranks) > 1 else ""
         grade = one.grade + (book.words["rank"].format(rank=ranks) if ranks else "")
         page.link(0, _evidence(run, one, [each for each in told[:at] if each.rule == one.rule]), one.title)
         page.sheet.write_string(page.row + 1, 0, grade, book.formats["note"])

@@ -18,16 +18,26 @@ from traceanalyze.rules.rule import (
 if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
 
+_APART = 4
+"""Ranks up to which each has a finding of its own."""
+
 
 @rule(
     "KRN118",
     "low-clock",
-    title="one rank computes more slowly",
-    sentence=(
-        "On rank {rank} the same kernels ({kernels} of them) take {slower} longer than on the others, {lost} {per}: "
-        "its clock is lower, or something else uses the device."
-    ),
-    evidence={"kernel": "kernel"},
+    title="kernels slower than on other ranks",
+    sentence={
+        "": (
+            "On rank {rank} the same kernels ({kernels} of them) take {slower} longer than on the others, {lost} "
+            "{per}: its clock is lower, or something else uses the device."
+        ),
+        "many": (
+            "On ranks {which} the same kernels ({kernels} of them) take longer than on the others; on rank "
+            "{rank}, the slowest, {slower} longer, {lost} {per}: their clocks are lower, or something else uses the "
+            "devices."
+        ),
+    },
+    evidence={"kernel": "kernel", "which": "which ranks"},
     confidence=Confidence.MEDIUM,
     needs="RK",
     advice_texts={
@@ -56,7 +66,8 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     How it is measured
         Median duration of each kernel on the rank over the median of the others' medians; of these ratios the median,
         weighted by time. Kernels below 5 µs, with fewer than three runs, or beside communication are left out. At
-        most, all that these kernels take longer can be saved; what it costs the run is told by RNK101.
+        most, all that these kernels take longer can be saved; what it costs the run is told by RNK101. More than four
+        such ranks are told together, by the slowest of them.
     What to do
         Look at clock rates and reasons for throttling (`nvidia-smi -q -d PERFORMANCE,CLOCK`, `rocm-smi`,
         `npu-smi info`), cooling and power limits, and at other processes on the device.
@@ -66,16 +77,23 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     """
     # Imported here: many runs have one rank.
     from traceanalyze.ranks.overview import slower_kernels
+    from traceanalyze.ranks.results import spans
 
     if any(not rank.kernels.names for rank in ranks.ranks):
         raise UnmeasuredError("no_kernel_shapes")
     kernels = slower_kernels(ranks.ranks)
     if kernels is None:
         return
-    for position in np.flatnonzero(kernels.slower - 1 >= options.number("slower")).tolist():
+    alike = kernels.time.sum(axis=1) >= options.number("same") * np.array(
+        [int(rank.kernels.time.sum()) for rank in ranks.ranks]
+    )
+    found = np.flatnonzero((kernels.slower - 1 >= options.number("slower")) & alike)
+    many = [ranks.ranks[at] for at in found.tolist()] if len(found) > _APART else []
+    slowest = found[kernels.slower[found] == kernels.slower[found].max()][:1] if many else found
+    for position in slowest.tolist():
         rank, weight, ratio = ranks.ranks[position], kernels.time[position], kernels.ratios[position]
-        if int(weight.sum()) < options.number("same") * int(rank.kernels.time.sum()):
-            continue
+        about = many or [rank]
+        which = Evidence("which", spans([one.label for one in many]), "TEXT")
         slower = float(kernels.slower[position]) - 1
         # The kernels are those of all its steps that count, not only of those that all ranks have.
         steps = max(int(rank.counted.sum()), 1)
@@ -84,11 +102,16 @@ def find(ranks: "Cluster", options: Options) -> Findings:
         yield Finding(
             bound=lost,
             draws="compute",
+            sentence="many" if many else "",
             evidence=(
+                *((which,) if many else ()),
                 *measured(rank=rank.label, slower=slower, lost=lost, kernels=len(kernels.names)),
                 Evidence("kernel", costliest, "KERNEL"),
             ),
-            scope=Scope(ranks=() if rank.rank is None else (rank.rank,), ops=(f"rank {rank.label}",)),
+            scope=Scope(
+                ranks=tuple(one.rank for one in about if one.rank is not None),
+                ops=tuple(f"rank {one.label}" for one in sorted(about, key=lambda one: one is not rank)),
+            ),
             count=len(kernels.names),
             severity=Severity.LOW,
         )
