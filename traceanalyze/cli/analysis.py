@@ -5,6 +5,7 @@ took a sixth of a run on a small trace.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +13,8 @@ from traceanalyze.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
+    from contextlib import AbstractContextManager
 
     from traceanalyze.cli.progress import Progress
     from traceanalyze.errors import Phrase
@@ -48,6 +51,7 @@ def report_on(
     *,
     workers: int | None = None,
     cache: str | None = "",
+    scheduler: str | None = None,
 ) -> None:
     """Analyse the recordings under the paths and write the report."""
     # Imported here, so that usage errors answer at once.
@@ -56,8 +60,18 @@ def report_on(
 
     if not shown.quiet:
         tell_slow_scanner()
-    work = Work(workers, cache=cache, tell=_teller(shown))
-    _write(paths, shown, lambda detail, progress: _traces_or_memory(paths, choices, detail, progress, work))
+    with _executor(scheduler) as executor:
+        work = Work(workers, executor, cache, _teller(shown))
+        _write(paths, shown, lambda detail, progress: _traces_or_memory(paths, choices, detail, progress, work))
+
+
+def _executor(scheduler: str | None) -> "AbstractContextManager[Executor | None]":
+    """Whoever does the work in place of this machine."""
+    if scheduler is None:
+        return nullcontext()
+    from traceanalyze.pipeline.cluster import cluster
+
+    return cluster(scheduler)
 
 
 def _write(inputs: list[str], shown: Shown, make: "Callable[[Detail | None, Progress], tuple[Report, ...]]") -> None:

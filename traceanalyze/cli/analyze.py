@@ -6,6 +6,7 @@ import typer
 
 from traceanalyze.cli import options
 from traceanalyze.cli.analysis import LANG, TOP, Shown, merge_shares, report_on, share_out
+from traceanalyze.errors import UsageError
 from traceanalyze.report.formats import endings
 
 
@@ -64,6 +65,10 @@ def analyze(
     workers: options.Workers = None,
     cache: options.Cache = None,
     no_cache: options.NoCache = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask's scheduler (tcp://host:8786), whose workers do the work."),
+    ] = None,
     shard: Annotated[
         str | None,
         typer.Option(
@@ -80,10 +85,12 @@ def analyze(
     choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
     kept = None if no_cache else cache or ""
     shown = Shown(format_, output, top, lang, quiet, verbose, whole, overwrite)
+    if shard is not None and scheduler is not None:
+        raise UsageError("--shard {shard}: a share is for one machine: leave out --scheduler", shard)
     if shard is not None:
         share_out(paths, choices, shard, shown, workers=workers, cache=kept)
     else:
-        report_on(paths, choices, shown, workers=workers, cache=kept)
+        report_on(paths, choices, shown, workers=workers, cache=kept, scheduler=scheduler)
 
 
 def merge(
