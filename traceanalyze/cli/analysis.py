@@ -52,6 +52,7 @@ def report_on(
     workers: int | None = None,
     cache: str | None = "",
     scheduler: str | None = None,
+    record: str | None = None,
 ) -> None:
     """Analyse the recordings under the paths and write the report."""
     # Imported here, so that usage errors answer at once.
@@ -62,7 +63,7 @@ def report_on(
         tell_slow_scanner()
     with _executor(scheduler) as executor:
         work = Work(workers, executor, cache, _teller(shown))
-        _write(paths, shown, lambda detail, progress: _traces_or_memory(paths, choices, detail, progress, work))
+        _write(paths, shown, lambda detail, progress: _traces_or_memory(paths, choices, detail, progress, work), record)
 
 
 def _executor(scheduler: str | None) -> "AbstractContextManager[Executor | None]":
@@ -74,9 +75,17 @@ def _executor(scheduler: str | None) -> "AbstractContextManager[Executor | None]
     return cluster(scheduler)
 
 
-def _write(inputs: list[str], shown: Shown, make: "Callable[[Detail | None, Progress], tuple[Report, ...]]") -> None:
-    """Show or write the reports; what makes them is told how much of them is, where that is known."""
-    from traceanalyze.cli.output import write
+def _write(
+    inputs: list[str],
+    shown: Shown,
+    make: "Callable[[Detail | None, Progress], tuple[Report, ...]]",
+    record: str | None = None,
+) -> None:
+    """Show or write the reports; what makes them is told how much of them is, where that is known.
+
+    They are kept in the store `record`, too.
+    """
+    from traceanalyze.cli.output import tell_written, write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.report.output import targets
@@ -85,10 +94,23 @@ def _write(inputs: list[str], shown: Shown, make: "Callable[[Detail | None, Prog
     wanted = targets(shown.output, shown.format_, inputs=inputs, overwrite=shown.overwrite)
     words = texts(shown.lang)
     view = View.of(shown.top, quiet=shown.quiet, verbose=shown.verbose, whole=shown.whole)
-    console = all(each.format == "console" for each in wanted)
+    console = record is None and all(each.format == "console" for each in wanted)
     with Progress(words, wanted=not shown.quiet) as progress:
         found = make(view.detail if console else None, progress)
     write(found, wanted, words, view)
+    if record is not None:
+        from traceanalyze.report import folder
+
+        tell_written(folder.record(found, record), shown.lang)
+
+
+def history_of(store: str, shown: Shown) -> None:
+    """Show the runs of a store."""
+    from traceanalyze.report import folder
+    from traceanalyze.report.contents.fleet import history_report
+    from traceanalyze.version import __version__
+
+    _write([], shown, lambda _detail, _progress: (history_report(folder.kept(store), store, __version__),))
 
 
 def _teller(shown: Shown) -> "Callable[[Phrase], None] | None":

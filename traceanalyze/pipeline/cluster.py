@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.version import __version__
@@ -33,13 +33,13 @@ def cluster(address: str) -> Iterator[Executor]:
         UsageError: Nobody is there, or the workers have another version.
     """
     try:
-        from distributed import Client
+        from distributed import Client as Connected
     except ImportError:
         raise UsageError(
             "--scheduler {address}: needs Dask: pip install 'traceanalyze[dask]', here and on the workers", address
         ) from None
     try:
-        client = Client(address, timeout=_PATIENCE_S, set_as_default=False)
+        client: Any = cast("Any", Connected)(address, timeout=_PATIENCE_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UsageError("--scheduler {address}: nobody answers ({why})", address, type(error).__name__) from None
     try:

@@ -66,6 +66,26 @@ def estimate(baseline: Sequence[float], candidate: Sequence[float], prior: Prior
     return Estimate(effect, half, spread, df, survival(effect / error, df) if error else without_spread)
 
 
+_LEAST_RUNS = 2
+"""On either side of a change: one run alone may be an outlier."""
+
+
+def change_points(history: Sequence[float], prior: Prior) -> list[int]:
+    """Positions of the runs from which on a history is another one, in their order.
+
+    The place where two sides differ most by the moderated t, if they do at the level of significance that is left after
+    all places that were tried (Bonferroni), two-sided; then the same in either side.
+    """
+    places = range(_LEAST_RUNS, len(history) - _LEAST_RUNS + 1)
+    tried = [(estimate(history[:at], history[at:], prior), at) for at in places]
+    likely = [(2 * min(found.p, 1 - found.p), -abs(found.effect), at) for found, at in tried]
+    if not likely or min(likely)[0] * len(places) > 2 * prior.alpha:
+        return []
+    at = min(likely)[2]
+    later = (at + each for each in change_points(history[at:], prior))
+    return [*change_points(history[:at], prior), at, *later]
+
+
 def half_width_alone(found: Estimate, runs: int, prior: Prior) -> float:
     """Half-width of the interval around the mean of one side that has so many runs."""
     return quantile(1 - prior.alpha, found.df) * found.spread / math.sqrt(runs)
