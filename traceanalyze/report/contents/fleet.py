@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.regression.statistics import Prior, change_points, learned_floor
+from traceanalyze.regression.statistics import Prior, change_points
 from traceanalyze.report.model import RankReport, Report
 
 PARTS = ("compute", "communication", "memory_ops", "data_loading", "sync", "dispatch", "idle")
@@ -136,8 +136,7 @@ def _kind(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _changes(values: Sequence[float], floor: float) -> list[Step]:
-    prior = Prior(learned_floor(values, floor, least=floor / 3))
-    edges = [0, *change_points(values, prior), len(values)]
+    edges = [0, *change_points(values, Prior(floor)), len(values)]
     means = [_mean(values[a:b]) for a, b in pairwise(edges)]
     return [Step(*each) for each in zip(edges[1:-1], means, means[1:], strict=False)]
 
