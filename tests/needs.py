@@ -17,9 +17,14 @@ HERE = {
     "browser": BROWSER is not None and "browser" in _REQUIRED,
     # So many processes as are too many for a plain run.
     "cluster": "cluster" in _REQUIRED,
+    # Programs beside this one, which take long to start.
+    "dask": "dask" in _REQUIRED and find_spec("distributed") is not None,
+    "duckdb": find_spec("duckdb") is not None,
+    "fsspec": find_spec("fsspec") is not None,
     "hta": find_spec("hta") is not None,
     "node": shutil.which("node") is not None,
     "notebook": all(map(find_spec, ("ipykernel", "matplotlib", "nbclient"))),
+    "s3": "s3" in _REQUIRED and all(map(find_spec, ("moto", "s3fs", "flask"))),
     "tensorboard": find_spec("tensorboard") is not None and find_spec("torch_tb_profiler") is not None,
     "torch": find_spec("torch") is not None,
 }

@@ -5,6 +5,7 @@ took a sixth of a run on a small trace.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +13,8 @@ from traceanalyze.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
+    from contextlib import AbstractContextManager
 
     from traceanalyze.cli.progress import Progress
     from traceanalyze.errors import Phrase
@@ -48,6 +51,8 @@ def report_on(
     *,
     workers: int | None = None,
     cache: str | None = "",
+    scheduler: str | None = None,
+    record: str | None = None,
 ) -> None:
     """Analyse the recordings under the paths and write the report."""
     # Imported here, so that usage errors answer at once.
@@ -56,13 +61,31 @@ def report_on(
 
     if not shown.quiet:
         tell_slow_scanner()
-    work = Work(workers, cache=cache, tell=_teller(shown))
-    _write(paths, shown, lambda detail, progress: _traces_or_memory(paths, choices, detail, progress, work))
+    with _executor(scheduler) as executor:
+        work = Work(workers, executor, cache, _teller(shown))
+        _write(paths, shown, lambda detail, progress: _traces_or_memory(paths, choices, detail, progress, work), record)
 
 
-def _write(inputs: list[str], shown: Shown, make: "Callable[[Detail | None, Progress], tuple[Report, ...]]") -> None:
-    """Show or write the reports; what makes them is told how much of them is, where that is known."""
-    from traceanalyze.cli.output import write
+def _executor(scheduler: str | None) -> "AbstractContextManager[Executor | None]":
+    """Whoever does the work in place of this machine."""
+    if scheduler is None:
+        return nullcontext()
+    from traceanalyze.pipeline.cluster import cluster
+
+    return cluster(scheduler)
+
+
+def _write(
+    inputs: list[str],
+    shown: Shown,
+    make: "Callable[[Detail | None, Progress], tuple[Report, ...]]",
+    record: str | None = None,
+) -> None:
+    """Show or write the reports; what makes them is told how much of them is, where that is known.
+
+    They are kept in the store `record`, too.
+    """
+    from traceanalyze.cli.output import tell_written, write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.report.output import targets
@@ -71,10 +94,23 @@ def _write(inputs: list[str], shown: Shown, make: "Callable[[Detail | None, Prog
     wanted = targets(shown.output, shown.format_, inputs=inputs, overwrite=shown.overwrite)
     words = texts(shown.lang)
     view = View.of(shown.top, quiet=shown.quiet, verbose=shown.verbose, whole=shown.whole)
-    console = all(each.format == "console" for each in wanted)
+    console = record is None and all(each.format == "console" for each in wanted)
     with Progress(words, wanted=not shown.quiet) as progress:
         found = make(view.detail if console else None, progress)
     write(found, wanted, words, view)
+    if record is not None:
+        from traceanalyze.report import folder
+
+        tell_written(folder.record(found, record), shown.lang)
+
+
+def history_of(store: str, shown: Shown) -> None:
+    """Show the runs of a store."""
+    from traceanalyze.report import folder
+    from traceanalyze.report.contents.fleet import history_report
+    from traceanalyze.version import __version__
+
+    _write([], shown, lambda _detail, _progress: (history_report(folder.kept(store), store, __version__),))
 
 
 def _teller(shown: Shown) -> "Callable[[Phrase], None] | None":

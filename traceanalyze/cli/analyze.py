@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from traceanalyze.cli import options
-from traceanalyze.cli.analysis import LANG, TOP, Shown, merge_shares, report_on, share_out
+from traceanalyze.cli.analysis import LANG, TOP, Shown, history_of, merge_shares, report_on, share_out
+from traceanalyze.errors import UsageError
 from traceanalyze.report.formats import endings
 
 
@@ -61,6 +62,14 @@ def analyze(
     workers: options.Workers = None,
     cache: options.Cache = None,
     no_cache: options.NoCache = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask's scheduler (tcp://host:8786), whose workers do the work."),
+    ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Keep the tables of the run in a store (Parquet), too; see `history`."),
+    ] = None,
     shard: Annotated[
         str | None,
         typer.Option(
@@ -77,10 +86,28 @@ def analyze(
     choices = Choices(steps, ranks, *what, options.listed(select), options.listed(ignore), streams, name_regex, time)
     kept = None if no_cache else cache or ""
     shown = Shown(format_, output, top, lang, quiet, verbose, whole, overwrite)
+    if shard is not None and (scheduler or record) is not None:
+        raise UsageError("--shard {shard}: leave out --scheduler and --record", shard)
     if shard is not None:
         share_out(paths, choices, shard, shown, workers=workers, cache=kept)
     else:
-        report_on(paths, choices, shown, workers=workers, cache=kept)
+        report_on(paths, choices, shown, workers=workers, cache=kept, scheduler=scheduler, record=record)
+
+
+def history(
+    store: Annotated[str, typer.Argument(metavar="DIR", help="Where analyze --record keeps runs.")],
+    *,
+    format_: Annotated[
+        options.TraceFormat | None,
+        typer.Option("--format", help="What to write; default: by the name of --output, else console."),
+    ] = None,
+    output: options.Output = None,
+    overwrite: options.Overwrite = False,
+    lang: options.Lang = LANG,
+    quiet: options.Quiet = False,
+) -> None:
+    """How the runs of a store went, and at which of them something changed."""
+    history_of(store, Shown(format_, output, lang=lang, quiet=quiet, whole=True, overwrite=overwrite))
 
 
 def merge(

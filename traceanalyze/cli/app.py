@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from traceanalyze.cli import baseline, options
-from traceanalyze.cli.analyze import analyze, merge
+from traceanalyze.cli.analyze import analyze, history, merge
 from traceanalyze.cli.compare import compare
 from traceanalyze.cli.gate import gate
 from traceanalyze.cli.guard import guarded
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.command("analyze", cls=Command)(guarded(analyze))
 app.command("merge", cls=Command)(guarded(merge))
+app.command("history", cls=Command)(guarded(history))
 app.command("compare", cls=Command)(guarded(compare))
 app.command("memory", cls=Command)(guarded(memory))
 app.command("postmortem", cls=Command)(guarded(postmortem))

@@ -18,6 +18,7 @@ COMMANDS = frozenset(
         "compare",
         "convert",
         "gate",
+        "history",
         "memory",
         "merge",
         "open",

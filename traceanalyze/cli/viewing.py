@@ -12,7 +12,7 @@ import typer
 
 from traceanalyze.cli import options
 from traceanalyze.cli.guard import in_language
-from traceanalyze.errors import Phrase
+from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.table import sentences
 
 _SAY = sentences(
@@ -102,24 +102,41 @@ def convert(
     paths: options.Recordings,
     *,
     annotate: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="OUT",
             help="File to write (.json or .json.gz): the trace, with tracks of what the analyses found; for Perfetto.",
         ),
-    ],
+    ] = None,
+    parquet: Annotated[
+        str | None,
+        typer.Option(metavar="OUT", help="File to write (.parquet): every event of all ranks, for SQL."),
+    ] = None,
     overlay_only: Annotated[bool, typer.Option("--overlay-only", help="Only these tracks, without the trace.")] = False,
     overwrite: options.Overwrite = False,
     category: options.Category = None,
     lang: options.LangOfTracks = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks.")] = False,
 ) -> None:
-    """Draw steps, idle causes, sync points and findings over a trace; several ranks become one file."""
+    """Draw steps, idle causes, sync points and findings over a trace, or write its events as a table.
+
+    Several ranks become one file.
+    """
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import perfetto
 
+    if parquet is not None:
+        from traceanalyze.pipeline.gather import write_events
+
+        with Progress(texts(lang), wanted=not quiet) as progress:
+            write_events(paths, parquet, overwrite=overwrite, progress=progress)
+        typer.echo(in_language(Phrase("Wrote {path}", parquet), lang), err=True)
+    if annotate is None:
+        if parquet is None:
+            raise UsageError("give a file to write, --annotate out.json.gz or --parquet out.parquet")
+        return
     with Progress(texts(lang), wanted=not quiet) as progress:
         known = tuple(category or ())
         notes = perfetto.annotate(

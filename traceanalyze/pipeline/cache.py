@@ -18,7 +18,9 @@ import numpy as np
 from traceanalyze import plugins
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.pipeline import parts
+from traceanalyze.readers.remote import is_remote, stamp
 from traceanalyze.readers.source import STDIN, Source
+from traceanalyze.readers.sources import place_of
 from traceanalyze.version import __version__
 from traceanalyze.whole_file import whole_file
 
@@ -111,7 +113,7 @@ def key_of(source: Source, about: str | None) -> str | None:
     if about is None or source.path == STDIN:
         return None
     try:
-        return digest(repr((str(Path(source.path).resolve()), source, _stamps(source), about)).encode())
+        return digest(repr((place_of(source.path), source, _stamps(source), about)).encode())
     except OSError:
         return None
 
@@ -123,6 +125,8 @@ def digest(content: bytes) -> str:
 
 def _stamps(source: Source) -> tuple[tuple[object, ...], ...]:
     """Of every file that may be read for it: size and times, of which a program can set but one, and its identity."""
+    if is_remote(source.path):
+        return (stamp(source.path),)
     return tuple((str(path), *_stamp(path)) for path in _files(source))
 
 

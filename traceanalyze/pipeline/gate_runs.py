@@ -18,6 +18,7 @@ from traceanalyze.pipeline.gather import ReadProgress, progress_over, sampled
 from traceanalyze.pipeline.selection import Chosen, parse_numbers
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
+from traceanalyze.readers.remote import is_remote
 from traceanalyze.readers.runs import group_runs, run_folder
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -61,7 +62,9 @@ def read_runs(paths: Sequence[str], reading: Reading, *, progress: ReadProgress 
     traces: list[str] = []
     for path in paths:
         file = Source(path, size=Path(path).stat().st_size) if Path(path).is_file() else None
-        if is_baseline(path):
+        if is_remote(path):
+            traces.append(path)
+        elif is_baseline(path):
             found.extend(read_baseline(path).runs)
         elif file is not None and is_snapshot(file):
             found.append(_snapshot_run(path, (file,)))

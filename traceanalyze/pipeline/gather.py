@@ -6,8 +6,8 @@ And which steps count on all ranks of a run: the numbers of its ranks are about 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from pathlib import PurePath
-from typing import NamedTuple, TypeVar
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import Selection, Skipped, expand
+from traceanalyze.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from traceanalyze.report.folder import Label
 
 ReadProgress = Callable[[str, int, int | None], None]
 
@@ -121,6 +125,44 @@ def _few(columns: Columns, end: NDArray[np.int64]) -> Columns:
     rows = sorted({int(columns.ts.argmin()), int(end.argmax())}) if len(end) else []
     few = {name: getattr(columns, name) for name in type(columns).__annotations__}
     return type(columns)(**{name: {} if name == "fields" else column[rows] for name, column in few.items()})
+
+
+def write_events(
+    paths: Sequence[str], output: str, *, overwrite: bool = False, progress: ReadProgress | None = None
+) -> None:
+    """Write every event of the recordings under the paths into one Parquet file; one recording at a time is in memory.
+
+    Raises:
+        InputError: There is no recording.
+        UsageError: The file cannot be written, or is none of this tool's.
+    """
+    # Imported here: only this writes events.
+    from traceanalyze.readers.header import DTYPES, EVENT_FIELDS
+    from traceanalyze.report.folder import events, label_of, needs_pyarrow
+    from traceanalyze.report.output import refuse_input, refuse_other
+
+    needs_pyarrow("--parquet")
+    target, sources = Path(output), {source.name: source for source in expand(paths).sources}
+    refuse_input(target, (source.path for source in sources.values()))
+    if not overwrite:
+        refuse_other(target)
+    types = {field.name: DTYPES[field.name] for field in EVENT_FIELDS}
+
+    def seen(trace: Trace) -> Trace:
+        types.update({name: str(column.value.dtype) for name, column in trace.events.fields.items()})
+        return sampled(trace)
+
+    read = gather(paths, seen, progress=progress)
+
+    def labelled() -> Iterator[tuple["Label", Trace]]:
+        for run in group_runs(read.traces, read.lost):
+            label = label_of(run.name, run.traces)
+            for one in run.traces:
+                origin = one.origin
+                yield label._replace(rank=origin.rank, host=origin.host), read_trace(sources[origin.path])
+
+    with whole_file(target) as file:
+        events(file, labelled(), types)
 
 
 _FEWEST = 2

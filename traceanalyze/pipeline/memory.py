@@ -19,6 +19,7 @@ from traceanalyze.pipeline.choices import Choices, path_text, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, progress_of
 from traceanalyze.pipeline.run_report import run_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of, stranger
+from traceanalyze.readers.remote import is_remote
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import not_found
 from traceanalyze.report.contents.snapshot import difference_report, memory_view, whatif_report
@@ -129,7 +130,7 @@ def memory_difference(
     sides, patterns = [], block_patterns(custom_profile)
     for path in (base, candidate):
         found = snapshots_of(path_text(path))
-        if not (place := pathlib.Path(path)).exists():
+        if not is_remote(path_text(path)) and not (place := pathlib.Path(path)).exists():
             raise not_found(place)
         if len(found) != 1:
             raise UsageError(

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis, analyze_snapshot
 from traceanalyze.analyses.memory.device import Patterns
@@ -20,7 +19,7 @@ from traceanalyze.readers import memory_sources
 from traceanalyze.readers.memory_timeline import read_memory_timeline, statistics_beside
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
-from traceanalyze.readers.sources import expand
+from traceanalyze.readers.sources import expand, place_of
 from traceanalyze.report.contents.snapshot import MemoryFile, of_snapshot, of_timeline, places_of, with_places
 from traceanalyze.report.model import RankReport, Report, remark
 
@@ -167,9 +166,9 @@ def _sources(path: str) -> tuple[Source, ...]:
 
 def _distinct(paths: Sequence[str]) -> tuple[Source, ...]:
     """The files that may be snapshots or timelines, each once."""
-    found: dict[tuple[Path, str], Source] = {}
+    found: dict[tuple[str, str], Source] = {}
     for source in (one for path in paths for one in memory_sources.candidates(path)):
-        found.setdefault((Path(source.path).resolve(), source.member), source)
+        found.setdefault((place_of(source.path), source.member), source)
     return tuple(found.values())
 
 

@@ -30,6 +30,7 @@ from traceanalyze.pipeline.run_report import SideBySide, run_report, side_by_sid
 from traceanalyze.pipeline.selection import Chosen
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Cluster
+from traceanalyze.readers.remote import is_remote, shown
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.contents.postmortem import IncidentParts, JobParts, build_postmortem
@@ -164,6 +165,8 @@ def postmortem_reports(
     work: Work = ALONE,
 ) -> tuple[Report, ...]:
     """A report for every job found under the paths; every file is read once."""
+    for path in filter(is_remote, paths):
+        raise UsageError("{path}: copy it to this machine: a post-mortem reads whatever lies there", shown(path))
     # As all readers name the files in them, so that each is named once.
     paths = [str(PurePath(path)) if path else path for path in paths]
     room = parse_capacity(capacity) or memory_files.expected_capacity(paths)

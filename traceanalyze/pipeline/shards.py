@@ -20,6 +20,7 @@ from traceanalyze.pipeline.recordings import NO_SNAPSHOTS
 from traceanalyze.pipeline.results import Result, Work, jobs_of, put_together, results, unpack
 from traceanalyze.pipeline.run_report import reports_of
 from traceanalyze.readers.memory_sources import holds_memory_file
+from traceanalyze.readers.remote import is_remote, stamp
 from traceanalyze.readers.source import STDIN
 from traceanalyze.readers.sources import Selection, expand
 from traceanalyze.report.model import Report
@@ -109,9 +110,9 @@ def write_shard(
     return Phrase("Wrote {count} of {all} recordings to {path}", len(places), len(jobs), str(folder))
 
 
-def _changed(path: str) -> int:
+def _changed(path: str) -> int | str:
     try:
-        return Path(path).stat().st_mtime_ns
+        return repr(stamp(path)) if is_remote(path) else Path(path).stat().st_mtime_ns
     except OSError:
         return 0
 

@@ -28,6 +28,7 @@ from traceanalyze.readers.ascend.folder import (
     stray,
 )
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
+from traceanalyze.readers.remote import is_remote, local_copy
 from traceanalyze.readers.runs import explicit_rank, host_and_pid
 from traceanalyze.readers.scan import scan
 from traceanalyze.readers.scan.result import REASONS, Scan
@@ -81,12 +82,24 @@ def read_trace(source: Source, progress: Callable[[int], None] | None = None) ->
         InputError: The source cannot be read, is something else that no plug-in reads, or holds no event.
     """
     try:
-        return _read(source, progress)
+        return (_from_copy if is_remote(source.folder) else _read)(source, progress)
     except InputError as error:
         # Imported when needed: most recordings are none of others.
         from traceanalyze.readers.plugin import read_by_plugin
 
         return read_by_plugin(source, error)
+
+
+def _from_copy(source: Source, progress: Callable[[int], None] | None) -> Trace:
+    """A profile elsewhere: its files know each other by their paths."""
+    with local_copy(source.folder) as folder:
+        profile = profile_at(folder)
+        if profile is None or profile.main is None or profile.others:
+            raise InputError("{name}: copy this profile to this machine: it is several databases", source.name)
+        size = sum(path.stat().st_size for path in (profile.main, *profile.more))
+        main = Source(str(profile.main), folder=str(folder), size=size, more=tuple(map(str, profile.more)))
+        found = _read(main, progress)
+    return replace(found, origin=found.origin._replace(path=source.name))
 
 
 def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:

@@ -8,10 +8,11 @@ from pathlib import Path, PurePath
 from traceanalyze.errors import InputError
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import rank_of_name
-from traceanalyze.readers.detect import Kind, explain, sniff
+from traceanalyze.readers.detect import Kind, explain
+from traceanalyze.readers.remote import is_remote
 from traceanalyze.readers.runs import explicit_rank, numbered_ranks, read_run_list
 from traceanalyze.readers.source import Source
-from traceanalyze.readers.sources import is_archive, may_look_into, members_of_archive, walk
+from traceanalyze.readers.sources import is_archive, kind_of, may_look_into, members_of_archive, remote_files, walk
 from traceanalyze.readers.streams import read_head
 
 KINDS = frozenset({Kind.SNAPSHOT, Kind.SNAPSHOT_JSON, Kind.PICKLE})
@@ -48,11 +49,31 @@ def candidates(path: str) -> tuple[Source, ...]:
 
     Links to folders are followed, but never into the same folder twice.
     """
+    if is_remote(path):
+        return _remote_candidates(path)
     named = _plain_file(path)
     if named is not None:
         members = _members(named)
         return (named,) if members is None else members
     return tuple(found for file in _below(path) for found in _of_file(file))
+
+
+def _remote_candidates(path: str) -> tuple[Source, ...]:
+    try:
+        searched, files = remote_files(path)
+    except InputError:
+        # Whoever reads it says why it cannot be read.
+        return ()
+    if searched is None:
+        return files if (members := _members(files[0])) is None else members
+    archives = (_members(each) if each.path.lower().endswith(_ARCHIVES) else None for each in files)
+    pairs = zip(files, archives, strict=True)
+    return tuple(
+        one
+        for each, members in pairs
+        for one in ((each,) if members is None else members)
+        if members is not None or (not each.folder and each.path.lower().endswith(_SUFFIXES))
+    )
 
 
 def _of_file(file: Path) -> Iterator[Source]:
@@ -79,9 +100,9 @@ def _below(folder: str) -> Iterator[Path]:
 def _members(source: Source) -> tuple[Source, ...] | None:
     """What an archive holds that may be a snapshot or a timeline by name; None where the file is no archive."""
     try:
-        if not is_archive(Path(source.path)):
+        if not is_archive(source.path):
             return None
-        found = members_of_archive(Path(source.path))
+        found = members_of_archive(source.path)
     except (InputError, OSError):
         # Reading it says what is wrong with it.
         return None
@@ -90,6 +111,12 @@ def _members(source: Source) -> tuple[Source, ...] | None:
 
 def _plain_file(path: str) -> Source | None:
     """None for what is not to be opened: a folder, a pipe, a link to nothing, or what may not be looked at."""
+    if is_remote(path):
+        try:
+            searched, files = remote_files(path)
+        except InputError:
+            return None
+        return files[0] if searched is None else None
     try:
         status = Path(path).stat()
     except (OSError, ValueError):
@@ -104,7 +131,7 @@ def holds_memory_file(path: str) -> bool:
 
 def _kind(source: Source) -> Kind | None:
     try:
-        return sniff(read_head(source), source.name)
+        return kind_of(source)
     except InputError:
         return None
 
@@ -151,7 +178,7 @@ def _stated(source: Source) -> int | None:
 def _head(source: Source) -> bytes:
     """Beginning of the text of a file; empty where it cannot be read, or not twice."""
     try:
-        return read_head(source) if Path(source.path).is_file() else b""
+        return read_head(source) if is_remote(source.path) or Path(source.path).is_file() else b""
     except InputError:
         return b""
 

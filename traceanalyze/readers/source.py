@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.readers.ascend.folder import stray_of
+from traceanalyze.readers.remote import shown
 
 STDIN = "-"
 ARCHIVE_MARK = "!"
@@ -16,7 +17,7 @@ class Source(NamedTuple):
     """A file, a member of an archive, or standard input."""
 
     path: str
-    """File to open, "-" for standard input."""
+    """File to open, "-" for standard input; an address (`s3://…`) of one elsewhere."""
     member: str = ""
     """Name inside the archive `path`; empty for a plain file."""
     folder: str = ""
@@ -32,8 +33,9 @@ class Source(NamedTuple):
         if self.path == STDIN:
             return "standard input"
         if self.folder:
-            return self.folder
-        return f"{self.path}{ARCHIVE_MARK}{self.member}" if self.member else self.path
+            return shown(self.folder)
+        path = shown(self.path)
+        return f"{path}{ARCHIVE_MARK}{self.member}" if self.member else path
 
 
 _NAMES_SHOWN = 3

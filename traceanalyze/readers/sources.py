@@ -3,13 +3,16 @@
 import glob
 import os
 import stat
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 
 from traceanalyze.errors import InputError, Phrase
-from traceanalyze.readers.ascend.folder import is_database, profile_at
+from traceanalyze.readers.ascend.folder import OUTPUT, is_database, profile_at
 from traceanalyze.readers.detect import Kind, explain, sniff
+from traceanalyze.readers.remote import RemoteFile, glob_or_folder, is_remote, look, shown
 from traceanalyze.readers.runs import NAME as RUN_LIST
 from traceanalyze.readers.runs import read_run_list
 from traceanalyze.readers.source import STDIN, Source, no_permission, not_found, nothing_found
@@ -96,27 +99,32 @@ def _file_or_members(path: Path) -> Iterator[Source]:
     yield Source(str(path), size=path.stat().st_size)
 
 
-def is_archive(path: Path) -> bool:
+def is_archive(path: str | Path) -> bool:
     """Does the file begin as a zip archive?"""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         return sniff(file.read(8)) is Kind.ZIP
 
 
-def members_of_archive(path: Path) -> tuple[Source, ...]:
+def _opened(path: str | Path) -> IO[bytes]:
+    text = str(path)
+    return cast("IO[bytes]", RemoteFile(text, whole=False)) if is_remote(text) else Path(path).open("rb")
+
+
+def members_of_archive(path: str | Path) -> tuple[Source, ...]:
     """Files inside a zip archive, in the order of their names."""
     # Imported here: most inputs are no archives.
     import zipfile
 
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _opened(path) as file, zipfile.ZipFile(file) as archive:
             entries = sorted((entry.filename, entry.file_size) for entry in archive.infolist() if not entry.is_dir())
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise InputError(
-            "{path}: this zip archive is damaged or incomplete ({error}); copy it again", path, error
+            "{path}: this zip archive is damaged or incomplete ({error}); copy it again", shown(str(path)), error
         ) from error
-    shown = ((name, size) for name, size in entries if not name.startswith(_RESOURCE_FORKS))
+    wanted = ((name, size) for name, size in entries if not name.startswith(_RESOURCE_FORKS))
     return tuple(
-        Source(str(path), member=name, size=size) for name, size in shown if not Path(name).name.startswith(".")
+        Source(str(path), member=name, size=size) for name, size in wanted if not Path(name).name.startswith(".")
     )
 
 
@@ -163,11 +171,83 @@ def expand(paths: Sequence[str], *, required: bool = True) -> Selection:
     found: dict[tuple[str, str], Source] = {}
     skipped: list[Skipped] = []
     for path in paths:
-        sources, others = _expand_one(path, required=required)
+        sources, others = (_expand_remote if is_remote(path) else _expand_one)(path, required=required)
         for source in sources:
-            found.setdefault((str(Path(source.path).resolve()), source.member), source)
+            found.setdefault((place_of(source.path), source.member), source)
         skipped += others
     return Selection(tuple(found.values()), tuple(skipped))
+
+
+def place_of(path: str) -> str:
+    """What is the same for all paths of a file."""
+    return path if is_remote(path) else str(Path(path).resolve())
+
+
+def remote_files(text: str) -> tuple[Phrase | None, tuple[Source, ...]]:
+    """What was searched behind an address, None if it names a file, and the files; an Ascend profile is one of them.
+
+    Raises:
+        InputError: Nothing is there, or it cannot be asked.
+    """
+    place = look(text)
+    if place.what == "file":
+        return None, tuple(Source(one.path, size=one.size) for one in place.files)
+    found: dict[str, Source] = {}
+    for one in place.files:
+        profile, mark, _ = one.path.rpartition(f"/{OUTPUT}/")
+        source = Source(profile, folder=profile, size=0) if mark else Source(one.path, size=one.size)
+        known = found.get(source.path, source)
+        found[source.path] = known._replace(size=(known.size or 0) + (one.size or 0)) if mark else known
+    # Of what else lies in the folder of a profile its reader knows more.
+    profiles = tuple(f"{each.folder}/" for each in found.values() if each.folder)
+    files = [each for each in found.values() if each.folder or not each.path.startswith(profiles)]
+    wanted = [each for each in files if not each.folder and each.path.lower().endswith(TRACE_SUFFIXES)]
+    if len(wanted) > 1:
+        # Imported here, as below: a look at the beginning of each, many at a time, is remembered.
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            deque(pool.map(_beginning, wanted), 0)
+    return glob_or_folder(place), tuple(files)
+
+
+_AT_A_TIME = 16
+
+
+@lru_cache(1 << 16)
+def _beginning(source: Source) -> Kind | InputError:
+    try:
+        return sniff(read_head(source), source.name)
+    except InputError as error:
+        return error
+
+
+def kind_of(source: Source) -> Kind:
+    """What a source is by its beginning; that of one elsewhere is fetched once.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if not is_remote(source.path):
+        return sniff(read_head(source), source.name)
+    found = _beginning(source)
+    if isinstance(found, InputError):
+        raise found
+    return found
+
+
+def _expand_remote(text: str, *, required: bool) -> tuple[list[Source], list[Skipped]]:
+    searched, files = remote_files(text)
+    if searched is None and files[0].size == 0:
+        raise explain(Kind.EMPTY, files[0].name)
+    if searched is None and not is_archive(text):
+        return list(files), []
+    inside = (
+        one
+        for each in files
+        for one in (members_of_archive(each.path) if searched is None or each.path.endswith(".zip") else (each,))
+    )
+    return _searched(shown(text), searched or Phrase("archive"), inside, required=required)
 
 
 def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[Skipped]]:
@@ -234,7 +314,7 @@ def _why_not(source: Source) -> str | None:
     if not name.lower().endswith(TRACE_SUFFIXES) or Path(name).name in _OWN_FILES:
         return ""
     try:
-        kind = sniff(read_head(source), source.name)
+        kind = kind_of(source)
     except InputError as error:
         return str(error).removeprefix(f"{source.name}: ")
     return None if kind is Kind.TRACE else _no_trace(source, kind)

@@ -9,11 +9,12 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, Self, cast
+from typing import Any, Protocol, Self, cast
 
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES, ZSTD_MAGIC
 from traceanalyze.readers.inflate import Inflation, inflate, unzstd
+from traceanalyze.readers.remote import RemoteFile, is_remote
 from traceanalyze.readers.source import Source, no_permission
 
 _BATCH_BYTES = 1 << 20
@@ -107,12 +108,12 @@ class _Joined:
 class StoredBytes:
     """Reads a source and counts what was read; an archive that is damaged ends early and says so in `fault`."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, whole: bool = True) -> None:
         self.consumed = 0
         self.fault: str | None = None
         self._name = source.name
         self._resources = ExitStack()
-        self._file = self._open(source)
+        self._file = self._open(source, whole=whole)
         self._buffer = memoryview(bytearray(_BLOCK))
 
     def read(self) -> bytes:
@@ -140,13 +141,15 @@ class StoredBytes:
         """Release the file; may be called twice."""
         self._resources.close()
 
-    def _open(self, source: Source) -> _Readable:
+    def _open(self, source: Source, *, whole: bool) -> _Readable:
         if source.path == "-":
             return cast("_Readable", sys.stdin.buffer)
         if source.member:
             return self._member(source)
         if source.more:
             return _Joined(_one_list((source.path, *source.more)))
+        if is_remote(source.path):
+            return self._resources.enter_context(RemoteFile(source.path, whole=whole))
         try:
             return self._resources.enter_context(open(source.path, "rb", buffering=0))  # noqa: PTH123  any openable name
         except PermissionError as error:
@@ -159,7 +162,9 @@ class StoredBytes:
         import zipfile
 
         try:
-            archive = self._resources.enter_context(zipfile.ZipFile(source.path))
+            remote = is_remote(source.path)
+            file: Any = self._resources.enter_context(RemoteFile(source.path, whole=True)) if remote else source.path
+            archive = self._resources.enter_context(zipfile.ZipFile(file))
             return cast("_Readable", self._resources.enter_context(archive.open(source.member)))
         except PermissionError as error:
             raise no_permission(self._name) from error
@@ -180,11 +185,14 @@ class Stream:
         self._progress = progress
         self._inflation = Inflation()
         self._thread: Background | None = None
-        self._stored = StoredBytes(source)
+        self._stored = StoredBytes(source, whole=ahead)
+        # What comes over a network is waited for in a thread, too.
+        remote = ahead and is_remote(source.path)
         try:
             first = _at_least(HEAD_BYTES, iter(self._stored.read, b""))
             self.compressed = bool(source.member) or first.startswith((GZIP_MAGIC, ZSTD_MAGIC))
-            self._blocks = self._unpacked(first, ahead=ahead) if self.compressed else iter((first,))
+            self._threaded = self.compressed or remote
+            self._blocks = self._unpacked(first, ahead=ahead) if self._threaded else iter((first,))
             self.head = _at_least(HEAD_BYTES, self._blocks)
         except BaseException:
             self.close()
@@ -223,7 +231,7 @@ class Stream:
         while not self._pending:
             block = next(self._blocks, None)
             if block is None:
-                count = 0 if self.compressed else self._stored.readinto(buffer)
+                count = 0 if self._threaded else self._stored.readinto(buffer)
                 self.text_bytes += count
                 return count
             self._pending = memoryview(block)

@@ -66,6 +66,37 @@ def estimate(baseline: Sequence[float], candidate: Sequence[float], prior: Prior
     return Estimate(effect, half, spread, df, survival(effect / error, df) if error else without_spread)
 
 
+_LEAST_RUNS = 2
+"""On either side of a change: one run alone may be an outlier."""
+_CHANGE_LEVEL = 0.01
+"""Stricter than the gate's: a history is looked at again after every run."""
+
+
+def change_points(history: Sequence[float], prior: Prior) -> list[int]:
+    """Positions of the runs from which on a history is another one, in their order.
+
+    The place where two sides differ most by the moderated t, if they do at the level of significance that is left after
+    all places that were tried (Bonferroni), two-sided; then the same in either side. The runs next to it must be nearer
+    to the mean of their own side: else one run far from all others would draw its neighbours with it.
+    """
+    places = range(_LEAST_RUNS, len(history) - _LEAST_RUNS + 1)
+    tried = [(estimate(history[:at], history[at:], prior), at) for at in places]
+    apart = [(abs(found.effect) / found.half_width, found, at) for found, at in tried if _own_sides(history, at)]
+    if not apart:
+        return []
+    _, found, at = max(apart, key=lambda each: each[0])
+    if 2 * min(found.p, 1 - found.p) * len(places) > _CHANGE_LEVEL:
+        return []
+    later = (at + each for each in change_points(history[at:], prior))
+    return [*change_points(history[:at], prior), at, *later]
+
+
+def _own_sides(history: Sequence[float], at: int) -> bool:
+    before, after = float(np.mean(history[:at])), float(np.mean(history[at:]))
+    middle, up = (before + after) / 2, after > before
+    return (history[at - 1] < middle) == (history[at] > middle) == up
+
+
 def half_width_alone(found: Estimate, runs: int, prior: Prior) -> float:
     """Half-width of the interval around the mean of one side that has so many runs."""
     return quantile(1 - prior.alpha, found.df) * found.spread / math.sqrt(runs)

@@ -47,7 +47,7 @@ def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
     paths += [_area(at, levels[index], top, css="band", number=index) for index in reversed(range(len(bands)))]
     words = formatter.texts.messages
     kind = table.columns[0].kind
-    amount = next(column for column in table.columns if column.kind in SIZES)
+    amount = table[table.plot[0]] if table.plot else next(each for each in table.columns if each.kind in SIZES)
     ticks = [at[0] + (at[-1] - at[0]) * place // (_TICKS - 1) for place in range(_TICKS)]
     below = "".join(element("span", safe(formatter.value(kind, tick))) for tick in ticks)
     lines, beside = _scale(top, amount.kind, formatter)

@@ -1,0 +1,261 @@
+"""A store of runs: long tables with stable types, a history whose changes are known, the recipes of docs/fleet.md."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import shutil
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import traceanalyze
+from tests.needs import need
+from tests.pipeline.test_shards import ranks_of
+from traceanalyze.cli.app import app
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.pipeline import Choices, reports
+from traceanalyze.pipeline.gather import write_events
+from traceanalyze.regression.statistics import Prior, change_points
+from traceanalyze.report import folder
+from traceanalyze.report.contents.fleet import history_report
+
+pq = pytest.importorskip("pyarrow.parquet")
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "sample_traces"
+NAMES = ("gpu_two_ranks", "gpu_data_loading", "gpu_sync", "gpu_2021_layout", "cpu_slow_loader", "npu_training")
+RECIPES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "fleet.md").read_text(), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    place = str(tmp_path_factory.mktemp("fleet") / "store")
+    for name in NAMES:
+        folder.record(reports([str(SAMPLES / name)], Choices()), place)
+    return place
+
+
+def rows(store, table):
+    return [row for path in sorted(Path(store, table).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def test_a_run_is_a_row(store):
+    found = {row["run_id"]: row for row in rows(store, "run_summary")}
+    assert len(found) == len(NAMES)
+    (two,) = (row for row in found.values() if row["run"] == "gpu_two_ranks")
+    report = traceanalyze.analyze(SAMPLES / "gpu_two_ranks")
+    splits = [next(table for table in rank.tables if table.key == "split") for rank in report.ranks]
+    steps = [split.totals["mean_ns"] for split in splits]
+    assert (two["step_ns"], two["recorded_ranks"], two["world_size"], two["steps"]) == (max(steps), 2, 2, 6)
+    for part in ("compute", "communication", "data_loading", "idle"):
+        own = [dict(zip(split.column("part"), split.column("mean_ns"), strict=True))[part] for split in splits]
+        assert two[f"{part}_share"] == sum(own) / sum(steps)
+    assert two["verdict"] == report.verdict
+    assert two["rank"] is None
+
+
+def test_recorded_at_is_the_begin_of_the_first_event(store):
+    content = json.loads(traceanalyze_text(SAMPLES / "gpu_data_loading" / "trace.json.gz"))
+    first = min(event["ts"] for event in content["traceEvents"] if event["ph"] == "X")
+    began = content["baseTimeNanoseconds"] // 1000 + int(first)
+    (row,) = (one for one in rows(store, "run_summary") if one["top_rule"] == "DAT101" and one["step_ns"] == 31714175)
+    assert row["recorded_at"] == datetime.fromtimestamp(began / 1e6, UTC)
+
+
+def traceanalyze_text(path):
+    import gzip
+
+    return gzip.decompress(path.read_bytes())
+
+
+def test_long_tables_have_all_ranks_and_the_same_types_in_every_run(store):
+    types = defaultdict(set)
+    for path in Path(store).glob("*/*.parquet"):
+        schema = pq.read_schema(path)
+        assert schema.names[: len(folder.Label._fields)] == list(folder.Label._fields)
+        assert json.loads(f'"{schema.metadata[b"table"].decode()}"') == path.parent.name
+        for field in schema:
+            types[path.parent.name, field.name].add(str(field.type))
+    assert {key: found for key, found in types.items() if len(found) > 1} == {}
+    assert {found for (_, name), each in types.items() if name == "rank" for found in each} == {"int64"}
+    split = [(row["rank"], row["part"]) for row in rows(store, "split") if row["run"] == "gpu_two_ranks"]
+    assert len(split) == len(set(split)) == 14
+    assert {(row["rank"], row["rank_text"]) for row in rows(store, "ranks")} == {(0, "0"), (1, "1")}
+    assert pq.read_schema(next(Path(store, "split").iterdir())).field("mean_ns").metadata[b"kind"] == b"duration_ns"
+
+
+def test_the_same_run_is_kept_once_from_wherever_it_is_read(store, tmp_path):
+    shutil.copytree(SAMPLES / "gpu_sync", tmp_path / "elsewhere")
+    copy = tmp_path / "copy"
+    shutil.copytree(store, copy)
+    folder.record(reports([str(tmp_path / "elsewhere")], Choices()), str(copy))
+    assert len(rows(copy, "run_summary")) == len(NAMES)
+
+
+def test_many_writers(tmp_path):
+    report = reports([str(SAMPLES / "gpu_sync")], Choices())
+    others = [reports([str(ranks_of(tmp_path / f"run{count}", count))], Choices()) for count in (1, 2, 3)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda one: folder.record(one, str(tmp_path / "store")), [report, *others] * 4))
+    assert len(rows(tmp_path / "store", "run_summary")) == 4
+    assert not [path for path in (tmp_path / "store").rglob("*") if path.name.startswith(".")]
+
+
+def test_what_is_no_run_is_not_kept(tmp_path):
+    with pytest.raises(UsageError, match="is no run of recordings"):
+        folder.record([traceanalyze.memory(SAMPLES / "memory" / "leak")], str(tmp_path))
+    with pytest.raises(InputError, match="no runs"):
+        folder.kept(str(tmp_path / "none"))
+
+
+def test_a_damaged_file_is_named(store, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(store, copy)
+    damaged = next((copy / "run_summary").iterdir())
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    with pytest.raises(InputError, match=f"{damaged.name}: damaged"):
+        folder.kept(str(copy))
+
+
+def series(*levels, noise=0.01, seed=1):
+    at_random = random.Random(seed)
+    return [level * math.exp(at_random.gauss(0, noise)) for level, count in levels for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        ([(100, 12)], []),
+        ([(100, 8), (110, 8)], [8]),
+        ([(100, 8), (110, 6), (95, 7)], [8, 14]),
+        ([(100, 2), (130, 2)], [2]),
+        ([(100, 3)], []),
+        ([(100, 10), (130, 1)], []),
+    ],
+)
+def test_change_points(levels, expected):
+    assert change_points([math.log(value) for value in series(*levels)], Prior(0.01)) == expected
+
+
+def test_change_points_seldom_see_what_is_not_there():
+    found = [change_points([math.log(x) for x in series((100, 20), seed=seed)], Prior(0.01)) for seed in range(300)]
+    # 1 % at most, and three standard deviations of the count.
+    assert sum(map(bool, found)) <= 3 + 3 * math.sqrt(3)
+
+
+def history(levels, **more):
+    values = series(*levels)
+    parts = ("compute", "communication", "memory_ops", "data_loading", "sync", "dispatch", "idle")
+    return history_report(
+        [
+            {
+                **{f"{part}_share": 0.0 for part in parts},
+                "mode": "steps",
+                "run_id": str(at),
+                "name": f"run{at}",
+                "recorded_at": datetime.fromtimestamp(1_700_000_000 + 3600 * at, UTC),
+                "kept_at": datetime.fromtimestamp(0, UTC),
+                "step_ns": round(1e6 * value),
+                "device_name": "GPU",
+                "world_size": 8,
+                "recorded_ranks": 8,
+                "top_rule": None,
+                "compute_share": 90 / value,
+                "data_loading_share": 1 - 90 / value,
+                **more,
+            }
+            for at, value in enumerate(values)
+        ],
+        "store",
+        "0",
+    )
+
+
+def test_the_history_says_when_it_got_slower_and_what_did():
+    found = history([(100, 8), (120, 8)])
+    assert found.verdict.startswith("At run 9 (run8, 2023-11-15 06:13+00:00) the step went from 99.82 ms to 119.8 ms")
+    assert "data loading" in found.verdict
+    assert found.tables["history"].column("changed") == tuple(at == 8 for at in range(16))
+    assert "at no run did it change" in history([(100, 8)]).verdict
+    assert history([(100, 3)]).verdict == "3 runs: a change shows from four on."
+
+
+def test_the_history_is_a_picture_in_the_page(tmp_path):
+    history([(100, 8), (120, 8)]).write(tmp_path / "history.html")
+    page = (tmp_path / "history.html").read_text()
+    assert '<figure class="curve"' in page
+    assert "At run 9" in page
+
+
+def test_commands(tmp_path):
+    run = CliRunner().invoke
+    path, store = str(SAMPLES / "gpu_two_ranks"), str(tmp_path / "store")
+    done = run(app, ["analyze", path, "-q", "--no-cache", "--record", store])
+    assert done.exit_code == 0, done.output
+    assert "Kept 1 run(s)" in done.stderr
+    done = run(app, ["history", store])
+    assert "a change shows from four on" in done.stdout
+    done = run(app, ["analyze", path, "-q", "--format", "parquet", "-o", f"{tmp_path}/tables/"])
+    assert done.exit_code == 0, done.output
+    assert pq.read_table(tmp_path / "tables" / "split.parquet").num_rows == 14
+    done = run(app, ["convert", path])
+    assert done.exit_code == 2
+
+
+def test_events(tmp_path):
+    write_events([str(SAMPLES / "gpu_two_ranks")], str(tmp_path / "events.parquet"))
+    found = pq.read_table(tmp_path / "events.parquet").to_pylist()
+    for rank in (0, 1):
+        text = traceanalyze_text(SAMPLES / "gpu_two_ranks" / f"rank{rank}.json.gz")
+        events = [event for event in json.loads(text)["traceEvents"] if event["ph"] == "X"]
+        own = [row for row in found if row["rank"] == rank]
+        assert len(own) == len(events)
+        assert sorted(row["name"] for row in own) == sorted(event["name"] for event in events)
+        assert sum(row["dur_ns"] for row in own) == round(sum(event["dur"] for event in events) * 1000)
+        streams = [event["args"]["stream"] for event in events if "stream" in event.get("args", {})]
+        assert sorted(row["stream"] for row in own if row["stream"] is not None) == sorted(streams)
+    (tmp_path / "other.parquet").write_bytes(b"mine")
+    with pytest.raises(UsageError, match="is there and is no report"):
+        write_events([str(SAMPLES / "gpu_sync")], str(tmp_path / "other.parquet"))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=[str(at) for at in range(len(RECIPES))])
+def test_recipes(store, tmp_path, monkeypatch, recipe):
+    need("duckdb")
+    import duckdb
+
+    monkeypatch.chdir(Path(store).parent)
+    write_events([str(SAMPLES / "gpu_two_ranks")], "events.parquet", overwrite=True)
+    assert duckdb.sql(recipe.rstrip().rstrip(";")).fetchall() or "before_ns" in recipe
+
+
+def test_which_jobs_are_loader_bound(store, monkeypatch):
+    need("duckdb")
+    import duckdb
+
+    monkeypatch.chdir(Path(store).parent)
+    found = duckdb.sql(RECIPES[0].rstrip().rstrip(";")).fetchall()
+    # Of 24.58 ms, of 31.92 ms and of 31.71 ms: see the verdicts of the samples.
+    assert [row[2] for row in found] == [82.1, 69.2, 57.8]
+
+
+def test_when_it_got_slower(tmp_path, monkeypatch):
+    need("duckdb")
+    import duckdb
+    import pyarrow as pa
+
+    (tmp_path / "store" / "run_summary").mkdir(parents=True)
+    times = [100, 101, 99, 100, 130, 131]
+    for at, time in enumerate(times):
+        when = datetime.fromtimestamp(1_700_000_000 + at, UTC)
+        table = pa.table({"run": [f"run{at}"], "recorded_at": [when], "step_ns": [time * 10**6]})
+        pq.write_table(table, tmp_path / "store" / "run_summary" / f"{at}.parquet")
+    monkeypatch.chdir(tmp_path)
+    found = duckdb.sql(RECIPES[1].rstrip().rstrip(";")).fetchall()
+    assert [(row[0], row[2]) for row in found] == [("run4", 30.0), ("run5", 31.0)]

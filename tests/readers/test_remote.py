@@ -1,0 +1,202 @@
+"""Addresses in place of paths: fsspec's memory, a real S3 server, a web server; the report of the local files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import traceanalyze
+from tests.needs import need
+from traceanalyze.errors import InputError, TraceAnalyzeError
+from traceanalyze.locales import texts
+from traceanalyze.pipeline import Choices, reports
+from traceanalyze.pipeline.results import Work
+from traceanalyze.readers.remote import is_remote, shown
+from traceanalyze.report.json import render
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+SECRET = "SECRETSIGNATURE"
+
+
+def local(name):
+    return json.loads(render(reports([str(SAMPLES / name)], Choices()), texts()))
+
+
+def elsewhere(address, place, work=Work()):  # noqa: B008  of nothing
+    """The report with the names that the local files have."""
+    found = render(reports([f"{place}/{address}"], Choices(), work=work), texts())
+    # Parsed: where lines are broken depends on the lengths of paths.
+    return json.loads(found.replace(place, str(SAMPLES)).replace(place.replace("://", ":/"), str(SAMPLES)))
+
+
+@pytest.mark.parametrize(
+    ("path", "remote"),
+    [("s3://b/k", True), ("hf://datasets/a/b", True), ("C:/a", False), ("c://a", False), ("a/b", False), ("-", False)],
+)
+def test_what_is_an_address(path, remote):
+    assert is_remote(path) == remote
+
+
+def test_addresses_are_shown_without_credentials():
+    assert shown(f"https://me:{SECRET}@host/a.json?X-Amz-Signature={SECRET}#x") == "https://host/a.json"
+    assert shown(f"s3://me:{SECRET}@bucket/a") == "s3://bucket/a"
+    assert shown("abfs://container@account.dfs.core.windows.net/a") == "abfs://container@account.dfs.core.windows.net/a"
+    assert shown("here@there?") == "here@there?"
+
+
+def test_other_paths_import_nothing_of_it():
+    code = (
+        "import sys, traceanalyze; traceanalyze.analyze(sys.argv[1]); print([m for m in sys.modules if 'fsspec' in m])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(SAMPLES / "gpu_two_ranks")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def memory():
+    need("fsspec")
+    import fsspec
+
+    system = fsspec.filesystem("memory")
+    for path in SAMPLES.rglob("*"):
+        if path.is_file():
+            system.pipe(f"/samples/{path.relative_to(SAMPLES)}", path.read_bytes())
+    yield system
+    system.store.clear()
+
+
+NAMES = ("gpu_data_loading/trace.json.gz", "gpu_two_ranks", "npu_training", "memory", "gpu_s*/*", "gpu_npu_pair")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory(memory, name):
+    assert elsewhere(name, "memory://samples") == local(name)
+
+
+def test_archives(memory, tmp_path):
+    with zipfile.ZipFile(tmp_path / "both.zip", "w") as archive:
+        for path in (SAMPLES / "gpu_two_ranks").glob("*.json.gz"):
+            archive.write(path, path.name)
+    memory.pipe("/zips/both.zip", (tmp_path / "both.zip").read_bytes())
+    expected = render(reports([str(tmp_path / "both.zip")], Choices()), texts())
+    for name in ("both.zip", "", "*.zip"):
+        found = render(reports([f"memory://zips/{name}"], Choices()), texts())
+        assert found.replace("memory://zips", str(tmp_path)).replace("memory:/zips", str(tmp_path)) == expected
+
+
+def test_commands_take_addresses(memory, tmp_path):
+    path = "memory://samples/gpu_data_loading/trace.json.gz"
+    traceanalyze.annotate(path, tmp_path / "out.json")
+    assert (tmp_path / "out.json").stat().st_size > 10_000
+    assert "No difference" in traceanalyze.compare(path, path).verdict
+    assert traceanalyze.memory("memory://samples/memory/leak").tables
+    with pytest.raises(TraceAnalyzeError, match="copy it to this machine"):
+        traceanalyze.postmortem("memory://samples/memory")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("memory://samples/none.json", "memory://samples/none.json: no such file or folder"),
+        ("memory://samples/*/none", "no file matches"),
+        ("nowhere://a", "nowhere:// is no storage that fsspec knows"),
+    ],
+)
+def test_what_is_not_there(memory, address, said):
+    with pytest.raises(InputError, match=said):
+        traceanalyze.analyze(address)
+
+
+def test_without_fsspec(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(InputError, match=r"gcs-none:// needs fsspec|gcsnone:// needs fsspec: pip install"):
+        traceanalyze.analyze("gcsnone://a")
+
+
+def test_a_file_that_changes_is_read_again(memory, tmp_path):
+    work = Work(cache=str(tmp_path))
+    first = elsewhere("gpu_two_ranks", "memory://samples", work)
+    other = next(path for path in memory.find("/samples/gpu_two_ranks") if path.endswith("gz"))
+    memory.pipe(other, (SAMPLES / "gpu_sync" / "trace.json.gz").read_bytes())
+    assert elsewhere("gpu_two_ranks", "memory://samples", work) != first
+
+
+@pytest.fixture
+def web(tmp_path):
+    need("fsspec")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(SAMPLES))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_web(web):
+    # This server gives no parts of files: they are streamed.
+    assert elsewhere("gpu_data_loading/trace.json.gz", web) == local("gpu_data_loading/trace.json.gz")
+    assert elsewhere("gpu_two_ranks/", web) == local("gpu_two_ranks")
+
+
+def test_signatures_are_told_to_nobody(web):
+    with pytest.raises(InputError) as caught:
+        traceanalyze.analyze(f"{web}/none.json?X-Amz-Signature={SECRET}")
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+    found = traceanalyze.analyze(f"{web}/gpu_sync/trace.json.gz?X-Amz-Signature={SECRET}")
+    assert SECRET not in render([found], texts())
+
+
+@pytest.fixture(scope="module")
+def s3():
+    need("s3")
+    from moto.server import ThreadedMotoServer
+
+    with pytest.MonkeyPatch.context() as patch:
+        server = ThreadedMotoServer(port=0, verbose=False)
+        server.start()
+        address = "http://{}:{}".format(*server.get_host_and_port())
+        patch.setenv("AWS_ENDPOINT_URL", address)
+        patch.setenv("AWS_ACCESS_KEY_ID", "known")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        import s3fs
+
+        system = s3fs.S3FileSystem()
+        system.mkdir("samples")
+        system.put(f"{SAMPLES}/", "samples/", recursive=True)
+        yield address
+        server.stop()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_s3(s3, name):
+    assert elsewhere(name, "s3://samples") == local(name)
+
+
+def test_s3_in_processes_and_from_the_cache(s3, tmp_path, monkeypatch):
+    monkeypatch.setattr("traceanalyze.pipeline.results.LARGE", 2)
+    work = Work(2, cache=str(tmp_path))
+    expected = local("gpu_two_ranks")
+    assert elsewhere("gpu_two_ranks", "s3://samples", work) == expected
+    monkeypatch.setattr("traceanalyze.pipeline.results.made", None)
+    assert elsewhere("gpu_two_ranks", "s3://samples", work) == expected
+
+
+def test_s3_that_cannot_be_used(s3, monkeypatch):
+    with pytest.raises(InputError, match="no such file or folder"):
+        traceanalyze.analyze("s3://samples/none/")
+    with pytest.raises(InputError) as caught:
+        traceanalyze.analyze(f"s3://me:{SECRET}@none/trace.json")
+    assert SECRET not in str(caught.value)
