@@ -296,13 +296,21 @@ def _pods(value: Mapping[str, Any], path: str) -> Iterator[Event]:
                 ended = ended.get("terminated") if isinstance(ended, dict) else None
                 if not isinstance(ended, dict):
                     continue
-                event = terminated(str(ended.get("reason", "")), str(ended.get("exitCode", "")), Source(path))
+                event = terminated(
+                    str(ended.get("reason", "")), str(ended.get("exitCode", "")), Source(path), _pod_name(pod)
+                )
                 if event is None:
                     continue
                 stamp = stamp_of(str(ended.get("finishedAt", "")).encode())
                 if stamp is not None:
                     event = event._replace(stamp_ns=stamp.ns, clock=stamp.clock)
                 yield event._replace(host=host if isinstance(host, str) else None)
+
+
+def _pod_name(pod: Mapping[str, Any]) -> str:
+    about = pod.get("metadata")
+    name = about.get("name") if isinstance(about, dict) else None
+    return f"pod {name}" if isinstance(name, str) else "container"
 
 
 # --- Plug-ins --------------------------------------------------------------------------------------------------------
@@ -363,6 +371,19 @@ def _ranked(found: list[_Read]) -> list[_Read]:
 
     One tree alone is a job on one node, where local ranks are the global ones.
     """
+    sole: dict[int, list[_Read]] = defaultdict(list)
+    for one in found:
+        named = {event.rank for event in one.evidence.events if event.rank is not None}
+        if len(named) == 1:
+            sole[named.pop()].append(one)
+    # Logs side by side, each of which names a rank of its own.
+    own = {id(each[0]): rank for rank, each in sole.items() if len(each) == 1 and len(sole) > 1}
+    found = [
+        one._replace(evidence=_of_rank(one.evidence, own[id(one)], "its lines"))
+        if id(one) in own and _of_process(one)
+        else one
+        for one in found
+    ]
     bases: dict[str, set[int]] = defaultdict(set)
     trees = {one.tree for one in found if one.tree}
     for one in found:
@@ -378,6 +399,11 @@ def _ranked(found: list[_Read]) -> list[_Read]:
         why = "its place in the launcher's folder" if bases.get(one.tree) else "its local rank, of the only node"
         made.append(one._replace(evidence=_of_rank(one.evidence, min(base) + one.local_rank, why)))
     return made
+
+
+def _of_process(one: _Read) -> bool:
+    (file,) = one.evidence.files
+    return file.kind == "process_log" and file.rank is None
 
 
 def _of_rank(part: Evidence, rank: int, why: str) -> Evidence:

@@ -293,6 +293,8 @@ class FileRead(NamedTuple):
     last_ns: int | None = None
     clock: str = "none"
     """Of these times, as of an event."""
+    alike: int = 0
+    """Lines like many others that are only counted."""
 
 
 class Zone(NamedTuple):
@@ -405,7 +407,10 @@ def _reference(found: Evidence) -> int:
     clocks = {"utc", "local"}
     times = [one.stamp_ns for one in found.events if one.clock in clocks and one.stamp_ns is not None]
     times += [one.last_ns for one in found.files if one.clock in clocks and one.last_ns is not None]
-    times += list(_written(found.files).values()) or [time.time_ns()] if not times else []
+    if not times:
+        # No file tells what came after it was written: of the year before that, and a few days for clocks.
+        written = list(_written(found.files).values()) or [time.time_ns()]
+        times = [one - 175 * 86400 * _SECOND for one in written]
     return int(np.median(np.array(times, np.int64)))
 
 

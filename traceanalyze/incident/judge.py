@@ -25,6 +25,7 @@ _SAY = sentences(
     incident_rank="Rank {rank}{place}",
     incident_ranks="Ranks {ranks}{place}",
     incident_somebody="An unknown rank{place}",
+    incident_process="A process{place}",
     incident_all="All ranks",
     incident_place=" ({place})",
     incident_host="host {host}",
@@ -46,14 +47,15 @@ _SAY = sentences(
     incident_never_came="{who} did not come{when} to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
     incident_died="{who} died{when} without a word: {count} rank(s) lost the connection to it: {todo}{resume}.",
     incident_ended="{who} ended{when} with {error}: {todo}{resume}.",
-    incident_oom="{who} ran out of device memory{when}{amounts}: {todo}{resume}.",
+    incident_oom="{who} ran out of device memory{when}{amounts}{held}: {todo}{resume}.",
+    incident_held="; {holder} held most ({size})",
     incident_amounts=" ({asked} asked for, {free} free)",
-    incident_host_oom="{who} was killed{when}, as the host memory ran out (oom-kill): {todo}{resume}.",
+    incident_host_oom="{who} was killed{when}, as the host memory ran out ({event}): {todo}{resume}.",
     incident_host_oom_own="{who} ran out of host memory{when}: {todo}{resume}.",
     incident_operation="{who} called {other}{when} where the others called another collective{where}: {todo}{resume}.",
     incident_size="{who} called {op}{when} with another size than the others{where}: {todo}{resume}.",
     incident_order="{who} called collectives in another order than the others{when}{where}: {todo}{resume}.",
-    incident_desync="{who} called another collective than the others{when}: {todo}{resume}.",
+    incident_desync="Ranks called different collectives{when} ({event}): {todo}{resume}.",
     incident_nan="{who} had the first loss that is NaN or infinite{when}, in step {step}: {todo}{resume}.",
     incident_nan_any="The loss became NaN or infinite{when}, in step {step}: {todo}{resume}.",
     incident_overflow="The loss scale ran out{when}, in step {step}: {todo}{resume}.",
@@ -83,6 +85,8 @@ _SAY = sentences(
     incident_moments="Dumps may have been written at different moments: nothing else says that the run stood still.",
     incident_many="That many ranks left no dump: it may be that theirs were only not kept.",
     incident_printed="Only rank {rank} prints its loss: it may be that of any.",
+    incident_went_on="The run went on after it: it did not end it.",
+    incident_before="It came {delay} before anything else that is told of this run.",
     incident_no_time="When it happened is not told.",
 )
 
@@ -126,10 +130,21 @@ _SYMPTOMS = frozenset({What.TIMEOUT, What.COMM_ERROR, What.STORE_ERROR, What.DUM
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 _BUS_NUMBER = regex(r"[0-9a-fA-F]{4,9}")
 _BUS = regex(r"(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):[0-9a-fA-F]{2}")
-_STAMP = regex(r"^(?:\[[^\]]*\] ?)+")
-"""What a kernel puts before its words."""
+_STAMP = regex(r"^(?:(?:what\(\): *)?\[[^\]]*\]\.? ?)+")
+"""What a kernel or a library puts before its words."""
 LONG_NS = 60 * 10**9
 """So long nothing else happens any more after a collective in which ranks wait: the run stands still."""
+
+
+_FAILURES = frozenset(
+    {
+        *_SYMPTOMS,
+        *(What.OOM, What.HOST_OOM, What.EXCEPTION, What.EXIT, What.DEVICE_ERROR, What.DEVICE_ASSERT, What.SEGFAULT),
+        *(What.CANCELLED, What.LOADER, What.SIGNAL),
+    }
+)
+"""What ends a run, if it does not go on."""
+_NO_HOLDERS: Mapping[int | None, tuple[str, int]] = {}
 
 
 class Place(NamedTuple):
@@ -179,12 +194,24 @@ class Incident(NamedTuple):
         return first if first is not None and first.trust >= HEADLINE else None
 
 
-def judge(evidence: Evidence) -> Incident:
-    """Explanations of what the files tell, by trust; one for each cause and its ranks."""
-    facts = _Facts(evidence)
-    makers = (_hardware, _memory, _desync, _ended, _waits, _link, _numbers, _late, _stopped)
-    claims = (claim for maker in makers for claim in maker(facts))
-    found = sorted((_explanation(one, facts) for one in claims), key=lambda one: (-one.trust, one.time_ns or 0))
+def judge(evidence: Evidence, holders: Mapping[int | None, tuple[str, int]] = _NO_HOLDERS) -> Incident:
+    """Explanations of what the files tell, by trust; one for each cause and its ranks.
+
+    `holders` is what holds most of the device memory of each rank, by its snapshot, and how many bytes.
+    """
+    overcome = {id(one) for one in evidence.events if one.what in _FAILURES and went_on(one, evidence)}
+    lasting = tuple(one for one in evidence.events if id(one) not in overcome)
+    facts = _Facts(evidence._replace(events=lasting), holders)
+    claims = [(claim, facts) for maker in _MAKERS for claim in maker(facts)]
+    if overcome:
+        whole, past = _Facts(evidence, holders), _message("went_on")
+        claims += [
+            (one._replace(trust=min(one.trust, 25), against=(*one.against, past)), whole)
+            for maker in (_memory, _ended, _stopped)
+            for one in maker(whole)
+            if one.key != "unexplained" and any(id(each) in overcome for each in one.proof)
+        ]
+    found = sorted((_explanation(*each) for each in claims), key=lambda one: (-one.trust, one.time_ns or 0))
     kept: dict[tuple[str, tuple[int, ...]], Explanation] = {}
     for one in found:
         if one.cause != "incident_unexplained" or all(each.trust < HEADLINE for each in kept.values()):
@@ -195,11 +222,44 @@ def judge(evidence: Evidence) -> Incident:
     )
 
 
+_ATTEMPT = regex(r"(.*)[/!]attempt_(\d+)/.*")
+_NEAR = 400
+"""Lines of a traceback."""
+_GOES_ON = 3
+"""So many new steps are printed only where a run went on; ranks beside a failed one come a step or two further."""
+
+
+def went_on(event: Event, evidence: Evidence) -> bool:
+    """Whether steps are printed after a failure: below it in its file, in a later attempt, or later in time."""
+    # What is printed below an exception that ended the program was held back in a buffer.
+    below = int(event.data.get("steps_after", 0)) >= _GOES_ON
+    if below and not any(_ends_program(one, event) for one in evidence.of(What.EXCEPTION)):
+        return True
+    tried = _ATTEMPT.fullmatch(event.source.path)
+    for one in evidence.series:
+        if one.name not in {"loss", "step_time", "throughput"} or len(one.steps) < _GOES_ON:
+            continue
+        again = _ATTEMPT.fullmatch(one.source.path)
+        if tried and again and (tried[1], int(tried[2])) < (again[1], int(again[2])) and tried[1] == again[1]:
+            return True
+        if event.time_ns is not None and (one.clock == event.clock or evidence.zone.known):
+            later = one.steps[(one.times != UNKNOWN) & (one.times > event.time_ns)]
+            if len(np.unique(later)) >= _GOES_ON:
+                return True
+    return False
+
+
+def _ends_program(one: Event, event: Event) -> bool:
+    """Whether an exception is uncaught, and an event is of it."""
+    near = one.source.path == event.source.path and 0 <= event.source.line - one.source.line < _NEAR
+    return near and one.rank == event.rank and "uncaught" in one.data
+
+
 class _Facts:
     """What several explanations ask for, each computed once."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence = evidence
+    def __init__(self, evidence: Evidence, holders: Mapping[int | None, tuple[str, int]]) -> None:
+        self.evidence, self.holders = evidence, holders
 
     @cached_property
     def divergences(self) -> tuple[Divergence, ...]:
@@ -312,7 +372,12 @@ class _Facts:
     def complained(self) -> frozenset[int]:
         """Ranks that say that they waited or lost the connection, or ended for that."""
         kinds = *_SYMPTOMS, What.EXCEPTION, What.EXIT
-        told = (self.rank_of(one) for one in self.evidence.of(*kinds) if one.what in _SYMPTOMS or is_effect(one))
+        told = (
+            self.rank_of(one)
+            for one in self.evidence.of(*kinds)
+            # Who was ended by the launcher, or ended well, may never have waited.
+            if one.what in _SYMPTOMS or (is_effect(one) and one.data.get("exitcode") not in {0, -15})
+        )
         return frozenset(rank for rank in told if rank is not None)
 
     @cached_property
@@ -336,6 +401,22 @@ class _Facts:
         )
         times = [one.time_ns for one in self.evidence.of(*kinds) if one.time_ns is not None and not is_effect(one)]
         return min((*times, *(() if self.stuck_ns is None else (self.stuck_ns,))), default=None)
+
+    @cached_property
+    def began_ns(self) -> int | None:
+        """When the first file of the processes begins, or the first thing in it."""
+        logs = {one.path for one in self.evidence.files if one.kind in {"process_log", "flight_recorder"}}
+        times = [one.first_ns for one in self.evidence.files if one.path in logs and one.first_ns is not None]
+        times += list(self.began.values())
+        return min(times, default=None)
+
+    @cached_property
+    def failed_ranks(self) -> set[int]:
+        """Ranks that failed, or that the others wait for."""
+        told = {self.rank_of(one) for one in self.evidence.of(What.EXCEPTION, What.DEVICE_ERROR, What.EXIT)}
+        root = () if self.root is None else self.root.culprits
+        silent = set(range(self.world)) - self.complained if self.complained else set()
+        return {*(rank for rank in told if rank is not None), *root, *silent}
 
     @cached_property
     def stands(self) -> bool:
@@ -436,7 +517,10 @@ class _Facts:
     def clock(self) -> tuple[Message, ...]:
         """Doubt of the order of what different sources say."""
         zone = self.evidence.zone
-        return () if zone.known else (Message(_SAY["incident_unclocked"], (("reason", Kind.TEXT, zone.source),)),)
+        clocks = {one.clock for one in self.evidence.events} | {"utc" for _ in self.evidence.flights}
+        if zone.known or not {"utc", "local"} <= clocks:
+            return ()
+        return (_message("unclocked", reason=(Kind.TEXT, zone.source)),)
 
 
 def is_effect(event: Event) -> bool:
@@ -461,7 +545,7 @@ def _bus(text: str) -> str:
 _Told = tuple[Kind, Value]
 """A value of a sentence, or a part of it."""
 _NOTHING: _Told = (Kind.LIST, ())
-_PARTS = ("where", "after", "doing", "waited", "event", "resume")
+_PARTS = ("where", "after", "doing", "waited", "event", "resume", "held")
 """Parts of sentences that may be empty."""
 
 
@@ -524,7 +608,7 @@ def _who(ranks: tuple[int, ...], host: str, device: str, world: int) -> _Told:
     parts += [_message("device", device=(Kind.NAME, device))] if device else []
     place = _say("place", place=(Kind.LIST, tuple(parts))) if parts else _NOTHING
     if not ranks:
-        return _say("somebody", place=place)
+        return _say("somebody" if world else "process", place=place)
     if len(ranks) == 1:
         return _say("rank", rank=(Kind.TEXT, str(ranks[0])), place=place)
     return _say("ranks", ranks=(Kind.TEXT, spans(list(map(str, ranks)))), place=place)
@@ -579,7 +663,14 @@ def event_text(one: Event) -> str:
             value = one.data.get(key)
             parts += [f"{value:.0f} {unit}"] if isinstance(value, int | float) else []
         return "throttling: " + ", ".join(parts)
-    return without_stamp(one.message)[:100]
+    if one.what is What.ECC and "code" in one.data:
+        return str(one.data["code"])
+    return cut(without_stamp(one.message), 100)
+
+
+def cut(text: str, most: int = 120) -> str:
+    """The beginning of a text, which shows that it is one."""
+    return text if len(text) <= most else f"{text[: most - 1].rsplit(' ', 1)[0]}…"
 
 
 def without_stamp(words: str) -> str:
@@ -597,6 +688,10 @@ _MILD = frozenset({63, 92, 94, 121, 156})
 """Xids after which a device goes on; 94 ends the program that met the error."""
 _SLACK_NS = 2 * 10**9
 """Sources round to a second, and a hang begins a moment before it is known."""
+
+
+_LONG_BEFORE_NS = 3600 * 10**9
+"""A device that failed so long before the first word of a run was none of it."""
 
 
 def _of_hardware(one: Event) -> bool:
@@ -626,11 +721,16 @@ def _hardware(facts: _Facts) -> Iterator[_Claim]:
             ranks, sure = facts.root.culprits if not host or host == first.host else (), Confidence.MEDIUM
         mild = all(one.what is What.XID and one.data.get("code") in _MILD for one in found)
         later = time is not None and failed is not None and time > failed + _SLACK_NS
-        trust = 30 if later else 20 if mild else 70 if failed is None else 100
+        before = 0 if time is None or facts.began_ns is None else facts.began_ns - time
+        # A kernel that counts from its start may tell of another run.
+        loose = time is None and failed is not None and not set(ranks) & facts.failed_ranks
+        trust = 30 if later or before > _LONG_BEFORE_NS else 20 if mild else 70 if failed is None or loose else 100
         against = (*facts.clock, *((_message("later"),) if later else ()))
+        if before > _LONG_BEFORE_NS:
+            against = (*against, _message("before", delay=(Kind.DURATION, before)))
         proof = (*found[:3], *facts.events(ranks, What.TIMEOUT)[:1])
         host, device, event = first.host or "", first.device or "", (Kind.NAME, event_text(first))
-        if stuck is None or time is None or later or mild:
+        if stuck is None or time is None or later or mild or before > _LONG_BEFORE_NS:
             yield _Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against, sure)
             continue
         after = _say("after", delay=(Kind.DURATION, max(stuck - time, 0)), event=event)
@@ -655,19 +755,23 @@ def _memory(facts: _Facts) -> Iterator[_Claim]:
         ranks: Iterable[int] = () if rank is None else (rank,)
         proof = (*found[:3], *facts.events(ranks, What.EXIT)[:1])
         if first.what is What.OOM or (first.what is What.EXCEPTION and _DEVICE.search(first.message)):
-            asked, free, unused = (first.data.get(key) for key in ("asked", "free", "unallocated"))
+            asked, free = first.data.get("asked"), first.data.get("free")
+            unused, others = (int(first.data.get(key, 0)) for key in ("unallocated", "others"))
             known = asked is not None and free is not None
             amounts = _say("amounts", asked=(Kind.MEMORY, asked), free=(Kind.MEMORY, free)) if known else _NOTHING
-            split = isinstance(unused, int) and isinstance(asked, int) and unused > asked
-            todo = "fragmentation" if split else ""
-            yield _Claim("oom", ranks, time, 94, proof, {"amounts": amounts}, todo)
+            enough = isinstance(asked, int) and max(unused, others) > asked
+            todo = "" if not enough else "fragmentation" if unused > others else "end_others"
+            holder = facts.holders.get(rank)
+            held = _say("held", holder=(Kind.NAME, holder[0]), size=(Kind.MEMORY, holder[1])) if holder else _NOTHING
+            yield _Claim("oom", ranks, time, 94, proof, {"amounts": amounts, "held": held}, todo)
             continue
         kernel = any(one.data.get("oom_kill") for one in found)
         if rank is None and kernel and len(killed) == 1:
             ranks = [each for each in killed if each is not None]
         # The kernel also kills processes of others.
         trust = 92 if not kernel else 96 if ranks else 55 if killed or facts.failed_ns is not None else 30
-        yield _Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, host=first.host or "")
+        values = {"event": (Kind.NAME, event_text(first))}
+        yield _Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, values, host=first.host or "")
 
 
 def _desync(facts: _Facts) -> Iterator[_Claim]:
@@ -681,8 +785,9 @@ def _desync(facts: _Facts) -> Iterator[_Claim]:
     elif one is None and (unlike := _unlike_timeouts(facts)):
         yield unlike
     elif said:
-        ranks = () if said[0].rank is None else (said[0].rank,)
-        yield _Claim("desync", ranks, said[0].time_ns, 88, said[:2], sure=Confidence.MEDIUM)
+        # Who says so is not who is wrong.
+        values = {"event": (Kind.NAME, event_text(said[0]))}
+        yield _Claim("desync", (), said[0].time_ns, 88, said[:2], values, sure=Confidence.MEDIUM)
 
 
 def _unlike_timeouts(facts: _Facts) -> _Claim | None:
@@ -730,7 +835,7 @@ def _ends(facts: _Facts) -> list[_End]:
     by_rank: dict[int | None, list[Event]] = defaultdict(list)
     kinds = What.EXCEPTION, What.DEVICE_ERROR, What.DEVICE_ASSERT, What.SEGFAULT, What.EXIT
     for one in facts.evidence.of(*kinds):
-        if not is_effect(one):
+        if not is_effect(one) and one.data.get("type") != "KeyboardInterrupt":
             by_rank[facts.rank_of(one)].append(one)
     roots = {one.rank for one in facts.evidence.of(What.EXIT) if one.data.get("root_cause")}
     full = {facts.rank_of(one) for one in facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION) if _is_full(one)}
@@ -756,10 +861,14 @@ def _ended(facts: _Facts) -> Iterator[_Claim]:
     for one in ends:
         codes = {each.data.get("exitcode") for each in one.exits}
         crashed = any(each.what is What.SEGFAULT for each in one.told) or bool(codes & {-11, -7, -6})
-        trust = 82 if one.told else 78 if codes & {-9, -11, -7, -6} else 55
+        alone = one.rank is not None and one.rank not in facts.complained and any(code != 0 for code in codes)
+        trust = 82 if one.told else 78 if codes & {-9, -11, -7, -6} or alone else 55
         together = same.get(_error(one.told), set())
         ranks = together if len(together) * 2 >= facts.world > 1 else () if one.rank is None else (one.rank,)
-        todo = "core_dump" if crashed else "fix_error" if one.told else "find_killer" if -9 in codes else "look_at_rank"
+        words = " ".join(each.message for each in one.told)
+        todo = next((todo for text, todo in _CURES if text.search(words)), "fix_error" if one.told else "look_at_rank")
+        todo = "own_code" if crashed and _placed(one.told) else "core_dump" if crashed else todo
+        todo = "find_killer" if not one.told and -9 in codes else todo
         against = [] if one.told else [_message("only_exit")]
         against += [_message("async")] if any(each.what is What.DEVICE_ERROR for each in one.told) else []
         yield _Claim(
@@ -775,26 +884,44 @@ def _ended(facts: _Facts) -> Iterator[_Claim]:
         )
 
 
+_CURES = (
+    (regex(r"shared memory \(shm\)|DataLoader worker .*Bus error"), "shared_memory"),
+    (regex(r"DataLoader worker .*Killed"), "host_memory"),
+    (regex(r"Fatal Python error: (?!Segm|Bus|Abort)"), "fix_error"),
+    (regex(r"Fatal Python error"), "core_dump"),
+)
+"""What helps against errors that are none of the program's own lines."""
+
+
+def _placed(told: Sequence[Event]) -> bool:
+    return any("own" in each.data for each in told)
+
+
 def _error(told: Sequence[Event]) -> str:
     """What a process says it ended with, and where."""
     order = What.DEVICE_ASSERT, What.EXCEPTION, What.DEVICE_ERROR, What.SEGFAULT
     first = min(told, key=lambda one: order.index(one.what), default=None)
     if first is None:
         return ""
-    text = "SIGSEGV (segmentation fault)" if first.what is What.SEGFAULT else first.message[:120]
-    return f"{text} ({first.data['own']})" if "own" in first.data else text
+    text = "SIGSEGV (segmentation fault)" if first.what is What.SEGFAULT else first.message
+    if first.what is What.DEVICE_ASSERT:
+        file, line, expression = (first.data.get(key, "?") for key in ("file", "line", "expression"))
+        text = f"Assertion `{expression}` failed in a kernel at {str(file).rpartition('/')[2]}:{line}"
+    place = next((each.data["own"] for each in told if "own" in each.data), "")
+    return f"{cut(text)} ({place})" if place else cut(text)
 
 
 def _exit(exits: Sequence[Event]) -> str:
     code = next((one.data["exitcode"] for one in exits if "exitcode" in one.data), None)
     if isinstance(code, int) and code < 0:
         return f"{_SIGNALS.get(-code, f'signal {-code}')} (exit code {code})"
-    return exits[0].message[:120] if code is None else f"exit code {code}"
+    return cut(exits[0].message) if code is None else f"exit code {code}"
 
 
 def _stopped(facts: _Facts) -> Iterator[_Claim]:
     """That it was ended from outside, or that it stopped, for want of anything better."""
-    for one in facts.evidence.of(What.CANCELLED)[:1]:
+    by_hand = [one for one in facts.evidence.of(What.EXCEPTION) if one.data.get("type") == "KeyboardInterrupt"]
+    for one in (*facts.evidence.of(What.CANCELLED), *by_hand)[:1]:
         reason = {"event": (Kind.NAME, event_text(one))}
         yield _Claim("cancelled", (), one.time_ns, 50, [one], reason, host=one.host or "")
     told = [one for one in facts.evidence.of(*_SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
@@ -988,3 +1115,7 @@ def _straggler(facts: _Facts, late: Lateness, base: int) -> _Claim:
     todo, sure = "own_code" if stacks else "look_at_rank", Confidence.HIGH if stacks else Confidence.MEDIUM
     key = "pause" if late.steady else "straggler"
     return _Claim(key, late.ranks, None, base - 3, proof, values, todo, against=against, sure=sure, since=True)
+
+
+_MAKERS = (_hardware, _memory, _desync, _ended, _waits, _link, _numbers, _late, _stopped)
+"""Each tells of one kind of cause."""

@@ -226,6 +226,13 @@ COLLECTIVES: tuple[Row, ...] = (
         {"lib": "gloo"},
     ),
     Pattern(
+        What.DESYNC,
+        b"Received data size doesn't match",
+        regex(rb"Received data size doesn't match expected size"),
+        "gloo: tcp/pair.cc, produced",
+        {"lib": "gloo"},
+    ),
+    Pattern(
         What.COMM_ERROR,
         b"Read error [",
         regex(rb"pair\.cc:\d+\] Read error \[(?P<peer>[^\]]+)\]:(?P<port>\d+): (?P<code>[^.]+)"),
@@ -305,8 +312,18 @@ ASCEND: tuple[Row, ...] = (
         {"lib": "HCCL"},
     ),
     *(
-        Pattern(What.ECC, text, regex(rb"(?P<code>" + text + rb")"), "npu: NPUException", {"where": "device"})
-        for text in (b"HBM MULTI BIT ECC ERROR", b"UCE ERROR", b"SUSPECT MEM ERROR")
+        Pattern(
+            What.ECC,
+            text,
+            regex(rb"(?:\w\((?P<pid>\d+),.*?)?(?P<code>" + text + rb")"),
+            "npu: NPUException",
+            {"where": "device", **told},
+        )
+        for text, told in (
+            (b"HBM MULTI BIT ECC ERROR", {"uncorrected": 1}),
+            (b"UCE ERROR", {"uncorrected": 1}),
+            (b"SUSPECT MEM ERROR", dict[str, int]()),
+        )
     ),
     Pattern(
         What.LINK_ERROR,

@@ -6,6 +6,7 @@ the cause.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,7 @@ _LIBRARY: Final = regex(
     r"site-packages|dist-packages|lib/python3|^<|^torch(?:_npu)?/|^megatron/|^deepspeed/|^transformers/|^threading\.py|"
     r"^(?:multiprocessing|concurrent|asyncio|importlib|selectors|socket|queue|ssl|subprocess|runpy|contextlib)\b"
 )
+_STANDARD: Final = sys.stdlib_module_names - {"test"}
 _STATES: Final = (
     # What a frame calls, innermost frame first; the first that tells decides.
     (
@@ -55,7 +57,8 @@ def state_of(frames: Sequence[str]) -> str:
 def is_library(frame: str) -> bool:
     """Whether a frame, `function (file:line)`, is not of the program itself."""
     file = frame.rpartition("(")[2]
-    return _LIBRARY.search(file) is not None or ":" not in file
+    package, slash, _ = file.partition("/")
+    return _LIBRARY.search(file) is not None or ":" not in file or (bool(slash) and package in _STANDARD)
 
 
 def frame_of(function: str, file: str, line: object) -> str:
@@ -103,6 +106,8 @@ def _traceback(lines: Sequence[Line], _: int, path: str) -> Made | None:
     for file, function, line in cause.frames:
         if not is_library(f"({short(file)}:{line})"):
             data |= {"own": f"{short(file)}:{line}", "own_function": function}
+    # What is caught and told begins where it is caught.
+    data |= {"uncaught": 1} if chain[-1].frames[0][1] == "<module>" else {}
     file, function, line = cause.frames[-1]
     data["at"] = frame_of(function, file, line)
     return Made(end, (Event(What.EXCEPTION, cause.message, Source(path, lines[0].number), data=data),))
@@ -179,13 +184,14 @@ _FATAL: Final = regex(rb"^Fatal Python error: (?P<message>.*)$")
 
 
 def _fatal(lines: Sequence[Line], _: int, path: str) -> Made | None:
-    event = Event(
-        What.EXCEPTION,
-        message_of(lines[0].body),
-        Source(path, lines[0].number),
-        data={"type": message_of(lines[0].body.partition(b": ")[2]), "fatal": 1},
-    )
-    return Made(1, (event,))
+    data: dict[str, Value] = {"type": message_of(lines[0].body.partition(b": ")[2]), "fatal": 1}
+    # The stack of the thread that it happened in comes first.
+    head = next((at for at, line in enumerate(lines[1:4], 1) if _FAULT_THREAD.match(line.body)), None)
+    made = None if head is None else _faulthandler(lines[head:], 0, path)
+    frames = () if made is None else made.stacks[0].frames
+    own = next((one for one in frames if not is_library(one)), None)
+    data |= {} if own is None else {"own": own.rpartition("(")[2].rstrip(")")}
+    return Made(1, (Event(What.EXCEPTION, message_of(lines[0].body), Source(path, lines[0].number), data=data),))
 
 
 _SPY_THREAD: Final = regex(rb'^Thread (?:0x)?([0-9A-Fa-f]+) \((active|idle)(\+gil)?\)(?:: "([^"]*)")?$')
@@ -341,7 +347,7 @@ def _pod(lines: Sequence[Line], _: int, path: str) -> Made | None:
     return None if event is None else Made(at, (event,))
 
 
-def terminated(reason: str, code: str, source: Source) -> Event | None:
+def terminated(reason: str, code: str, source: Source, name: str = "container") -> Event | None:
     """What Kubernetes says of a container that ended."""
     if reason == "Completed" or not (reason or code):
         return None
@@ -352,7 +358,7 @@ def terminated(reason: str, code: str, source: Source) -> Event | None:
         data["exitcode"] = 128 - int(code) if 128 < int(code) < 160 else int(code)
     if what is What.HOST_OOM:
         data |= {"scope": "cgroup", "oom_kill": 1}
-    return Event(what, f"container terminated: {reason}, exit code {code}", source, data=data)
+    return Event(what, f"{name} terminated: {reason}, exit code {code}", source, data=data)
 
 
 BLOCKS: tuple[Block, ...] = (

@@ -21,14 +21,16 @@ from traceanalyze.rules.finding import Confidence
 _SAY = sentences(
     incident_likely="That this is the cause is likely, not proven.",
     incident_uncertain="That this is the cause is uncertain.",
-    incident_silent="Rank(s) {ranks} of {count} left no file.",
-    incident_none="Nothing in {count} file(s) tells of a failure{until}.",
+    incident_silent="Rank(s) {ranks} of at least {count} left no file.",
+    incident_none="Nothing in {count} file(s) tells that the run failed{until}.",
     incident_until="; step {step} was reached",
     incident_perhaps="Perhaps: {text}",
     incident_not_understood=(
         "{count} line(s) of {files} file(s) look like errors and are not understood, such as: {line}"
     ),
     incident_zone="Times are UTC; those without a zone were moved by {hours} h: {reason}.",
+    incident_no_zone="Times without a zone are taken as UTC.",
+    incident_alike="{count} line(s) like many others are only counted.",
     incident_utc="Times are UTC.",
     incident_left_out="{count} more row(s), further from the moment when it began, are left out.",
     incident_left_out_stacks="{count} more group(s) of threads are left out.",
@@ -85,6 +87,7 @@ def _verdict(evidence: Evidence, incident: Incident, used: Sequence[FileRead]) -
         yield Message(_SAY["incident_none"], (("count", Kind.COUNT, len(used)), ("until", Kind.LIST, until)))
         for one in incident.explanations[:1]:
             yield Message(_SAY["incident_perhaps"], (("text", Kind.LIST, (one.sentence,)),))
+            yield from one.against
     if incident.silent and len(incident.silent) < incident.world:
         values = ("ranks", Kind.TEXT, spans(list(map(str, incident.silent)))), ("count", Kind.COUNT, incident.world)
         yield Message(_SAY["incident_silent"], values)
@@ -93,11 +96,15 @@ def _verdict(evidence: Evidence, incident: Incident, used: Sequence[FileRead]) -
 def _notes(evidence: Evidence, used: Sequence[FileRead]) -> Iterator[Message]:
     yield from map(remark, evidence.notes)
     zone = evidence.zone
-    if zone.offset_ns or not zone.known:
+    if not (zone.offset_ns or zone.known):
+        yield Message(_SAY["incident_no_zone"])
+    elif zone.offset_ns:
         values = ("hours", Kind.TEXT, f"{-zone.offset_ns / 3600e9:+g}"), ("reason", Kind.TEXT, zone.source)
         yield Message(_SAY["incident_zone"], values)
     else:
         yield Message(_SAY["incident_utc"])
+    if alike := sum(one.alike for one in used):
+        yield Message(_SAY["incident_alike"], (("count", Kind.COUNT, alike),))
     odd = [one for one in used if one.notable]
     if odd:
         line = next((each for one in odd for each in one.examples), "")

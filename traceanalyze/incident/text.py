@@ -435,7 +435,7 @@ class _Reading:
         self.ranks = Counter[int]()
         self.world = 0
         """Ranks of the largest communicator: in others a process has another number."""
-        self.of_key: dict[bytes, int] = {}
+        self.of_key: dict[bytes, int | None] = {}
         """Rank of the process that a label stands for."""
         self.times: list[Stamp] = []
         """The first and the last, of the clock that the text begins with."""
@@ -605,7 +605,9 @@ class _Reading:
                 self.ranks[rank] += 1
                 self.of_key[line.key] = rank
         if rank is None and line.key:
-            rank = self.of_key.get(line.key)
+            rank = self._labelled(line.key)
+        if device is not None and str(device).isdecimal():
+            device = f"{'NPU' if 'ascend' in row.also.values() or 'HCCL' in row.also.values() else 'GPU'} {device}"
         begin = found.start() if found.start() < len(line.body) and row.what is not What.DEVICE_ERROR else 0
         body = line.body if len(line.body) <= _MESSAGE else line.body[max(0, begin - 100) :]
         self.add(
@@ -621,6 +623,17 @@ class _Reading:
                 data=data,
             )
         )
+
+    def _labelled(self, key: bytes) -> int | None:
+        """The rank of the process that a launcher's label stands for, where some line has both."""
+        if key not in self.of_key:
+            ranks = {
+                rank
+                for body in self.bodies[:_SHAPES]
+                if body.startswith(key + b" [rank") and (rank := line_of(body, 0).rank) is not None
+            }
+            self.of_key[key] = ranks.pop() if len(ranks) == 1 else None
+        return self.of_key[key]
 
     def add(self, event: Event) -> None:
         """Keep an event, or count it with those like it."""
@@ -646,11 +659,12 @@ class _Reading:
             return
         self.understood += made.lines - bisect_left(places, at)
         stamp = self._time(at)
+        rank = first.rank if first.rank is not None or not first.key else self._labelled(first.key)
         for event in made.events:
             own = event.clock != "none" or stamp is None
             timed = event if own else event._replace(clock=stamp.clock, stamp_ns=stamp.ns) if stamp else event
-            self.add(timed if timed.rank is not None else timed._replace(rank=first.rank))
-        self.stacks += [one if one.rank is not None else one._replace(rank=first.rank) for one in made.stacks]
+            self.add(timed if timed.rank is not None else timed._replace(rank=rank))
+        self.stacks += [one if one.rank is not None else one._replace(rank=rank) for one in made.stacks]
         self.inside.update(places[: made.lines])
         if made.closed:
             self.closed.update(places[: made.lines])
@@ -664,7 +678,7 @@ class _Reading:
             value = None if raw is None else _number(raw)
             if value is None:
                 continue
-            rank = line.rank if line.rank is not None or not line.key else self.of_key.get(line.key)
+            rank = line.rank if line.rank is not None or not line.key else self._labelled(line.key)
             key = (name, rank, line.key if rank is None else b"")
             points = self.points.get(key)
             if points is None:
@@ -774,6 +788,8 @@ def read_text(stream: Stream, path: str, size: int, table: Table, *, kind: str, 
     return _found(reading, kind, size, fault, alone=alone)
 
 
+_STEPS_AFTER = 3
+"""Steps behind an event in its file that are counted, of each series."""
 _OF_OTHERS = {What.EXIT, What.SIGNAL, What.CANCELLED, What.RESTART, What.XID, What.HOST_OOM, What.SEGFAULT}
 
 
@@ -786,6 +802,15 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         one if one.rank is not None or one.what in _OF_OTHERS else one._replace(rank=own) for one in reading.events
     ]
     series = []
+    printed = sorted(
+        (line, step)
+        for (name, *_), points in reading.points.items()
+        if name in {"loss", "step_time", "throughput"}
+        for line, step in zip(points.lines[-_STEPS_AFTER:], points.steps[-_STEPS_AFTER:], strict=True)
+    )
+    for at, each in enumerate(events if printed else ()):
+        after = len({step for line, step in printed if line > each.source.line})
+        events[at] = each._replace(data={**each.data, "steps_after": after}) if after else each
     for (name, rank, _), points in reading.points.items():
         one = _series(name, own if rank is None else rank, points)
         series.append(one)
@@ -796,7 +821,6 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         for one in events
         if one.rank is not None and isinstance(one.data.get("pid"), int) and one.what is not What.HOST_OOM
     ]
-    why = f"{reading.thinned:,} lines like many others are only counted" if reading.thinned else ""
     first, last = (reading.times[0], reading.times[-1]) if reading.times else (None, None)
     if first and last and first.clock != last.clock:
         first, last = (
@@ -811,7 +835,8 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         reading.understood,
         reading.notable,
         tuple(reading.examples),
-        "; ".join(filter(None, (fault, why))),
+        fault,
+        alike=reading.thinned,
         rank=own,
         first_ns=None if first is None else first.ns,
         last_ns=None if last is None else last.ns,
