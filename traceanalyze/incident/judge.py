@@ -6,7 +6,7 @@ effect. Nothing is read here and nothing is printed.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ _SAY = sentences(
     incident_in=" in {collective}",
     incident_collective="{op} {seq} of group {group}",
     incident_collective_seq="collective {seq}",
+    incident_after_at=", right after {event}",
     incident_after=", {delay} after {event}",
     incident_resume="; resume from step {step}",
     incident_doing=" in {frame}",
@@ -56,9 +57,10 @@ _SAY = sentences(
     incident_size="{who} called {op}{when} with another size than the others{where}: {todo}{resume}.",
     incident_order="{who} called collectives in another order than the others{when}{where}: {todo}{resume}.",
     incident_desync="Ranks called different collectives{when} ({event}): {todo}{resume}.",
-    incident_nan="{who} had the first loss that is NaN or infinite{when}, in step {step}: {todo}{resume}.",
-    incident_nan_any="The loss became NaN or infinite{when}, in step {step}: {todo}{resume}.",
-    incident_overflow="The loss scale ran out{when}, in step {step}: {todo}{resume}.",
+    incident_nan="{who} had the first {series} that is NaN or infinite{when}{step}: {todo}{resume}.",
+    incident_nan_any="The {series} became NaN or infinite{when}{step}: {todo}{resume}.",
+    incident_overflow="The loss scale ran out{when}{step}: {todo}{resume}.",
+    incident_in_step=", in step {step}",
     incident_failed="{who} lost the device{when} ({event}): {todo}{resume}.",
     incident_slow_device="{who} became slow{when}, as did the device ({event}){waited}: {todo}.",
     incident_slow_host="{who} ran slowly{when}, all ranks of that host{event}{waited}: {todo}.",
@@ -76,6 +78,7 @@ _SAY = sentences(
         "The run stopped{when}{where}: {count} rank(s) waited or lost a connection, and nothing tells for whom "
         "({event}): {todo}{resume}."
     ),
+    incident_unexplained_alone="The run stopped{when}{where}, and nothing tells why ({event}): {todo}{resume}.",
     incident_died_silent="No dump or log says why: it ended before it could write one, or the recorder was off there.",
     incident_later="It came after the run had failed: more likely an effect.",
     incident_only_exit="The way it ended says only that it died, not why.",
@@ -113,7 +116,7 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "stage": ("pipeline", "balance_stages"),
     "checkpoint": ("checkpoint", "storage"),
     "cancelled": ("cancelled", "ask_scheduler"),
-    "unexplained": ("unexplained", "record"),
+    **dict.fromkeys(("unexplained", "unexplained_alone"), ("unexplained", "record")),
 }
 """Sentence → the cause, and what to do."""
 HEADLINE = 40
@@ -123,6 +126,8 @@ EFFECT = regex(
     r"Broken pipe|SignalException|ChildFailed|Process(?:Exited|Raised)|recvValue|signal: ?15|EI000[26]|SIGTERM|Watchdog"
 )
 """Errors of those that waited, or that were ended."""
+_CAUSE = regex(r"Address already in use")
+"""Errors of the program itself, whatever their type is called."""
 _FULL = regex(r"(?i)out ?of ?memory|can't allocate memory|cannot allocate memory|unable to allocate")
 _DEVICE = regex(r"CUDA|NPU|HIP|XPU|GPU|OutOfMemoryError")
 _LOST = regex(r"(?i)connection (?:was )?(?:closed|reset)|closed by (?:remote )?peer|remote process exited|broken pipe")
@@ -130,7 +135,7 @@ _SYMPTOMS = frozenset({What.TIMEOUT, What.COMM_ERROR, What.STORE_ERROR, What.DUM
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 _BUS_NUMBER = regex(r"[0-9a-fA-F]{4,9}")
 _BUS = regex(r"(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):[0-9a-fA-F]{2}")
-_STAMP = regex(r"^(?:(?:what\(\): *)?\[[^\]]*\]\.? ?)+")
+_STAMP = regex(r"^(?:.*?NCCL WARN |[IWEF]\d{3,4} \S+ \d+ \S+\] |(?:what\(\): *)?\[[^\]]*\]\.? ?)+")
 """What a kernel or a library puts before its words."""
 LONG_NS = 60 * 10**9
 """So long nothing else happens any more after a collective in which ranks wait: the run stands still."""
@@ -194,10 +199,15 @@ class Incident(NamedTuple):
         return first if first is not None and first.trust >= HEADLINE else None
 
 
-def judge(evidence: Evidence, holders: Mapping[int | None, tuple[str, int]] = _NO_HOLDERS) -> Incident:
+def judge(
+    evidence: Evidence,
+    holders: Mapping[int | None, tuple[str, int]] = _NO_HOLDERS,
+    recorded: Set[int | None] = frozenset(),
+) -> Incident:
     """Explanations of what the files tell, by trust; one for each cause and its ranks.
 
-    `holders` is what holds most of the device memory of each rank, by its snapshot, and how many bytes.
+    `holders` is what holds most of the device memory of each rank, by its snapshot, and how many bytes; `recorded` are
+    ranks with a trace or a snapshot.
     """
     overcome = {id(one) for one in evidence.events if one.what in _FAILURES and went_on(one, evidence)}
     lasting = tuple(one for one in evidence.events if id(one) not in overcome)
@@ -209,14 +219,16 @@ def judge(evidence: Evidence, holders: Mapping[int | None, tuple[str, int]] = _N
             (one._replace(trust=min(one.trust, 25), against=(*one.against, past)), whole)
             for maker in (_memory, _ended, _stopped)
             for one in maker(whole)
-            if one.key != "unexplained" and any(id(each) in overcome for each in one.proof)
+            if _KINDS[one.key][0] != "unexplained" and any(id(each) in overcome for each in one.proof)
         ]
     found = sorted((_explanation(*each) for each in claims), key=lambda one: (-one.trust, one.time_ns or 0))
     kept: dict[tuple[str, tuple[int, ...]], Explanation] = {}
     for one in found:
         if one.cause != "incident_unexplained" or all(each.trust < HEADLINE for each in kept.values()):
             kept.setdefault((one.cause, one.ranks), one)
-    silent = tuple(rank for rank in range(facts.world) if rank not in facts.seen)
+    # Of a log that all share no rank has a file.
+    apart = evidence.flights or any(one.rank is not None for one in evidence.files)
+    silent = tuple(rank for rank in range(facts.world) if rank not in facts.seen | recorded) if apart else ()
     return Incident(
         tuple(kept.values()), facts.divergences, facts.late, facts.world, silent, facts.places, facts.rank_of
     )
@@ -526,7 +538,7 @@ class _Facts:
 def is_effect(event: Event) -> bool:
     """Whether an event is an effect by its own words: of one who waited, or was ended."""
     code = event.data.get("exitcode")
-    return EFFECT.search(event.message) is not None or code in {0, -15}
+    return code in {0, -15} or (EFFECT.search(event.message) is not None and not _CAUSE.search(event.message))
 
 
 def _own_frame(stack: Stack) -> str:
@@ -733,7 +745,8 @@ def _hardware(facts: _Facts) -> Iterator[_Claim]:
         if stuck is None or time is None or later or mild or before > _LONG_BEFORE_NS:
             yield _Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against, sure)
             continue
-        after = _say("after", delay=(Kind.DURATION, max(stuck - time, 0)), event=event)
+        delay = (Kind.DURATION, stuck - time)
+        after = _say("after", delay=delay, event=event) if stuck - time > 10**6 else _say("after_at", event=event)
         values = {"after": after, "where": _where(facts, ranks)}
         yield _Claim("stopped", ranks, stuck, trust, proof, values, "", host, device, against, sure)
 
@@ -756,11 +769,14 @@ def _memory(facts: _Facts) -> Iterator[_Claim]:
         proof = (*found[:3], *facts.events(ranks, What.EXIT)[:1])
         if first.what is What.OOM or (first.what is What.EXCEPTION and _DEVICE.search(first.message)):
             asked, free = first.data.get("asked"), first.data.get("free")
-            unused, others = (int(first.data.get(key, 0)) for key in ("unallocated", "others"))
+            kept = int(first.data.get("reserved", 0)) - int(first.data.get("allocated", 0))
+            unused, others = int(first.data.get("unallocated", kept)), int(first.data.get("others", 0))
             known = asked is not None and free is not None
             amounts = _say("amounts", asked=(Kind.MEMORY, asked), free=(Kind.MEMORY, free)) if known else _NOTHING
             enough = isinstance(asked, int) and max(unused, others) > asked
-            todo = "" if not enough else "fragmentation" if unused > others else "end_others"
+            todo = "" if not enough else "end_others" if others > unused else "fragmentation"
+            npu = todo == "fragmentation" and (first.device or "").startswith("NPU")
+            todo += "_npu" if npu else ""
             holder = facts.holders.get(rank)
             held = _say("held", holder=(Kind.NAME, holder[0]), size=(Kind.MEMORY, holder[1])) if holder else _NOTHING
             yield _Claim("oom", ranks, time, 94, proof, {"amounts": amounts, "held": held}, todo)
@@ -860,12 +876,12 @@ def _ended(facts: _Facts) -> Iterator[_Claim]:
             same[_error(one.told)].add(one.rank)
     for one in ends:
         codes = {each.data.get("exitcode") for each in one.exits}
-        crashed = any(each.what is What.SEGFAULT for each in one.told) or bool(codes & {-11, -7, -6})
         alone = one.rank is not None and one.rank not in facts.complained and any(code != 0 for code in codes)
         trust = 82 if one.told else 78 if codes & {-9, -11, -7, -6} or alone else 55
         together = same.get(_error(one.told), set())
         ranks = together if len(together) * 2 >= facts.world > 1 else () if one.rank is None else (one.rank,)
         words = " ".join(each.message for each in one.told)
+        crashed = bool(codes & {-11, -7, -6}) or _CRASH.search(words) is not None
         todo = next((todo for text, todo in _CURES if text.search(words)), "fix_error" if one.told else "look_at_rank")
         todo = "own_code" if crashed and _placed(one.told) else "core_dump" if crashed else todo
         todo = "find_killer" if not one.told and -9 in codes else todo
@@ -884,11 +900,10 @@ def _ended(facts: _Facts) -> Iterator[_Claim]:
         )
 
 
+_CRASH = regex(r"segfault|Fatal Python error: (?:Segm|Bus|Abort)")
 _CURES = (
     (regex(r"shared memory \(shm\)|DataLoader worker .*Bus error"), "shared_memory"),
     (regex(r"DataLoader worker .*Killed"), "host_memory"),
-    (regex(r"Fatal Python error: (?!Segm|Bus|Abort)"), "fix_error"),
-    (regex(r"Fatal Python error"), "core_dump"),
 )
 """What helps against errors that are none of the program's own lines."""
 
@@ -920,7 +935,11 @@ def _exit(exits: Sequence[Event]) -> str:
 
 def _stopped(facts: _Facts) -> Iterator[_Claim]:
     """That it was ended from outside, or that it stopped, for want of anything better."""
-    by_hand = [one for one in facts.evidence.of(What.EXCEPTION) if one.data.get("type") == "KeyboardInterrupt"]
+    by_hand = [
+        one
+        for one in facts.evidence.of(What.EXCEPTION, What.SIGNAL)
+        if one.data.get("type") == "KeyboardInterrupt" or "death signal" in one.message
+    ]
     for one in (*facts.evidence.of(What.CANCELLED), *by_hand)[:1]:
         reason = {"event": (Kind.NAME, event_text(one))}
         yield _Claim("cancelled", (), one.time_ns, 50, [one], reason, host=one.host or "")
@@ -930,7 +949,10 @@ def _stopped(facts: _Facts) -> Iterator[_Claim]:
         time = first.time_ns if facts.stuck_ns is None else facts.stuck_ns
         count, event = (Kind.COUNT, len(facts.complained)), (Kind.NAME, event_text(first))
         values: dict[str, _Told] = {"count": count, "event": event, "where": _where(facts)}
-        yield _Claim("unexplained", (), time, HEADLINE, told[:3], values, sure=Confidence.LOW)
+        # A store that is gone when others end is usual.
+        trust = HEADLINE if any(one.what is not What.STORE_ERROR for one in told) else 20
+        key = "unexplained" if facts.complained else "unexplained_alone"
+        yield _Claim(key, (), time, trust, told[:3], values, sure=Confidence.LOW)
 
 
 class _Wait(NamedTuple):
@@ -1032,9 +1054,10 @@ def _numbers(facts: _Facts) -> Iterator[_Claim]:
     stopped = [one for one in facts.evidence.of(What.OVERFLOW) if one.data.get("exhausted")]
     if not events:
         for one in stopped[:1]:
-            values = {"step": (Kind.COUNT, one.data.get("step"))}
-            yield _Claim("overflow", (), one.time_ns, 66, stopped[:2], values)
+            yield _Claim("overflow", (), one.time_ns, 66, stopped[:2], {"step": _in_step(one.data.get("step"))})
         return
+    lasting = [one for one in events if not _recovered(one, facts)]
+    trust, events = (66, tuple(lasting)) if lasting else (25, events)
     step = min((one.data["step"] for one in events if isinstance(one.data.get("step"), int)), default=None)
     first = [one for one in events if one.data.get("step") == step]
     printing = {one.rank for one in facts.evidence.series if one.name == "loss" and one.rank is not None}
@@ -1043,8 +1066,24 @@ def _numbers(facts: _Facts) -> Iterator[_Claim]:
     apart = 0 < len(ranks) < len(printing)
     time = min((one.time_ns for one in first if one.time_ns is not None), default=None)
     against = [_message("printed", rank=(Kind.COUNT, min(printing)))] if len(printing) == 1 else []
-    key, values = "nan" if apart else "nan_any", {"step": (Kind.COUNT, step)}
-    yield _Claim(key, ranks if apart else (), time, 66, first[:3], values, against=against)
+    against += [] if lasting else [_message("went_on")]
+    norm = all(str(one.data.get("series")).startswith("grad") for one in first)
+    values = {"step": _in_step(step), "series": (Kind.TERM, f"incident_{'norm' if norm else 'loss'}")}
+    key = "nan" if apart else "nan_any"
+    yield _Claim(key, ranks if apart else (), time, trust, first[:3], values, against=against)
+
+
+def _in_step(step: Value) -> _Told:
+    return _NOTHING if step is None else _say("in_step", step=(Kind.COUNT, step))
+
+
+def _recovered(event: Event, facts: _Facts) -> bool:
+    """Whether the losses that are printed after it are numbers again."""
+    if "recovered" in event.data:
+        return True
+    own = [one for one in facts.evidence.series if one.name == "loss" and one.source.path == event.source.path]
+    told = "step" not in event.data and int(event.data.get("steps_after", 0)) >= _GOES_ON
+    return told and any(np.isfinite(one.values[-_GOES_ON:]).all() for one in own)
 
 
 def _late(facts: _Facts) -> Iterator[_Claim]:

@@ -235,6 +235,8 @@ def _utc(year: int, month: int, day: int, hour: int, minute: int, second: int) -
 _CONTAINER = regex(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?")
 _RANK = regex(rb"\[rank(\d{1,7})\]:? ?")
 _ROLE = regex(rb"\[[A-Za-z_]\w*?(\d{1,7})(?:\|\d+)?\]: ?")
+_LABELLED = regex(rb"(?m)^ {0,4}(\d{1,6}:) \[rank(\d{1,7})\]")
+"""What srun puts before a line, and the rank beside it."""
 _LABEL = regex(rb" {0,4}\d{1,6}: ")
 _RAY = regex(rb"\([\w.:<> -]{1,80}\bpid=(\d{1,9})(?:, ip=[\d.]+)?\) ")
 
@@ -435,7 +437,7 @@ class _Reading:
         self.ranks = Counter[int]()
         self.world = 0
         """Ranks of the largest communicator: in others a process has another number."""
-        self.of_key: dict[bytes, int | None] = {}
+        self.of_key: dict[bytes, int] = {}
         """Rank of the process that a label stands for."""
         self.times: list[Stamp] = []
         """The first and the last, of the clock that the text begins with."""
@@ -466,6 +468,8 @@ class _Reading:
         if not self.times and self.lines < 50_000:
             self._first_time()
         self._last_time(text)
+        for found in _LABELLED.finditer(text, 0, _LONGEST):
+            self.of_key.setdefault(found[1], int(found[2]))
         stop = self._read(self._chosen(self.table.lines_of(text)), last=last)
         self.doubtful = [one for one in self.doubtful if stop is None or one[0] < stop]
         self._settle()
@@ -605,7 +609,7 @@ class _Reading:
                 self.ranks[rank] += 1
                 self.of_key[line.key] = rank
         if rank is None and line.key:
-            rank = self._labelled(line.key)
+            rank = self.of_key.get(line.key)
         if device is not None and str(device).isdecimal():
             device = f"{'NPU' if 'ascend' in row.also.values() or 'HCCL' in row.also.values() else 'GPU'} {device}"
         begin = found.start() if found.start() < len(line.body) and row.what is not What.DEVICE_ERROR else 0
@@ -623,17 +627,6 @@ class _Reading:
                 data=data,
             )
         )
-
-    def _labelled(self, key: bytes) -> int | None:
-        """The rank of the process that a launcher's label stands for, where some line has both."""
-        if key not in self.of_key:
-            ranks = {
-                rank
-                for body in self.bodies[:_SHAPES]
-                if body.startswith(key + b" [rank") and (rank := line_of(body, 0).rank) is not None
-            }
-            self.of_key[key] = ranks.pop() if len(ranks) == 1 else None
-        return self.of_key[key]
 
     def add(self, event: Event) -> None:
         """Keep an event, or count it with those like it."""
@@ -659,7 +652,7 @@ class _Reading:
             return
         self.understood += made.lines - bisect_left(places, at)
         stamp = self._time(at)
-        rank = first.rank if first.rank is not None or not first.key else self._labelled(first.key)
+        rank = self.of_key.get(first.key) if first.rank is None and first.key else first.rank
         for event in made.events:
             own = event.clock != "none" or stamp is None
             timed = event if own else event._replace(clock=stamp.clock, stamp_ns=stamp.ns) if stamp else event
@@ -678,7 +671,7 @@ class _Reading:
             value = None if raw is None else _number(raw)
             if value is None:
                 continue
-            rank = line.rank if line.rank is not None or not line.key else self._labelled(line.key)
+            rank = line.rank if line.rank is not None or not line.key else self.of_key.get(line.key)
             key = (name, rank, line.key if rank is None else b"")
             points = self.points.get(key)
             if points is None:
@@ -864,6 +857,7 @@ def _not_finite(series: Series, lines: Sequence[int]) -> Event | None:
     first, step = int(bad[0]), int(series.steps[bad[0]])
     time = int(series.times[first])
     data: dict[str, Value] = {"series": series.name, "count": len(bad)}
+    data |= {"recovered": 1} if len(series.values) - int(bad[-1]) > _STEPS_AFTER else {}
     if step != UNKNOWN:
         data["step"] = step
     at = f" at step {step:,}" if step != UNKNOWN else ""

@@ -176,7 +176,8 @@ def postmortem_reports(
     read, analysed = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
     memory = memory_files.placed_files(memory, tuple(analysed.values()), allocators)
     evidence = read_evidence(paths)
-    incident = told(evidence, judge(evidence, _holders(memory)))
+    recorded = {one.rank for one in memory} | {trace.origin.rank for trace in read.traces}
+    incident = told(evidence, judge(evidence, _holders(memory), recorded))
     if not read.traces and not memory and not incident.verdict:
         raise _nothing(paths, read, left_out)
     runs = group_runs(read.traces, read.lost) if read.traces else ()

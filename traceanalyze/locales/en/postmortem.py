@@ -48,6 +48,8 @@ _INCIDENT = {
     "host_oom": "host memory full",
     "desync": "desynchronised collectives",
     "nan": "NaN or infinite loss",
+    "loss": "loss",
+    "norm": "norm of the gradients",
     "hardware": "hardware",
     "slow_host": "slow host",
     "link": "network link",
@@ -64,6 +66,9 @@ _INCIDENT = {
     "do_fragmentation": "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, as much of what is reserved is unused",
     "do_end_others": "end the other processes on this device",
     "do_shared_memory": "give the container more shared memory (--shm-size), or use fewer loader workers",
+    "do_fragmentation_npu": (
+        "set PYTORCH_NPU_ALLOC_CONF=expandable_segments:True, as much of what is reserved is unused"
+    ),
     "do_host_memory": "raise the memory limit, or use fewer loader workers",
     "do_same_collectives": "look for a branch in the program that depends on the rank or its data",
     "do_fix_error": "fix this error",
