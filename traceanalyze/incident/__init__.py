@@ -3,7 +3,7 @@
 Its content tells what a file is: logs of ranks, launchers and kernels, dumps of the flight recorder, states of devices,
 stacks, TensorBoard's scalars. Nothing in a file makes it fail; what cannot be read or is not understood is counted.
 
-A package adds to it under the entry-point group `traceanalyze.evidence`: a tuple of rows (`Pattern`, `Loop` or `Block`
+A package adds to it under the entry-point group `traceanalyze.evidence`: a tuple of rows (`said`, `loop` or `Block`
 of `traceanalyze.incident.text`), or a `Format` for files that the tool itself does not know.
 """
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from traceanalyze.incident.evidence import UNKNOWN, Device, Event, FileRead, Series, Source, Value, What
-from traceanalyze.incident.text import Pattern, Row, bus_of, message_of, stamp_of, text_of
+from traceanalyze.incident.text import Row, bus_of, message_of, said, stamp_of, text_of
 from traceanalyze.model.patterns import regex
 
 _APP, _RESET, _IGNORE = "restart the program", "reset the GPU", "no action by itself"
@@ -60,134 +60,71 @@ def _xid(data: Mapping[str, Value]) -> Mapping[str, Value]:
     return {} if known is None else {"meaning": known[0], "action": known[1], "hardware": known[2]}
 
 
-_OKM: Final = "okm: nvErrorLog"
-_LOG: Final = "Linux; gpud"
-
 KERNEL: tuple[Row, ...] = (
-    Pattern(
-        What.SXID,
-        b"SXid (",
-        regex(rb"SXid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)\): (?P<code>\d+), (?P<fatal>Fatal|Non-fatal)?"),
-        _OKM,
-    ),
-    Pattern(
+    # okm: nvErrorLog
+    said(What.SXID, rb"SXid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)\): (?P<code>\d+), (?P<fatal>Fatal|Non-fatal)?"),
+    said(
         What.XID,
-        b"Xid (",
-        regex(
-            rb"Xid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)(?: GPU-I:\w+)?[^)]*\): (?P<code>\d+)"
-            rb"(?:, pid='?(?P<pid>[^,']*)'?)?(?:, name=(?P<process>[^,]*))?, (?P<text>.*)"
-        ),
-        _OKM,
+        rb"Xid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)(?: GPU-I:\w+)?[^)]*\): (?P<code>\d+)"
+        rb"(?:, pid='?(?P<pid>[^,']*)'?)?(?:, name=(?P<process>[^,]*))?, (?P<text>.*)",
+        needle=b"Xid (",
         explain=_xid,
     ),
-    Pattern(
-        What.XID,
-        b"fallen off the bus",
-        regex(rb"NVRM: (?:The NVIDIA )?GPU (?P<device>[0-9a-fA-F:.]+):? .*fallen off the bus"),
-        _OKM,
-        {"code": 79},
-        _xid,
+    said(
+        What.XID, rb"NVRM: (?:The NVIDIA )?GPU (?P<device>[0-9a-fA-F:.]+):? .*fallen off the bus", code=79, explain=_xid
     ),
-    Pattern(What.XID, b"fallen off the bus", regex(rb"fallen off the bus"), _OKM, {"code": 79}, _xid),
-    Pattern(
+    said(What.XID, rb"fallen off the bus", code=79, explain=_xid),
+    # Linux, 5.0 and later
+    said(
         What.HOST_OOM,
-        b"oom-kill:constraint=",
-        regex(
-            rb"oom-kill:constraint=(?P<scope>\w+),.*?task_memcg=(?P<cgroup>[^,]*),task=(?P<process>[^,]*),pid=(?P<pid>\d+)"
-        ),
-        "Linux, 5.0 and later",
-        {"oom_kill": 1},
+        rb"oom-kill:constraint=(?P<scope>\w+),.*?task_memcg=(?P<cgroup>[^,]*),task=(?P<process>[^,]*),pid=(?P<pid>\d+)",
+        oom_kill=1,
     ),
-    Pattern(
+    # Linux: oom_kill.c
+    said(
         What.HOST_OOM,
-        b"ut of memory: Kill",
-        regex(
-            rb"(?P<scope>Memory cgroup out|Out) of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)"
-            rb"(?:.*?anon-rss:(?P<anon_rss_kb>\d+)kB)?"
-        ),
-        "Linux: oom_kill.c",
-        {"oom_kill": 1},
+        rb"(?P<scope>Memory cgroup out|Out) of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)"
+        rb"(?:.*?anon-rss:(?P<anon_rss_kb>\d+)kB)?",
+        oom_kill=1,
     ),
-    Pattern(What.HOST_OOM, b"invoked oom-killer", regex(rb"(?P<process>\S+) invoked oom-killer"), "Linux: oom_kill.c"),
-    Pattern(What.MARK, b"oom_reaper: reaped", regex(rb"oom_reaper: reaped process (?P<pid>\d+)"), "Linux: oom_kill.c"),
-    Pattern(
-        What.ECC,
-        b"EDAC MC",
-        regex(rb"EDAC MC\d+: (?P<corrected>\d+) CE "),
-        _LOG,
-        {"where": "host"},
-    ),
-    Pattern(What.ECC, b"EDAC MC", regex(rb"EDAC MC\d+: (?P<uncorrected>\d+) UE "), _LOG, {"where": "host"}),
-    Pattern(What.ECC, b"Memory failure: ", regex(rb"Memory failure: 0x[0-9a-f]+: "), _LOG, {"where": "host"}),
-    Pattern(
-        What.HOST_FAULT, b"[Hardware Error]", regex(rb"\[Hardware Error\]: (?P<text>.*)"), _LOG, {"part": "machine"}
-    ),
-    Pattern(
+    said(What.HOST_OOM, rb"(?P<process>\S+) invoked oom-killer"),
+    said(What.MARK, rb"oom_reaper: reaped process (?P<pid>\d+)"),
+    # Linux; gpud
+    said(What.ECC, rb"EDAC MC\d+: (?P<corrected>\d+) CE ", where="host"),
+    said(What.ECC, rb"EDAC MC\d+: (?P<uncorrected>\d+) UE ", where="host"),
+    said(What.ECC, rb"Memory failure: 0x[0-9a-f]+: ", where="host"),
+    said(What.HOST_FAULT, rb"\[Hardware Error\]: (?P<text>.*)", part="machine"),
+    said(
         What.HOST_FAULT,
-        b"cpu clock throttled",
-        regex(rb"CPU\d+: .*temperature above threshold, cpu clock throttled \(total events = (?P<events>\d+)\)"),
-        _LOG,
-        {"part": "processor"},
+        rb"CPU\d+: .*temperature above threshold, cpu clock throttled \(total events = (?P<events>\d+)\)",
+        part="processor",
     ),
-    Pattern(
+    said(
         What.HOST_FAULT,
-        b"blocked for more than",
-        regex(rb"task (?P<process>[^:]+):(?P<pid>\d+) blocked for more than (?P<seconds>\d+) seconds"),
-        _LOG,
-        {"part": "task"},
+        rb"task (?P<process>[^:]+):(?P<pid>\d+) blocked for more than (?P<seconds>\d+) seconds",
+        part="task",
     ),
-    Pattern(
+    said(
         What.HOST_FAULT,
-        b"soft lockup",
-        regex(rb"BUG: soft lockup - CPU#\d+ stuck for (?P<seconds>\d+)s! \[(?P<process>[^:\]]+):(?P<pid>\d+)\]"),
-        _LOG,
-        {"part": "processor"},
+        rb"BUG: soft lockup - CPU#\d+ stuck for (?P<seconds>\d+)s! \[(?P<process>[^:\]]+):(?P<pid>\d+)\]",
+        part="processor",
     ),
-    Pattern(
-        What.SEGFAULT,
-        b"segfault at",
-        regex(rb"(?P<process>\S+)\[(?P<pid>\d+)\]: segfault at .* in (?P<library>[^\[\s]+)"),
-        "Linux: fault.c",
-    ),
-    Pattern(
-        What.LINK_ERROR,
-        b"Port module event",
-        regex(rb"mlx5_core (?P<device>\S+): Port module event\[error\]: module \d+, (?P<code>.*)"),
-        _LOG,
-    ),
-    Pattern(What.LINK_ERROR, b"Link DOWN", regex(rb"(?P<nic>mlx5_\d+): Port: \d+ Link DOWN"), _LOG),
-    Pattern(
-        What.LINK_ERROR, b"insufficient power on the PCIe slot", regex(rb"insufficient power on the PCIe slot"), _LOG
-    ),
-    Pattern(
-        What.LINK_ERROR,
-        b"pcieport",
-        regex(rb"pcieport (?P<device>[0-9a-f:.]+): (?:AER|DPC): (?P<code>.*[Ee]rror.*)"),
-        "Linux: pcie/aer.c",
-    ),
-    Pattern(What.HOST_FAULT, b"nvme", regex(rb"nvme \S+: I/O \d+ QID \d+ timeout"), _LOG, {"part": "storage"}),
-    Pattern(
-        What.HOST_FAULT,
-        b"Remounting filesystem read-only",
-        regex(rb"Remounting filesystem read-only"),
-        _LOG,
-        {"part": "storage"},
-    ),
-    Pattern(What.HOST_FAULT, b"not responding, ", regex(rb"nfs: server \S+ not responding"), _LOG, {"part": "storage"}),
-    Pattern(
-        What.DEVICE_LOST,
-        b"amdgpu_job_timedout",
-        regex(rb"amdgpu_job_timedout.*?\*ERROR\* ring (?P<ring>\S+) timeout"),
-        _LOG,
-    ),
-    Pattern(
-        What.DEVICE_LOST,
-        b"GPU reset",
-        regex(rb"amdgpu (?P<device>[0-9a-f:.]+): amdgpu: GPU reset(?: begin!|\(\d+\))"),
-        _LOG,
-    ),
-    Pattern(What.DEVICE_LOST, b"VRAM is lost", regex(rb"VRAM is lost due to GPU reset"), _LOG),
-    Pattern(What.DEVICE_ERROR, b"page fault (src_id", regex(rb"page fault \(src_id"), _LOG, {"vendor": "amd"}),
+    # Linux: fault.c
+    said(What.SEGFAULT, rb"(?P<process>\S+)\[(?P<pid>\d+)\]: segfault at .* in (?P<library>[^\[\s]+)"),
+    # Linux; gpud
+    said(What.LINK_ERROR, rb"mlx5_core (?P<device>\S+): Port module event\[error\]: module \d+, (?P<code>.*)"),
+    said(What.LINK_ERROR, rb"(?P<nic>mlx5_\d+): Port: \d+ Link DOWN"),
+    said(What.LINK_ERROR, rb"insufficient power on the PCIe slot"),
+    # Linux: pcie/aer.c
+    said(What.LINK_ERROR, rb"pcieport (?P<device>[0-9a-f:.]+): (?:AER|DPC): (?P<code>.*[Ee]rror.*)"),
+    # Linux; gpud
+    said(What.HOST_FAULT, rb"nvme \S+: I/O \d+ QID \d+ timeout", part="storage"),
+    said(What.HOST_FAULT, rb"Remounting filesystem read-only", part="storage"),
+    said(What.HOST_FAULT, rb"nfs: server \S+ not responding", part="storage"),
+    said(What.DEVICE_LOST, rb"amdgpu_job_timedout.*?\*ERROR\* ring (?P<ring>\S+) timeout"),
+    said(What.DEVICE_LOST, rb"amdgpu (?P<device>[0-9a-f:.]+): amdgpu: GPU reset(?: begin!|\(\d+\))"),
+    said(What.DEVICE_LOST, rb"VRAM is lost due to GPU reset"),
+    said(What.DEVICE_ERROR, rb"page fault \(src_id", vendor="amd"),
 )
 
 

@@ -80,11 +80,9 @@ class Pattern(NamedTuple):
     """
 
     what: What
+    regex: re.Pattern[bytes]
     needle: bytes
     """Stands in every line that fits; of four bytes or more."""
-    regex: re.Pattern[bytes]
-    origin: str
-    """Where the text is from: the project's file, or what it was produced with."""
     also: Mapping[str, Value] = {}
     explain: Callable[[Mapping[str, Value]], Mapping[str, Value]] | None = None
     """What codes in its data mean: more data."""
@@ -93,14 +91,48 @@ class Pattern(NamedTuple):
 class Loop(NamedTuple):
     """A line that training loops print every few steps."""
 
-    name: str
-    needle: bytes
     regex: re.Pattern[bytes]
     """With the group `step` (where there is none it is that of a progress bar beside it), and one a quantity."""
-    origin: str
+    needle: bytes
     quantities: Mapping[str, tuple[str, str, float]]
     """Group → name of the series, unit, factor."""
     derived: str = ""
+
+
+def said(
+    what: What,
+    expression: bytes,
+    needle: bytes = b"",
+    explain: Callable[[Mapping[str, Value]], Mapping[str, Value]] | None = None,
+    **also: Value,
+) -> Pattern:
+    """A pattern with the longest text of its expression as the needle, and with more data."""
+    return Pattern(what, regex(expression), needle or needle_of(expression), also, explain)
+
+
+def loop(
+    expression: bytes, quantities: Mapping[str, tuple[str, str, float]], needle: bytes = b"", derived: str = ""
+) -> Loop:
+    """A loop with the longest text of its expression as the needle."""
+    return Loop(regex(expression), needle or needle_of(expression), quantities, derived)
+
+
+_TOKEN = regex(rb"(?s)\\([\W_])|(\\\w|\[\^?\]?(?:\\.|[^\]\\])*\]|[.^$])|([()])|([?*+]\??|\{\d*,?\d*\})|(.)")
+
+
+def needle_of(expression: bytes) -> bytes:
+    """The longest text outside of groups, which every match has."""
+    runs, depth, run = [b""], 0, b""
+    for escaped, other, bracket, repeat, char in _TOKEN.findall(expression):
+        if bracket or other or repeat:
+            # What is repeated may be missing.
+            runs.append(run[:-1] if repeat and repeat[:1] != b"+" else run)
+            run, depth = b"", depth + (bracket == b"(") - (bracket == b")")
+        elif char == b"|" and not depth:
+            return b""
+        elif not depth:
+            run += escaped or char
+    return max(*runs, run, key=len)
 
 
 class Line(NamedTuple):
