@@ -8,14 +8,14 @@ effect. Nothing is read here and nothing is printed.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from traceanalyze.causes.results import spans
-from traceanalyze.incident.divergence import Divergence, Lateness, divergences, lateness, root
-from traceanalyze.incident.evidence import UNKNOWN, Event, Evidence, Series, Stack, What
+from traceanalyze.incident.divergence import Divergence, Lateness
+from traceanalyze.incident.evidence import Event, Evidence, Stack, What
+from traceanalyze.incident.facts import GOES_ON, SYMPTOMS, Facts, Place, is_effect, overcome
 from traceanalyze.incident.stacks import is_library
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message, Value, sentences
@@ -121,42 +121,13 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 """Sentence → the cause, and what to do."""
 HEADLINE = 40
 """Least trust of what is told as what happened; below it is only a possibility."""
-EFFECT = regex(
-    r"NCCL|nccl|HCCL|gloo|Dist(?:Backend|Network|Store)Error|Connection (?:reset|closed)|Timed? ?out|TCPStore|"
-    r"Broken pipe|SignalException|ChildFailed|Process(?:Exited|Raised)|recvValue|signal: ?15|EI000[26]|SIGTERM|Watchdog"
-)
-"""Errors of those that waited, or that were ended."""
-_CAUSE = regex(r"Address already in use")
-"""Errors of the program itself, whatever their type is called."""
 _FULL = regex(r"(?i)out ?of ?memory|can't allocate memory|cannot allocate memory|unable to allocate")
 _DEVICE = regex(r"CUDA|NPU|HIP|XPU|GPU|OutOfMemoryError")
 _LOST = regex(r"(?i)connection (?:was )?(?:closed|reset)|closed by (?:remote )?peer|remote process exited|broken pipe")
-_SYMPTOMS = frozenset({What.TIMEOUT, What.COMM_ERROR, What.STORE_ERROR, What.DUMP_SIGNAL, What.WATCHDOG_STUCK})
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
-_BUS_NUMBER = regex(r"[0-9a-fA-F]{4,9}")
-_BUS = regex(r"(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):[0-9a-fA-F]{2}")
 _STAMP = regex(r"^(?:.*?NCCL WARN |[IWEF]\d{3,4} \S+ \d+ \S+\] |(?:what\(\): *)?\[[^\]]*\]\.? ?)+")
 """What a kernel or a library puts before its words."""
-LONG_NS = 60 * 10**9
-"""So long nothing else happens any more after a collective in which ranks wait: the run stands still."""
-
-
-_FAILURES = frozenset(
-    {
-        *_SYMPTOMS,
-        *(What.OOM, What.HOST_OOM, What.EXCEPTION, What.EXIT, What.DEVICE_ERROR, What.DEVICE_ASSERT, What.SEGFAULT),
-        *(What.CANCELLED, What.LOADER, What.SIGNAL),
-    }
-)
-"""What ends a run, if it does not go on."""
 _NO_HOLDERS: Mapping[int | None, tuple[str, int]] = {}
-
-
-class Place(NamedTuple):
-    """Where a rank ran."""
-
-    host: str = ""
-    device: str = ""
 
 
 class Explanation(NamedTuple):
@@ -209,17 +180,17 @@ def judge(
     `holders` is what holds most of the device memory of each rank, by its snapshot, and how many bytes; `recorded` are
     ranks with a trace or a snapshot.
     """
-    overcome = {id(one) for one in evidence.events if one.what in _FAILURES and went_on(one, evidence)}
-    lasting = tuple(one for one in evidence.events if id(one) not in overcome)
-    facts = _Facts(evidence._replace(events=lasting), holders)
+    past = overcome(evidence)
+    lasting = tuple(one for one in evidence.events if id(one) not in past)
+    facts = Facts(evidence._replace(events=lasting), holders)
     claims = [(claim, facts) for maker in _MAKERS for claim in maker(facts)]
-    if overcome:
-        whole, past = _Facts(evidence, holders), _message("went_on")
+    if past:
+        whole = Facts(evidence, holders)
         claims += [
-            (one._replace(trust=min(one.trust, 25), against=(*one.against, past)), whole)
+            (one._replace(trust=min(one.trust, 25), against=(*one.against, _message("went_on"))), whole)
             for maker in (_memory, _ended, _stopped)
             for one in maker(whole)
-            if _KINDS[one.key][0] != "unexplained" and any(id(each) in overcome for each in one.proof)
+            if _KINDS[one.key][0] != "unexplained" and any(id(each) in past for each in one.proof)
         ]
     found = sorted((_explanation(*each) for each in claims), key=lambda one: (-one.trust, one.time_ns or 0))
     kept: dict[tuple[str, tuple[int, ...]], Explanation] = {}
@@ -234,322 +205,8 @@ def judge(
     )
 
 
-_ATTEMPT = regex(r"(.*)[/!]attempt_(\d+)/.*")
-_NEAR = 400
-"""Lines of a traceback."""
-_GOES_ON = 3
-"""So many new steps are printed only where a run went on; ranks beside a failed one come a step or two further."""
-
-
-def went_on(event: Event, evidence: Evidence) -> bool:
-    """Whether steps are printed after a failure: below it in its file, in a later attempt, or later in time."""
-    # What is printed below an exception that ended the program was held back in a buffer.
-    below = int(event.data.get("steps_after", 0)) >= _GOES_ON
-    if below and not any(_ends_program(one, event) for one in evidence.of(What.EXCEPTION)):
-        return True
-    tried = _ATTEMPT.fullmatch(event.source.path)
-    for one in evidence.series:
-        if one.name not in {"loss", "step_time", "throughput"} or len(one.steps) < _GOES_ON:
-            continue
-        again = _ATTEMPT.fullmatch(one.source.path)
-        if tried and again and (tried[1], int(tried[2])) < (again[1], int(again[2])) and tried[1] == again[1]:
-            return True
-        if event.time_ns is not None and (one.clock == event.clock or evidence.zone.known):
-            later = one.steps[(one.times != UNKNOWN) & (one.times > event.time_ns)]
-            if len(np.unique(later)) >= _GOES_ON:
-                return True
-    return False
-
-
-def _ends_program(one: Event, event: Event) -> bool:
-    """Whether an exception is uncaught, and an event is of it."""
-    near = one.source.path == event.source.path and 0 <= event.source.line - one.source.line < _NEAR
-    return near and one.rank == event.rank and "uncaught" in one.data
-
-
-class _Facts:
-    """What several explanations ask for, each computed once."""
-
-    def __init__(self, evidence: Evidence, holders: Mapping[int | None, tuple[str, int]]) -> None:
-        self.evidence, self.holders = evidence, holders
-
-    @cached_property
-    def divergences(self) -> tuple[Divergence, ...]:
-        return divergences(self.evidence.flights, self.world)
-
-    @cached_property
-    def root(self) -> Divergence | None:
-        return root(self.divergences, self.evidence.flights)
-
-    @cached_property
-    def late(self) -> Lateness | None:
-        return lateness(self.evidence.flights)
-
-    @cached_property
-    def seen(self) -> set[int]:
-        """Ranks that left anything of their own."""
-        evidence = self.evidence
-        own: tuple[Any, ...] = (
-            *evidence.flights,
-            *evidence.stacks,
-            *evidence.series,
-            *evidence.files,
-            *evidence.processes,
-        )
-        told = [one.rank for one in evidence.events if one.what is not What.EXIT]
-        return {rank for rank in (*(one.rank for one in own), *told) if rank is not None}
-
-    @cached_property
-    def world(self) -> int:
-        """Ranks that are known of."""
-        groups = (rank for one in self.evidence.flights for group in one.groups for rank in group.ranks)
-        sizes = (one.data.get("world", 0) for one in self.evidence.events)
-        ended = (one.rank for one in self.evidence.events if one.rank is not None)
-        known = max((*self.seen, *groups, *ended), default=-1) + 1
-        return max(known, *(int(one) for one in sizes if isinstance(one, int)), 0)
-
-    @cached_property
-    def places(self) -> dict[int, Place]:
-        """Host and device of each rank, as far as any source tells."""
-        hosts: dict[int, str] = {}
-        devices: dict[int, str] = {}
-        own: tuple[Any, ...] = (*self.evidence.processes, *self.evidence.events, *self.evidence.files)
-        for one in own:
-            if one.rank is not None and one.host:
-                hosts.setdefault(one.rank, one.host)
-            device = getattr(one, "device", None)
-            if one.rank is not None and device and not _BUS.search(device):
-                devices.setdefault(one.rank, f"GPU {device}" if device.isdecimal() else device)
-        return {rank: Place(hosts.get(rank, ""), devices.get(rank, "")) for rank in {*hosts, *devices}}
-
-    @cached_property
-    def _by_pid(self) -> dict[int, list[tuple[str, int]]]:
-        found = defaultdict(list)
-        for one in self.evidence.processes:
-            if one.rank is not None:
-                found[one.pid].append((one.host or "", one.rank))
-        return found
-
-    @cached_property
-    def _by_bus(self) -> dict[tuple[str, str], int]:
-        """Rank by host and bus id."""
-        found: dict[tuple[str, str], int] = {}
-        for one in self.evidence.events:
-            bus = _bus(str(one.data.get("bus", "")))
-            if one.rank is not None and bus:
-                found[one.host or self.places.get(one.rank, Place()).host, bus] = one.rank
-        numbers = {(place.host, place.device): rank for rank, place in self.places.items()}
-        for device in self.evidence.devices:
-            rank = numbers.get((device.host or "", f"GPU {device.number}"))
-            if rank is not None and _bus(device.bus):
-                found.setdefault((device.host or "", _bus(device.bus)), rank)
-        return found
-
-    def rank_of(self, event: Event) -> int | None:
-        """The rank that an event is about: as it says, else by its process, else by its device."""
-        if event.rank is not None:
-            return event.rank
-        pid, host = event.data.get("pid"), event.host or ""
-        if isinstance(pid, int):
-            near = {rank for where, rank in self._by_pid.get(pid, ()) if not (host and where) or where == host}
-            if len(near) == 1:
-                return near.pop()
-        return self.rank_at(host, event.device or "")
-
-    def rank_at(self, host: str, device: str) -> int | None:
-        """The rank of a device."""
-        bus = _bus(device)
-        if bus:
-            near = {rank for (where, each), rank in self._by_bus.items() if each == bus and host in {"", where}}
-            return near.pop() if len(near) == 1 else None
-        near = {
-            rank
-            for rank, place in self.places.items()
-            if place.device and place.device == device and host in {"", place.host}
-        }
-        return near.pop() if device and len(near) == 1 else None
-
-    @cached_property
-    def began(self) -> dict[int, int]:
-        """When each rank that timed out began to wait, ns."""
-        found: dict[int, int] = {}
-        for one in self.evidence.of(What.TIMEOUT):
-            ran = one.data.get("ran_ms") or one.data.get("timeout_ms") or 0
-            if one.rank is not None and one.time_ns is not None and isinstance(ran, int | float):
-                began = one.time_ns - int(ran * 1e6)
-                found[one.rank] = min(found.get(one.rank, began), began)
-        return found
-
-    @cached_property
-    def complained(self) -> frozenset[int]:
-        """Ranks that say that they waited or lost the connection, or ended for that."""
-        kinds = *_SYMPTOMS, What.EXCEPTION, What.EXIT
-        told = (
-            self.rank_of(one)
-            for one in self.evidence.of(*kinds)
-            # Who was ended by the launcher, or ended well, may never have waited.
-            if one.what in _SYMPTOMS or (is_effect(one) and one.data.get("exitcode") not in {0, -15})
-        )
-        return frozenset(rank for rank in told if rank is not None)
-
-    @cached_property
-    def stuck_ns(self) -> int | None:
-        """When the first of them began to wait."""
-        if self.began:
-            return min(self.began.values())
-        return None if self.root is None else self.root.since_ns
-
-    @cached_property
-    def failed_ns(self) -> int | None:
-        """When the run failed first, by any source but those of hardware."""
-        kinds = (
-            What.OOM,
-            What.HOST_OOM,
-            What.EXCEPTION,
-            What.EXIT,
-            What.DEVICE_ERROR,
-            What.DEVICE_ASSERT,
-            What.SEGFAULT,
-        )
-        times = [one.time_ns for one in self.evidence.of(*kinds) if one.time_ns is not None and not is_effect(one)]
-        return min((*times, *(() if self.stuck_ns is None else (self.stuck_ns,))), default=None)
-
-    @cached_property
-    def began_ns(self) -> int | None:
-        """When the first file of the processes begins, or the first thing in it."""
-        logs = {one.path for one in self.evidence.files if one.kind in {"process_log", "flight_recorder"}}
-        times = [one.first_ns for one in self.evidence.files if one.path in logs and one.first_ns is not None]
-        times += list(self.began.values())
-        return min(times, default=None)
-
-    @cached_property
-    def failed_ranks(self) -> set[int]:
-        """Ranks that failed, or that the others wait for."""
-        told = {self.rank_of(one) for one in self.evidence.of(What.EXCEPTION, What.DEVICE_ERROR, What.EXIT)}
-        root = () if self.root is None else self.root.culprits
-        silent = set(range(self.world)) - self.complained if self.complained else set()
-        return {*(rank for rank in told if rank is not None), *root, *silent}
-
-    @cached_property
-    def stands(self) -> bool:
-        """Whether anything but a difference of dumps says that the run stopped."""
-        if self.evidence.of(What.TIMEOUT, What.EXIT, What.EXCEPTION, What.COMM_ERROR, What.OOM, What.WATCHDOG_STUCK):
-            return True
-        since = None if self.root is None else self.root.since_ns
-        last = max((one.last_ns for one in self.evidence.files if one.last_ns), default=None)
-        if since is not None and last is not None and last - since > LONG_NS:
-            return True
-        retired = (
-            bool((one.entries.retired & (one.entries.completed == UNKNOWN)).any()) for one in self.evidence.flights
-        )
-        return any(retired) or any(one.state != "waiting" for one in self.stacks.values())
-
-    @cached_property
-    def stacks(self) -> dict[int, Stack]:
-        """The last stack of the main thread of each rank; that which tells most where none is called so."""
-        found: dict[int, Stack] = {}
-        for one in self.evidence.stacks:
-            kept = found.get(one.rank) if one.rank is not None else None
-            if one.rank is not None and (
-                kept is None or (one.main, one.time_ns or 0) >= (kept.main, kept.time_ns or 0)
-            ):
-                found[one.rank] = one
-        return found
-
-    def events(self, ranks: Iterable[int], *kinds: What) -> list[Event]:
-        """Events of some kinds that are about some ranks."""
-        wanted = set(ranks)
-        return [one for one in self.evidence.of(*kinds) if wanted and self.rank_of(one) in wanted]
-
-    def ended_ns(self, rank: int | None) -> int | None:
-        """When a rank ended, as the launcher or the end of its log says."""
-        if rank is None:
-            return None
-        ends = [one.time_ns for one in self.events((rank,), What.EXIT, What.EXCEPTION) if one.time_ns is not None]
-        logs = (one for one in self.evidence.files if one.rank == rank and one.kind == "process_log")
-        return min(ends, default=max((one.last_ns for one in logs if one.last_ns is not None), default=None))
-
-    def records(self, one: Divergence) -> tuple[str, ...]:
-        """Which dumps show a divergence."""
-        told = f"{one.op} {one.seq:,} of {one.group.desc or one.group.name} {one.line}".strip()
-        shown = {*one.culprits, *one.waiting[:1]}
-        return tuple(f"{each.source.path}: {told}" for each in self.evidence.flights if each.rank in shown)
-
-    @cached_property
-    def waiting_least(self) -> list[str]:
-        """Which dumps show who is late."""
-        ranks = () if self.late is None else self.late.ranks
-        return [f"{one.source.path}: waits least" for one in self.evidence.flights if one.rank in ranks]
-
-    def ranks_on(self, host: str) -> tuple[int, ...]:
-        """All that are known to run on a host."""
-        return tuple(sorted(rank for rank, place in self.places.items() if place.host == host))
-
-    @cached_property
-    def outliers(self) -> tuple[int, ...]:
-        """Ranks that do something else while most wait."""
-        waiting = [rank for rank, one in self.stacks.items() if one.state == "waiting"]
-        others = sorted(rank for rank, one in self.stacks.items() if one.state in {"own", "starved", "checkpoint"})
-        return tuple(others) if 0 < len(others) < len(waiting) else ()
-
-    @cached_property
-    def steps(self) -> list[Series]:
-        """Series with steps, and points in time."""
-        return [one for one in self.evidence.series if len(one.steps) and (one.steps != UNKNOWN).any()]
-
-    def resume(self, until: int | None) -> int | None:
-        """The step of the last whole checkpoint before some time; None where none is told."""
-        found: list[int] = []
-        for one in self.evidence.of(What.CHECKPOINT_END):
-            late = until is not None and one.time_ns is not None and one.time_ns > until
-            step = one.data.get("step", self._step_at(one))
-            found += [step] if isinstance(step, int) and not late else []
-        return max(found, default=None)
-
-    def _step_at(self, event: Event) -> int | None:
-        """The last step that was printed before a line of the same rank."""
-        best = None
-        for one in self.steps:
-            if one.source.path == event.source.path and event.time_ns is not None:
-                past = one.steps[(one.times != UNKNOWN) & (one.times <= event.time_ns)]
-                best = max(best or -1, int(past.max())) if len(past) else best
-        return best
-
-    def slowed(self, since: int | None) -> bool:
-        """Whether steps take a tenth longer after some time."""
-        for one in self.evidence.series:
-            if one.name != "step_time" or since is None:
-                continue
-            before, after = one.values[one.times < since], one.values[one.times >= since]
-            if len(before) > 2 and len(after) > 2 and np.nanmedian(after) > 1.1 * np.nanmedian(before):
-                return True
-        return False
-
-    @cached_property
-    def clock(self) -> tuple[Message, ...]:
-        """Doubt of the order of what different sources say."""
-        zone = self.evidence.zone
-        clocks = {one.clock for one in self.evidence.events} | {"utc" for _ in self.evidence.flights}
-        if zone.known or not {"utc", "local"} <= clocks:
-            return ()
-        return (_message("unclocked", reason=(Kind.TEXT, zone.source)),)
-
-
-def is_effect(event: Event) -> bool:
-    """Whether an event is an effect by its own words: of one who waited, or was ended."""
-    code = event.data.get("exitcode")
-    return code in {0, -15} or (EFFECT.search(event.message) is not None and not _CAUSE.search(event.message))
-
-
 def _own_frame(stack: Stack) -> str:
     return next((frame for frame in stack.frames if not is_library(frame)), next(iter(stack.frames), ""))
-
-
-def _bus(text: str) -> str:
-    """Bus number of a PCI id in any form: `0000:3b:00`, `3b000`."""
-    if found := _BUS.search(text):
-        return found[1].lower()
-    return text[:-3].lower().rjust(2, "0")[-2:] if _BUS_NUMBER.fullmatch(text) else ""
 
 
 # --- Sentences -------------------------------------------------------------------------------------------------------
@@ -591,7 +248,7 @@ def _say(key: str, **values: _Told) -> _Told:
     return Kind.LIST, (_message(key, **values),)
 
 
-def _explanation(claim: _Claim, facts: _Facts) -> Explanation:
+def _explanation(claim: _Claim, facts: Facts) -> Explanation:
     """The claim with what all sentences have: who, when, what to do, where to go on."""
     who, time = tuple(sorted(claim.ranks)), claim.time_ns
     places = [facts.places.get(rank, Place()) for rank in who]
@@ -638,7 +295,11 @@ def _shown(one: Event | Stack | str) -> str:
     return f"{where}: {words}"
 
 
-def _collective(facts: _Facts, ranks: Sequence[int] = ()) -> _Told:
+def _clocks(facts: Facts) -> tuple[Message, ...]:
+    return (_message("unclocked", reason=(Kind.TEXT, facts.unclocked)),) if facts.unclocked else ()
+
+
+def _collective(facts: Facts, ranks: Sequence[int] = ()) -> _Told:
     """The collective in which ranks are waited for, where it is known."""
     one = facts.root
     if one is not None and (not ranks or set(ranks) & set(one.culprits) or not one.culprits):
@@ -650,12 +311,12 @@ def _collective(facts: _Facts, ranks: Sequence[int] = ()) -> _Told:
     return _NOTHING
 
 
-def _where(facts: _Facts, ranks: Sequence[int] = ()) -> _Told:
+def _where(facts: Facts, ranks: Sequence[int] = ()) -> _Told:
     found = _collective(facts, ranks)
     return _say("in", collective=found) if found[1] else _NOTHING
 
 
-def _doing(facts: _Facts, ranks: Sequence[int]) -> _Told:
+def _doing(facts: Facts, ranks: Sequence[int]) -> _Told:
     stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
     return _NOTHING if stack is None else _say("doing", frame=(Kind.NAME, _own_frame(stack)))
 
@@ -715,7 +376,7 @@ def _of_hardware(one: Event) -> bool:
     return one.what is What.DEVICE_LOST or (one.what is What.SXID and bool(one.data.get("fatal")))
 
 
-def _hardware(facts: _Facts) -> Iterator[_Claim]:
+def _hardware(facts: Facts) -> Iterator[_Claim]:
     """A device that fails before anything else does, and its rank."""
     places: dict[object, list[Event]] = defaultdict(list)
     for one in facts.evidence.of(What.XID, What.SXID, What.ECC, What.DEVICE_LOST, What.DEVICE_ERROR):
@@ -737,7 +398,7 @@ def _hardware(facts: _Facts) -> Iterator[_Claim]:
         # A kernel that counts from its start may tell of another run.
         loose = time is None and failed is not None and not set(ranks) & facts.failed_ranks
         trust = 30 if later or before > _LONG_BEFORE_NS else 20 if mild else 70 if failed is None or loose else 100
-        against = (*facts.clock, *((_message("later"),) if later else ()))
+        against = (*_clocks(facts), *((_message("later"),) if later else ()))
         if before > _LONG_BEFORE_NS:
             against = (*against, _message("before", delay=(Kind.DURATION, before)))
         proof = (*found[:3], *facts.events(ranks, What.TIMEOUT)[:1])
@@ -756,7 +417,7 @@ def _is_full(one: Event) -> bool:
     return one.what is not What.EXCEPTION or _FULL.search(one.message) is not None
 
 
-def _memory(facts: _Facts) -> Iterator[_Claim]:
+def _memory(facts: Facts) -> Iterator[_Claim]:
     """Memory of a device or of a host that is full."""
     by_rank: dict[int | None, list[Event]] = defaultdict(list)
     for one in filter(_is_full, facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION)):
@@ -790,7 +451,7 @@ def _memory(facts: _Facts) -> Iterator[_Claim]:
         yield _Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, values, host=first.host or "")
 
 
-def _desync(facts: _Facts) -> Iterator[_Claim]:
+def _desync(facts: Facts) -> Iterator[_Claim]:
     """Ranks that do not call the same collectives."""
     one, said = facts.root, facts.evidence.of(What.DESYNC)
     if one is not None and one.kind in {"operation", "size", "order"}:
@@ -806,7 +467,7 @@ def _desync(facts: _Facts) -> Iterator[_Claim]:
         yield _Claim("desync", (), said[0].time_ns, 88, said[:2], values, sure=Confidence.MEDIUM)
 
 
-def _unlike_timeouts(facts: _Facts) -> _Claim | None:
+def _unlike_timeouts(facts: Facts) -> _Claim | None:
     """Without dumps: in one collective of a group few ranks timed out in another operation or size than most."""
     groups = {(one.rank, one.data.get("seq")): one.data.get("group") for one in facts.evidence.of(What.GROUP_STATUS)}
     same: dict[object, list[Event]] = defaultdict(list)
@@ -846,7 +507,7 @@ class _End(NamedTuple):
     """What the launcher says."""
 
 
-def _ends(facts: _Facts) -> list[_End]:
+def _ends(facts: Facts) -> list[_End]:
     """Ranks that ended by themselves, not for waiting and not by others."""
     by_rank: dict[int | None, list[Event]] = defaultdict(list)
     kinds = What.EXCEPTION, What.DEVICE_ERROR, What.DEVICE_ASSERT, What.SEGFAULT, What.EXIT
@@ -867,7 +528,7 @@ def _ends(facts: _Facts) -> list[_End]:
     return sorted(found, key=lambda one: one[:3])
 
 
-def _ended(facts: _Facts) -> Iterator[_Claim]:
+def _ended(facts: Facts) -> Iterator[_Claim]:
     """A process that ended by itself, before those that waited for it or were ended."""
     ends = _ends(facts)
     same: dict[str, set[int]] = defaultdict(set)
@@ -933,7 +594,7 @@ def _exit(exits: Sequence[Event]) -> str:
     return cut(exits[0].message) if code is None else f"exit code {code}"
 
 
-def _stopped(facts: _Facts) -> Iterator[_Claim]:
+def _stopped(facts: Facts) -> Iterator[_Claim]:
     """That it was ended from outside, or that it stopped, for want of anything better."""
     by_hand = [
         one
@@ -943,7 +604,7 @@ def _stopped(facts: _Facts) -> Iterator[_Claim]:
     for one in (*facts.evidence.of(What.CANCELLED), *by_hand)[:1]:
         reason = {"event": (Kind.NAME, event_text(one))}
         yield _Claim("cancelled", (), one.time_ns, 50, [one], reason, host=one.host or "")
-    told = [one for one in facts.evidence.of(*_SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
+    told = [one for one in facts.evidence.of(*SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
     if told:
         first = _first(told)
         time = first.time_ns if facts.stuck_ns is None else facts.stuck_ns
@@ -967,11 +628,11 @@ class _Wait(NamedTuple):
     records: tuple[str, ...] = ()
 
 
-def _waited_for(facts: _Facts) -> _Wait | None:
+def _waited_for(facts: Facts) -> _Wait | None:
     """By the flight recorders; else by stacks, else by who complains and who says nothing."""
     one = facts.root
     if one is not None and one.kind in {"missing", "unrecorded", "stuck"} and one.culprits:
-        trust, against = 75 if one.kind == "missing" else 70, list(facts.clock)
+        trust, against = 75 if one.kind == "missing" else 70, list(_clocks(facts))
         if one.kind == "unrecorded":
             many = len(one.culprits) * 2 > len(one.members)
             trust, against = 35 if many else 70, [*against, _message("many" if many else "died_silent")]
@@ -985,10 +646,10 @@ def _waited_for(facts: _Facts) -> _Wait | None:
     ranks = facts.outliers or (silent if 0 < len(silent) < len(waited) else ())
     count = len(waited) or sum(each.state == "waiting" for each in facts.stacks.values())
     trust = 38 if not waited else 65 if facts.outliers else 55
-    return _Wait(ranks, count, facts.stuck_ns, trust, facts.clock) if ranks else None
+    return _Wait(ranks, count, facts.stuck_ns, trust, _clocks(facts)) if ranks else None
 
 
-def _waits(facts: _Facts) -> Iterator[_Claim]:
+def _waits(facts: Facts) -> Iterator[_Claim]:
     """A rank that does not come to a collective, by what it does in place of that."""
     wait = _waited_for(facts)
     if wait is None:
@@ -1024,7 +685,7 @@ def _waits(facts: _Facts) -> Iterator[_Claim]:
         yield _Claim(key, ranks, time, wait.trust, proof, values, against=against, sure=sure)
 
 
-def _link(facts: _Facts) -> Iterator[_Claim]:
+def _link(facts: Facts) -> Iterator[_Claim]:
     """A link that fails: all are in a collective, and none gets out."""
     events = facts.evidence.of(What.LINK_ERROR)
     if not events:
@@ -1048,7 +709,7 @@ def _link(facts: _Facts) -> Iterator[_Claim]:
     yield _Claim("link", ranks, time, trust, events[:4], values, host=host, sure=Confidence.MEDIUM)
 
 
-def _numbers(facts: _Facts) -> Iterator[_Claim]:
+def _numbers(facts: Facts) -> Iterator[_Claim]:
     """A loss that is no number."""
     events = facts.evidence.of(What.NAN)
     stopped = [one for one in facts.evidence.of(What.OVERFLOW) if one.data.get("exhausted")]
@@ -1077,16 +738,16 @@ def _in_step(step: Value) -> _Told:
     return _NOTHING if step is None else _say("in_step", step=(Kind.COUNT, step))
 
 
-def _recovered(event: Event, facts: _Facts) -> bool:
+def _recovered(event: Event, facts: Facts) -> bool:
     """Whether the losses that are printed after it are numbers again."""
     if "recovered" in event.data:
         return True
     own = [one for one in facts.evidence.series if one.name == "loss" and one.source.path == event.source.path]
-    told = "step" not in event.data and int(event.data.get("steps_after", 0)) >= _GOES_ON
-    return told and any(np.isfinite(one.values[-_GOES_ON:]).all() for one in own)
+    told = "step" not in event.data and int(event.data.get("steps_after", 0)) >= GOES_ON
+    return told and any(np.isfinite(one.values[-GOES_ON:]).all() for one in own)
 
 
-def _late(facts: _Facts) -> Iterator[_Claim]:
+def _late(facts: Facts) -> Iterator[_Claim]:
     """Ranks that the others wait for again and again, by what is known of their devices, hosts, stacks and places."""
     late, base = facts.late, 60 if facts.failed_ns is None else 30
     ranks = () if late is None else late.ranks
@@ -1116,7 +777,7 @@ def _late(facts: _Facts) -> Iterator[_Claim]:
     yield _straggler(facts, late, base)
 
 
-def _slow_devices(facts: _Facts) -> dict[int, list[Event]]:
+def _slow_devices(facts: Facts) -> dict[int, list[Event]]:
     """Devices that throttle or correct errors, of all the late ranks; without dumps, since when steps take longer."""
     found: dict[int, list[Event]] = defaultdict(list)
     for one in facts.evidence.of(What.XID, What.ECC, What.THROTTLE):
@@ -1131,7 +792,7 @@ def _slow_devices(facts: _Facts) -> dict[int, list[Event]]:
     return found if len(found) * 2 <= facts.world else {}
 
 
-def _slow_host(facts: _Facts, ranks: Sequence[int], faults: Sequence[Event], trust: int) -> _Claim:
+def _slow_host(facts: Facts, ranks: Sequence[int], faults: Sequence[Event], trust: int) -> _Claim:
     first = next(iter(faults), None)
     reason = _NOTHING if first is None else _say("reason", event=(Kind.NAME, event_text(first)))
     values = {"event": reason, "waited": _waited(facts.late)}
@@ -1141,7 +802,7 @@ def _slow_host(facts: _Facts, ranks: Sequence[int], faults: Sequence[Event], tru
     return _Claim(key, ranks, time, trust, proof, values, sure=sure, since=True)
 
 
-def _straggler(facts: _Facts, late: Lateness, base: int) -> _Claim:
+def _straggler(facts: Facts, late: Lateness, base: int) -> _Claim:
     """A late rank that nothing but its stack explains."""
     stacks = [facts.stacks[rank] for rank in late.ranks if rank in facts.stacks]
     states, proof = {one.state for one in stacks}, (*stacks, *facts.waiting_least)
