@@ -124,10 +124,7 @@ def _sources(paths: Sequence[str]) -> Iterator[readers.Source]:
 
 
 def _read(
-    source: readers.Source,
-    table: Table,
-    formats: Sequence[tuple[str, Format]],
-    progress: Callable[[int], None] | None,
+    source: readers.Source, table: Table, formats: Sequence[tuple[str, Format]], progress: Callable[[int], None] | None
 ) -> _Read:
     path, size = source.name, source.size or 0
     other = FileRead(path, "other", size)

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -344,37 +344,23 @@ def placed(found: Evidence) -> Evidence:
     """With years and `time_ns`, in the order of time."""
     reference = _reference(found)
 
-    def year(stamp: int | None, clock: str) -> int | None:
-        return in_year(stamp, reference) if clock == YEARLESS and stamp is not None else stamp
+    def dated(one: Any, *fields: str) -> Any:
+        if one.clock != YEARLESS:
+            return one
+        stamps = {field: getattr(one, field) for field in fields}
+        years = {field: stamp if stamp is None else in_year(stamp, reference) for field, stamp in stamps.items()}
+        return one._replace(clock="local", **years)
 
-    def plain(clock: str) -> str:
-        return "local" if clock == YEARLESS else clock
-
-    events = [
-        one._replace(
-            stamp_ns=year(one.stamp_ns, one.clock), until_ns=year(one.until_ns, one.clock), clock=plain(one.clock)
-        )
-        for one in found.events
-    ]
-    files = [
-        one._replace(
-            first_ns=year(one.first_ns, one.clock), last_ns=year(one.last_ns, one.clock), clock=plain(one.clock)
-        )
-        for one in found.files
-    ]
+    events = [dated(one, "stamp_ns", "until_ns") for one in found.events]
+    files = [dated(one, "first_ns", "last_ns") for one in found.files]
     series = [
-        one._replace(
-            times=np.array(
-                [each if each == UNKNOWN else in_year(each, reference) for each in one.times.tolist()], np.int64
-            ),
-            clock="local",
-        )
+        one._replace(times=np.array([in_year(each, reference) for each in one.times.tolist()], np.int64), clock="local")
         if one.clock == YEARLESS
         else one
         for one in found.series
     ]
-    dated = found._replace(events=tuple(events), series=tuple(series), files=tuple(files))
-    zone = _zone(dated)
+    found = found._replace(events=tuple(events), series=tuple(series), files=tuple(files))
+    zone = _zone(found)
     shifts = {"utc": 0, "local": zone.offset_ns}
 
     def moved(stamp: int | None, clock: str) -> int | None:
@@ -384,14 +370,11 @@ def placed(found: Evidence) -> Evidence:
         one._replace(time_ns=moved(one.stamp_ns, one.clock), until_ns=moved(one.until_ns, one.clock)) for one in events
     ]
     timed.sort(key=lambda one: (one.time_ns is None, one.time_ns or 0))
-    return dated._replace(
-        events=tuple(timed),
-        series=tuple(_moved(one, shifts) for one in series),
-        files=tuple(
-            one._replace(first_ns=moved(one.first_ns, one.clock), last_ns=moved(one.last_ns, one.clock))
-            for one in files
-        ),
-        zone=zone,
+    placed_files = (
+        one._replace(first_ns=moved(one.first_ns, one.clock), last_ns=moved(one.last_ns, one.clock)) for one in files
+    )
+    return found._replace(
+        events=tuple(timed), series=tuple(_moved(one, shifts) for one in series), files=tuple(placed_files), zone=zone
     )
 
 
@@ -428,6 +411,8 @@ def _written(files: Sequence[FileRead]) -> dict[str, int]:
 
 def in_year(stamp: int, reference: int) -> int:
     """A time of 1972 in the year that brings it nearest to another time."""
+    if stamp == UNKNOWN:
+        return stamp
     part, year = time.gmtime(stamp // _SECOND), time.gmtime(reference // _SECOND).tm_year
     # The 29th of February is the 1st of March where there is none.
     around = [timegm((each, *part[1:6])) * _SECOND + stamp % _SECOND for each in (year - 1, year, year + 1)]
@@ -510,14 +495,7 @@ def derived_step_times(found: Sequence[Series]) -> tuple[Series, ...]:
         # A restart goes back.
         good = (ahead > 0) & (passed >= 0)
         if good.any():
-            made.append(
-                one._replace(
-                    name="step_time",
-                    unit="s",
-                    steps=steps[1:][good],
-                    times=times[1:][good],
-                    values=passed[good] / ahead[good] / _SECOND,
-                    derived="difference of times",
-                )
-            )
+            values = passed[good] / ahead[good] / _SECOND
+            new = one._replace(name="step_time", unit="s", derived="difference of times")
+            made.append(new._replace(steps=steps[1:][good], times=times[1:][good], values=values))
     return tuple(made)

@@ -153,43 +153,24 @@ _POWER, _TEMPERATURE, _BUSY = Quantity("power", "W"), Quantity("temperature", "Â
 _USED, _MASK, _XID = Quantity("memory_used", "bytes", float(1 << 20)), Quantity("throttle", ""), Quantity("xid", "")
 _ECC, _REPLAYS = Quantity("ecc_uncorrected", ""), Quantity("pcie_replays", "")
 COLUMNS: Final[Mapping[str, Quantity]] = {
-    # nvidia-smi --query-gpu, as its header has them.
-    "clocks.current.sm": _CLOCK,
-    "clocks.sm": _CLOCK,
-    "clocks.current.memory": _MEMORY_CLOCK,
-    "power.draw": _POWER,
-    "power.draw.instant": _POWER,
-    "temperature.gpu": _TEMPERATURE,
-    "utilization.gpu": _BUSY,
-    "memory.used": _USED,
-    "clocks_event_reasons.active": _MASK,
-    "clocks_throttle_reasons.active": _MASK,
-    "ecc.errors.uncorrected.volatile.total": _ECC,
-    "pcie.replay.counter": _REPLAYS,
-    # DCGM: names of the exporter, of dcgmi dmon, and numbers of fields.
-    "dcgm_fi_dev_sm_clock": _CLOCK,
-    "dcgm_fi_dev_mem_clock": _MEMORY_CLOCK,
-    "dcgm_fi_dev_power_usage": _POWER,
-    "dcgm_fi_dev_gpu_temp": _TEMPERATURE,
-    "dcgm_fi_dev_gpu_util": _BUSY,
-    "dcgm_fi_dev_fb_used": _USED,
-    "dcgm_fi_dev_xid_errors": _XID,
-    "dcgm_fi_dev_clock_throttle_reasons": _MASK,
-    "dcgm_fi_dev_clocks_event_reasons": _MASK,
-    "dcgm_fi_dev_ecc_dbe_vol_total": _ECC,
-    "dcgm_fi_dev_pcie_replay_counter": _REPLAYS,
-    **dict.fromkeys(("smclk", "100"), _CLOCK),
-    **dict.fromkeys(("mmclk", "101"), _MEMORY_CLOCK),
-    **dict.fromkeys(("power", "155"), _POWER),
-    **dict.fromkeys(("tmptr", "150"), _TEMPERATURE),
-    **dict.fromkeys(("gputl", "203"), _BUSY),
-    **dict.fromkeys(("fbusd", "252"), _USED),
-    **dict.fromkeys(("xider", "230"), _XID),
-    **dict.fromkeys(("dvccu", "clkth", "112"), _MASK),
-    **dict.fromkeys(("edvol", "311"), _ECC),
-    **dict.fromkeys(("pciec", "202"), _REPLAYS),
+    name: quantity
+    # nvidia-smi --query-gpu, as its header has them; DCGM: names of the exporter, of dcgmi dmon, numbers of fields.
+    for quantity, names in (
+        (_CLOCK, "clocks.current.sm clocks.sm dcgm_fi_dev_sm_clock smclk 100"),
+        (_MEMORY_CLOCK, "clocks.current.memory dcgm_fi_dev_mem_clock mmclk 101"),
+        (_POWER, "power.draw power.draw.instant dcgm_fi_dev_power_usage power 155"),
+        (_TEMPERATURE, "temperature.gpu dcgm_fi_dev_gpu_temp tmptr 150"),
+        (_BUSY, "utilization.gpu dcgm_fi_dev_gpu_util gputl 203"),
+        (_USED, "memory.used dcgm_fi_dev_fb_used fbusd 252"),
+        (_XID, "dcgm_fi_dev_xid_errors xider 230"),
+        (_MASK, "clocks_event_reasons.active clocks_throttle_reasons.active dvccu clkth 112"),
+        (_MASK, "dcgm_fi_dev_clock_throttle_reasons dcgm_fi_dev_clocks_event_reasons"),
+        (_ECC, "ecc.errors.uncorrected.volatile.total dcgm_fi_dev_ecc_dbe_vol_total edvol 311"),
+        (_REPLAYS, "pcie.replay.counter dcgm_fi_dev_pcie_replay_counter pciec 202"),
+    )
+    for name in names.split()
 }
-_REASON_COLUMNS: Final = {
+_REASONS: Final = {
     "hw_slowdown": 0x08,
     "sw_thermal_slowdown": 0x20,
     "hw_thermal_slowdown": 0x40,
@@ -233,7 +214,7 @@ class _Columns:
             times.append(UNKNOWN if time is None else time)
             column.append(value * quantity.factor)
 
-    def states(self, kind: str, size: int, lines: int, fault: str = "") -> States:
+    def states(self, kind: str, size: int, lines: int) -> States:
         """Series of all columns, and what they say happened."""
         series = [
             Series(
@@ -249,70 +230,40 @@ class _Columns:
             for (device, quantity), (steps, times, values) in self.rows.items()
         ]
         stamps = [int(time) for one in series for time in one.times[[0, -1]] if time != UNKNOWN]
-        read = FileRead(
-            self.path,
-            kind,
-            size,
-            lines,
-            sum(self.samples.values()) + len(self.samples),
-            fault=fault,
-            first_ns=min(stamps, default=None),
-            last_ns=max(stamps, default=None),
-            clock=self.clock,
-        )
+        read = FileRead(self.path, kind, size, lines, sum(self.samples.values()) + len(self.samples))
+        read = read._replace(first_ns=min(stamps, default=None), last_ns=max(stamps, default=None), clock=self.clock)
         return States(series, _happened(series, self.clock), list(self.devices.values()), read)
 
 
 def _happened(series: Sequence[Series], clock: str) -> list[Event]:
     by_device = {(one.device, one.name): one for one in series}
-    events = []
-    for one in series:
-        times = one.times
-
-        def at(row: int, times: np.ndarray = times) -> int | None:
-            return None if times[row] == UNKNOWN else int(times[row])
-
-        if one.name == "throttle":
-            masks = np.where(np.isfinite(one.values), one.values, 0).astype(np.int64) & _SLOW
-            for first, last in _runs(masks != 0):
-                mask = int(np.bitwise_or.reduce(masks[first : last + 1]))
-                data: dict[str, Value] = {"mask": mask, "samples": last - first + 1}
-                for name, key in (("clock", "clock_mhz"), ("temperature", "temperature")):
-                    beside = by_device.get((one.device, name))
-                    if beside is not None and len(beside.values) == len(masks):
-                        part = beside.values[first : last + 1]
-                        data[key] = float(part.min() if name == "clock" else part.max())
-                reason = ", ".join(text for bit, text in THROTTLES if mask & bit)
-                data["reason"] = reason
-                events.append(
-                    Event(
-                        What.THROTTLE,
-                        reason,
-                        one.source,
-                        stamp_ns=at(first),
-                        until_ns=at(last),
-                        clock=clock,
-                        device=one.device,
-                        data=data,
-                    )
-                )
-        elif one.name in {"xid", "ecc_uncorrected"}:
-            # Both stay for ever: only a change is an event.
-            for row in (
-                np.flatnonzero(np.diff(one.values) > 0) + 1 if one.name != "xid" else _changes(one.values)
-            ).tolist():
-                value = int(one.values[row])
-                data = {"code": value, **_xid({"code": value})} if one.name == "xid" else {"uncorrected": value}
-                text = f"last Xid is {value}" if one.name == "xid" else f"{value} uncorrected errors of memory"
-                what = What.XID if one.name == "xid" else What.ECC
-                events.append(
-                    Event(what, text, one.source, stamp_ns=at(row), clock=clock, device=one.device, data=data)
-                )
-    return events
+    return [event._replace(clock=clock) for one in series for event in _changes(one, by_device)]
 
 
-def _changes(values: np.ndarray) -> np.ndarray:
-    return np.flatnonzero((values[1:] != values[:-1]) & (values[1:] > 0)) + 1
+def _changes(one: Series, by_device: Mapping[tuple[str | None, str], Series]) -> Iterator[Event]:
+    at = [None if time == UNKNOWN else time for time in one.times.tolist()]
+    if one.name == "throttle":
+        masks = np.where(np.isfinite(one.values), one.values, 0).astype(np.int64) & _SLOW
+        for first, last in _runs(masks != 0):
+            mask = int(np.bitwise_or.reduce(masks[first : last + 1]))
+            reason = ", ".join(text for bit, text in THROTTLES if mask & bit)
+            data: dict[str, Value] = {"mask": mask, "samples": last - first + 1, "reason": reason}
+            for name, key, worst in (("clock", "clock_mhz", np.min), ("temperature", "temperature", np.max)):
+                beside = by_device.get((one.device, name))
+                if beside is not None and len(beside.values) == len(masks):
+                    data[key] = float(worst(beside.values[first : last + 1]))
+            event = Event(What.THROTTLE, reason, one.source, stamp_ns=at[first], device=one.device, data=data)
+            yield event._replace(until_ns=at[last])
+    # Both stay for ever: only a change is an event.
+    elif one.name == "xid":
+        for row in (np.flatnonzero((one.values[1:] != one.values[:-1]) & (one.values[1:] > 0)) + 1).tolist():
+            data = {"code": (code := int(one.values[row])), **_xid({"code": code})}
+            yield Event(What.XID, f"last Xid is {code}", one.source, stamp_ns=at[row], device=one.device, data=data)
+    elif one.name == "ecc_uncorrected":
+        for row in (np.flatnonzero(np.diff(one.values) > 0) + 1).tolist():
+            text = f"{(count := int(one.values[row]))} uncorrected errors of memory"
+            data = {"uncorrected": count}
+            yield Event(What.ECC, text, one.source, stamp_ns=at[row], device=one.device, data=data)
 
 
 def _runs(flags: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -359,7 +310,7 @@ def read_table(lines: Iterator[bytes], path: str, size: int, kind: str) -> State
             names = [_heading(name) for name in (text[1:].split() if spaced else text.split(b","))]
             places = [(at, COLUMNS[name]) for at, name in enumerate(names) if name in COLUMNS]
             reasons = [
-                (at, bit) for at, name in enumerate(names) for end, bit in _REASON_COLUMNS.items() if name.endswith(end)
+                (at, bit) for at, name in enumerate(names) for end, bit in _REASONS.items() if name.endswith(end)
             ]
             identity = next((names.index(name) for name in _DEVICE_NAMES if name in names), None)
             number = names.index("index") if "index" in names else names.index("gpu") if "gpu" in names else None
@@ -421,12 +372,6 @@ _STATED: Final = (
     ("power readings/average power draw", _POWER),
     ("utilization/gpu", _BUSY),
 )
-_REASONS: Final = {
-    "hw slowdown": 8,
-    "sw thermal slowdown": 32,
-    "hw thermal slowdown": 64,
-    "hw power brake slowdown": 128,
-}
 
 
 def read_query(lines: Iterator[bytes], path: str, size: int) -> States:
@@ -457,6 +402,7 @@ def _query_pairs(lines: Iterator[bytes]) -> Iterator[tuple[int, str, str]]:
             keys.append((indent, key))
 
 
+_REASON_HEAD: Final = regex("clocks (?:event|throttle) reason ")
 _TAG: Final = regex(r"<(/?)([\w.-]+)([^<>]*?)(/?)>([^<]*)")
 
 
@@ -481,19 +427,11 @@ def _xml_pairs(text: str) -> Iterator[tuple[int, str, str]]:
             continue
         if single:
             continue
-        keys.append(name.replace("_", " "))
+        keys.append(name)
         if len(keys) > 32:
             return
-        keys[-1] = name
         if value.strip():
-            yield (
-                line,
-                "/".join(keys)
-                .replace("_", " ")
-                .replace("clocks event reason ", "")
-                .replace("clocks throttle reason ", ""),
-                value.strip(),
-            )
+            yield line, _REASON_HEAD.sub("", "/".join(keys).replace("_", " ")), value.strip()
 
 
 def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> States:
@@ -517,7 +455,9 @@ def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> Stat
         amount = _value(value.encode())
         if quantity is not None and amount is not None:
             columns.add(device, time, ((quantity, amount),))
-        elif value == "Active" and (bit := next((bit for end, bit in _REASONS.items() if key.endswith(end)), 0)):
+        elif value == "Active" and (
+            bit := next((bit for end, bit in _REASONS.items() if key.endswith(end.replace("_", " "))), 0)
+        ):
             masks[device] = masks.get(device, 0) | bit
         event = _odd(key, value, amount)
         if event is not None:
@@ -580,17 +520,8 @@ def read_npu(lines: Iterator[bytes], path: str, size: int) -> States:
                 events += _health(value, device, source, time, columns.clock)
             elif _NPU_ERRORS.search(key) and (amount := _value(value.encode())):
                 what: dict[str, Value] = {"uncorrected": int(amount), "where": "device"}
-                events.append(
-                    Event(
-                        What.ECC,
-                        f"{key}: {value}",
-                        source,
-                        stamp_ns=time,
-                        clock=columns.clock,
-                        device=device,
-                        data=what,
-                    )
-                )
+                event = Event(What.ECC, f"{key}: {value}", source, None, columns.clock, time, device=device, data=what)
+                events.append(event)
     made = columns.states("npu_smi", size, count)
     return made._replace(events=[*made.events, *events])
 

@@ -448,13 +448,4 @@ CHECKPOINTS: tuple[Row, ...] = (
     ),
 )
 
-ROWS: tuple[Row, ...] = (
-    *LOOPS,
-    *COLLECTIVES,
-    *ASCEND,
-    *MEMORY,
-    *DEVICES,
-    *LAUNCHERS,
-    *NUMBERS,
-    *CHECKPOINTS,
-)
+ROWS: tuple[Row, ...] = (*LOOPS, *COLLECTIVES, *ASCEND, *MEMORY, *DEVICES, *LAUNCHERS, *NUMBERS, *CHECKPOINTS)
