@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from traceanalyze.incident.evidence import UNKNOWN, Device, Event, FileRead, Series, Source, Value, What
+from traceanalyze.incident.evidence import UNKNOWN, Device, Event, Evidence, FileRead, Series, Source, Value, What
 from traceanalyze.incident.text import Row, bus_of, message_of, said, stamp_of, text_of
 from traceanalyze.model.patterns import regex
 
@@ -179,15 +179,6 @@ _REASONS: Final = {
 _NUMBER: Final = regex(rb"0[xX][0-9a-fA-F]+|[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 
 
-class States(NamedTuple):
-    """What a tool's output gave."""
-
-    series: list[Series]
-    events: list[Event]
-    devices: list[Device]
-    read: FileRead
-
-
 def _value(raw: bytes) -> float | None:
     found = _NUMBER.match(raw.strip())
     if found is None:
@@ -214,7 +205,7 @@ class _Columns:
             times.append(UNKNOWN if time is None else time)
             column.append(value * quantity.factor)
 
-    def states(self, kind: str, size: int, lines: int) -> States:
+    def states(self, kind: str, size: int, lines: int) -> Evidence:
         """Series of all columns, and what they say happened."""
         series = [
             Series(
@@ -232,7 +223,8 @@ class _Columns:
         stamps = [int(time) for one in series for time in one.times[[0, -1]] if time != UNKNOWN]
         read = FileRead(self.path, kind, size, lines, sum(self.samples.values()) + len(self.samples))
         read = read._replace(first_ns=min(stamps, default=None), last_ns=max(stamps, default=None), clock=self.clock)
-        return States(series, _happened(series, self.clock), list(self.devices.values()), read)
+        events = tuple(_happened(series, self.clock))
+        return Evidence(events, tuple(series), devices=tuple(self.devices.values()), files=(read,))
 
 
 def _happened(series: Sequence[Series], clock: str) -> list[Event]:
@@ -297,7 +289,7 @@ def _heading(raw: bytes) -> str:
     return text_of(raw).strip().strip('"').partition(" [")[0].lower()
 
 
-def read_table(lines: Iterator[bytes], path: str, size: int, kind: str) -> States:
+def read_table(lines: Iterator[bytes], path: str, size: int, kind: str) -> Evidence:
     """A table of devices over time: csv of nvidia-smi or DCGM, or `dcgmi dmon`."""
     columns = _Columns(path)
     names: list[str] = []
@@ -374,7 +366,7 @@ _STATED: Final = (
 )
 
 
-def read_query(lines: Iterator[bytes], path: str, size: int) -> States:
+def read_query(lines: Iterator[bytes], path: str, size: int) -> Evidence:
     """`nvidia-smi -q`: keys below keys, four spaces a level; unknown ones are passed over."""
     return _stated(_query_pairs(lines), path, size)
 
@@ -406,7 +398,7 @@ _REASON_HEAD: Final = regex("clocks (?:event|throttle) reason ")
 _TAG: Final = regex(r"<(/?)([\w.-]+)([^<>]*?)(/?)>([^<]*)")
 
 
-def read_xml(text: str, path: str, size: int) -> States:
+def read_xml(text: str, path: str, size: int) -> Evidence:
     """`nvidia-smi -q -x`, without a parser of XML, which would expand what a file defines."""
     return _stated(_xml_pairs(text), path, size)
 
@@ -434,7 +426,7 @@ def _xml_pairs(text: str) -> Iterator[tuple[int, str, str]]:
             yield line, _REASON_HEAD.sub("", "/".join(keys).replace("_", " ")), value.strip()
 
 
-def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> States:
+def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> Evidence:
     columns, events, device, time = _Columns(path), list[Event](), "", None
     masks: dict[str, int] = {}
     count = 0
@@ -467,7 +459,8 @@ def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> Stat
     for device, mask in masks.items():
         columns.add(device, time, ((_MASK, float(mask)),))
     made = columns.states("nvidia_smi", size, count)
-    return made._replace(events=[*made.events, *events], read=made.read._replace(first_ns=time, last_ns=time))
+    read = made.files[0]._replace(first_ns=time, last_ns=time)
+    return made._replace(events=(*made.events, *events), files=(read,))
 
 
 def _odd(key: str, value: str, amount: float | None) -> tuple[What, dict[str, Value]] | None:
@@ -490,7 +483,7 @@ _CHIP_MORE: Final = regex(
 _NPU_KEY: Final = regex(r"^\s*(NPU ID|Chip ID|[A-Z][\w ()%-]*?)\s+: (.*)$")
 
 
-def read_npu(lines: Iterator[bytes], path: str, size: int) -> States:
+def read_npu(lines: Iterator[bytes], path: str, size: int) -> Evidence:
     """`npu-smi info`: two rows a chip; or one of its lists of keys and values."""
     columns, events = _Columns(path), list[Event]()
     head: re.Match[str] | None = None
@@ -523,7 +516,7 @@ def read_npu(lines: Iterator[bytes], path: str, size: int) -> States:
                 event = Event(What.ECC, f"{key}: {value}", source, None, columns.clock, time, device=device, data=what)
                 events.append(event)
     made = columns.states("npu_smi", size, count)
-    return made._replace(events=[*made.events, *events])
+    return made._replace(events=(*made.events, *events))
 
 
 _NPU_ERRORS: Final = regex(r"(?i)double[ -]bit|multi[ -]bit|uncorrect")

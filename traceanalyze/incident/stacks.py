@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from traceanalyze.incident.evidence import Event, Source, Stack, Value, What
-from traceanalyze.incident.text import Block, Line, Made, message_of, stamp_of, text_of
+from traceanalyze.incident.text import Block, Line, Made, message_of, stamp_of, stamped, text_of
 from traceanalyze.model.patterns import regex
 
 _LIBRARIES: Final = regex(r"^.*(?:site-packages|dist-packages|/lib/python3\.\d+)/")
@@ -317,17 +317,15 @@ def _elastic(lines: Sequence[Line], head: int, path: str) -> Made | None:
             at += 1
     if text:
         data["reason"] = text
-    stamp = stamp_of(fields.get(b"time", b""))
     event = Event(
         What.EXIT,
         f"rank {int(rank[1])} exitcode {message_of(fields[b'exitcode'])}" + (f": {text}" if text else ""),
         Source(path, lines[head].number),
-        stamp_ns=None if stamp is None else stamp.ns,
-        clock="none" if stamp is None else stamp.clock,
         rank=int(rank[1]),
         host=message_of(fields.get(b"host", b"")) or None,
         data=data,
     )
+    event = stamped(event, stamp_of(fields.get(b"time", b"")))
     return Made(at, (event,), closed=True)
 
 

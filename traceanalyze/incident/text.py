@@ -24,6 +24,7 @@ from traceanalyze.incident.evidence import (
     UNKNOWN,
     YEARLESS,
     Event,
+    Evidence,
     FileRead,
     Process,
     Series,
@@ -175,16 +176,6 @@ class Block(NamedTuple):
 Row = Pattern | Loop | Block
 
 
-class Found(NamedTuple):
-    """What one text gave."""
-
-    events: list[Event]
-    series: list[Series]
-    stacks: list[Stack]
-    processes: list[Process]
-    read: FileRead
-
-
 # --- Times -----------------------------------------------------------------------------------------------------------
 
 _MONTHS = {name: at for at, name in enumerate(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
@@ -204,6 +195,11 @@ class Stamp(NamedTuple):
     ns: int
     clock: str
     host: str | None = None
+
+
+def stamped(event: Event, stamp: Stamp | None) -> Event:
+    """An event with a time, if there is one."""
+    return event if stamp is None else event._replace(stamp_ns=stamp.ns, clock=stamp.clock)
 
 
 def stamp_of(text: bytes) -> Stamp | None:
@@ -646,19 +642,18 @@ class _Reading:
             device = f"{'NPU' if 'ascend' in row.also.values() or 'HCCL' in row.also.values() else 'GPU'} {device}"
         begin = found.start() if found.start() < len(line.body) and row.what is not What.DEVICE_ERROR else 0
         body = line.body if len(line.body) <= _MESSAGE else line.body[max(0, begin - 100) :]
-        self.add(
-            Event(
-                row.what,
-                message_of(body),
-                Source(self.path, line.number),
-                stamp_ns=None if stamp is None else stamp.ns,
-                clock="none" if stamp is None else stamp.clock,
-                rank=rank if isinstance(rank, int) and rank >= 0 else line.rank,
-                host=str(host) if host is not None else stamp.host if stamp is not None and stamp.host else None,
-                device=None if device is None else bus_of(str(device)) or str(device),
-                data=data,
-            )
+        if host is None and stamp is not None:
+            host = stamp.host
+        event = Event(
+            row.what,
+            message_of(body),
+            Source(self.path, line.number),
+            rank=rank if isinstance(rank, int) and rank >= 0 else line.rank,
+            host=str(host) if host else None,
+            device=None if device is None else bus_of(str(device)) or str(device),
+            data=data,
         )
+        self.add(stamped(event, stamp))
 
     def add(self, event: Event) -> None:
         """Keep an event, or count it with those like it."""
@@ -686,8 +681,7 @@ class _Reading:
         stamp = self._time(at)
         rank = self.of_key.get(first.key) if first.rank is None and first.key else first.rank
         for event in made.events:
-            own = event.clock != "none" or stamp is None
-            timed = event if own else event._replace(clock=stamp.clock, stamp_ns=stamp.ns) if stamp else event
+            timed = stamped(event, stamp) if event.clock == "none" else event
             self.add(timed if timed.rank is not None else timed._replace(rank=rank))
         self.stacks += [one if one.rank is not None else one._replace(rank=rank) for one in made.stacks]
         self.inside.update(places[: made.lines])
@@ -792,7 +786,7 @@ def chunks(stream: Stream) -> Iterator[tuple[bytes, bool, str]]:
     yield carry, True, stream.fault or ""
 
 
-def read_text(stream: Stream, path: str, size: int, table: Table, *, kind: str, rank: int | None, alone: bool) -> Found:
+def read_text(stream: Stream, path: str, size: int, table: Table, *, rank: int | None, alone: bool) -> Evidence:
     """Everything that a table knows in a text.
 
     `rank` is that of the whole file, where its name tells it; `alone`: it is of one process, so one rank named in it
@@ -810,7 +804,7 @@ def read_text(stream: Stream, path: str, size: int, table: Table, *, kind: str, 
         fault = str(error)
     if rest:
         reading.chunk(rest, last=True)
-    return _found(reading, kind, size, fault, alone=alone)
+    return _found(reading, size, fault, alone=alone)
 
 
 _STEPS_AFTER = 3
@@ -818,7 +812,7 @@ _STEPS_AFTER = 3
 _OF_OTHERS = {What.EXIT, What.SIGNAL, What.CANCELLED, What.RESTART, What.XID, What.HOST_OOM, What.SEGFAULT}
 
 
-def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) -> Found:
+def _found(reading: _Reading, size: int, fault: str, *, alone: bool) -> Evidence:
     own = reading.rank
     if own is None and alone and len(reading.ranks) == 1:
         own = next(iter(reading.ranks))
@@ -846,6 +840,7 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         for one in events
         if one.rank is not None and isinstance(one.data.get("pid"), int) and one.what is not What.HOST_OOM
     ]
+    stacks = tuple(one if one.rank is not None else one._replace(rank=own) for one in reading.stacks)
     first, last = (reading.times[0], reading.times[-1]) if reading.times else (None, None)
     if first and last and first.clock != last.clock:
         first, last = (
@@ -854,7 +849,7 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         )
     read = FileRead(
         reading.path,
-        kind,
+        _kind_of(events, series, stacks, reading),
         size,
         reading.lines,
         reading.understood,
@@ -867,8 +862,15 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         last_ns=None if last is None else last.ns,
         clock="none" if first is None else first.clock,
     )
-    stacks = [one if one.rank is not None else one._replace(rank=own) for one in reading.stacks]
-    return Found(events, series, stacks, processes, read)
+    return Evidence(tuple(events), tuple(series), stacks, (), tuple(processes), (), (read,))
+
+
+def _kind_of(events: Sequence[Event], series: Sequence[Series], stacks: Sequence[Stack], reading: _Reading) -> str:
+    if stacks and not events and not series:
+        return "stacks"
+    if any(event.clock == "boot" or event.what in {What.XID, What.SXID} for event in events):
+        return "kernel_log"
+    return "process_log" if reading.understood or reading.notable or reading.times else "other"
 
 
 def _series(name: str, rank: int | None, points: _Points) -> Series:
@@ -886,19 +888,10 @@ def _not_finite(series: Series, lines: Sequence[int]) -> Event | None:
         return None
     if not len(bad):
         return None
-    first, step = int(bad[0]), int(series.steps[bad[0]])
-    time = int(series.times[first])
+    first, step, time = (int(one[bad[0]]) for one in (np.arange(len(series.steps)), series.steps, series.times))
     data: dict[str, Value] = {"series": series.name, "count": len(bad)}
     data |= {"recovered": 1} if len(series.values) - int(bad[-1]) > _STEPS_AFTER else {}
-    if step != UNKNOWN:
-        data["step"] = step
-    at = f" at step {step:,}" if step != UNKNOWN else ""
-    return Event(
-        What.NAN,
-        f"{series.name} {series.values[first]}{at}",
-        Source(series.source.path, lines[first]),
-        stamp_ns=None if time == UNKNOWN else time,
-        clock=series.clock,
-        rank=series.rank,
-        data=data,
-    )
+    data |= {"step": step} if step != UNKNOWN else {}
+    text = f"{series.name} {series.values[first]}" + (f" at step {step:,}" if step != UNKNOWN else "")
+    event = Event(What.NAN, text, Source(series.source.path, lines[first]), rank=series.rank, data=data)
+    return event._replace(clock=series.clock, stamp_ns=None if time == UNKNOWN else time)
