@@ -68,7 +68,7 @@ _SAY = sentences(
     incident_reason=" ({event})",
     incident_waited="; the others waited {share} of the time",
     incident_link="{who} lost the network link{when}{where} ({event}): {todo}{resume}.",
-    incident_pause="{who} made a pause of {time} every time before {op}{doing}{waited}: {todo}.",
+    incident_pause="{who} made a pause of {pause} every time before {op}{doing}{waited}: {todo}.",
     incident_straggler="{who} came late to collectives again and again{doing}{waited}: {todo}.",
     incident_data="{who} waited for data{when}{doing}{where}{waited}: {todo}{resume}.",
     incident_stage="{who} ran slowly: stage {stage} of the pipeline needs longer than the others{waited}: {todo}.",
@@ -211,9 +211,16 @@ def _own_frame(stack: Stack) -> str:
 
 # --- Sentences -------------------------------------------------------------------------------------------------------
 
-_Told = tuple[Kind, Value]
-"""A value of a sentence, or a part of it."""
-_NOTHING: _Told = (Kind.LIST, ())
+_KIND = {
+    **dict.fromkeys(("count", "seq", "step", "stage"), Kind.COUNT),
+    **dict.fromkeys(("asked", "free", "size"), Kind.MEMORY),
+    **dict.fromkeys(("delay", "pause"), Kind.DURATION),
+    **dict.fromkeys(("time", "rank", "ranks", "reason"), Kind.TEXT),
+    **dict.fromkeys(("todo", "series"), Kind.TERM),
+    "share": Kind.SHARE,
+}
+"""Of a value in a sentence, by its name; others are names. A tuple is a part of the sentence."""
+_NOTHING: Value = ()
 _PARTS = ("where", "after", "doing", "waited", "event", "resume", "held")
 """Parts of sentences that may be empty."""
 
@@ -228,7 +235,7 @@ class _Claim(NamedTuple):
     trust: int
     proof: Iterable[Any]
     """Events, stacks, or words."""
-    values: Mapping[str, _Told] = {}
+    values: Mapping[str, Value] = {}
     todo: str = ""
     """Another one than usual."""
     host: str = ""
@@ -239,13 +246,14 @@ class _Claim(NamedTuple):
     """It goes on from that time."""
 
 
-def _message(key: str, **values: _Told) -> Message:
-    return Message(_SAY[f"incident_{key}"], tuple((name, *each) for name, each in values.items()))
+def _message(key: str, **values: Value) -> Message:
+    kinds = {name: Kind.LIST if isinstance(one, tuple) else _KIND.get(name, Kind.NAME) for name, one in values.items()}
+    return Message(_SAY[f"incident_{key}"], tuple((name, kinds[name], one) for name, one in values.items()))
 
 
-def _say(key: str, **values: _Told) -> _Told:
+def _say(key: str, **values: Value) -> Value:
     """A part of a sentence."""
-    return Kind.LIST, (_message(key, **values),)
+    return (_message(key, **values),)
 
 
 def _explanation(claim: _Claim, facts: Facts) -> Explanation:
@@ -260,9 +268,9 @@ def _explanation(claim: _Claim, facts: Facts) -> Explanation:
     values = {
         **dict.fromkeys(_PARTS, _NOTHING),
         "who": _who(who, host, device, facts.world),
-        "when": _NOTHING if time is None else _say("since" if claim.since else "at", time=(Kind.TEXT, _clock(time))),
-        "todo": (Kind.TERM, todo),
-        **({} if step is None else {"resume": _say("resume", step=(Kind.COUNT, step))}),
+        "when": _NOTHING if time is None else _say("since" if claim.since else "at", time=_clock(time)),
+        "todo": todo,
+        **({} if step is None else {"resume": _say("resume", step=step)}),
         **claim.values,
     }
     doubts = (*claim.against, *(() if time is not None or claim.since else (_message("no_time"),)))
@@ -270,17 +278,17 @@ def _explanation(claim: _Claim, facts: Facts) -> Explanation:
     return Explanation(f"incident_{cause}", who, host, device, time, claim.trust, claim.sure, said, todo, proof, doubts)
 
 
-def _who(ranks: tuple[int, ...], host: str, device: str, world: int) -> _Told:
+def _who(ranks: tuple[int, ...], host: str, device: str, world: int) -> Value:
     if len(ranks) == world > 1:
         return _say("all")
-    parts = [_message("host", host=(Kind.NAME, host))] if host else []
-    parts += [_message("device", device=(Kind.NAME, device))] if device else []
-    place = _say("place", place=(Kind.LIST, tuple(parts))) if parts else _NOTHING
+    parts = [_message("host", host=host)] if host else []
+    parts += [_message("device", device=device)] if device else []
+    place = _say("place", place=tuple(parts)) if parts else _NOTHING
     if not ranks:
         return _say("somebody" if world else "process", place=place)
     if len(ranks) == 1:
-        return _say("rank", rank=(Kind.TEXT, str(ranks[0])), place=place)
-    return _say("ranks", ranks=(Kind.TEXT, spans(list(map(str, ranks)))), place=place)
+        return _say("rank", rank=str(ranks[0]), place=place)
+    return _say("ranks", ranks=spans(list(map(str, ranks))), place=place)
 
 
 def _clock(ns: int) -> str:
@@ -296,33 +304,33 @@ def _shown(one: Event | Stack | str) -> str:
 
 
 def _clocks(facts: Facts) -> tuple[Message, ...]:
-    return (_message("unclocked", reason=(Kind.TEXT, facts.unclocked)),) if facts.unclocked else ()
+    return (_message("unclocked", reason=facts.unclocked),) if facts.unclocked else ()
 
 
-def _collective(facts: Facts, ranks: Sequence[int] = ()) -> _Told:
+def _collective(facts: Facts, ranks: Sequence[int] = ()) -> Value:
     """The collective in which ranks are waited for, where it is known."""
     one = facts.root
     if one is not None and (not ranks or set(ranks) & set(one.culprits) or not one.culprits):
         group = one.group.desc if one.group.desc not in {"", "undefined"} else one.group.name
-        return _say("collective", op=(Kind.NAME, one.op), seq=(Kind.COUNT, one.seq), group=(Kind.NAME, group))
+        return _say("collective", op=one.op, seq=one.seq, group=group)
     numbers = {each.data.get("seq") for each in facts.evidence.of(What.TIMEOUT)} - {None}
     if len(numbers) == 1 and not facts.evidence.flights:
-        return _say("collective_seq", seq=(Kind.COUNT, numbers.pop()))
+        return _say("collective_seq", seq=numbers.pop())
     return _NOTHING
 
 
-def _where(facts: Facts, ranks: Sequence[int] = ()) -> _Told:
+def _where(facts: Facts, ranks: Sequence[int] = ()) -> Value:
     found = _collective(facts, ranks)
-    return _say("in", collective=found) if found[1] else _NOTHING
+    return _say("in", collective=found) if found else _NOTHING
 
 
-def _doing(facts: Facts, ranks: Sequence[int]) -> _Told:
+def _doing(facts: Facts, ranks: Sequence[int]) -> Value:
     stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
-    return _NOTHING if stack is None else _say("doing", frame=(Kind.NAME, _own_frame(stack)))
+    return _NOTHING if stack is None else _say("doing", frame=_own_frame(stack))
 
 
-def _waited(late: Lateness | None) -> _Told:
-    return _NOTHING if late is None else _say("waited", share=(Kind.SHARE, late.share))
+def _waited(late: Lateness | None) -> Value:
+    return _NOTHING if late is None else _say("waited", share=late.share)
 
 
 def event_text(one: Event) -> str:
@@ -400,13 +408,13 @@ def _hardware(facts: Facts) -> Iterator[_Claim]:
         trust = 30 if later or before > _LONG_BEFORE_NS else 20 if mild else 70 if failed is None or loose else 100
         against = (*_clocks(facts), *((_message("later"),) if later else ()))
         if before > _LONG_BEFORE_NS:
-            against = (*against, _message("before", delay=(Kind.DURATION, before)))
+            against = (*against, _message("before", delay=before))
         proof = (*found[:3], *facts.events(ranks, What.TIMEOUT)[:1])
-        host, device, event = first.host or "", first.device or "", (Kind.NAME, event_text(first))
+        host, device, event = first.host or "", first.device or "", event_text(first)
         if stuck is None or time is None or later or mild or before > _LONG_BEFORE_NS:
             yield _Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against, sure)
             continue
-        delay = (Kind.DURATION, stuck - time)
+        delay = stuck - time
         after = _say("after", delay=delay, event=event) if stuck - time > 10**6 else _say("after_at", event=event)
         values = {"after": after, "where": _where(facts, ranks)}
         yield _Claim("stopped", ranks, stuck, trust, proof, values, "", host, device, against, sure)
@@ -433,13 +441,13 @@ def _memory(facts: Facts) -> Iterator[_Claim]:
             kept = int(first.data.get("reserved", 0)) - int(first.data.get("allocated", 0))
             unused, others = int(first.data.get("unallocated", kept)), int(first.data.get("others", 0))
             known = asked is not None and free is not None
-            amounts = _say("amounts", asked=(Kind.MEMORY, asked), free=(Kind.MEMORY, free)) if known else _NOTHING
+            amounts = _say("amounts", asked=asked, free=free) if known else _NOTHING
             enough = isinstance(asked, int) and max(unused, others) > asked
             todo = "" if not enough else "end_others" if others > unused else "fragmentation"
             npu = todo == "fragmentation" and (first.device or "").startswith("NPU")
             todo += "_npu" if npu else ""
             holder = facts.holders.get(rank)
-            held = _say("held", holder=(Kind.NAME, holder[0]), size=(Kind.MEMORY, holder[1])) if holder else _NOTHING
+            held = _say("held", holder=holder[0], size=holder[1]) if holder else _NOTHING
             yield _Claim("oom", ranks, time, 94, proof, {"amounts": amounts, "held": held}, todo)
             continue
         kernel = any(one.data.get("oom_kill") for one in found)
@@ -447,7 +455,7 @@ def _memory(facts: Facts) -> Iterator[_Claim]:
             ranks = [each for each in killed if each is not None]
         # The kernel also kills processes of others.
         trust = 92 if not kernel else 96 if ranks else 55 if killed or facts.failed_ns is not None else 30
-        values = {"event": (Kind.NAME, event_text(first))}
+        values = {"event": event_text(first)}
         yield _Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, values, host=first.host or "")
 
 
@@ -455,7 +463,7 @@ def _desync(facts: Facts) -> Iterator[_Claim]:
     """Ranks that do not call the same collectives."""
     one, said = facts.root, facts.evidence.of(What.DESYNC)
     if one is not None and one.kind in {"operation", "size", "order"}:
-        values = {"other": (Kind.NAME, one.other), "op": (Kind.NAME, one.op), "where": _where(facts)}
+        values = {"other": one.other, "op": one.op, "where": _where(facts)}
         sure = Confidence.HIGH if len(one.culprits) * 2 < len(one.members) else Confidence.MEDIUM
         proof = (*said[:2], *facts.records(one))
         yield _Claim(one.kind, one.culprits, one.since_ns, 90, proof, values, sure=sure)
@@ -463,7 +471,7 @@ def _desync(facts: Facts) -> Iterator[_Claim]:
         yield unlike
     elif said:
         # Who says so is not who is wrong.
-        values = {"event": (Kind.NAME, event_text(said[0]))}
+        values = {"event": event_text(said[0])}
         yield _Claim("desync", (), said[0].time_ns, 88, said[:2], values, sure=Confidence.MEDIUM)
 
 
@@ -480,12 +488,8 @@ def _unlike_timeouts(facts: Facts) -> _Claim | None:
         odd = [one for one in found if (one.data.get("op"), one.data.get("numel_in")) != calls.most_common(1)[0][0]]
         if odd and len(odd) < most:
             other = odd[0].data.get("op")
-            seq = _say("collective_seq", seq=(Kind.COUNT, odd[0].data.get("seq")))
-            values: dict[str, _Told] = {
-                "other": (Kind.NAME, other),
-                "op": (Kind.NAME, op),
-                "where": _say("in", collective=seq),
-            }
+            seq = _say("collective_seq", seq=odd[0].data.get("seq"))
+            values: dict[str, Value] = {"other": other, "op": op, "where": _say("in", collective=seq)}
             ranks = [one.rank for one in odd if one.rank is not None]
             return _Claim(
                 "size" if other == op else "operation", ranks, facts.stuck_ns, 86, (*odd[:2], *found[:1]), values
@@ -554,7 +558,7 @@ def _ended(facts: Facts) -> Iterator[_Claim]:
             None if one.timeless else one.time_ns,
             trust if one[:3] == ends[0][:3] else trust - 25,
             (*one.told[:2], *one.exits[:1]),
-            {"error": (Kind.NAME, _error(one.told) or _exit(one.exits))},
+            {"error": _error(one.told) or _exit(one.exits)},
             todo,
             against=against,
             sure=Confidence.HIGH if one.told else Confidence.MEDIUM,
@@ -602,14 +606,14 @@ def _stopped(facts: Facts) -> Iterator[_Claim]:
         if one.data.get("type") == "KeyboardInterrupt" or "death signal" in one.message
     ]
     for one in (*facts.evidence.of(What.CANCELLED), *by_hand)[:1]:
-        reason = {"event": (Kind.NAME, event_text(one))}
+        reason = {"event": event_text(one)}
         yield _Claim("cancelled", (), one.time_ns, 50, [one], reason, host=one.host or "")
     told = [one for one in facts.evidence.of(*SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
     if told:
         first = _first(told)
         time = first.time_ns if facts.stuck_ns is None else facts.stuck_ns
-        count, event = (Kind.COUNT, len(facts.complained)), (Kind.NAME, event_text(first))
-        values: dict[str, _Told] = {"count": count, "event": event, "where": _where(facts)}
+        count, event = len(facts.complained), event_text(first)
+        values: dict[str, Value] = {"count": count, "event": event, "where": _where(facts)}
         # A store that is gone when others end is usual.
         trust = HEADLINE if any(one.what is not What.STORE_ERROR for one in told) else 20
         key = "unexplained" if facts.complained else "unexplained_alone"
@@ -655,7 +659,7 @@ def _waits(facts: Facts) -> Iterator[_Claim]:
     if wait is None:
         return
     ranks, time, against = wait.ranks, wait.time_ns, wait.against
-    count = (Kind.COUNT, wait.others)
+    count = wait.others
     lost = [one for one in facts.evidence.of(What.COMM_ERROR, What.EXCEPTION) if _LOST.search(one.message)]
     if lost and not wait.records and not facts.outliers and not facts.evidence.of(What.TIMEOUT):
         time = min((one.time_ns for one in lost if one.time_ns is not None), default=None)
@@ -675,12 +679,12 @@ def _waits(facts: Facts) -> Iterator[_Claim]:
     elif state == "starved":
         yield _Claim("data", ranks, time, wait.trust, proof, values, against=against)
     elif state == "own":
-        key = "hung" if collective[1] else "hung_stack"
+        key = "hung" if collective else "hung_stack"
         yield _Claim(key, ranks, time, wait.trust + 2, proof, values, against=against)
     else:
         recorded = facts.root is not None and facts.root.kind == "missing" and facts.stands
         sure = Confidence.MEDIUM if recorded else Confidence.LOW
-        key = "never_came" if collective[1] else "silent_rank"
+        key = "never_came" if collective else "silent_rank"
         against = (*against, *(() if ranks[0] in facts.stacks else (_message("no_stack"),)))
         yield _Claim(key, ranks, time, wait.trust, proof, values, against=against, sure=sure)
 
@@ -704,7 +708,7 @@ def _link(facts: Facts) -> Iterator[_Claim]:
     stuck = facts.root is not None and facts.root.kind == "stuck"
     trust = 74 if stuck else 68 if facts.evidence.of(What.TIMEOUT, What.COMM_ERROR) else 30
     time = facts.stuck_ns if first.time_ns is None else first.time_ns
-    values = {"event": (Kind.NAME, event_text(first)), "where": _where(facts)}
+    values = {"event": event_text(first), "where": _where(facts)}
     host = hosts.pop() if len(hosts) == 1 else ""
     yield _Claim("link", ranks, time, trust, events[:4], values, host=host, sure=Confidence.MEDIUM)
 
@@ -726,16 +730,16 @@ def _numbers(facts: Facts) -> Iterator[_Claim]:
     # Where all print it or one does, it is the loss of all.
     apart = 0 < len(ranks) < len(printing)
     time = min((one.time_ns for one in first if one.time_ns is not None), default=None)
-    against = [_message("printed", rank=(Kind.COUNT, min(printing)))] if len(printing) == 1 else []
+    against = [_message("printed", rank=str(min(printing)))] if len(printing) == 1 else []
     against += [] if lasting else [_message("went_on")]
     norm = all(str(one.data.get("series")).startswith("grad") for one in first)
-    values = {"step": _in_step(step), "series": (Kind.TERM, f"incident_{'norm' if norm else 'loss'}")}
+    values = {"step": _in_step(step), "series": f"incident_{'norm' if norm else 'loss'}"}
     key = "nan" if apart else "nan_any"
     yield _Claim(key, ranks if apart else (), time, trust, first[:3], values, against=against)
 
 
-def _in_step(step: Value) -> _Told:
-    return _NOTHING if step is None else _say("in_step", step=(Kind.COUNT, step))
+def _in_step(step: Value) -> Value:
+    return _NOTHING if step is None else _say("in_step", step=step)
 
 
 def _recovered(event: Event, facts: Facts) -> bool:
@@ -754,7 +758,7 @@ def _late(facts: Facts) -> Iterator[_Claim]:
     slow = _slow_devices(facts)
     for rank, events in slow.items():
         time = min((one.time_ns for one in events if one.time_ns is not None), default=None)
-        values = {"event": (Kind.NAME, ", ".join(map(event_text, events))), "waited": _waited(late)}
+        values = {"event": ", ".join(map(event_text, events)), "waited": _waited(late)}
         yield _Claim("slow_device", (rank,), time, base + 2, events, values, since=True)
     if slow:
         return
@@ -769,7 +773,7 @@ def _late(facts: Facts) -> Iterator[_Claim]:
         return
     ill = [one for one in faults if one.host == host]
     if late.stage is not None and not ill:
-        values = {"stage": (Kind.COUNT, late.stage), "waited": _waited(late)}
+        values = {"stage": late.stage, "waited": _waited(late)}
         yield _Claim("stage", ranks, None, base - 1, facts.waiting_least, values, since=True)
         return
     if host and set(ranks) == set(facts.ranks_on(host)) and (len(ranks) > 1 or ill):
@@ -794,7 +798,7 @@ def _slow_devices(facts: Facts) -> dict[int, list[Event]]:
 
 def _slow_host(facts: Facts, ranks: Sequence[int], faults: Sequence[Event], trust: int) -> _Claim:
     first = next(iter(faults), None)
-    reason = _NOTHING if first is None else _say("reason", event=(Kind.NAME, event_text(first)))
+    reason = _NOTHING if first is None else _say("reason", event=event_text(first))
     values = {"event": reason, "waited": _waited(facts.late)}
     proof, time = (*faults[:3], *facts.waiting_least), None if first is None else first.time_ns
     sure = Confidence.MEDIUM if first is None else Confidence.HIGH
@@ -810,7 +814,7 @@ def _straggler(facts: Facts, late: Lateness, base: int) -> _Claim:
     if states in ({"starved"}, {"checkpoint"}):
         key = "data" if states == {"starved"} else "checkpoint"
         return _Claim(key, late.ranks, None, base - 2, proof, values, since=True)
-    values |= {"time": (Kind.DURATION, late.each_ns), "op": (Kind.NAME, late.op)}
+    values |= {"pause": late.each_ns, "op": late.op}
     against = () if stacks else (_message("no_stack"),)
     todo, sure = "own_code" if stacks else "look_at_rank", Confidence.HIGH if stacks else Confidence.MEDIUM
     key = "pause" if late.steady else "straggler"
