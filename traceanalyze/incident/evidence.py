@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from calendar import timegm
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -112,6 +112,9 @@ class Source(NamedTuple):
     path: str
     line: int = 0
     """From 1; 0 where the file has none. In binary files the record."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
 
 
 class Event(NamedTuple):
@@ -305,6 +308,11 @@ class Zone(NamedTuple):
     source: str
     """What two sources share, or why UTC is assumed."""
     known: bool
+
+
+def first_ns(events: Iterable[Event]) -> int | None:
+    """When the first of them happened, as far as it is known."""
+    return min((one.time_ns for one in events if one.time_ns is not None), default=None)
 
 
 class Evidence(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 
 from traceanalyze.causes.results import spans
 from traceanalyze.incident.divergence import Divergence, Lateness
-from traceanalyze.incident.evidence import Event, Evidence, Stack, What
+from traceanalyze.incident.evidence import Event, Evidence, Stack, What, first_ns
 from traceanalyze.incident.facts import GOES_ON, SYMPTOMS, Facts, Place, is_effect, overcome
 from traceanalyze.incident.stacks import is_library
 from traceanalyze.model.patterns import regex
@@ -288,7 +288,12 @@ def _who(ranks: tuple[int, ...], host: str, device: str, world: int) -> Value:
         return _say("somebody" if world else "process", place=place)
     if len(ranks) == 1:
         return _say("rank", rank=str(ranks[0]), place=place)
-    return _say("ranks", ranks=spans(list(map(str, ranks))), place=place)
+    return _say("ranks", ranks=spans_of(ranks), place=place)
+
+
+def spans_of(ranks: Iterable[int]) -> str:
+    """Ranks as a text: 0-3,7."""
+    return spans(list(map(str, ranks)))
 
 
 def _clock(ns: int) -> str:
@@ -299,8 +304,7 @@ def _shown(one: Event | Stack | str) -> str:
     if isinstance(one, str):
         return one
     words = one.message if isinstance(one, Event) else " < ".join(one.frames[:4])
-    where = f"{one.source.path}:{one.source.line}" if one.source.line else one.source.path
-    return f"{where}: {words}"
+    return f"{one.source}: {words}"
 
 
 def _clocks(facts: Facts) -> tuple[Message, ...]:
@@ -489,11 +493,10 @@ def _unlike_timeouts(facts: Facts) -> _Claim | None:
         if odd and len(odd) < most:
             other = odd[0].data.get("op")
             seq = _say("collective_seq", seq=odd[0].data.get("seq"))
-            values: dict[str, Value] = {"other": other, "op": op, "where": _say("in", collective=seq)}
+            values = {"other": other, "op": op, "where": _say("in", collective=seq)}
             ranks = [one.rank for one in odd if one.rank is not None]
-            return _Claim(
-                "size" if other == op else "operation", ranks, facts.stuck_ns, 86, (*odd[:2], *found[:1]), values
-            )
+            key = "size" if other == op else "operation"
+            return _Claim(key, ranks, facts.stuck_ns, 86, (*odd[:2], *found[:1]), values)
     return None
 
 
@@ -548,21 +551,16 @@ def _ended(facts: Facts) -> Iterator[_Claim]:
         words = " ".join(each.message for each in one.told)
         crashed = bool(codes & {-11, -7, -6}) or _CRASH.search(words) is not None
         todo = next((todo for text, todo in _CURES if text.search(words)), "fix_error" if one.told else "look_at_rank")
-        todo = "own_code" if crashed and _placed(one.told) else "core_dump" if crashed else todo
+        todo = (
+            "own_code" if crashed and any("own" in each.data for each in one.told) else "core_dump" if crashed else todo
+        )
         todo = "find_killer" if not one.told and -9 in codes else todo
         against = [] if one.told else [_message("only_exit")]
         against += [_message("async")] if any(each.what is What.DEVICE_ERROR for each in one.told) else []
-        yield _Claim(
-            "ended",
-            ranks,
-            None if one.timeless else one.time_ns,
-            trust if one[:3] == ends[0][:3] else trust - 25,
-            (*one.told[:2], *one.exits[:1]),
-            {"error": _error(one.told) or _exit(one.exits)},
-            todo,
-            against=against,
-            sure=Confidence.HIGH if one.told else Confidence.MEDIUM,
-        )
+        time, trust = None if one.timeless else one.time_ns, trust if one[:3] == ends[0][:3] else trust - 25
+        proof, sure = (*one.told[:2], *one.exits[:1]), Confidence.HIGH if one.told else Confidence.MEDIUM
+        values = {"error": _error(one.told) or _exit(one.exits)}
+        yield _Claim("ended", ranks, time, trust, proof, values, todo, against=against, sure=sure)
 
 
 _CRASH = regex(r"segfault|Fatal Python error: (?:Segm|Bus|Abort)")
@@ -571,10 +569,6 @@ _CURES = (
     (regex(r"DataLoader worker .*Killed"), "host_memory"),
 )
 """What helps against errors that are none of the program's own lines."""
-
-
-def _placed(told: Sequence[Event]) -> bool:
-    return any("own" in each.data for each in told)
 
 
 def _error(told: Sequence[Event]) -> str:
@@ -612,8 +606,7 @@ def _stopped(facts: Facts) -> Iterator[_Claim]:
     if told:
         first = _first(told)
         time = first.time_ns if facts.stuck_ns is None else facts.stuck_ns
-        count, event = len(facts.complained), event_text(first)
-        values: dict[str, Value] = {"count": count, "event": event, "where": _where(facts)}
+        values: dict[str, Value] = {"count": len(facts.complained), "event": event_text(first), "where": _where(facts)}
         # A store that is gone when others end is usual.
         trust = HEADLINE if any(one.what is not What.STORE_ERROR for one in told) else 20
         key = "unexplained" if facts.complained else "unexplained_alone"
@@ -658,11 +651,10 @@ def _waits(facts: Facts) -> Iterator[_Claim]:
     wait = _waited_for(facts)
     if wait is None:
         return
-    ranks, time, against = wait.ranks, wait.time_ns, wait.against
-    count = wait.others
+    ranks, time, against, count = wait.ranks, wait.time_ns, wait.against, wait.others
     lost = [one for one in facts.evidence.of(What.COMM_ERROR, What.EXCEPTION) if _LOST.search(one.message)]
     if lost and not wait.records and not facts.outliers and not facts.evidence.of(What.TIMEOUT):
-        time = min((one.time_ns for one in lost if one.time_ns is not None), default=None)
+        time = first_ns(lost)
         yield _Claim("died", ranks, time, 72, lost[:3], {"count": count}, sure=Confidence.MEDIUM)
         return
     stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
@@ -729,7 +721,7 @@ def _numbers(facts: Facts) -> Iterator[_Claim]:
     ranks = {one.rank for one in first if one.rank is not None}
     # Where all print it or one does, it is the loss of all.
     apart = 0 < len(ranks) < len(printing)
-    time = min((one.time_ns for one in first if one.time_ns is not None), default=None)
+    time = first_ns(first)
     against = [_message("printed", rank=str(min(printing)))] if len(printing) == 1 else []
     against += [] if lasting else [_message("went_on")]
     norm = all(str(one.data.get("series")).startswith("grad") for one in first)
@@ -757,20 +749,18 @@ def _late(facts: Facts) -> Iterator[_Claim]:
     ranks = () if late is None else late.ranks
     slow = _slow_devices(facts)
     for rank, events in slow.items():
-        time = min((one.time_ns for one in events if one.time_ns is not None), default=None)
+        time = first_ns(events)
         values = {"event": ", ".join(map(event_text, events)), "waited": _waited(late)}
         yield _Claim("slow_device", (rank,), time, base + 2, events, values, since=True)
     if slow:
         return
     faults = [one for one in facts.evidence.of(What.HOST_FAULT) if one.host]
-    hosts = {facts.places.get(rank, Place()).host for rank in ranks}
-    host = next(iter(hosts), "") if len(hosts) == 1 else ""
     if late is None:
-        changed = next((one for one in faults if base == 60 and facts.slowed(one.time_ns)), None)
-        if changed is not None:
-            host = changed.host or ""
-            yield _slow_host(facts, facts.ranks_on(host), [changed], 50)
+        for one in [one for one in faults if base == 60 and facts.slowed(one.time_ns)][:1]:
+            yield _slow_host(facts, facts.ranks_on(one.host or ""), [one], 50)
         return
+    hosts = {facts.places.get(rank, Place()).host for rank in ranks}
+    host = hosts.pop() if len(hosts) == 1 else ""
     ill = [one for one in faults if one.host == host]
     if late.stage is not None and not ill:
         values = {"stage": late.stage, "waited": _waited(late)}

@@ -11,7 +11,7 @@ import numpy as np
 from traceanalyze.causes.results import in_order, spans
 from traceanalyze.incident.divergence import Progress, progress
 from traceanalyze.incident.evidence import UNKNOWN, Evidence, FileRead, What
-from traceanalyze.incident.judge import Explanation, Incident, without_stamp
+from traceanalyze.incident.judge import Explanation, Incident, spans_of, without_stamp
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
 from traceanalyze.report.contents.postmortem import IncidentParts
@@ -89,7 +89,7 @@ def _verdict(evidence: Evidence, incident: Incident, used: Sequence[FileRead]) -
             yield Message(_SAY["incident_perhaps"], (("text", Kind.LIST, (one.sentence,)),))
             yield from one.against
     if incident.silent and len(incident.silent) < incident.world:
-        values = ("ranks", Kind.TEXT, spans(list(map(str, incident.silent)))), ("count", Kind.COUNT, incident.world)
+        values = ("ranks", Kind.TEXT, spans_of(incident.silent)), ("count", Kind.COUNT, incident.world)
         yield Message(_SAY["incident_silent"], values)
 
 
@@ -145,7 +145,7 @@ def _explanations(incident: Incident) -> Table:
 def _explained(one: Explanation, *, first: bool) -> dict[str, Value]:
     return {
         "cause": one.cause,
-        "on_ranks": spans(list(map(str, one.ranks))) or None,
+        "on_ranks": spans_of(one.ranks) or None,
         "on_host": one.host or None,
         "on_device": one.device or None,
         "time": None if one.time_ns is None else _date(one.time_ns)[:19],
@@ -247,13 +247,19 @@ def _lines(evidence: Evidence, incident: Incident) -> Iterator[_Line]:
             rank = incident.rank_of(one)
             place = incident.places.get(rank) if rank is not None else None
             host, device = one.host or (place.host if place else None), one.device or (place.device if place else None)
-            where = f"{one.source.path}:{one.source.line}" if one.source.line else one.source.path
             yield _Line(
-                one.time_ns, rank, host or None, device or None, f"what_{one.what}", one.message, where, one.seen
+                one.time_ns,
+                rank,
+                host or None,
+                device or None,
+                f"what_{one.what}",
+                one.message,
+                str(one.source),
+                one.seen,
             )
     for each in incident.found:
         if each.since_ns is not None:
-            waiting = spans(list(map(str, each.waiting)))
+            waiting = spans_of(each.waiting)
             words = f"{each.op} {each.seq:,} of {each.group.desc or each.group.name}: {waiting} in"
             for rank in each.culprits or each.waiting:
                 yield _Line(each.since_ns, rank, None, None, f"diverges_{each.kind}", words, "flight recorder")
@@ -291,8 +297,8 @@ def _divergences(incident: Incident) -> Table:
             "seq": one.seq,
             "op": one.op or None,
             "other": one.other or None,
-            "culprits": spans(list(map(str, one.culprits))) or None,
-            "waiting": spans(list(map(str, one.waiting))) or None,
+            "culprits": spans_of(one.culprits) or None,
+            "waiting": spans_of(one.waiting) or None,
             "came": None if one.since_ns is None else _date(one.since_ns),
             "line": one.line or None,
         }
