@@ -232,10 +232,10 @@ def test_unreadable_files_and_no_files(tmp_path):
 ROWS = """
 from traceanalyze.incident import Format
 from traceanalyze.incident.evidence import Event, Evidence, Source, What
-from traceanalyze.incident.text import Pattern
+from traceanalyze.incident.text import said
 import re
 
-ROWS = (Pattern(What.MARK, b"frobnicator", re.compile(rb"frobnicator (?P<cogs>[0-9]+) stuck"), "acme"),)
+ROWS = (said(What.MARK, rb"frobnicator (?P<cogs>[0-9]+) stuck"),)
 
 def read(path):
     return Evidence((Event(What.MARK, "from acme", Source(str(path))),))

@@ -452,6 +452,6 @@ def test_fields_of_an_event(tmp_path):
     (one,) = events(tmp_path, "srun: error: node12: task 3: Killed")
     assert one.host == "node12"
     (one,) = events(tmp_path, "[ERROR] 2025-04-08-18:07:20 (PID:77, Device:6, RankID:14) ERR02200 DIST call failed.")
-    assert (one.rank, one.device) == (14, "6")
+    assert (one.rank, one.device) == (14, "NPU 6")
     (one,) = events(tmp_path, "NVRM: Xid (PCI:0000:3B:00): 48, pid=1, name=x, DBE")
     assert one.device == "0000:3b:00"

@@ -3,7 +3,7 @@
 Its content tells what a file is: logs of ranks, launchers and kernels, dumps of the flight recorder, states of devices,
 stacks, TensorBoard's scalars. Nothing in a file makes it fail; what cannot be read or is not understood is counted.
 
-A package adds to it under the entry-point group `traceanalyze.evidence`: a tuple of rows (`Pattern`, `Loop` or `Block`
+A package adds to it under the entry-point group `traceanalyze.evidence`: a tuple of rows (`said`, `loop` or `Block`
 of `traceanalyze.incident.text`), or a `Format` for files that the tool itself does not know.
 """
 
@@ -56,21 +56,11 @@ _DOCUMENT: Final = 8 << 20
 _XML: Final = 16 << 20
 
 
-class _Read(NamedTuple):
-    """What one file gave: evidence with that one file."""
-
-    evidence: Evidence
-    tree: str = ""
-    """The launcher's folder that it is in, the local rank in it, and so on; see `_ranked`."""
-    local_rank: int | None = None
-
-
 def read_evidence(paths: Sequence[str], progress: Callable[[int], None] | None = None) -> Evidence:
     """Everything that files below some paths say of an incident; `progress` gets the bytes of each file read."""
     rows, formats = _plugged()
     table = Table((*ROWS, *KERNEL, *BLOCKS, *rows))
-    found = _ranked([_read(one, table, formats, progress) for one in _sources(paths)])
-    parts = [one.evidence for one in found]
+    parts = _ranked([_read(one, table, formats, progress) for one in _sources(paths)])
     notes = [f"the plug-in {one.name} failed: {one.error}" for one in plugins.faults(plugins.EVIDENCE)]
     joined = Evidence(
         events=tuple(event for part in parts for event in part.events),
@@ -124,19 +114,15 @@ def _sources(paths: Sequence[str]) -> Iterator[readers.Source]:
 
 
 def _read(
-    source: readers.Source,
-    table: Table,
-    formats: Sequence[tuple[str, Format]],
-    progress: Callable[[int], None] | None,
-) -> _Read:
+    source: readers.Source, table: Table, formats: Sequence[tuple[str, Format]], progress: Callable[[int], None] | None
+) -> Evidence:
     path, size = source.name, source.size or 0
     other = FileRead(path, "other", size)
     if source.folder or (not source.member and not Path(source.path).is_file()):
-        return _Read(Evidence(files=(other,)))
-    tree, local = _place(path)
+        return Evidence(files=(other,))
     try:
         with open_stream(source, progress) as stream:
-            found = _content(stream, source, table, alone=local is not None)
+            found = _content(stream, source, table, alone=_place(path)[1] is not None)
             if found.files[0].kind == "other":
                 found = _by_plugin(stream.head, source, formats) or found
     except InputError as error:
@@ -144,17 +130,15 @@ def _read(
     except Exception as error:
         # Whatever a torn or hostile file does to a reader, the others are read.
         found = Evidence(files=(other._replace(fault=f"not understood: {plugins.one_line(error)}"),))
-    return _Read(found, tree, local)
+    return found
 
 
 def _content(stream: Stream, source: readers.Source, table: Table, *, alone: bool) -> Evidence:
     head, path, size = stream.head, source.name, source.size or 0
     if is_flight(head):
-        flight, read = read_flight(stream, path, size)
-        return Evidence(flights=() if flight is None else (flight,), files=(read,))
+        return read_flight(stream, path, size)
     if is_event_file(head):
-        series, events, read = read_events(stream, path, size)
-        return Evidence(tuple(events), tuple(series), files=(read,))
+        return read_events(stream, path, size)
     kind = sniff(head, path)
     text = kind in _TEXTS or (kind is Kind.BINARY and _mostly_text(head)) or _SPY.match(head) is not None
     if not text or _NO_LOGS.fullmatch(PurePath(path).name):
@@ -181,32 +165,21 @@ _PRINTED: Final = bytes([*range(8, 14), 27, *range(32, 127), *range(128, 256)])
 
 
 def _log(stream: Stream, path: str, size: int, table: Table, *, alone: bool) -> Evidence:
-    found = read_text(stream, path, size, table, kind="process_log", rank=_rank_of(path), alone=alone)
-    read = found.read
-    if found.stacks and not found.events and not found.series:
-        read = read._replace(kind="stacks")
-    elif any(event.clock == "boot" or event.what in {What.XID, What.SXID} for event in found.events):
-        read = read._replace(kind="kernel_log")
-    elif not (read.understood or read.notable or read.first_ns):
-        read = read._replace(kind="other")
-    if read.rank is not None:
-        read = read._replace(rank_source="its name" if _rank_of(path) is not None else "its lines")
-    return Evidence(
-        tuple(found.events), tuple(found.series), tuple(found.stacks), (), tuple(found.processes), (), (read,)
-    )
+    named = _rank_of(path)
+    found = read_text(stream, path, size, table, rank=named, alone=alone)
+    (read,) = found.files
+    why = "" if read.rank is None else "its name" if named is not None else "its lines"
+    return found._replace(files=(read._replace(rank_source=why),))
 
 
 def _device(stream: Stream, path: str, size: int, tool: str) -> Evidence:
     if b"<nvidia_smi_log" in stream.head:
-        text = next(_text(stream, _XML)).decode("utf-8", "replace")
-        states = read_xml(text, path, size)
-    elif tool == "npu_smi":
-        states = read_npu(_lines(stream), path, size)
-    elif tool == "nvidia_smi" and b" : " in stream.head[:4000]:
-        states = read_query(_lines(stream), path, size)
-    else:
-        states = read_table(_lines(stream), path, size, tool)
-    return Evidence(tuple(states.events), tuple(states.series), devices=tuple(states.devices), files=(states.read,))
+        return read_xml(next(_text(stream, _XML)).decode("utf-8", "replace"), path, size)
+    if tool == "npu_smi":
+        return read_npu(_lines(stream), path, size)
+    if tool == "nvidia_smi" and b" : " in stream.head[:4000]:
+        return read_query(_lines(stream), path, size)
+    return read_table(_lines(stream), path, size, tool)
 
 
 def _text(stream: Stream, most: int) -> Iterator[bytes]:
@@ -296,13 +269,21 @@ def _pods(value: Mapping[str, Any], path: str) -> Iterator[Event]:
                 ended = ended.get("terminated") if isinstance(ended, dict) else None
                 if not isinstance(ended, dict):
                     continue
-                event = terminated(str(ended.get("reason", "")), str(ended.get("exitCode", "")), Source(path))
+                event = terminated(
+                    str(ended.get("reason", "")), str(ended.get("exitCode", "")), Source(path), _pod_name(pod)
+                )
                 if event is None:
                     continue
                 stamp = stamp_of(str(ended.get("finishedAt", "")).encode())
                 if stamp is not None:
                     event = event._replace(stamp_ns=stamp.ns, clock=stamp.clock)
                 yield event._replace(host=host if isinstance(host, str) else None)
+
+
+def _pod_name(pod: Mapping[str, Any]) -> str:
+    about = pod.get("metadata")
+    name = about.get("name") if isinstance(about, dict) else None
+    return f"pod {name}" if isinstance(name, str) else "container"
 
 
 # --- Plug-ins --------------------------------------------------------------------------------------------------------
@@ -358,25 +339,34 @@ def _place(path: str) -> tuple[str, int | None]:
     return (found[1], int(found[2])) if found else ("", None)
 
 
-def _ranked(found: list[_Read]) -> list[_Read]:
-    """Files of a launcher's tree with their global ranks: one that its lines tell gives those beside it.
-
-    One tree alone is a job on one node, where local ranks are the global ones.
-    """
+def _ranked(parts: Sequence[Evidence]) -> list[Evidence]:
+    """Files with their global ranks where lines of theirs, or of those beside them, tell."""
+    sole: dict[int, list[str]] = defaultdict(list)
     bases: dict[str, set[int]] = defaultdict(set)
-    trees = {one.tree for one in found if one.tree}
-    for one in found:
-        rank = one.evidence.files[0].rank if one.evidence.files else None
-        if one.local_rank is not None and rank is not None:
-            bases[one.tree].add(rank - one.local_rank)
+    trees = {tree for part in parts if (tree := _place(part.files[0].path)[0])}
+    for part in parts:
+        path, rank = part.files[0].path, part.files[0].rank
+        tree, local = _place(path)
+        if local is not None and rank is not None:
+            bases[tree].add(rank - local)
+        named = {event.rank for event in part.events if event.rank is not None}
+        if len(named) == 1:
+            sole[named.pop()].append(path)
+    # Logs side by side, each of which names a rank of its own.
+    own = {paths[0]: rank for rank, paths in sole.items() if len(paths) == 1 and len(sole) > 1}
     made = []
-    for one in found:
-        base = bases.get(one.tree, {0} if len(trees) == 1 else set())
-        if one.local_rank is None or len(base) != 1 or one.evidence.files[0].rank is not None:
-            made.append(one)
-            continue
-        why = "its place in the launcher's folder" if bases.get(one.tree) else "its local rank, of the only node"
-        made.append(one._replace(evidence=_of_rank(one.evidence, min(base) + one.local_rank, why)))
+    for part in parts:
+        file = part.files[0]
+        tree, local = _place(file.path)
+        # One tree alone is a job on one node, where local ranks are the global ones.
+        base = bases.get(tree, {0} if len(trees) == 1 else set())
+        if file.rank is not None or (local is None and file.kind != "process_log"):
+            made.append(part)
+        elif local is not None and len(base) == 1:
+            why = "its place in the launcher's folder" if tree in bases else "its local rank, of the only node"
+            made.append(_of_rank(part, min(base) + local, why))
+        else:
+            made.append(_of_rank(part, own[file.path], "its lines") if file.path in own else part)
     return made
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 import time
 from calendar import timegm
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,9 @@ class Source(NamedTuple):
     path: str
     line: int = 0
     """From 1; 0 where the file has none. In binary files the record."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
 
 
 class Event(NamedTuple):
@@ -293,6 +296,8 @@ class FileRead(NamedTuple):
     last_ns: int | None = None
     clock: str = "none"
     """Of these times, as of an event."""
+    alike: int = 0
+    """Lines like many others that are only counted."""
 
 
 class Zone(NamedTuple):
@@ -303,6 +308,11 @@ class Zone(NamedTuple):
     source: str
     """What two sources share, or why UTC is assumed."""
     known: bool
+
+
+def first_ns(events: Iterable[Event]) -> int | None:
+    """When the first of them happened, as far as it is known."""
+    return min((one.time_ns for one in events if one.time_ns is not None), default=None)
 
 
 class Evidence(NamedTuple):
@@ -342,37 +352,23 @@ def placed(found: Evidence) -> Evidence:
     """With years and `time_ns`, in the order of time."""
     reference = _reference(found)
 
-    def year(stamp: int | None, clock: str) -> int | None:
-        return in_year(stamp, reference) if clock == YEARLESS and stamp is not None else stamp
+    def dated(one: Any, *fields: str) -> Any:
+        if one.clock != YEARLESS:
+            return one
+        stamps = {field: getattr(one, field) for field in fields}
+        years = {field: stamp if stamp is None else in_year(stamp, reference) for field, stamp in stamps.items()}
+        return one._replace(clock="local", **years)
 
-    def plain(clock: str) -> str:
-        return "local" if clock == YEARLESS else clock
-
-    events = [
-        one._replace(
-            stamp_ns=year(one.stamp_ns, one.clock), until_ns=year(one.until_ns, one.clock), clock=plain(one.clock)
-        )
-        for one in found.events
-    ]
-    files = [
-        one._replace(
-            first_ns=year(one.first_ns, one.clock), last_ns=year(one.last_ns, one.clock), clock=plain(one.clock)
-        )
-        for one in found.files
-    ]
+    events = [dated(one, "stamp_ns", "until_ns") for one in found.events]
+    files = [dated(one, "first_ns", "last_ns") for one in found.files]
     series = [
-        one._replace(
-            times=np.array(
-                [each if each == UNKNOWN else in_year(each, reference) for each in one.times.tolist()], np.int64
-            ),
-            clock="local",
-        )
+        one._replace(times=np.array([in_year(each, reference) for each in one.times.tolist()], np.int64), clock="local")
         if one.clock == YEARLESS
         else one
         for one in found.series
     ]
-    dated = found._replace(events=tuple(events), series=tuple(series), files=tuple(files))
-    zone = _zone(dated)
+    found = found._replace(events=tuple(events), series=tuple(series), files=tuple(files))
+    zone = _zone(found)
     shifts = {"utc": 0, "local": zone.offset_ns}
 
     def moved(stamp: int | None, clock: str) -> int | None:
@@ -382,14 +378,11 @@ def placed(found: Evidence) -> Evidence:
         one._replace(time_ns=moved(one.stamp_ns, one.clock), until_ns=moved(one.until_ns, one.clock)) for one in events
     ]
     timed.sort(key=lambda one: (one.time_ns is None, one.time_ns or 0))
-    return dated._replace(
-        events=tuple(timed),
-        series=tuple(_moved(one, shifts) for one in series),
-        files=tuple(
-            one._replace(first_ns=moved(one.first_ns, one.clock), last_ns=moved(one.last_ns, one.clock))
-            for one in files
-        ),
-        zone=zone,
+    placed_files = (
+        one._replace(first_ns=moved(one.first_ns, one.clock), last_ns=moved(one.last_ns, one.clock)) for one in files
+    )
+    return found._replace(
+        events=tuple(timed), series=tuple(_moved(one, shifts) for one in series), files=tuple(placed_files), zone=zone
     )
 
 
@@ -405,7 +398,10 @@ def _reference(found: Evidence) -> int:
     clocks = {"utc", "local"}
     times = [one.stamp_ns for one in found.events if one.clock in clocks and one.stamp_ns is not None]
     times += [one.last_ns for one in found.files if one.clock in clocks and one.last_ns is not None]
-    times += list(_written(found.files).values()) or [time.time_ns()] if not times else []
+    if not times:
+        # No file tells what came after it was written: of the year before that, and a few days for clocks.
+        written = list(_written(found.files).values()) or [time.time_ns()]
+        times = [one - 175 * 86400 * _SECOND for one in written]
     return int(np.median(np.array(times, np.int64)))
 
 
@@ -423,6 +419,8 @@ def _written(files: Sequence[FileRead]) -> dict[str, int]:
 
 def in_year(stamp: int, reference: int) -> int:
     """A time of 1972 in the year that brings it nearest to another time."""
+    if stamp == UNKNOWN:
+        return stamp
     part, year = time.gmtime(stamp // _SECOND), time.gmtime(reference // _SECOND).tm_year
     # The 29th of February is the 1st of March where there is none.
     around = [timegm((each, *part[1:6])) * _SECOND + stamp % _SECOND for each in (year - 1, year, year + 1)]
@@ -505,14 +503,7 @@ def derived_step_times(found: Sequence[Series]) -> tuple[Series, ...]:
         # A restart goes back.
         good = (ahead > 0) & (passed >= 0)
         if good.any():
-            made.append(
-                one._replace(
-                    name="step_time",
-                    unit="s",
-                    steps=steps[1:][good],
-                    times=times[1:][good],
-                    values=passed[good] / ahead[good] / _SECOND,
-                    derived="difference of times",
-                )
-            )
+            values = passed[good] / ahead[good] / _SECOND
+            new = one._replace(name="step_time", unit="s", derived="difference of times")
+            made.append(new._replace(steps=steps[1:][good], times=times[1:][good], values=values))
     return tuple(made)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
-from traceanalyze.incident.evidence import UNKNOWN, Collectives, FileRead, Flight, Group, Source
+from traceanalyze.incident.evidence import UNKNOWN, Collectives, Evidence, FileRead, Flight, Group, Source
 from traceanalyze.incident.stacks import frame_of
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.snapshot import load_plain
@@ -42,32 +42,23 @@ def rank_of_name(path: str) -> int | None:
     return int(found[-1]) if found else None
 
 
-def read_flight(stream: Stream, path: str, size: int) -> tuple[Flight | None, FileRead]:
+def read_flight(stream: Stream, path: str, size: int) -> Evidence:
     """The dump in a file, and what became of it."""
+    read = FileRead(path, "flight_recorder", size, rank=rank_of_name(path), clock="utc")
     try:
         pickled = stream.head[:1] == b"\x80"
         value = load_plain(stream, path, size) if pickled else _json(stream, path)
         flight = _flight(value, path, size)
     except InputError as error:
-        fault = str(error).removeprefix(f"{path}: ")
-        return None, FileRead(path, "flight_recorder", size, fault=fault, rank=rank_of_name(path))
+        return Evidence(files=(read._replace(fault=str(error).removeprefix(f"{path}: ")),))
     if flight is None:
-        return None, FileRead(path, "flight_recorder", size, fault="it holds no entries and no groups")
+        return Evidence(files=(read._replace(fault="it holds no entries and no groups", rank=None),))
     created = flight.entries.created[flight.entries.created != UNKNOWN]
     count = len(flight.entries.record)
-    first, last = (int(created.min()), int(created.max())) if len(created) else (None, None)
-    return flight, FileRead(
-        path,
-        "flight_recorder",
-        size,
-        count,
-        count,
-        rank=flight.rank,
-        rank_source=flight.rank_source,
-        first_ns=first,
-        last_ns=last,
-        clock="utc",
-    )
+    read = read._replace(lines=count, understood=count, rank_source=flight.rank_source)
+    if len(created):
+        read = read._replace(first_ns=int(created.min()), last_ns=int(created.max()))
+    return Evidence(flights=(flight,), files=(read,))
 
 
 def _json(stream: Stream, path: str) -> object:

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from traceanalyze.incident.evidence import UNKNOWN, Device, Event, FileRead, Series, Source, Value, What
-from traceanalyze.incident.text import Pattern, Row, bus_of, message_of, stamp_of, text_of
+from traceanalyze.incident.evidence import UNKNOWN, Device, Event, Evidence, FileRead, Series, Source, Value, What
+from traceanalyze.incident.text import Row, bus_of, message_of, said, stamp_of, text_of
 from traceanalyze.model.patterns import regex
 
 _APP, _RESET, _IGNORE = "restart the program", "reset the GPU", "no action by itself"
@@ -60,134 +60,71 @@ def _xid(data: Mapping[str, Value]) -> Mapping[str, Value]:
     return {} if known is None else {"meaning": known[0], "action": known[1], "hardware": known[2]}
 
 
-_OKM: Final = "okm: nvErrorLog"
-_LOG: Final = "Linux; gpud"
-
 KERNEL: tuple[Row, ...] = (
-    Pattern(
-        What.SXID,
-        b"SXid (",
-        regex(rb"SXid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)\): (?P<code>\d+), (?P<fatal>Fatal|Non-fatal)?"),
-        _OKM,
-    ),
-    Pattern(
+    # okm: nvErrorLog
+    said(What.SXID, rb"SXid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)\): (?P<code>\d+), (?P<fatal>Fatal|Non-fatal)?"),
+    said(
         What.XID,
-        b"Xid (",
-        regex(
-            rb"Xid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)(?: GPU-I:\w+)?[^)]*\): (?P<code>\d+)"
-            rb"(?:, pid='?(?P<pid>[^,']*)'?)?(?:, name=(?P<process>[^,]*))?, (?P<text>.*)"
-        ),
-        _OKM,
+        rb"Xid \((?:PCI:)?(?P<device>[0-9a-fA-F:.]+)(?: GPU-I:\w+)?[^)]*\): (?P<code>\d+)"
+        rb"(?:, pid='?(?P<pid>[^,']*)'?)?(?:, name=(?P<process>[^,]*))?, (?P<text>.*)",
+        needle=b"Xid (",
         explain=_xid,
     ),
-    Pattern(
-        What.XID,
-        b"fallen off the bus",
-        regex(rb"NVRM: (?:The NVIDIA )?GPU (?P<device>[0-9a-fA-F:.]+):? .*fallen off the bus"),
-        _OKM,
-        {"code": 79},
-        _xid,
+    said(
+        What.XID, rb"NVRM: (?:The NVIDIA )?GPU (?P<device>[0-9a-fA-F:.]+):? .*fallen off the bus", code=79, explain=_xid
     ),
-    Pattern(What.XID, b"fallen off the bus", regex(rb"fallen off the bus"), _OKM, {"code": 79}, _xid),
-    Pattern(
+    said(What.XID, rb"fallen off the bus", code=79, explain=_xid),
+    # Linux, 5.0 and later
+    said(
         What.HOST_OOM,
-        b"oom-kill:constraint=",
-        regex(
-            rb"oom-kill:constraint=(?P<scope>\w+),.*?task_memcg=(?P<cgroup>[^,]*),task=(?P<process>[^,]*),pid=(?P<pid>\d+)"
-        ),
-        "Linux, 5.0 and later",
-        {"oom_kill": 1},
+        rb"oom-kill:constraint=(?P<scope>\w+),.*?task_memcg=(?P<cgroup>[^,]*),task=(?P<process>[^,]*),pid=(?P<pid>\d+)",
+        oom_kill=1,
     ),
-    Pattern(
+    # Linux: oom_kill.c
+    said(
         What.HOST_OOM,
-        b"ut of memory: Kill",
-        regex(
-            rb"(?P<scope>Memory cgroup out|Out) of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)"
-            rb"(?:.*?anon-rss:(?P<anon_rss_kb>\d+)kB)?"
-        ),
-        "Linux: oom_kill.c",
-        {"oom_kill": 1},
+        rb"(?P<scope>Memory cgroup out|Out) of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)"
+        rb"(?:.*?anon-rss:(?P<anon_rss_kb>\d+)kB)?",
+        oom_kill=1,
     ),
-    Pattern(What.HOST_OOM, b"invoked oom-killer", regex(rb"(?P<process>\S+) invoked oom-killer"), "Linux: oom_kill.c"),
-    Pattern(What.MARK, b"oom_reaper: reaped", regex(rb"oom_reaper: reaped process (?P<pid>\d+)"), "Linux: oom_kill.c"),
-    Pattern(
-        What.ECC,
-        b"EDAC MC",
-        regex(rb"EDAC MC\d+: (?P<corrected>\d+) CE "),
-        _LOG,
-        {"where": "host"},
-    ),
-    Pattern(What.ECC, b"EDAC MC", regex(rb"EDAC MC\d+: (?P<uncorrected>\d+) UE "), _LOG, {"where": "host"}),
-    Pattern(What.ECC, b"Memory failure: ", regex(rb"Memory failure: 0x[0-9a-f]+: "), _LOG, {"where": "host"}),
-    Pattern(
-        What.HOST_FAULT, b"[Hardware Error]", regex(rb"\[Hardware Error\]: (?P<text>.*)"), _LOG, {"part": "machine"}
-    ),
-    Pattern(
+    said(What.HOST_OOM, rb"(?P<process>\S+) invoked oom-killer"),
+    said(What.MARK, rb"oom_reaper: reaped process (?P<pid>\d+)"),
+    # Linux; gpud
+    said(What.ECC, rb"EDAC MC\d+: (?P<corrected>\d+) CE ", where="host"),
+    said(What.ECC, rb"EDAC MC\d+: (?P<uncorrected>\d+) UE ", where="host"),
+    said(What.ECC, rb"Memory failure: 0x[0-9a-f]+: ", where="host"),
+    said(What.HOST_FAULT, rb"\[Hardware Error\]: (?P<text>.*)", part="machine"),
+    said(
         What.HOST_FAULT,
-        b"cpu clock throttled",
-        regex(rb"CPU\d+: .*temperature above threshold, cpu clock throttled \(total events = (?P<events>\d+)\)"),
-        _LOG,
-        {"part": "processor"},
+        rb"CPU\d+: .*temperature above threshold, cpu clock throttled \(total events = (?P<events>\d+)\)",
+        part="processor",
     ),
-    Pattern(
+    said(
         What.HOST_FAULT,
-        b"blocked for more than",
-        regex(rb"task (?P<process>[^:]+):(?P<pid>\d+) blocked for more than (?P<seconds>\d+) seconds"),
-        _LOG,
-        {"part": "task"},
+        rb"task (?P<process>[^:]+):(?P<pid>\d+) blocked for more than (?P<seconds>\d+) seconds",
+        part="task",
     ),
-    Pattern(
+    said(
         What.HOST_FAULT,
-        b"soft lockup",
-        regex(rb"BUG: soft lockup - CPU#\d+ stuck for (?P<seconds>\d+)s! \[(?P<process>[^:\]]+):(?P<pid>\d+)\]"),
-        _LOG,
-        {"part": "processor"},
+        rb"BUG: soft lockup - CPU#\d+ stuck for (?P<seconds>\d+)s! \[(?P<process>[^:\]]+):(?P<pid>\d+)\]",
+        part="processor",
     ),
-    Pattern(
-        What.SEGFAULT,
-        b"segfault at",
-        regex(rb"(?P<process>\S+)\[(?P<pid>\d+)\]: segfault at .* in (?P<library>[^\[\s]+)"),
-        "Linux: fault.c",
-    ),
-    Pattern(
-        What.LINK_ERROR,
-        b"Port module event",
-        regex(rb"mlx5_core (?P<device>\S+): Port module event\[error\]: module \d+, (?P<code>.*)"),
-        _LOG,
-    ),
-    Pattern(What.LINK_ERROR, b"Link DOWN", regex(rb"(?P<nic>mlx5_\d+): Port: \d+ Link DOWN"), _LOG),
-    Pattern(
-        What.LINK_ERROR, b"insufficient power on the PCIe slot", regex(rb"insufficient power on the PCIe slot"), _LOG
-    ),
-    Pattern(
-        What.LINK_ERROR,
-        b"pcieport",
-        regex(rb"pcieport (?P<device>[0-9a-f:.]+): (?:AER|DPC): (?P<code>.*[Ee]rror.*)"),
-        "Linux: pcie/aer.c",
-    ),
-    Pattern(What.HOST_FAULT, b"nvme", regex(rb"nvme \S+: I/O \d+ QID \d+ timeout"), _LOG, {"part": "storage"}),
-    Pattern(
-        What.HOST_FAULT,
-        b"Remounting filesystem read-only",
-        regex(rb"Remounting filesystem read-only"),
-        _LOG,
-        {"part": "storage"},
-    ),
-    Pattern(What.HOST_FAULT, b"not responding, ", regex(rb"nfs: server \S+ not responding"), _LOG, {"part": "storage"}),
-    Pattern(
-        What.DEVICE_LOST,
-        b"amdgpu_job_timedout",
-        regex(rb"amdgpu_job_timedout.*?\*ERROR\* ring (?P<ring>\S+) timeout"),
-        _LOG,
-    ),
-    Pattern(
-        What.DEVICE_LOST,
-        b"GPU reset",
-        regex(rb"amdgpu (?P<device>[0-9a-f:.]+): amdgpu: GPU reset(?: begin!|\(\d+\))"),
-        _LOG,
-    ),
-    Pattern(What.DEVICE_LOST, b"VRAM is lost", regex(rb"VRAM is lost due to GPU reset"), _LOG),
-    Pattern(What.DEVICE_ERROR, b"page fault (src_id", regex(rb"page fault \(src_id"), _LOG, {"vendor": "amd"}),
+    # Linux: fault.c
+    said(What.SEGFAULT, rb"(?P<process>\S+)\[(?P<pid>\d+)\]: segfault at .* in (?P<library>[^\[\s]+)"),
+    # Linux; gpud
+    said(What.LINK_ERROR, rb"mlx5_core (?P<device>\S+): Port module event\[error\]: module \d+, (?P<code>.*)"),
+    said(What.LINK_ERROR, rb"(?P<nic>mlx5_\d+): Port: \d+ Link DOWN"),
+    said(What.LINK_ERROR, rb"insufficient power on the PCIe slot"),
+    # Linux: pcie/aer.c
+    said(What.LINK_ERROR, rb"pcieport (?P<device>[0-9a-f:.]+): (?:AER|DPC): (?P<code>.*[Ee]rror.*)"),
+    # Linux; gpud
+    said(What.HOST_FAULT, rb"nvme \S+: I/O \d+ QID \d+ timeout", part="storage"),
+    said(What.HOST_FAULT, rb"Remounting filesystem read-only", part="storage"),
+    said(What.HOST_FAULT, rb"nfs: server \S+ not responding", part="storage"),
+    said(What.DEVICE_LOST, rb"amdgpu_job_timedout.*?\*ERROR\* ring (?P<ring>\S+) timeout"),
+    said(What.DEVICE_LOST, rb"amdgpu (?P<device>[0-9a-f:.]+): amdgpu: GPU reset(?: begin!|\(\d+\))"),
+    said(What.DEVICE_LOST, rb"VRAM is lost due to GPU reset"),
+    said(What.DEVICE_ERROR, rb"page fault \(src_id", vendor="amd"),
 )
 
 
@@ -216,58 +153,30 @@ _POWER, _TEMPERATURE, _BUSY = Quantity("power", "W"), Quantity("temperature", "Â
 _USED, _MASK, _XID = Quantity("memory_used", "bytes", float(1 << 20)), Quantity("throttle", ""), Quantity("xid", "")
 _ECC, _REPLAYS = Quantity("ecc_uncorrected", ""), Quantity("pcie_replays", "")
 COLUMNS: Final[Mapping[str, Quantity]] = {
-    # nvidia-smi --query-gpu, as its header has them.
-    "clocks.current.sm": _CLOCK,
-    "clocks.sm": _CLOCK,
-    "clocks.current.memory": _MEMORY_CLOCK,
-    "power.draw": _POWER,
-    "power.draw.instant": _POWER,
-    "temperature.gpu": _TEMPERATURE,
-    "utilization.gpu": _BUSY,
-    "memory.used": _USED,
-    "clocks_event_reasons.active": _MASK,
-    "clocks_throttle_reasons.active": _MASK,
-    "ecc.errors.uncorrected.volatile.total": _ECC,
-    "pcie.replay.counter": _REPLAYS,
-    # DCGM: names of the exporter, of dcgmi dmon, and numbers of fields.
-    "dcgm_fi_dev_sm_clock": _CLOCK,
-    "dcgm_fi_dev_mem_clock": _MEMORY_CLOCK,
-    "dcgm_fi_dev_power_usage": _POWER,
-    "dcgm_fi_dev_gpu_temp": _TEMPERATURE,
-    "dcgm_fi_dev_gpu_util": _BUSY,
-    "dcgm_fi_dev_fb_used": _USED,
-    "dcgm_fi_dev_xid_errors": _XID,
-    "dcgm_fi_dev_clock_throttle_reasons": _MASK,
-    "dcgm_fi_dev_clocks_event_reasons": _MASK,
-    "dcgm_fi_dev_ecc_dbe_vol_total": _ECC,
-    "dcgm_fi_dev_pcie_replay_counter": _REPLAYS,
-    **dict.fromkeys(("smclk", "100"), _CLOCK),
-    **dict.fromkeys(("mmclk", "101"), _MEMORY_CLOCK),
-    **dict.fromkeys(("power", "155"), _POWER),
-    **dict.fromkeys(("tmptr", "150"), _TEMPERATURE),
-    **dict.fromkeys(("gputl", "203"), _BUSY),
-    **dict.fromkeys(("fbusd", "252"), _USED),
-    **dict.fromkeys(("xider", "230"), _XID),
-    **dict.fromkeys(("dvccu", "clkth", "112"), _MASK),
-    **dict.fromkeys(("edvol", "311"), _ECC),
-    **dict.fromkeys(("pciec", "202"), _REPLAYS),
+    name: quantity
+    # nvidia-smi --query-gpu, as its header has them; DCGM: names of the exporter, of dcgmi dmon, numbers of fields.
+    for quantity, names in (
+        (_CLOCK, "clocks.current.sm clocks.sm dcgm_fi_dev_sm_clock smclk 100"),
+        (_MEMORY_CLOCK, "clocks.current.memory dcgm_fi_dev_mem_clock mmclk 101"),
+        (_POWER, "power.draw power.draw.instant dcgm_fi_dev_power_usage power 155"),
+        (_TEMPERATURE, "temperature.gpu dcgm_fi_dev_gpu_temp tmptr 150"),
+        (_BUSY, "utilization.gpu dcgm_fi_dev_gpu_util gputl 203"),
+        (_USED, "memory.used dcgm_fi_dev_fb_used fbusd 252"),
+        (_XID, "dcgm_fi_dev_xid_errors xider 230"),
+        (_MASK, "clocks_event_reasons.active clocks_throttle_reasons.active dvccu clkth 112"),
+        (_MASK, "dcgm_fi_dev_clock_throttle_reasons dcgm_fi_dev_clocks_event_reasons"),
+        (_ECC, "ecc.errors.uncorrected.volatile.total dcgm_fi_dev_ecc_dbe_vol_total edvol 311"),
+        (_REPLAYS, "pcie.replay.counter dcgm_fi_dev_pcie_replay_counter pciec 202"),
+    )
+    for name in names.split()
 }
-_REASON_COLUMNS: Final = {
+_REASONS: Final = {
     "hw_slowdown": 0x08,
     "sw_thermal_slowdown": 0x20,
     "hw_thermal_slowdown": 0x40,
     "hw_power_brake_slowdown": 0x80,
 }
 _NUMBER: Final = regex(rb"0[xX][0-9a-fA-F]+|[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
-
-
-class States(NamedTuple):
-    """What a tool's output gave."""
-
-    series: list[Series]
-    events: list[Event]
-    devices: list[Device]
-    read: FileRead
 
 
 def _value(raw: bytes) -> float | None:
@@ -296,7 +205,7 @@ class _Columns:
             times.append(UNKNOWN if time is None else time)
             column.append(value * quantity.factor)
 
-    def states(self, kind: str, size: int, lines: int, fault: str = "") -> States:
+    def states(self, kind: str, size: int, lines: int) -> Evidence:
         """Series of all columns, and what they say happened."""
         series = [
             Series(
@@ -312,70 +221,41 @@ class _Columns:
             for (device, quantity), (steps, times, values) in self.rows.items()
         ]
         stamps = [int(time) for one in series for time in one.times[[0, -1]] if time != UNKNOWN]
-        read = FileRead(
-            self.path,
-            kind,
-            size,
-            lines,
-            sum(self.samples.values()) + len(self.samples),
-            fault=fault,
-            first_ns=min(stamps, default=None),
-            last_ns=max(stamps, default=None),
-            clock=self.clock,
-        )
-        return States(series, _happened(series, self.clock), list(self.devices.values()), read)
+        read = FileRead(self.path, kind, size, lines, sum(self.samples.values()) + len(self.samples))
+        read = read._replace(first_ns=min(stamps, default=None), last_ns=max(stamps, default=None), clock=self.clock)
+        events = tuple(_happened(series, self.clock))
+        return Evidence(events, tuple(series), devices=tuple(self.devices.values()), files=(read,))
 
 
 def _happened(series: Sequence[Series], clock: str) -> list[Event]:
     by_device = {(one.device, one.name): one for one in series}
-    events = []
-    for one in series:
-        times = one.times
-
-        def at(row: int, times: np.ndarray = times) -> int | None:
-            return None if times[row] == UNKNOWN else int(times[row])
-
-        if one.name == "throttle":
-            masks = np.where(np.isfinite(one.values), one.values, 0).astype(np.int64) & _SLOW
-            for first, last in _runs(masks != 0):
-                mask = int(np.bitwise_or.reduce(masks[first : last + 1]))
-                data: dict[str, Value] = {"mask": mask, "samples": last - first + 1}
-                for name, key in (("clock", "clock_mhz"), ("temperature", "temperature")):
-                    beside = by_device.get((one.device, name))
-                    if beside is not None and len(beside.values) == len(masks):
-                        part = beside.values[first : last + 1]
-                        data[key] = float(part.min() if name == "clock" else part.max())
-                reason = ", ".join(text for bit, text in THROTTLES if mask & bit)
-                data["reason"] = reason
-                events.append(
-                    Event(
-                        What.THROTTLE,
-                        reason,
-                        one.source,
-                        stamp_ns=at(first),
-                        until_ns=at(last),
-                        clock=clock,
-                        device=one.device,
-                        data=data,
-                    )
-                )
-        elif one.name in {"xid", "ecc_uncorrected"}:
-            # Both stay for ever: only a change is an event.
-            for row in (
-                np.flatnonzero(np.diff(one.values) > 0) + 1 if one.name != "xid" else _changes(one.values)
-            ).tolist():
-                value = int(one.values[row])
-                data = {"code": value, **_xid({"code": value})} if one.name == "xid" else {"uncorrected": value}
-                text = f"last Xid is {value}" if one.name == "xid" else f"{value} uncorrected errors of memory"
-                what = What.XID if one.name == "xid" else What.ECC
-                events.append(
-                    Event(what, text, one.source, stamp_ns=at(row), clock=clock, device=one.device, data=data)
-                )
-    return events
+    return [event._replace(clock=clock) for one in series for event in _changes(one, by_device)]
 
 
-def _changes(values: np.ndarray) -> np.ndarray:
-    return np.flatnonzero((values[1:] != values[:-1]) & (values[1:] > 0)) + 1
+def _changes(one: Series, by_device: Mapping[tuple[str | None, str], Series]) -> Iterator[Event]:
+    at = [None if time == UNKNOWN else time for time in one.times.tolist()]
+    if one.name == "throttle":
+        masks = np.where(np.isfinite(one.values), one.values, 0).astype(np.int64) & _SLOW
+        for first, last in _runs(masks != 0):
+            mask = int(np.bitwise_or.reduce(masks[first : last + 1]))
+            reason = ", ".join(text for bit, text in THROTTLES if mask & bit)
+            data: dict[str, Value] = {"mask": mask, "samples": last - first + 1, "reason": reason}
+            for name, key, worst in (("clock", "clock_mhz", np.min), ("temperature", "temperature", np.max)):
+                beside = by_device.get((one.device, name))
+                if beside is not None and len(beside.values) == len(masks):
+                    data[key] = float(worst(beside.values[first : last + 1]))
+            event = Event(What.THROTTLE, reason, one.source, stamp_ns=at[first], device=one.device, data=data)
+            yield event._replace(until_ns=at[last])
+    # Both stay for ever: only a change is an event.
+    elif one.name == "xid":
+        for row in (np.flatnonzero((one.values[1:] != one.values[:-1]) & (one.values[1:] > 0)) + 1).tolist():
+            data = {"code": (code := int(one.values[row])), **_xid({"code": code})}
+            yield Event(What.XID, f"last Xid is {code}", one.source, stamp_ns=at[row], device=one.device, data=data)
+    elif one.name == "ecc_uncorrected":
+        for row in (np.flatnonzero(np.diff(one.values) > 0) + 1).tolist():
+            text = f"{(count := int(one.values[row]))} uncorrected errors of memory"
+            data = {"uncorrected": count}
+            yield Event(What.ECC, text, one.source, stamp_ns=at[row], device=one.device, data=data)
 
 
 def _runs(flags: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -409,7 +289,7 @@ def _heading(raw: bytes) -> str:
     return text_of(raw).strip().strip('"').partition(" [")[0].lower()
 
 
-def read_table(lines: Iterator[bytes], path: str, size: int, kind: str) -> States:
+def read_table(lines: Iterator[bytes], path: str, size: int, kind: str) -> Evidence:
     """A table of devices over time: csv of nvidia-smi or DCGM, or `dcgmi dmon`."""
     columns = _Columns(path)
     names: list[str] = []
@@ -422,7 +302,7 @@ def read_table(lines: Iterator[bytes], path: str, size: int, kind: str) -> State
             names = [_heading(name) for name in (text[1:].split() if spaced else text.split(b","))]
             places = [(at, COLUMNS[name]) for at, name in enumerate(names) if name in COLUMNS]
             reasons = [
-                (at, bit) for at, name in enumerate(names) for end, bit in _REASON_COLUMNS.items() if name.endswith(end)
+                (at, bit) for at, name in enumerate(names) for end, bit in _REASONS.items() if name.endswith(end)
             ]
             identity = next((names.index(name) for name in _DEVICE_NAMES if name in names), None)
             number = names.index("index") if "index" in names else names.index("gpu") if "gpu" in names else None
@@ -484,15 +364,9 @@ _STATED: Final = (
     ("power readings/average power draw", _POWER),
     ("utilization/gpu", _BUSY),
 )
-_REASONS: Final = {
-    "hw slowdown": 8,
-    "sw thermal slowdown": 32,
-    "hw thermal slowdown": 64,
-    "hw power brake slowdown": 128,
-}
 
 
-def read_query(lines: Iterator[bytes], path: str, size: int) -> States:
+def read_query(lines: Iterator[bytes], path: str, size: int) -> Evidence:
     """`nvidia-smi -q`: keys below keys, four spaces a level; unknown ones are passed over."""
     return _stated(_query_pairs(lines), path, size)
 
@@ -520,10 +394,11 @@ def _query_pairs(lines: Iterator[bytes]) -> Iterator[tuple[int, str, str]]:
             keys.append((indent, key))
 
 
+_REASON_HEAD: Final = regex("clocks (?:event|throttle) reason ")
 _TAG: Final = regex(r"<(/?)([\w.-]+)([^<>]*?)(/?)>([^<]*)")
 
 
-def read_xml(text: str, path: str, size: int) -> States:
+def read_xml(text: str, path: str, size: int) -> Evidence:
     """`nvidia-smi -q -x`, without a parser of XML, which would expand what a file defines."""
     return _stated(_xml_pairs(text), path, size)
 
@@ -544,22 +419,14 @@ def _xml_pairs(text: str) -> Iterator[tuple[int, str, str]]:
             continue
         if single:
             continue
-        keys.append(name.replace("_", " "))
+        keys.append(name)
         if len(keys) > 32:
             return
-        keys[-1] = name
         if value.strip():
-            yield (
-                line,
-                "/".join(keys)
-                .replace("_", " ")
-                .replace("clocks event reason ", "")
-                .replace("clocks throttle reason ", ""),
-                value.strip(),
-            )
+            yield line, _REASON_HEAD.sub("", "/".join(keys).replace("_", " ")), value.strip()
 
 
-def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> States:
+def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> Evidence:
     columns, events, device, time = _Columns(path), list[Event](), "", None
     masks: dict[str, int] = {}
     count = 0
@@ -580,7 +447,9 @@ def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> Stat
         amount = _value(value.encode())
         if quantity is not None and amount is not None:
             columns.add(device, time, ((quantity, amount),))
-        elif value == "Active" and (bit := next((bit for end, bit in _REASONS.items() if key.endswith(end)), 0)):
+        elif value == "Active" and (
+            bit := next((bit for end, bit in _REASONS.items() if key.endswith(end.replace("_", " "))), 0)
+        ):
             masks[device] = masks.get(device, 0) | bit
         event = _odd(key, value, amount)
         if event is not None:
@@ -590,7 +459,8 @@ def _stated(pairs: Iterator[tuple[int, str, str]], path: str, size: int) -> Stat
     for device, mask in masks.items():
         columns.add(device, time, ((_MASK, float(mask)),))
     made = columns.states("nvidia_smi", size, count)
-    return made._replace(events=[*made.events, *events], read=made.read._replace(first_ns=time, last_ns=time))
+    read = made.files[0]._replace(first_ns=time, last_ns=time)
+    return made._replace(events=(*made.events, *events), files=(read,))
 
 
 def _odd(key: str, value: str, amount: float | None) -> tuple[What, dict[str, Value]] | None:
@@ -613,7 +483,7 @@ _CHIP_MORE: Final = regex(
 _NPU_KEY: Final = regex(r"^\s*(NPU ID|Chip ID|[A-Z][\w ()%-]*?)\s+: (.*)$")
 
 
-def read_npu(lines: Iterator[bytes], path: str, size: int) -> States:
+def read_npu(lines: Iterator[bytes], path: str, size: int) -> Evidence:
     """`npu-smi info`: two rows a chip; or one of its lists of keys and values."""
     columns, events = _Columns(path), list[Event]()
     head: re.Match[str] | None = None
@@ -643,19 +513,10 @@ def read_npu(lines: Iterator[bytes], path: str, size: int) -> States:
                 events += _health(value, device, source, time, columns.clock)
             elif _NPU_ERRORS.search(key) and (amount := _value(value.encode())):
                 what: dict[str, Value] = {"uncorrected": int(amount), "where": "device"}
-                events.append(
-                    Event(
-                        What.ECC,
-                        f"{key}: {value}",
-                        source,
-                        stamp_ns=time,
-                        clock=columns.clock,
-                        device=device,
-                        data=what,
-                    )
-                )
+                event = Event(What.ECC, f"{key}: {value}", source, None, columns.clock, time, device=device, data=what)
+                events.append(event)
     made = columns.states("npu_smi", size, count)
-    return made._replace(events=[*made.events, *events])
+    return made._replace(events=(*made.events, *events))
 
 
 _NPU_ERRORS: Final = regex(r"(?i)double[ -]bit|multi[ -]bit|uncorrect")

@@ -6,15 +6,15 @@ effect. Nothing is read here and nothing is printed.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from traceanalyze.incident.divergence import Divergence, Lateness, divergences, lateness, root
-from traceanalyze.incident.evidence import UNKNOWN, Event, Evidence, Series, Stack, What
+from traceanalyze.incident.divergence import Divergence, Lateness
+from traceanalyze.incident.evidence import Event, Evidence, Stack, What, first_ns
+from traceanalyze.incident.facts import GOES_ON, SYMPTOMS, Facts, Place, is_effect, overcome
 from traceanalyze.incident.stacks import is_library
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message, Value, sentences
@@ -25,6 +25,7 @@ _SAY = sentences(
     incident_rank="Rank {rank}{place}",
     incident_ranks="Ranks {ranks}{place}",
     incident_somebody="An unknown rank{place}",
+    incident_process="A process{place}",
     incident_all="All ranks",
     incident_place=" ({place})",
     incident_host="host {host}",
@@ -34,6 +35,7 @@ _SAY = sentences(
     incident_in=" in {collective}",
     incident_collective="{op} {seq} of group {group}",
     incident_collective_seq="collective {seq}",
+    incident_after_at=", right after {event}",
     incident_after=", {delay} after {event}",
     incident_resume="; resume from step {step}",
     incident_doing=" in {frame}",
@@ -46,17 +48,19 @@ _SAY = sentences(
     incident_never_came="{who} did not come{when} to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
     incident_died="{who} died{when} without a word: {count} rank(s) lost the connection to it: {todo}{resume}.",
     incident_ended="{who} ended{when} with {error}: {todo}{resume}.",
-    incident_oom="{who} ran out of device memory{when}{amounts}: {todo}{resume}.",
+    incident_oom="{who} ran out of device memory{when}{amounts}{held}: {todo}{resume}.",
+    incident_held="; {holder} held most ({size})",
     incident_amounts=" ({asked} asked for, {free} free)",
-    incident_host_oom="{who} was killed{when}, as the host memory ran out (oom-kill): {todo}{resume}.",
+    incident_host_oom="{who} was killed{when}, as the host memory ran out ({event}): {todo}{resume}.",
     incident_host_oom_own="{who} ran out of host memory{when}: {todo}{resume}.",
     incident_operation="{who} called {other}{when} where the others called another collective{where}: {todo}{resume}.",
     incident_size="{who} called {op}{when} with another size than the others{where}: {todo}{resume}.",
     incident_order="{who} called collectives in another order than the others{when}{where}: {todo}{resume}.",
-    incident_desync="{who} called another collective than the others{when}: {todo}{resume}.",
-    incident_nan="{who} had the first loss that is NaN or infinite{when}, in step {step}: {todo}{resume}.",
-    incident_nan_any="The loss became NaN or infinite{when}, in step {step}: {todo}{resume}.",
-    incident_overflow="The loss scale ran out{when}, in step {step}: {todo}{resume}.",
+    incident_desync="Ranks called different collectives{when} ({event}): {todo}{resume}.",
+    incident_nan="{who} had the first {series} that is NaN or infinite{when}{step}: {todo}{resume}.",
+    incident_nan_any="The {series} became NaN or infinite{when}{step}: {todo}{resume}.",
+    incident_overflow="The loss scale ran out{when}{step}: {todo}{resume}.",
+    incident_in_step=", in step {step}",
     incident_failed="{who} lost the device{when} ({event}): {todo}{resume}.",
     incident_slow_device="{who} became slow{when}, as did the device ({event}){waited}: {todo}.",
     incident_slow_host="{who} ran slowly{when}, all ranks of that host{event}{waited}: {todo}.",
@@ -64,7 +68,7 @@ _SAY = sentences(
     incident_reason=" ({event})",
     incident_waited="; the others waited {share} of the time",
     incident_link="{who} lost the network link{when}{where} ({event}): {todo}{resume}.",
-    incident_pause="{who} made a pause of {time} every time before {op}{doing}{waited}: {todo}.",
+    incident_pause="{who} made a pause of {pause} every time before {op}{doing}{waited}: {todo}.",
     incident_straggler="{who} came late to collectives again and again{doing}{waited}: {todo}.",
     incident_data="{who} waited for data{when}{doing}{where}{waited}: {todo}{resume}.",
     incident_stage="{who} ran slowly: stage {stage} of the pipeline needs longer than the others{waited}: {todo}.",
@@ -74,6 +78,7 @@ _SAY = sentences(
         "The run stopped{when}{where}: {count} rank(s) waited or lost a connection, and nothing tells for whom "
         "({event}): {todo}{resume}."
     ),
+    incident_unexplained_alone="The run stopped{when}{where}, and nothing tells why ({event}): {todo}{resume}.",
     incident_died_silent="No dump or log says why: it ended before it could write one, or the recorder was off there.",
     incident_later="It came after the run had failed: more likely an effect.",
     incident_only_exit="The way it ended says only that it died, not why.",
@@ -83,6 +88,8 @@ _SAY = sentences(
     incident_moments="Dumps may have been written at different moments: nothing else says that the run stood still.",
     incident_many="That many ranks left no dump: it may be that theirs were only not kept.",
     incident_printed="Only rank {rank} prints its loss: it may be that of any.",
+    incident_went_on="The run went on after it: it did not end it.",
+    incident_before="It came {delay} before anything else that is told of this run.",
     incident_no_time="When it happened is not told.",
 )
 
@@ -109,34 +116,18 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "stage": ("pipeline", "balance_stages"),
     "checkpoint": ("checkpoint", "storage"),
     "cancelled": ("cancelled", "ask_scheduler"),
-    "unexplained": ("unexplained", "record"),
+    **dict.fromkeys(("unexplained", "unexplained_alone"), ("unexplained", "record")),
 }
 """Sentence → the cause, and what to do."""
 HEADLINE = 40
 """Least trust of what is told as what happened; below it is only a possibility."""
-EFFECT = regex(
-    r"NCCL|nccl|HCCL|gloo|Dist(?:Backend|Network|Store)Error|Connection (?:reset|closed)|Timed? ?out|TCPStore|"
-    r"Broken pipe|SignalException|ChildFailed|Process(?:Exited|Raised)|recvValue|signal: ?15|EI000[26]|SIGTERM|Watchdog"
-)
-"""Errors of those that waited, or that were ended."""
 _FULL = regex(r"(?i)out ?of ?memory|can't allocate memory|cannot allocate memory|unable to allocate")
 _DEVICE = regex(r"CUDA|NPU|HIP|XPU|GPU|OutOfMemoryError")
 _LOST = regex(r"(?i)connection (?:was )?(?:closed|reset)|closed by (?:remote )?peer|remote process exited|broken pipe")
-_SYMPTOMS = frozenset({What.TIMEOUT, What.COMM_ERROR, What.STORE_ERROR, What.DUMP_SIGNAL, What.WATCHDOG_STUCK})
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
-_BUS_NUMBER = regex(r"[0-9a-fA-F]{4,9}")
-_BUS = regex(r"(?:[0-9a-fA-F]{4,8}:)?([0-9a-fA-F]{2}):[0-9a-fA-F]{2}")
-_STAMP = regex(r"^(?:\[[^\]]*\] ?)+")
-"""What a kernel puts before its words."""
-LONG_NS = 60 * 10**9
-"""So long nothing else happens any more after a collective in which ranks wait: the run stands still."""
-
-
-class Place(NamedTuple):
-    """Where a rank ran."""
-
-    host: str = ""
-    device: str = ""
+_STAMP = regex(r"^(?:.*?NCCL WARN |[IWEF]\d{3,4} \S+ \d+ \S+\] |(?:what\(\): *)?\[[^\]]*\]\.? ?)+")
+"""What a kernel or a library puts before its words."""
+_NO_HOLDERS: Mapping[int | None, tuple[str, int]] = {}
 
 
 class Explanation(NamedTuple):
@@ -179,289 +170,58 @@ class Incident(NamedTuple):
         return first if first is not None and first.trust >= HEADLINE else None
 
 
-def judge(evidence: Evidence) -> Incident:
-    """Explanations of what the files tell, by trust; one for each cause and its ranks."""
-    facts = _Facts(evidence)
-    makers = (_hardware, _memory, _desync, _ended, _waits, _link, _numbers, _late, _stopped)
-    claims = (claim for maker in makers for claim in maker(facts))
-    found = sorted((_explanation(one, facts) for one in claims), key=lambda one: (-one.trust, one.time_ns or 0))
+def judge(
+    evidence: Evidence,
+    holders: Mapping[int | None, tuple[str, int]] = _NO_HOLDERS,
+    recorded: Set[int | None] = frozenset(),
+) -> Incident:
+    """Explanations of what the files tell, by trust; one for each cause and its ranks.
+
+    `holders` is what holds most of the device memory of each rank, by its snapshot, and how many bytes; `recorded` are
+    ranks with a trace or a snapshot.
+    """
+    past = overcome(evidence)
+    lasting = tuple(one for one in evidence.events if id(one) not in past)
+    facts = Facts(evidence._replace(events=lasting), holders)
+    claims = [(claim, facts) for maker in _MAKERS for claim in maker(facts)]
+    if past:
+        whole = Facts(evidence, holders)
+        claims += [
+            (one._replace(trust=min(one.trust, 25), against=(*one.against, _message("went_on"))), whole)
+            for maker in (_memory, _ended, _stopped)
+            for one in maker(whole)
+            if _KINDS[one.key][0] != "unexplained" and any(id(each) in past for each in one.proof)
+        ]
+    found = sorted((_explanation(*each) for each in claims), key=lambda one: (-one.trust, one.time_ns or 0))
     kept: dict[tuple[str, tuple[int, ...]], Explanation] = {}
     for one in found:
         if one.cause != "incident_unexplained" or all(each.trust < HEADLINE for each in kept.values()):
             kept.setdefault((one.cause, one.ranks), one)
-    silent = tuple(rank for rank in range(facts.world) if rank not in facts.seen)
+    # Of a log that all share no rank has a file.
+    apart = evidence.flights or any(one.rank is not None for one in evidence.files)
+    silent = tuple(rank for rank in range(facts.world) if rank not in facts.seen | recorded) if apart else ()
     return Incident(
         tuple(kept.values()), facts.divergences, facts.late, facts.world, silent, facts.places, facts.rank_of
     )
-
-
-class _Facts:
-    """What several explanations ask for, each computed once."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence = evidence
-
-    @cached_property
-    def divergences(self) -> tuple[Divergence, ...]:
-        return divergences(self.evidence.flights, self.world)
-
-    @cached_property
-    def root(self) -> Divergence | None:
-        return root(self.divergences, self.evidence.flights)
-
-    @cached_property
-    def late(self) -> Lateness | None:
-        return lateness(self.evidence.flights)
-
-    @cached_property
-    def seen(self) -> set[int]:
-        """Ranks that left anything of their own."""
-        evidence = self.evidence
-        own: tuple[Any, ...] = (
-            *evidence.flights,
-            *evidence.stacks,
-            *evidence.series,
-            *evidence.files,
-            *evidence.processes,
-        )
-        told = [one.rank for one in evidence.events if one.what is not What.EXIT]
-        return {rank for rank in (*(one.rank for one in own), *told) if rank is not None}
-
-    @cached_property
-    def world(self) -> int:
-        """Ranks that are known of."""
-        groups = (rank for one in self.evidence.flights for group in one.groups for rank in group.ranks)
-        sizes = (one.data.get("world", 0) for one in self.evidence.events)
-        ended = (one.rank for one in self.evidence.events if one.rank is not None)
-        known = max((*self.seen, *groups, *ended), default=-1) + 1
-        return max(known, *(int(one) for one in sizes if isinstance(one, int)), 0)
-
-    @cached_property
-    def places(self) -> dict[int, Place]:
-        """Host and device of each rank, as far as any source tells."""
-        hosts: dict[int, str] = {}
-        devices: dict[int, str] = {}
-        own: tuple[Any, ...] = (*self.evidence.processes, *self.evidence.events, *self.evidence.files)
-        for one in own:
-            if one.rank is not None and one.host:
-                hosts.setdefault(one.rank, one.host)
-            device = getattr(one, "device", None)
-            if one.rank is not None and device and not _BUS.search(device):
-                devices.setdefault(one.rank, f"GPU {device}" if device.isdecimal() else device)
-        return {rank: Place(hosts.get(rank, ""), devices.get(rank, "")) for rank in {*hosts, *devices}}
-
-    @cached_property
-    def _by_pid(self) -> dict[int, list[tuple[str, int]]]:
-        found = defaultdict(list)
-        for one in self.evidence.processes:
-            if one.rank is not None:
-                found[one.pid].append((one.host or "", one.rank))
-        return found
-
-    @cached_property
-    def _by_bus(self) -> dict[tuple[str, str], int]:
-        """Rank by host and bus id."""
-        found: dict[tuple[str, str], int] = {}
-        for one in self.evidence.events:
-            bus = _bus(str(one.data.get("bus", "")))
-            if one.rank is not None and bus:
-                found[one.host or self.places.get(one.rank, Place()).host, bus] = one.rank
-        numbers = {(place.host, place.device): rank for rank, place in self.places.items()}
-        for device in self.evidence.devices:
-            rank = numbers.get((device.host or "", f"GPU {device.number}"))
-            if rank is not None and _bus(device.bus):
-                found.setdefault((device.host or "", _bus(device.bus)), rank)
-        return found
-
-    def rank_of(self, event: Event) -> int | None:
-        """The rank that an event is about: as it says, else by its process, else by its device."""
-        if event.rank is not None:
-            return event.rank
-        pid, host = event.data.get("pid"), event.host or ""
-        if isinstance(pid, int):
-            near = {rank for where, rank in self._by_pid.get(pid, ()) if not (host and where) or where == host}
-            if len(near) == 1:
-                return near.pop()
-        return self.rank_at(host, event.device or "")
-
-    def rank_at(self, host: str, device: str) -> int | None:
-        """The rank of a device."""
-        bus = _bus(device)
-        if bus:
-            near = {rank for (where, each), rank in self._by_bus.items() if each == bus and host in {"", where}}
-            return near.pop() if len(near) == 1 else None
-        near = {
-            rank
-            for rank, place in self.places.items()
-            if place.device and place.device == device and host in {"", place.host}
-        }
-        return near.pop() if device and len(near) == 1 else None
-
-    @cached_property
-    def began(self) -> dict[int, int]:
-        """When each rank that timed out began to wait, ns."""
-        found: dict[int, int] = {}
-        for one in self.evidence.of(What.TIMEOUT):
-            ran = one.data.get("ran_ms") or one.data.get("timeout_ms") or 0
-            if one.rank is not None and one.time_ns is not None and isinstance(ran, int | float):
-                began = one.time_ns - int(ran * 1e6)
-                found[one.rank] = min(found.get(one.rank, began), began)
-        return found
-
-    @cached_property
-    def complained(self) -> frozenset[int]:
-        """Ranks that say that they waited or lost the connection, or ended for that."""
-        kinds = *_SYMPTOMS, What.EXCEPTION, What.EXIT
-        told = (self.rank_of(one) for one in self.evidence.of(*kinds) if one.what in _SYMPTOMS or is_effect(one))
-        return frozenset(rank for rank in told if rank is not None)
-
-    @cached_property
-    def stuck_ns(self) -> int | None:
-        """When the first of them began to wait."""
-        if self.began:
-            return min(self.began.values())
-        return None if self.root is None else self.root.since_ns
-
-    @cached_property
-    def failed_ns(self) -> int | None:
-        """When the run failed first, by any source but those of hardware."""
-        kinds = (
-            What.OOM,
-            What.HOST_OOM,
-            What.EXCEPTION,
-            What.EXIT,
-            What.DEVICE_ERROR,
-            What.DEVICE_ASSERT,
-            What.SEGFAULT,
-        )
-        times = [one.time_ns for one in self.evidence.of(*kinds) if one.time_ns is not None and not is_effect(one)]
-        return min((*times, *(() if self.stuck_ns is None else (self.stuck_ns,))), default=None)
-
-    @cached_property
-    def stands(self) -> bool:
-        """Whether anything but a difference of dumps says that the run stopped."""
-        if self.evidence.of(What.TIMEOUT, What.EXIT, What.EXCEPTION, What.COMM_ERROR, What.OOM, What.WATCHDOG_STUCK):
-            return True
-        since = None if self.root is None else self.root.since_ns
-        last = max((one.last_ns for one in self.evidence.files if one.last_ns), default=None)
-        if since is not None and last is not None and last - since > LONG_NS:
-            return True
-        retired = (
-            bool((one.entries.retired & (one.entries.completed == UNKNOWN)).any()) for one in self.evidence.flights
-        )
-        return any(retired) or any(one.state != "waiting" for one in self.stacks.values())
-
-    @cached_property
-    def stacks(self) -> dict[int, Stack]:
-        """The last stack of the main thread of each rank; that which tells most where none is called so."""
-        found: dict[int, Stack] = {}
-        for one in self.evidence.stacks:
-            kept = found.get(one.rank) if one.rank is not None else None
-            if one.rank is not None and (
-                kept is None or (one.main, one.time_ns or 0) >= (kept.main, kept.time_ns or 0)
-            ):
-                found[one.rank] = one
-        return found
-
-    def events(self, ranks: Iterable[int], *kinds: What) -> list[Event]:
-        """Events of some kinds that are about some ranks."""
-        wanted = set(ranks)
-        return [one for one in self.evidence.of(*kinds) if wanted and self.rank_of(one) in wanted]
-
-    def ended_ns(self, rank: int | None) -> int | None:
-        """When a rank ended, as the launcher or the end of its log says."""
-        if rank is None:
-            return None
-        ends = [one.time_ns for one in self.events((rank,), What.EXIT, What.EXCEPTION) if one.time_ns is not None]
-        logs = (one for one in self.evidence.files if one.rank == rank and one.kind == "process_log")
-        return min(ends, default=max((one.last_ns for one in logs if one.last_ns is not None), default=None))
-
-    def records(self, one: Divergence) -> tuple[str, ...]:
-        """Which dumps show a divergence."""
-        told = f"{one.op} {one.seq:,} of {one.group.desc or one.group.name} {one.line}".strip()
-        shown = {*one.culprits, *one.waiting[:1]}
-        return tuple(f"{each.source.path}: {told}" for each in self.evidence.flights if each.rank in shown)
-
-    @cached_property
-    def waiting_least(self) -> list[str]:
-        """Which dumps show who is late."""
-        ranks = () if self.late is None else self.late.ranks
-        return [f"{one.source.path}: waits least" for one in self.evidence.flights if one.rank in ranks]
-
-    def ranks_on(self, host: str) -> tuple[int, ...]:
-        """All that are known to run on a host."""
-        return tuple(sorted(rank for rank, place in self.places.items() if place.host == host))
-
-    @cached_property
-    def outliers(self) -> tuple[int, ...]:
-        """Ranks that do something else while most wait."""
-        waiting = [rank for rank, one in self.stacks.items() if one.state == "waiting"]
-        others = sorted(rank for rank, one in self.stacks.items() if one.state in {"own", "starved", "checkpoint"})
-        return tuple(others) if 0 < len(others) < len(waiting) else ()
-
-    @cached_property
-    def steps(self) -> list[Series]:
-        """Series with steps, and points in time."""
-        return [one for one in self.evidence.series if len(one.steps) and (one.steps != UNKNOWN).any()]
-
-    def resume(self, until: int | None) -> int | None:
-        """The step of the last whole checkpoint before some time; None where none is told."""
-        found: list[int] = []
-        for one in self.evidence.of(What.CHECKPOINT_END):
-            late = until is not None and one.time_ns is not None and one.time_ns > until
-            step = one.data.get("step", self._step_at(one))
-            found += [step] if isinstance(step, int) and not late else []
-        return max(found, default=None)
-
-    def _step_at(self, event: Event) -> int | None:
-        """The last step that was printed before a line of the same rank."""
-        best = None
-        for one in self.steps:
-            if one.source.path == event.source.path and event.time_ns is not None:
-                past = one.steps[(one.times != UNKNOWN) & (one.times <= event.time_ns)]
-                best = max(best or -1, int(past.max())) if len(past) else best
-        return best
-
-    def slowed(self, since: int | None) -> bool:
-        """Whether steps take a tenth longer after some time."""
-        for one in self.evidence.series:
-            if one.name != "step_time" or since is None:
-                continue
-            before, after = one.values[one.times < since], one.values[one.times >= since]
-            if len(before) > 2 and len(after) > 2 and np.nanmedian(after) > 1.1 * np.nanmedian(before):
-                return True
-        return False
-
-    @cached_property
-    def clock(self) -> tuple[Message, ...]:
-        """Doubt of the order of what different sources say."""
-        zone = self.evidence.zone
-        return () if zone.known else (Message(_SAY["incident_unclocked"], (("reason", Kind.TEXT, zone.source),)),)
-
-
-def is_effect(event: Event) -> bool:
-    """Whether an event is an effect by its own words: of one who waited, or was ended."""
-    code = event.data.get("exitcode")
-    return EFFECT.search(event.message) is not None or code in {0, -15}
 
 
 def _own_frame(stack: Stack) -> str:
     return next((frame for frame in stack.frames if not is_library(frame)), next(iter(stack.frames), ""))
 
 
-def _bus(text: str) -> str:
-    """Bus number of a PCI id in any form: `0000:3b:00`, `3b000`."""
-    if found := _BUS.search(text):
-        return found[1].lower()
-    return text[:-3].lower().rjust(2, "0")[-2:] if _BUS_NUMBER.fullmatch(text) else ""
-
-
 # --- Sentences -------------------------------------------------------------------------------------------------------
 
-_Told = tuple[Kind, Value]
-"""A value of a sentence, or a part of it."""
-_NOTHING: _Told = (Kind.LIST, ())
-_PARTS = ("where", "after", "doing", "waited", "event", "resume")
+_KIND = {
+    **dict.fromkeys(("count", "seq", "step", "stage"), Kind.COUNT),
+    **dict.fromkeys(("asked", "free", "size"), Kind.MEMORY),
+    **dict.fromkeys(("delay", "pause"), Kind.DURATION),
+    **dict.fromkeys(("time", "rank", "ranks", "reason"), Kind.TEXT),
+    **dict.fromkeys(("todo", "series"), Kind.TERM),
+    "share": Kind.SHARE,
+}
+"""Of a value in a sentence, by its name; others are names. A tuple is a part of the sentence."""
+_NOTHING: Value = ()
+_PARTS = ("where", "after", "doing", "waited", "event", "resume", "held")
 """Parts of sentences that may be empty."""
 
 
@@ -475,7 +235,7 @@ class _Claim(NamedTuple):
     trust: int
     proof: Iterable[Any]
     """Events, stacks, or words."""
-    values: Mapping[str, _Told] = {}
+    values: Mapping[str, Value] = {}
     todo: str = ""
     """Another one than usual."""
     host: str = ""
@@ -486,16 +246,17 @@ class _Claim(NamedTuple):
     """It goes on from that time."""
 
 
-def _message(key: str, **values: _Told) -> Message:
-    return Message(_SAY[f"incident_{key}"], tuple((name, *each) for name, each in values.items()))
+def _message(key: str, **values: Value) -> Message:
+    kinds = {name: Kind.LIST if isinstance(one, tuple) else _KIND.get(name, Kind.NAME) for name, one in values.items()}
+    return Message(_SAY[f"incident_{key}"], tuple((name, kinds[name], one) for name, one in values.items()))
 
 
-def _say(key: str, **values: _Told) -> _Told:
+def _say(key: str, **values: Value) -> Value:
     """A part of a sentence."""
-    return Kind.LIST, (_message(key, **values),)
+    return (_message(key, **values),)
 
 
-def _explanation(claim: _Claim, facts: _Facts) -> Explanation:
+def _explanation(claim: _Claim, facts: Facts) -> Explanation:
     """The claim with what all sentences have: who, when, what to do, where to go on."""
     who, time = tuple(sorted(claim.ranks)), claim.time_ns
     places = [facts.places.get(rank, Place()) for rank in who]
@@ -507,9 +268,9 @@ def _explanation(claim: _Claim, facts: _Facts) -> Explanation:
     values = {
         **dict.fromkeys(_PARTS, _NOTHING),
         "who": _who(who, host, device, facts.world),
-        "when": _NOTHING if time is None else _say("since" if claim.since else "at", time=(Kind.TEXT, _clock(time))),
-        "todo": (Kind.TERM, todo),
-        **({} if step is None else {"resume": _say("resume", step=(Kind.COUNT, step))}),
+        "when": _NOTHING if time is None else _say("since" if claim.since else "at", time=_clock(time)),
+        "todo": todo,
+        **({} if step is None else {"resume": _say("resume", step=step)}),
         **claim.values,
     }
     doubts = (*claim.against, *(() if time is not None or claim.since else (_message("no_time"),)))
@@ -517,17 +278,22 @@ def _explanation(claim: _Claim, facts: _Facts) -> Explanation:
     return Explanation(f"incident_{cause}", who, host, device, time, claim.trust, claim.sure, said, todo, proof, doubts)
 
 
-def _who(ranks: tuple[int, ...], host: str, device: str, world: int) -> _Told:
+def _who(ranks: tuple[int, ...], host: str, device: str, world: int) -> Value:
     if len(ranks) == world > 1:
         return _say("all")
-    parts = [_message("host", host=(Kind.NAME, host))] if host else []
-    parts += [_message("device", device=(Kind.NAME, device))] if device else []
-    place = _say("place", place=(Kind.LIST, tuple(parts))) if parts else _NOTHING
+    parts = [_message("host", host=host)] if host else []
+    parts += [_message("device", device=device)] if device else []
+    place = _say("place", place=tuple(parts)) if parts else _NOTHING
     if not ranks:
-        return _say("somebody", place=place)
+        return _say("somebody" if world else "process", place=place)
     if len(ranks) == 1:
-        return _say("rank", rank=(Kind.TEXT, str(ranks[0])), place=place)
-    return _say("ranks", ranks=(Kind.TEXT, spans(list(map(str, ranks)))), place=place)
+        return _say("rank", rank=str(ranks[0]), place=place)
+    return _say("ranks", ranks=spans_of(ranks), place=place)
+
+
+def spans_of(ranks: Iterable[int]) -> str:
+    """Ranks as a text: 0-3,7."""
+    return spans(list(map(str, ranks)))
 
 
 def _clock(ns: int) -> str:
@@ -538,34 +304,37 @@ def _shown(one: Event | Stack | str) -> str:
     if isinstance(one, str):
         return one
     words = one.message if isinstance(one, Event) else " < ".join(one.frames[:4])
-    where = f"{one.source.path}:{one.source.line}" if one.source.line else one.source.path
-    return f"{where}: {words}"
+    return f"{one.source}: {words}"
 
 
-def _collective(facts: _Facts, ranks: Sequence[int] = ()) -> _Told:
+def _clocks(facts: Facts) -> tuple[Message, ...]:
+    return (_message("unclocked", reason=facts.unclocked),) if facts.unclocked else ()
+
+
+def _collective(facts: Facts, ranks: Sequence[int] = ()) -> Value:
     """The collective in which ranks are waited for, where it is known."""
     one = facts.root
     if one is not None and (not ranks or set(ranks) & set(one.culprits) or not one.culprits):
         group = one.group.desc if one.group.desc not in {"", "undefined"} else one.group.name
-        return _say("collective", op=(Kind.NAME, one.op), seq=(Kind.COUNT, one.seq), group=(Kind.NAME, group))
+        return _say("collective", op=one.op, seq=one.seq, group=group)
     numbers = {each.data.get("seq") for each in facts.evidence.of(What.TIMEOUT)} - {None}
     if len(numbers) == 1 and not facts.evidence.flights:
-        return _say("collective_seq", seq=(Kind.COUNT, numbers.pop()))
+        return _say("collective_seq", seq=numbers.pop())
     return _NOTHING
 
 
-def _where(facts: _Facts, ranks: Sequence[int] = ()) -> _Told:
+def _where(facts: Facts, ranks: Sequence[int] = ()) -> Value:
     found = _collective(facts, ranks)
-    return _say("in", collective=found) if found[1] else _NOTHING
+    return _say("in", collective=found) if found else _NOTHING
 
 
-def _doing(facts: _Facts, ranks: Sequence[int]) -> _Told:
+def _doing(facts: Facts, ranks: Sequence[int]) -> Value:
     stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
-    return _NOTHING if stack is None else _say("doing", frame=(Kind.NAME, _own_frame(stack)))
+    return _NOTHING if stack is None else _say("doing", frame=_own_frame(stack))
 
 
-def _waited(late: Lateness | None) -> _Told:
-    return _NOTHING if late is None else _say("waited", share=(Kind.SHARE, late.share))
+def _waited(late: Lateness | None) -> Value:
+    return _NOTHING if late is None else _say("waited", share=late.share)
 
 
 def event_text(one: Event) -> str:
@@ -579,7 +348,14 @@ def event_text(one: Event) -> str:
             value = one.data.get(key)
             parts += [f"{value:.0f} {unit}"] if isinstance(value, int | float) else []
         return "throttling: " + ", ".join(parts)
-    return without_stamp(one.message)[:100]
+    if one.what is What.ECC and "code" in one.data:
+        return str(one.data["code"])
+    return cut(without_stamp(one.message), 100)
+
+
+def cut(text: str, most: int = 120) -> str:
+    """The beginning of a text, which shows that it is one."""
+    return text if len(text) <= most else f"{text[: most - 1].rsplit(' ', 1)[0]}…"
 
 
 def without_stamp(words: str) -> str:
@@ -599,6 +375,10 @@ _SLACK_NS = 2 * 10**9
 """Sources round to a second, and a hang begins a moment before it is known."""
 
 
+_LONG_BEFORE_NS = 3600 * 10**9
+"""A device that failed so long before the first word of a run was none of it."""
+
+
 def _of_hardware(one: Event) -> bool:
     if one.what in {What.XID, What.DEVICE_ERROR}:
         # 45 follows other errors.
@@ -608,7 +388,7 @@ def _of_hardware(one: Event) -> bool:
     return one.what is What.DEVICE_LOST or (one.what is What.SXID and bool(one.data.get("fatal")))
 
 
-def _hardware(facts: _Facts) -> Iterator[_Claim]:
+def _hardware(facts: Facts) -> Iterator[_Claim]:
     """A device that fails before anything else does, and its rank."""
     places: dict[object, list[Event]] = defaultdict(list)
     for one in facts.evidence.of(What.XID, What.SXID, What.ECC, What.DEVICE_LOST, What.DEVICE_ERROR):
@@ -626,14 +406,20 @@ def _hardware(facts: _Facts) -> Iterator[_Claim]:
             ranks, sure = facts.root.culprits if not host or host == first.host else (), Confidence.MEDIUM
         mild = all(one.what is What.XID and one.data.get("code") in _MILD for one in found)
         later = time is not None and failed is not None and time > failed + _SLACK_NS
-        trust = 30 if later else 20 if mild else 70 if failed is None else 100
-        against = (*facts.clock, *((_message("later"),) if later else ()))
+        before = 0 if time is None or facts.began_ns is None else facts.began_ns - time
+        # A kernel that counts from its start may tell of another run.
+        loose = time is None and failed is not None and not set(ranks) & facts.failed_ranks
+        trust = 30 if later or before > _LONG_BEFORE_NS else 20 if mild else 70 if failed is None or loose else 100
+        against = (*_clocks(facts), *((_message("later"),) if later else ()))
+        if before > _LONG_BEFORE_NS:
+            against = (*against, _message("before", delay=before))
         proof = (*found[:3], *facts.events(ranks, What.TIMEOUT)[:1])
-        host, device, event = first.host or "", first.device or "", (Kind.NAME, event_text(first))
-        if stuck is None or time is None or later or mild:
+        host, device, event = first.host or "", first.device or "", event_text(first)
+        if stuck is None or time is None or later or mild or before > _LONG_BEFORE_NS:
             yield _Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against, sure)
             continue
-        after = _say("after", delay=(Kind.DURATION, max(stuck - time, 0)), event=event)
+        delay = stuck - time
+        after = _say("after", delay=delay, event=event) if stuck - time > 10**6 else _say("after_at", event=event)
         values = {"after": after, "where": _where(facts, ranks)}
         yield _Claim("stopped", ranks, stuck, trust, proof, values, "", host, device, against, sure)
 
@@ -643,7 +429,7 @@ def _is_full(one: Event) -> bool:
     return one.what is not What.EXCEPTION or _FULL.search(one.message) is not None
 
 
-def _memory(facts: _Facts) -> Iterator[_Claim]:
+def _memory(facts: Facts) -> Iterator[_Claim]:
     """Memory of a device or of a host that is full."""
     by_rank: dict[int | None, list[Event]] = defaultdict(list)
     for one in filter(_is_full, facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION)):
@@ -655,37 +441,45 @@ def _memory(facts: _Facts) -> Iterator[_Claim]:
         ranks: Iterable[int] = () if rank is None else (rank,)
         proof = (*found[:3], *facts.events(ranks, What.EXIT)[:1])
         if first.what is What.OOM or (first.what is What.EXCEPTION and _DEVICE.search(first.message)):
-            asked, free, unused = (first.data.get(key) for key in ("asked", "free", "unallocated"))
+            asked, free = first.data.get("asked"), first.data.get("free")
+            kept = int(first.data.get("reserved", 0)) - int(first.data.get("allocated", 0))
+            unused, others = int(first.data.get("unallocated", kept)), int(first.data.get("others", 0))
             known = asked is not None and free is not None
-            amounts = _say("amounts", asked=(Kind.MEMORY, asked), free=(Kind.MEMORY, free)) if known else _NOTHING
-            split = isinstance(unused, int) and isinstance(asked, int) and unused > asked
-            todo = "fragmentation" if split else ""
-            yield _Claim("oom", ranks, time, 94, proof, {"amounts": amounts}, todo)
+            amounts = _say("amounts", asked=asked, free=free) if known else _NOTHING
+            enough = isinstance(asked, int) and max(unused, others) > asked
+            todo = "" if not enough else "end_others" if others > unused else "fragmentation"
+            npu = todo == "fragmentation" and (first.device or "").startswith("NPU")
+            todo += "_npu" if npu else ""
+            holder = facts.holders.get(rank)
+            held = _say("held", holder=holder[0], size=holder[1]) if holder else _NOTHING
+            yield _Claim("oom", ranks, time, 94, proof, {"amounts": amounts, "held": held}, todo)
             continue
         kernel = any(one.data.get("oom_kill") for one in found)
         if rank is None and kernel and len(killed) == 1:
             ranks = [each for each in killed if each is not None]
         # The kernel also kills processes of others.
         trust = 92 if not kernel else 96 if ranks else 55 if killed or facts.failed_ns is not None else 30
-        yield _Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, host=first.host or "")
+        values = {"event": event_text(first)}
+        yield _Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, values, host=first.host or "")
 
 
-def _desync(facts: _Facts) -> Iterator[_Claim]:
+def _desync(facts: Facts) -> Iterator[_Claim]:
     """Ranks that do not call the same collectives."""
     one, said = facts.root, facts.evidence.of(What.DESYNC)
     if one is not None and one.kind in {"operation", "size", "order"}:
-        values = {"other": (Kind.NAME, one.other), "op": (Kind.NAME, one.op), "where": _where(facts)}
+        values = {"other": one.other, "op": one.op, "where": _where(facts)}
         sure = Confidence.HIGH if len(one.culprits) * 2 < len(one.members) else Confidence.MEDIUM
         proof = (*said[:2], *facts.records(one))
         yield _Claim(one.kind, one.culprits, one.since_ns, 90, proof, values, sure=sure)
     elif one is None and (unlike := _unlike_timeouts(facts)):
         yield unlike
     elif said:
-        ranks = () if said[0].rank is None else (said[0].rank,)
-        yield _Claim("desync", ranks, said[0].time_ns, 88, said[:2], sure=Confidence.MEDIUM)
+        # Who says so is not who is wrong.
+        values = {"event": event_text(said[0])}
+        yield _Claim("desync", (), said[0].time_ns, 88, said[:2], values, sure=Confidence.MEDIUM)
 
 
-def _unlike_timeouts(facts: _Facts) -> _Claim | None:
+def _unlike_timeouts(facts: Facts) -> _Claim | None:
     """Without dumps: in one collective of a group few ranks timed out in another operation or size than most."""
     groups = {(one.rank, one.data.get("seq")): one.data.get("group") for one in facts.evidence.of(What.GROUP_STATUS)}
     same: dict[object, list[Event]] = defaultdict(list)
@@ -698,16 +492,11 @@ def _unlike_timeouts(facts: _Facts) -> _Claim | None:
         odd = [one for one in found if (one.data.get("op"), one.data.get("numel_in")) != calls.most_common(1)[0][0]]
         if odd and len(odd) < most:
             other = odd[0].data.get("op")
-            seq = _say("collective_seq", seq=(Kind.COUNT, odd[0].data.get("seq")))
-            values: dict[str, _Told] = {
-                "other": (Kind.NAME, other),
-                "op": (Kind.NAME, op),
-                "where": _say("in", collective=seq),
-            }
+            seq = _say("collective_seq", seq=odd[0].data.get("seq"))
+            values = {"other": other, "op": op, "where": _say("in", collective=seq)}
             ranks = [one.rank for one in odd if one.rank is not None]
-            return _Claim(
-                "size" if other == op else "operation", ranks, facts.stuck_ns, 86, (*odd[:2], *found[:1]), values
-            )
+            key = "size" if other == op else "operation"
+            return _Claim(key, ranks, facts.stuck_ns, 86, (*odd[:2], *found[:1]), values)
     return None
 
 
@@ -725,12 +514,12 @@ class _End(NamedTuple):
     """What the launcher says."""
 
 
-def _ends(facts: _Facts) -> list[_End]:
+def _ends(facts: Facts) -> list[_End]:
     """Ranks that ended by themselves, not for waiting and not by others."""
     by_rank: dict[int | None, list[Event]] = defaultdict(list)
     kinds = What.EXCEPTION, What.DEVICE_ERROR, What.DEVICE_ASSERT, What.SEGFAULT, What.EXIT
     for one in facts.evidence.of(*kinds):
-        if not is_effect(one):
+        if not is_effect(one) and one.data.get("type") != "KeyboardInterrupt":
             by_rank[facts.rank_of(one)].append(one)
     roots = {one.rank for one in facts.evidence.of(What.EXIT) if one.data.get("root_cause")}
     full = {facts.rank_of(one) for one in facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION) if _is_full(one)}
@@ -746,7 +535,7 @@ def _ends(facts: _Facts) -> list[_End]:
     return sorted(found, key=lambda one: one[:3])
 
 
-def _ended(facts: _Facts) -> Iterator[_Claim]:
+def _ended(facts: Facts) -> Iterator[_Claim]:
     """A process that ended by itself, before those that waited for it or were ended."""
     ends = _ends(facts)
     same: dict[str, set[int]] = defaultdict(set)
@@ -755,24 +544,31 @@ def _ended(facts: _Facts) -> Iterator[_Claim]:
             same[_error(one.told)].add(one.rank)
     for one in ends:
         codes = {each.data.get("exitcode") for each in one.exits}
-        crashed = any(each.what is What.SEGFAULT for each in one.told) or bool(codes & {-11, -7, -6})
-        trust = 82 if one.told else 78 if codes & {-9, -11, -7, -6} else 55
+        alone = one.rank is not None and one.rank not in facts.complained and any(code != 0 for code in codes)
+        trust = 82 if one.told else 78 if codes & {-9, -11, -7, -6} or alone else 55
         together = same.get(_error(one.told), set())
         ranks = together if len(together) * 2 >= facts.world > 1 else () if one.rank is None else (one.rank,)
-        todo = "core_dump" if crashed else "fix_error" if one.told else "find_killer" if -9 in codes else "look_at_rank"
+        words = " ".join(each.message for each in one.told)
+        crashed = bool(codes & {-11, -7, -6}) or _CRASH.search(words) is not None
+        todo = next((todo for text, todo in _CURES if text.search(words)), "fix_error" if one.told else "look_at_rank")
+        todo = (
+            "own_code" if crashed and any("own" in each.data for each in one.told) else "core_dump" if crashed else todo
+        )
+        todo = "find_killer" if not one.told and -9 in codes else todo
         against = [] if one.told else [_message("only_exit")]
         against += [_message("async")] if any(each.what is What.DEVICE_ERROR for each in one.told) else []
-        yield _Claim(
-            "ended",
-            ranks,
-            None if one.timeless else one.time_ns,
-            trust if one[:3] == ends[0][:3] else trust - 25,
-            (*one.told[:2], *one.exits[:1]),
-            {"error": (Kind.NAME, _error(one.told) or _exit(one.exits))},
-            todo,
-            against=against,
-            sure=Confidence.HIGH if one.told else Confidence.MEDIUM,
-        )
+        time, trust = None if one.timeless else one.time_ns, trust if one[:3] == ends[0][:3] else trust - 25
+        proof, sure = (*one.told[:2], *one.exits[:1]), Confidence.HIGH if one.told else Confidence.MEDIUM
+        values = {"error": _error(one.told) or _exit(one.exits)}
+        yield _Claim("ended", ranks, time, trust, proof, values, todo, against=against, sure=sure)
+
+
+_CRASH = regex(r"segfault|Fatal Python error: (?:Segm|Bus|Abort)")
+_CURES = (
+    (regex(r"shared memory \(shm\)|DataLoader worker .*Bus error"), "shared_memory"),
+    (regex(r"DataLoader worker .*Killed"), "host_memory"),
+)
+"""What helps against errors that are none of the program's own lines."""
 
 
 def _error(told: Sequence[Event]) -> str:
@@ -781,29 +577,40 @@ def _error(told: Sequence[Event]) -> str:
     first = min(told, key=lambda one: order.index(one.what), default=None)
     if first is None:
         return ""
-    text = "SIGSEGV (segmentation fault)" if first.what is What.SEGFAULT else first.message[:120]
-    return f"{text} ({first.data['own']})" if "own" in first.data else text
+    text = "SIGSEGV (segmentation fault)" if first.what is What.SEGFAULT else first.message
+    if first.what is What.DEVICE_ASSERT:
+        file, line, expression = (first.data.get(key, "?") for key in ("file", "line", "expression"))
+        text = f"Assertion `{expression}` failed in a kernel at {str(file).rpartition('/')[2]}:{line}"
+    place = next((each.data["own"] for each in told if "own" in each.data), "")
+    return f"{cut(text)} ({place})" if place else cut(text)
 
 
 def _exit(exits: Sequence[Event]) -> str:
     code = next((one.data["exitcode"] for one in exits if "exitcode" in one.data), None)
     if isinstance(code, int) and code < 0:
         return f"{_SIGNALS.get(-code, f'signal {-code}')} (exit code {code})"
-    return exits[0].message[:120] if code is None else f"exit code {code}"
+    return cut(exits[0].message) if code is None else f"exit code {code}"
 
 
-def _stopped(facts: _Facts) -> Iterator[_Claim]:
+def _stopped(facts: Facts) -> Iterator[_Claim]:
     """That it was ended from outside, or that it stopped, for want of anything better."""
-    for one in facts.evidence.of(What.CANCELLED)[:1]:
-        reason = {"event": (Kind.NAME, event_text(one))}
+    by_hand = [
+        one
+        for one in facts.evidence.of(What.EXCEPTION, What.SIGNAL)
+        if one.data.get("type") == "KeyboardInterrupt" or "death signal" in one.message
+    ]
+    for one in (*facts.evidence.of(What.CANCELLED), *by_hand)[:1]:
+        reason = {"event": event_text(one)}
         yield _Claim("cancelled", (), one.time_ns, 50, [one], reason, host=one.host or "")
-    told = [one for one in facts.evidence.of(*_SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
+    told = [one for one in facts.evidence.of(*SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
     if told:
         first = _first(told)
         time = first.time_ns if facts.stuck_ns is None else facts.stuck_ns
-        count, event = (Kind.COUNT, len(facts.complained)), (Kind.NAME, event_text(first))
-        values: dict[str, _Told] = {"count": count, "event": event, "where": _where(facts)}
-        yield _Claim("unexplained", (), time, HEADLINE, told[:3], values, sure=Confidence.LOW)
+        values: dict[str, Value] = {"count": len(facts.complained), "event": event_text(first), "where": _where(facts)}
+        # A store that is gone when others end is usual.
+        trust = HEADLINE if any(one.what is not What.STORE_ERROR for one in told) else 20
+        key = "unexplained" if facts.complained else "unexplained_alone"
+        yield _Claim(key, (), time, trust, told[:3], values, sure=Confidence.LOW)
 
 
 class _Wait(NamedTuple):
@@ -818,11 +625,11 @@ class _Wait(NamedTuple):
     records: tuple[str, ...] = ()
 
 
-def _waited_for(facts: _Facts) -> _Wait | None:
+def _waited_for(facts: Facts) -> _Wait | None:
     """By the flight recorders; else by stacks, else by who complains and who says nothing."""
     one = facts.root
     if one is not None and one.kind in {"missing", "unrecorded", "stuck"} and one.culprits:
-        trust, against = 75 if one.kind == "missing" else 70, list(facts.clock)
+        trust, against = 75 if one.kind == "missing" else 70, list(_clocks(facts))
         if one.kind == "unrecorded":
             many = len(one.culprits) * 2 > len(one.members)
             trust, against = 35 if many else 70, [*against, _message("many" if many else "died_silent")]
@@ -836,19 +643,18 @@ def _waited_for(facts: _Facts) -> _Wait | None:
     ranks = facts.outliers or (silent if 0 < len(silent) < len(waited) else ())
     count = len(waited) or sum(each.state == "waiting" for each in facts.stacks.values())
     trust = 38 if not waited else 65 if facts.outliers else 55
-    return _Wait(ranks, count, facts.stuck_ns, trust, facts.clock) if ranks else None
+    return _Wait(ranks, count, facts.stuck_ns, trust, _clocks(facts)) if ranks else None
 
 
-def _waits(facts: _Facts) -> Iterator[_Claim]:
+def _waits(facts: Facts) -> Iterator[_Claim]:
     """A rank that does not come to a collective, by what it does in place of that."""
     wait = _waited_for(facts)
     if wait is None:
         return
-    ranks, time, against = wait.ranks, wait.time_ns, wait.against
-    count = (Kind.COUNT, wait.others)
+    ranks, time, against, count = wait.ranks, wait.time_ns, wait.against, wait.others
     lost = [one for one in facts.evidence.of(What.COMM_ERROR, What.EXCEPTION) if _LOST.search(one.message)]
     if lost and not wait.records and not facts.outliers and not facts.evidence.of(What.TIMEOUT):
-        time = min((one.time_ns for one in lost if one.time_ns is not None), default=None)
+        time = first_ns(lost)
         yield _Claim("died", ranks, time, 72, lost[:3], {"count": count}, sure=Confidence.MEDIUM)
         return
     stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
@@ -865,17 +671,17 @@ def _waits(facts: _Facts) -> Iterator[_Claim]:
     elif state == "starved":
         yield _Claim("data", ranks, time, wait.trust, proof, values, against=against)
     elif state == "own":
-        key = "hung" if collective[1] else "hung_stack"
+        key = "hung" if collective else "hung_stack"
         yield _Claim(key, ranks, time, wait.trust + 2, proof, values, against=against)
     else:
         recorded = facts.root is not None and facts.root.kind == "missing" and facts.stands
         sure = Confidence.MEDIUM if recorded else Confidence.LOW
-        key = "never_came" if collective[1] else "silent_rank"
+        key = "never_came" if collective else "silent_rank"
         against = (*against, *(() if ranks[0] in facts.stacks else (_message("no_stack"),)))
         yield _Claim(key, ranks, time, wait.trust, proof, values, against=against, sure=sure)
 
 
-def _link(facts: _Facts) -> Iterator[_Claim]:
+def _link(facts: Facts) -> Iterator[_Claim]:
     """A link that fails: all are in a collective, and none gets out."""
     events = facts.evidence.of(What.LINK_ERROR)
     if not events:
@@ -894,55 +700,70 @@ def _link(facts: _Facts) -> Iterator[_Claim]:
     stuck = facts.root is not None and facts.root.kind == "stuck"
     trust = 74 if stuck else 68 if facts.evidence.of(What.TIMEOUT, What.COMM_ERROR) else 30
     time = facts.stuck_ns if first.time_ns is None else first.time_ns
-    values = {"event": (Kind.NAME, event_text(first)), "where": _where(facts)}
+    values = {"event": event_text(first), "where": _where(facts)}
     host = hosts.pop() if len(hosts) == 1 else ""
     yield _Claim("link", ranks, time, trust, events[:4], values, host=host, sure=Confidence.MEDIUM)
 
 
-def _numbers(facts: _Facts) -> Iterator[_Claim]:
+def _numbers(facts: Facts) -> Iterator[_Claim]:
     """A loss that is no number."""
     events = facts.evidence.of(What.NAN)
     stopped = [one for one in facts.evidence.of(What.OVERFLOW) if one.data.get("exhausted")]
     if not events:
         for one in stopped[:1]:
-            values = {"step": (Kind.COUNT, one.data.get("step"))}
-            yield _Claim("overflow", (), one.time_ns, 66, stopped[:2], values)
+            yield _Claim("overflow", (), one.time_ns, 66, stopped[:2], {"step": _in_step(one.data.get("step"))})
         return
+    lasting = [one for one in events if not _recovered(one, facts)]
+    trust, events = (66, tuple(lasting)) if lasting else (25, events)
     step = min((one.data["step"] for one in events if isinstance(one.data.get("step"), int)), default=None)
     first = [one for one in events if one.data.get("step") == step]
     printing = {one.rank for one in facts.evidence.series if one.name == "loss" and one.rank is not None}
     ranks = {one.rank for one in first if one.rank is not None}
     # Where all print it or one does, it is the loss of all.
     apart = 0 < len(ranks) < len(printing)
-    time = min((one.time_ns for one in first if one.time_ns is not None), default=None)
-    against = [_message("printed", rank=(Kind.COUNT, min(printing)))] if len(printing) == 1 else []
-    key, values = "nan" if apart else "nan_any", {"step": (Kind.COUNT, step)}
-    yield _Claim(key, ranks if apart else (), time, 66, first[:3], values, against=against)
+    time = first_ns(first)
+    against = [_message("printed", rank=str(min(printing)))] if len(printing) == 1 else []
+    against += [] if lasting else [_message("went_on")]
+    norm = all(str(one.data.get("series")).startswith("grad") for one in first)
+    values = {"step": _in_step(step), "series": f"incident_{'norm' if norm else 'loss'}"}
+    key = "nan" if apart else "nan_any"
+    yield _Claim(key, ranks if apart else (), time, trust, first[:3], values, against=against)
 
 
-def _late(facts: _Facts) -> Iterator[_Claim]:
+def _in_step(step: Value) -> Value:
+    return _NOTHING if step is None else _say("in_step", step=step)
+
+
+def _recovered(event: Event, facts: Facts) -> bool:
+    """Whether the losses that are printed after it are numbers again."""
+    if "recovered" in event.data:
+        return True
+    own = [one for one in facts.evidence.series if one.name == "loss" and one.source.path == event.source.path]
+    told = "step" not in event.data and int(event.data.get("steps_after", 0)) >= GOES_ON
+    return told and any(np.isfinite(one.values[-GOES_ON:]).all() for one in own)
+
+
+def _late(facts: Facts) -> Iterator[_Claim]:
     """Ranks that the others wait for again and again, by what is known of their devices, hosts, stacks and places."""
     late, base = facts.late, 60 if facts.failed_ns is None else 30
     ranks = () if late is None else late.ranks
     slow = _slow_devices(facts)
     for rank, events in slow.items():
-        time = min((one.time_ns for one in events if one.time_ns is not None), default=None)
-        values = {"event": (Kind.NAME, ", ".join(map(event_text, events))), "waited": _waited(late)}
+        time = first_ns(events)
+        values = {"event": ", ".join(map(event_text, events)), "waited": _waited(late)}
         yield _Claim("slow_device", (rank,), time, base + 2, events, values, since=True)
     if slow:
         return
     faults = [one for one in facts.evidence.of(What.HOST_FAULT) if one.host]
-    hosts = {facts.places.get(rank, Place()).host for rank in ranks}
-    host = next(iter(hosts), "") if len(hosts) == 1 else ""
     if late is None:
-        changed = next((one for one in faults if base == 60 and facts.slowed(one.time_ns)), None)
-        if changed is not None:
-            host = changed.host or ""
-            yield _slow_host(facts, facts.ranks_on(host), [changed], 50)
+        for one in [one for one in faults if base == 60 and facts.slowed(one.time_ns)][:1]:
+            yield _slow_host(facts, facts.ranks_on(one.host or ""), [one], 50)
         return
+    hosts = {facts.places.get(rank, Place()).host for rank in ranks}
+    host = hosts.pop() if len(hosts) == 1 else ""
     ill = [one for one in faults if one.host == host]
     if late.stage is not None and not ill:
-        values = {"stage": (Kind.COUNT, late.stage), "waited": _waited(late)}
+        values = {"stage": late.stage, "waited": _waited(late)}
         yield _Claim("stage", ranks, None, base - 1, facts.waiting_least, values, since=True)
         return
     if host and set(ranks) == set(facts.ranks_on(host)) and (len(ranks) > 1 or ill):
@@ -950,7 +771,7 @@ def _late(facts: _Facts) -> Iterator[_Claim]:
     yield _straggler(facts, late, base)
 
 
-def _slow_devices(facts: _Facts) -> dict[int, list[Event]]:
+def _slow_devices(facts: Facts) -> dict[int, list[Event]]:
     """Devices that throttle or correct errors, of all the late ranks; without dumps, since when steps take longer."""
     found: dict[int, list[Event]] = defaultdict(list)
     for one in facts.evidence.of(What.XID, What.ECC, What.THROTTLE):
@@ -965,9 +786,9 @@ def _slow_devices(facts: _Facts) -> dict[int, list[Event]]:
     return found if len(found) * 2 <= facts.world else {}
 
 
-def _slow_host(facts: _Facts, ranks: Sequence[int], faults: Sequence[Event], trust: int) -> _Claim:
+def _slow_host(facts: Facts, ranks: Sequence[int], faults: Sequence[Event], trust: int) -> _Claim:
     first = next(iter(faults), None)
-    reason = _NOTHING if first is None else _say("reason", event=(Kind.NAME, event_text(first)))
+    reason = _NOTHING if first is None else _say("reason", event=event_text(first))
     values = {"event": reason, "waited": _waited(facts.late)}
     proof, time = (*faults[:3], *facts.waiting_least), None if first is None else first.time_ns
     sure = Confidence.MEDIUM if first is None else Confidence.HIGH
@@ -975,7 +796,7 @@ def _slow_host(facts: _Facts, ranks: Sequence[int], faults: Sequence[Event], tru
     return _Claim(key, ranks, time, trust, proof, values, sure=sure, since=True)
 
 
-def _straggler(facts: _Facts, late: Lateness, base: int) -> _Claim:
+def _straggler(facts: Facts, late: Lateness, base: int) -> _Claim:
     """A late rank that nothing but its stack explains."""
     stacks = [facts.stacks[rank] for rank in late.ranks if rank in facts.stacks]
     states, proof = {one.state for one in stacks}, (*stacks, *facts.waiting_least)
@@ -983,8 +804,12 @@ def _straggler(facts: _Facts, late: Lateness, base: int) -> _Claim:
     if states in ({"starved"}, {"checkpoint"}):
         key = "data" if states == {"starved"} else "checkpoint"
         return _Claim(key, late.ranks, None, base - 2, proof, values, since=True)
-    values |= {"time": (Kind.DURATION, late.each_ns), "op": (Kind.NAME, late.op)}
+    values |= {"pause": late.each_ns, "op": late.op}
     against = () if stacks else (_message("no_stack"),)
     todo, sure = "own_code" if stacks else "look_at_rank", Confidence.HIGH if stacks else Confidence.MEDIUM
     key = "pause" if late.steady else "straggler"
     return _Claim(key, late.ranks, None, base - 3, proof, values, todo, against=against, sure=sure, since=True)
+
+
+_MAKERS = (_hardware, _memory, _desync, _ended, _waits, _link, _numbers, _late, _stopped)
+"""Each tells of one kind of cause."""

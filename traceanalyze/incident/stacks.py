@@ -6,11 +6,12 @@ the cause.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from traceanalyze.incident.evidence import Event, Source, Stack, Value, What
-from traceanalyze.incident.text import Block, Line, Made, message_of, stamp_of, text_of
+from traceanalyze.incident.text import Block, Line, Made, message_of, stamp_of, stamped, text_of
 from traceanalyze.model.patterns import regex
 
 _LIBRARIES: Final = regex(r"^.*(?:site-packages|dist-packages|/lib/python3\.\d+)/")
@@ -18,6 +19,7 @@ _LIBRARY: Final = regex(
     r"site-packages|dist-packages|lib/python3|^<|^torch(?:_npu)?/|^megatron/|^deepspeed/|^transformers/|^threading\.py|"
     r"^(?:multiprocessing|concurrent|asyncio|importlib|selectors|socket|queue|ssl|subprocess|runpy|contextlib)\b"
 )
+_STANDARD: Final = sys.stdlib_module_names - {"test"}
 _STATES: Final = (
     # What a frame calls, innermost frame first; the first that tells decides.
     (
@@ -55,7 +57,8 @@ def state_of(frames: Sequence[str]) -> str:
 def is_library(frame: str) -> bool:
     """Whether a frame, `function (file:line)`, is not of the program itself."""
     file = frame.rpartition("(")[2]
-    return _LIBRARY.search(file) is not None or ":" not in file
+    package, slash, _ = file.partition("/")
+    return _LIBRARY.search(file) is not None or ":" not in file or (bool(slash) and package in _STANDARD)
 
 
 def frame_of(function: str, file: str, line: object) -> str:
@@ -103,6 +106,8 @@ def _traceback(lines: Sequence[Line], _: int, path: str) -> Made | None:
     for file, function, line in cause.frames:
         if not is_library(f"({short(file)}:{line})"):
             data |= {"own": f"{short(file)}:{line}", "own_function": function}
+    # What is caught and told begins where it is caught.
+    data |= {"uncaught": 1} if chain[-1].frames[0][1] == "<module>" else {}
     file, function, line = cause.frames[-1]
     data["at"] = frame_of(function, file, line)
     return Made(end, (Event(What.EXCEPTION, cause.message, Source(path, lines[0].number), data=data),))
@@ -179,13 +184,14 @@ _FATAL: Final = regex(rb"^Fatal Python error: (?P<message>.*)$")
 
 
 def _fatal(lines: Sequence[Line], _: int, path: str) -> Made | None:
-    event = Event(
-        What.EXCEPTION,
-        message_of(lines[0].body),
-        Source(path, lines[0].number),
-        data={"type": message_of(lines[0].body.partition(b": ")[2]), "fatal": 1},
-    )
-    return Made(1, (event,))
+    data: dict[str, Value] = {"type": message_of(lines[0].body.partition(b": ")[2]), "fatal": 1}
+    # The stack of the thread that it happened in comes first.
+    head = next((at for at, line in enumerate(lines[1:4], 1) if _FAULT_THREAD.match(line.body)), None)
+    made = None if head is None else _faulthandler(lines[head:], 0, path)
+    frames = () if made is None else made.stacks[0].frames
+    own = next((one for one in frames if not is_library(one)), None)
+    data |= {} if own is None else {"own": own.rpartition("(")[2].rstrip(")")}
+    return Made(1, (Event(What.EXCEPTION, message_of(lines[0].body), Source(path, lines[0].number), data=data),))
 
 
 _SPY_THREAD: Final = regex(rb'^Thread (?:0x)?([0-9A-Fa-f]+) \((active|idle)(\+gil)?\)(?:: "([^"]*)")?$')
@@ -311,17 +317,15 @@ def _elastic(lines: Sequence[Line], head: int, path: str) -> Made | None:
             at += 1
     if text:
         data["reason"] = text
-    stamp = stamp_of(fields.get(b"time", b""))
     event = Event(
         What.EXIT,
         f"rank {int(rank[1])} exitcode {message_of(fields[b'exitcode'])}" + (f": {text}" if text else ""),
         Source(path, lines[head].number),
-        stamp_ns=None if stamp is None else stamp.ns,
-        clock="none" if stamp is None else stamp.clock,
         rank=int(rank[1]),
         host=message_of(fields.get(b"host", b"")) or None,
         data=data,
     )
+    event = stamped(event, stamp_of(fields.get(b"time", b"")))
     return Made(at, (event,), closed=True)
 
 
@@ -341,7 +345,7 @@ def _pod(lines: Sequence[Line], _: int, path: str) -> Made | None:
     return None if event is None else Made(at, (event,))
 
 
-def terminated(reason: str, code: str, source: Source) -> Event | None:
+def terminated(reason: str, code: str, source: Source, name: str = "container") -> Event | None:
     """What Kubernetes says of a container that ended."""
     if reason == "Completed" or not (reason or code):
         return None
@@ -352,7 +356,7 @@ def terminated(reason: str, code: str, source: Source) -> Event | None:
         data["exitcode"] = 128 - int(code) if 128 < int(code) < 160 else int(code)
     if what is What.HOST_OOM:
         data |= {"scope": "cgroup", "oom_kill": 1}
-    return Event(what, f"container terminated: {reason}, exit code {code}", source, data=data)
+    return Event(what, f"{name} terminated: {reason}, exit code {code}", source, data=data)
 
 
 BLOCKS: tuple[Block, ...] = (

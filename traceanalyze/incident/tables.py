@@ -11,7 +11,7 @@ import numpy as np
 from traceanalyze.causes.results import in_order
 from traceanalyze.incident.divergence import Progress, progress
 from traceanalyze.incident.evidence import UNKNOWN, Evidence, FileRead, What
-from traceanalyze.incident.judge import Explanation, Incident, without_stamp
+from traceanalyze.incident.judge import Explanation, Incident, spans_of, without_stamp
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
 from traceanalyze.ranks.results import spans
@@ -22,14 +22,16 @@ from traceanalyze.rules.finding import Confidence
 _SAY = sentences(
     incident_likely="That this is the cause is likely, not proven.",
     incident_uncertain="That this is the cause is uncertain.",
-    incident_silent="Rank(s) {ranks} of {count} left no file.",
-    incident_none="Nothing in {count} file(s) tells of a failure{until}.",
+    incident_silent="Rank(s) {ranks} of at least {count} left no file.",
+    incident_none="Nothing in {count} file(s) tells that the run failed{until}.",
     incident_until="; step {step} was reached",
     incident_perhaps="Perhaps: {text}",
     incident_not_understood=(
         "{count} line(s) of {files} file(s) look like errors and are not understood, such as: {line}"
     ),
     incident_zone="Times are UTC; those without a zone were moved by {hours} h: {reason}.",
+    incident_no_zone="Times without a zone are taken as UTC.",
+    incident_alike="{count} line(s) like many others are only counted.",
     incident_utc="Times are UTC.",
     incident_left_out="{count} more row(s), further from the moment when it began, are left out.",
     incident_left_out_stacks="{count} more group(s) of threads are left out.",
@@ -86,19 +88,24 @@ def _verdict(evidence: Evidence, incident: Incident, used: Sequence[FileRead]) -
         yield Message(_SAY["incident_none"], (("count", Kind.COUNT, len(used)), ("until", Kind.LIST, until)))
         for one in incident.explanations[:1]:
             yield Message(_SAY["incident_perhaps"], (("text", Kind.LIST, (one.sentence,)),))
+            yield from one.against
     if incident.silent and len(incident.silent) < incident.world:
-        values = ("ranks", Kind.TEXT, spans(list(map(str, incident.silent)))), ("count", Kind.COUNT, incident.world)
+        values = ("ranks", Kind.TEXT, spans_of(incident.silent)), ("count", Kind.COUNT, incident.world)
         yield Message(_SAY["incident_silent"], values)
 
 
 def _notes(evidence: Evidence, used: Sequence[FileRead]) -> Iterator[Message]:
     yield from map(remark, evidence.notes)
     zone = evidence.zone
-    if zone.offset_ns or not zone.known:
+    if not (zone.offset_ns or zone.known):
+        yield Message(_SAY["incident_no_zone"])
+    elif zone.offset_ns:
         values = ("hours", Kind.TEXT, f"{-zone.offset_ns / 3600e9:+g}"), ("reason", Kind.TEXT, zone.source)
         yield Message(_SAY["incident_zone"], values)
     else:
         yield Message(_SAY["incident_utc"])
+    if alike := sum(one.alike for one in used):
+        yield Message(_SAY["incident_alike"], (("count", Kind.COUNT, alike),))
     odd = [one for one in used if one.notable]
     if odd:
         line = next((each for one in odd for each in one.examples), "")
@@ -139,7 +146,7 @@ def _explanations(incident: Incident) -> Table:
 def _explained(one: Explanation, *, first: bool) -> dict[str, Value]:
     return {
         "cause": one.cause,
-        "on_ranks": spans(list(map(str, one.ranks))) or None,
+        "on_ranks": spans_of(one.ranks) or None,
         "on_host": one.host or None,
         "on_device": one.device or None,
         "time": None if one.time_ns is None else _date(one.time_ns)[:19],
@@ -241,13 +248,19 @@ def _lines(evidence: Evidence, incident: Incident) -> Iterator[_Line]:
             rank = incident.rank_of(one)
             place = incident.places.get(rank) if rank is not None else None
             host, device = one.host or (place.host if place else None), one.device or (place.device if place else None)
-            where = f"{one.source.path}:{one.source.line}" if one.source.line else one.source.path
             yield _Line(
-                one.time_ns, rank, host or None, device or None, f"what_{one.what}", one.message, where, one.seen
+                one.time_ns,
+                rank,
+                host or None,
+                device or None,
+                f"what_{one.what}",
+                one.message,
+                str(one.source),
+                one.seen,
             )
     for each in incident.found:
         if each.since_ns is not None:
-            waiting = spans(list(map(str, each.waiting)))
+            waiting = spans_of(each.waiting)
             words = f"{each.op} {each.seq:,} of {each.group.desc or each.group.name}: {waiting} in"
             for rank in each.culprits or each.waiting:
                 yield _Line(each.since_ns, rank, None, None, f"diverges_{each.kind}", words, "flight recorder")
@@ -285,8 +298,8 @@ def _divergences(incident: Incident) -> Table:
             "seq": one.seq,
             "op": one.op or None,
             "other": one.other or None,
-            "culprits": spans(list(map(str, one.culprits))) or None,
-            "waiting": spans(list(map(str, one.waiting))) or None,
+            "culprits": spans_of(one.culprits) or None,
+            "waiting": spans_of(one.waiting) or None,
             "came": None if one.since_ns is None else _date(one.since_ns),
             "line": one.line or None,
         }

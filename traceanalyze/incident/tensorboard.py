@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from traceanalyze.errors import InputError
-from traceanalyze.incident.evidence import Event, FileRead, Series, Source, What
+from traceanalyze.incident.evidence import Event, Evidence, FileRead, Series, Source, What
 from traceanalyze.readers.streams import Stream
 
 _LONGEST: Final = 1 << 16
@@ -67,7 +67,7 @@ def is_event_file(head: bytes) -> bool:
     return len(head) >= 12 and masked_crc(head[:8]) == int.from_bytes(head[8:12], "little")
 
 
-def read_events(stream: Stream, path: str, size: int) -> tuple[list[Series], list[Event], FileRead]:
+def read_events(stream: Stream, path: str, size: int) -> Evidence:
     """Series of all scalars, and where the writer began."""
     found: dict[str, tuple[array[int], array[int], array[float]]] = {}
     starts: list[Event] = []
@@ -103,10 +103,8 @@ def read_events(stream: Stream, path: str, size: int) -> tuple[list[Series], lis
         name, unit = _NAMES.get(tag, (tag, ""))
         arrays = np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], np.float64)
         series.append(Series(name, unit, *arrays, Source(path), clock="utc"))
-    read = FileRead(
-        path, "tensorboard", size, count, understood, fault=fault, first_ns=first, last_ns=last, clock="utc"
-    )
-    return series, starts, read
+    read = FileRead(path, "tensorboard", size, count, understood, fault=fault, clock="utc")
+    return Evidence(tuple(starts), tuple(series), files=(read._replace(first_ns=first, last_ns=last),))
 
 
 class _Bytes:

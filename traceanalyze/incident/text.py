@@ -24,6 +24,7 @@ from traceanalyze.incident.evidence import (
     UNKNOWN,
     YEARLESS,
     Event,
+    Evidence,
     FileRead,
     Process,
     Series,
@@ -80,11 +81,9 @@ class Pattern(NamedTuple):
     """
 
     what: What
+    regex: re.Pattern[bytes]
     needle: bytes
     """Stands in every line that fits; of four bytes or more."""
-    regex: re.Pattern[bytes]
-    origin: str
-    """Where the text is from: the project's file, or what it was produced with."""
     also: Mapping[str, Value] = {}
     explain: Callable[[Mapping[str, Value]], Mapping[str, Value]] | None = None
     """What codes in its data mean: more data."""
@@ -93,14 +92,48 @@ class Pattern(NamedTuple):
 class Loop(NamedTuple):
     """A line that training loops print every few steps."""
 
-    name: str
-    needle: bytes
     regex: re.Pattern[bytes]
     """With the group `step` (where there is none it is that of a progress bar beside it), and one a quantity."""
-    origin: str
+    needle: bytes
     quantities: Mapping[str, tuple[str, str, float]]
     """Group → name of the series, unit, factor."""
     derived: str = ""
+
+
+def said(
+    what: What,
+    expression: bytes,
+    needle: bytes = b"",
+    explain: Callable[[Mapping[str, Value]], Mapping[str, Value]] | None = None,
+    **also: Value,
+) -> Pattern:
+    """A pattern with the longest text of its expression as the needle, and with more data."""
+    return Pattern(what, regex(expression), needle or needle_of(expression), also, explain)
+
+
+def loop(
+    expression: bytes, quantities: Mapping[str, tuple[str, str, float]], needle: bytes = b"", derived: str = ""
+) -> Loop:
+    """A loop with the longest text of its expression as the needle."""
+    return Loop(regex(expression), needle or needle_of(expression), quantities, derived)
+
+
+_TOKEN = regex(rb"(?s)\\([\W_])|(\\\w|\[\^?\]?(?:\\.|[^\]\\])*\]|[.^$])|([()])|([?*+]\??|\{\d*,?\d*\})|(.)")
+
+
+def needle_of(expression: bytes) -> bytes:
+    """The longest text outside of groups, which every match has."""
+    runs, depth, run = [b""], 0, b""
+    for escaped, other, bracket, repeat, char in _TOKEN.findall(expression):
+        if bracket or other or repeat:
+            # What is repeated may be missing.
+            runs.append(run[:-1] if repeat and repeat[:1] != b"+" else run)
+            run, depth = b"", depth + (bracket == b"(") - (bracket == b")")
+        elif char == b"|" and not depth:
+            return b""
+        elif not depth:
+            run += escaped or char
+    return max(*runs, run, key=len)
 
 
 class Line(NamedTuple):
@@ -143,16 +176,6 @@ class Block(NamedTuple):
 Row = Pattern | Loop | Block
 
 
-class Found(NamedTuple):
-    """What one text gave."""
-
-    events: list[Event]
-    series: list[Series]
-    stacks: list[Stack]
-    processes: list[Process]
-    read: FileRead
-
-
 # --- Times -----------------------------------------------------------------------------------------------------------
 
 _MONTHS = {name: at for at, name in enumerate(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
@@ -172,6 +195,11 @@ class Stamp(NamedTuple):
     ns: int
     clock: str
     host: str | None = None
+
+
+def stamped(event: Event, stamp: Stamp | None) -> Event:
+    """An event with a time, if there is one."""
+    return event if stamp is None else event._replace(stamp_ns=stamp.ns, clock=stamp.clock)
 
 
 def stamp_of(text: bytes) -> Stamp | None:
@@ -235,6 +263,8 @@ def _utc(year: int, month: int, day: int, hour: int, minute: int, second: int) -
 _CONTAINER = regex(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?")
 _RANK = regex(rb"\[rank(\d{1,7})\]:? ?")
 _ROLE = regex(rb"\[[A-Za-z_]\w*?(\d{1,7})(?:\|\d+)?\]: ?")
+_LABELLED = regex(rb"(?m)^ {0,4}(\d{1,6}:) \[rank(\d{1,7})\]")
+"""What srun puts before a line, and the rank beside it."""
 _LABEL = regex(rb" {0,4}\d{1,6}: ")
 _RAY = regex(rb"\([\w.:<> -]{1,80}\bpid=(\d{1,9})(?:, ip=[\d.]+)?\) ")
 
@@ -466,6 +496,8 @@ class _Reading:
         if not self.times and self.lines < 50_000:
             self._first_time()
         self._last_time(text)
+        for found in _LABELLED.finditer(text, 0, _LONGEST):
+            self.of_key.setdefault(found[1], int(found[2]))
         stop = self._read(self._chosen(self.table.lines_of(text)), last=last)
         self.doubtful = [one for one in self.doubtful if stop is None or one[0] < stop]
         self._settle()
@@ -606,21 +638,22 @@ class _Reading:
                 self.of_key[line.key] = rank
         if rank is None and line.key:
             rank = self.of_key.get(line.key)
+        if device is not None and str(device).isdecimal():
+            device = f"{'NPU' if 'ascend' in row.also.values() or 'HCCL' in row.also.values() else 'GPU'} {device}"
         begin = found.start() if found.start() < len(line.body) and row.what is not What.DEVICE_ERROR else 0
         body = line.body if len(line.body) <= _MESSAGE else line.body[max(0, begin - 100) :]
-        self.add(
-            Event(
-                row.what,
-                message_of(body),
-                Source(self.path, line.number),
-                stamp_ns=None if stamp is None else stamp.ns,
-                clock="none" if stamp is None else stamp.clock,
-                rank=rank if isinstance(rank, int) and rank >= 0 else line.rank,
-                host=str(host) if host is not None else stamp.host if stamp is not None and stamp.host else None,
-                device=None if device is None else bus_of(str(device)) or str(device),
-                data=data,
-            )
+        if host is None and stamp is not None:
+            host = stamp.host
+        event = Event(
+            row.what,
+            message_of(body),
+            Source(self.path, line.number),
+            rank=rank if isinstance(rank, int) and rank >= 0 else line.rank,
+            host=str(host) if host else None,
+            device=None if device is None else bus_of(str(device)) or str(device),
+            data=data,
         )
+        self.add(stamped(event, stamp))
 
     def add(self, event: Event) -> None:
         """Keep an event, or count it with those like it."""
@@ -646,11 +679,11 @@ class _Reading:
             return
         self.understood += made.lines - bisect_left(places, at)
         stamp = self._time(at)
+        rank = self.of_key.get(first.key) if first.rank is None and first.key else first.rank
         for event in made.events:
-            own = event.clock != "none" or stamp is None
-            timed = event if own else event._replace(clock=stamp.clock, stamp_ns=stamp.ns) if stamp else event
-            self.add(timed if timed.rank is not None else timed._replace(rank=first.rank))
-        self.stacks += [one if one.rank is not None else one._replace(rank=first.rank) for one in made.stacks]
+            timed = stamped(event, stamp) if event.clock == "none" else event
+            self.add(timed if timed.rank is not None else timed._replace(rank=rank))
+        self.stacks += [one if one.rank is not None else one._replace(rank=rank) for one in made.stacks]
         self.inside.update(places[: made.lines])
         if made.closed:
             self.closed.update(places[: made.lines])
@@ -753,7 +786,7 @@ def chunks(stream: Stream) -> Iterator[tuple[bytes, bool, str]]:
     yield carry, True, stream.fault or ""
 
 
-def read_text(stream: Stream, path: str, size: int, table: Table, *, kind: str, rank: int | None, alone: bool) -> Found:
+def read_text(stream: Stream, path: str, size: int, table: Table, *, rank: int | None, alone: bool) -> Evidence:
     """Everything that a table knows in a text.
 
     `rank` is that of the whole file, where its name tells it; `alone`: it is of one process, so one rank named in it
@@ -771,13 +804,15 @@ def read_text(stream: Stream, path: str, size: int, table: Table, *, kind: str, 
         fault = str(error)
     if rest:
         reading.chunk(rest, last=True)
-    return _found(reading, kind, size, fault, alone=alone)
+    return _found(reading, size, fault, alone=alone)
 
 
+_STEPS_AFTER = 3
+"""Steps behind an event in its file that are counted, of each series."""
 _OF_OTHERS = {What.EXIT, What.SIGNAL, What.CANCELLED, What.RESTART, What.XID, What.HOST_OOM, What.SEGFAULT}
 
 
-def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) -> Found:
+def _found(reading: _Reading, size: int, fault: str, *, alone: bool) -> Evidence:
     own = reading.rank
     if own is None and alone and len(reading.ranks) == 1:
         own = next(iter(reading.ranks))
@@ -786,6 +821,15 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         one if one.rank is not None or one.what in _OF_OTHERS else one._replace(rank=own) for one in reading.events
     ]
     series = []
+    printed = sorted(
+        (line, step)
+        for (name, *_), points in reading.points.items()
+        if name in {"loss", "step_time", "throughput"}
+        for line, step in zip(points.lines[-_STEPS_AFTER:], points.steps[-_STEPS_AFTER:], strict=True)
+    )
+    for at, each in enumerate(events if printed else ()):
+        after = len({step for line, step in printed if line > each.source.line})
+        events[at] = each._replace(data={**each.data, "steps_after": after}) if after else each
     for (name, rank, _), points in reading.points.items():
         one = _series(name, own if rank is None else rank, points)
         series.append(one)
@@ -796,7 +840,7 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         for one in events
         if one.rank is not None and isinstance(one.data.get("pid"), int) and one.what is not What.HOST_OOM
     ]
-    why = f"{reading.thinned:,} lines like many others are only counted" if reading.thinned else ""
+    stacks = tuple(one if one.rank is not None else one._replace(rank=own) for one in reading.stacks)
     first, last = (reading.times[0], reading.times[-1]) if reading.times else (None, None)
     if first and last and first.clock != last.clock:
         first, last = (
@@ -805,20 +849,28 @@ def _found(reading: _Reading, kind: str, size: int, fault: str, *, alone: bool) 
         )
     read = FileRead(
         reading.path,
-        kind,
+        _kind_of(events, series, stacks, reading),
         size,
         reading.lines,
         reading.understood,
         reading.notable,
         tuple(reading.examples),
-        "; ".join(filter(None, (fault, why))),
+        fault,
+        alike=reading.thinned,
         rank=own,
         first_ns=None if first is None else first.ns,
         last_ns=None if last is None else last.ns,
         clock="none" if first is None else first.clock,
     )
-    stacks = [one if one.rank is not None else one._replace(rank=own) for one in reading.stacks]
-    return Found(events, series, stacks, processes, read)
+    return Evidence(tuple(events), tuple(series), stacks, (), tuple(processes), (), (read,))
+
+
+def _kind_of(events: Sequence[Event], series: Sequence[Series], stacks: Sequence[Stack], reading: _Reading) -> str:
+    if stacks and not events and not series:
+        return "stacks"
+    if any(event.clock == "boot" or event.what in {What.XID, What.SXID} for event in events):
+        return "kernel_log"
+    return "process_log" if reading.understood or reading.notable or reading.times else "other"
 
 
 def _series(name: str, rank: int | None, points: _Points) -> Series:
@@ -836,18 +888,10 @@ def _not_finite(series: Series, lines: Sequence[int]) -> Event | None:
         return None
     if not len(bad):
         return None
-    first, step = int(bad[0]), int(series.steps[bad[0]])
-    time = int(series.times[first])
+    first, step, time = (int(one[bad[0]]) for one in (np.arange(len(series.steps)), series.steps, series.times))
     data: dict[str, Value] = {"series": series.name, "count": len(bad)}
-    if step != UNKNOWN:
-        data["step"] = step
-    at = f" at step {step:,}" if step != UNKNOWN else ""
-    return Event(
-        What.NAN,
-        f"{series.name} {series.values[first]}{at}",
-        Source(series.source.path, lines[first]),
-        stamp_ns=None if time == UNKNOWN else time,
-        clock=series.clock,
-        rank=series.rank,
-        data=data,
-    )
+    data |= {"recovered": 1} if len(series.values) - int(bad[-1]) > _STEPS_AFTER else {}
+    data |= {"step": step} if step != UNKNOWN else {}
+    text = f"{series.name} {series.values[first]}" + (f" at step {step:,}" if step != UNKNOWN else "")
+    event = Event(What.NAN, text, Source(series.source.path, lines[first]), rank=series.rank, data=data)
+    return event._replace(clock=series.clock, stamp_ns=None if time == UNKNOWN else time)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import PurePath
 from typing import Unpack
 
@@ -177,7 +178,8 @@ def postmortem_reports(
     read, analysed = analysed_files(paths, choices, progress, work, allocators=allocators, required=False)
     memory = memory_files.placed_files(memory, tuple(analysed.values()), allocators)
     evidence = read_evidence(paths)
-    incident = told(evidence, judge(evidence))
+    recorded = {one.rank for one in memory} | {trace.origin.rank for trace in read.traces}
+    incident = told(evidence, judge(evidence, _holders(memory), recorded))
     if not read.traces and not memory and not incident.verdict:
         raise _nothing(paths, read, left_out)
     runs = group_runs(read.traces, read.lost) if read.traces else ()
@@ -192,6 +194,18 @@ def postmortem_reports(
         _report(*each, analysed, choices)
         for each in zip(_names(paths, jobs), jobs, shares, unused, incidents, strict=True)
     )
+
+
+def _holders(memory: Sequence[MemoryFile]) -> dict[int | None, tuple[str, int]]:
+    """The line that holds most of each rank's device memory, where a request failed, else at the peak."""
+    found: dict[int | None, tuple[str, int]] = {}
+    for one in memory:
+        for device in one.analyses:
+            table = next((each for each in device.held if each.key == "memory_at_oom"), device.at_peak)
+            for top in islice(table.records(), 1):
+                if top.block_bytes > found.get(one.rank, ("", 0))[1]:
+                    found[one.rank] = (top.source_line, top.block_bytes)
+    return found
 
 
 def _report(
