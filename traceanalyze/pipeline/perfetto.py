@@ -13,7 +13,7 @@ from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import Texts, texts
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.model.trace import Trace
-from traceanalyze.pipeline.choices import Choices, path_texts
+from traceanalyze.pipeline.choices import Choices, path_texts, span_of
 from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather, sampled
 from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
 from traceanalyze.pipeline.recordings import AnalysedRank
@@ -106,8 +106,10 @@ def annotated(
     language: str = "en",
     progress: ReadProgress | None = None,
     overwrite: bool = False,
+    at: str | None = None,
 ) -> Annotated:
-    """As `annotate`, and where to look first."""
+    """As `annotate`, and where to look first: `at` a time of the rank that a report would be about, else the worst."""
+    wanted = None if at is None else span_of(at, "--at")
     given = path_texts(paths)
     target, words = Path(output), texts(language)
     if target.suffix.lower() not in _ENDINGS:
@@ -131,7 +133,7 @@ def annotated(
         with whole_file(target) as file:
             write(file, target, ranks, words, overlay_only=True)
         notes += [said(words, "overlay_alone_damaged", path=rank.trace.origin.path) for rank in ranks]
-    looked_at = (ranks[lead], *ranks)
+    looked_at = (ranks[lead] if wanted is None else ranks[lead]._replace(worst=wanted), *ranks)
     return Annotated(tuple(notes), next((rank.place(ranks) for rank in looked_at if rank.worst is not None), None))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from traceanalyze.model import intervals
 MAX_BOXES = 60
 """Boxes of a lane."""
 _SEEN = 600
-"""Part of a window that can just be seen."""
+"""Part of a window that can just be seen, of a lane of so many boxes."""
 
 
 @dataclass(frozen=True)
@@ -48,36 +47,43 @@ class Spans(NamedTuple):
         return Spans(*(column[chosen] for column in self))
 
 
-def boxes(spans: Spans, window: tuple[int, int], kinds: Sequence[str], text: Callable[[int], str]) -> tuple[Box, ...]:
-    """What a lane shows of its events in a window, at most `MAX_BOXES` boxes, in time order.
+def boxes(
+    spans: Spans, window: tuple[int, int], kinds: Sequence[str], text: Callable[[int], str], most: int = MAX_BOXES
+) -> tuple[Box, ...]:
+    """What a lane shows of its events in a window, at most `most` boxes, in time order.
 
     Args:
         spans: Events of one thread level or stream.
         window: Start and end, ns; what lies outside is cut off.
         kinds: Term of each kind.
         text: Name of a code.
+        most: How many boxes there may be.
     """
     first, last = window
     inside = spans.taken((spans.start < last) & (spans.end > first))
     inside = inside.taken(np.argsort(inside.start, kind="stable"))
     start, end = np.maximum(inside.start, first), np.minimum(inside.end, last)
-    opens = _opens(start, end, last - first)
+    opens = _opens(start, end, last - first, most)
     if not len(opens):
         return ()
     begins, ends = start[opens], np.maximum.reduceat(end, opens)
     busy = intervals.coverage(intervals.merge(start, end), begins, ends)
-    found = []
-    for at, (low, high) in enumerate(pairwise([*opens.tolist(), len(start)])):
-        length = end[low:high] - start[low:high]
-        code = int(inside.name[low + int(length.argmax())])
-        kind = int(np.bincount(inside.kind[low:high], weights=length).argmax())
-        # Few names are in many boxes, and boxes are kept for all ranks of a run.
-        name = intern(text(code)) if code >= 0 else ""
-        found.append(Box(int(begins[at]) - first, int(ends[at]) - first, name, kinds[kind], high - low, int(busy[at])))
-    return tuple(found)
+    count = np.diff(opens, append=len(start))
+    box, length = np.repeat(np.arange(len(opens)), count), end - start
+    # The first of the longest ones names a box, the kind with most time colours it.
+    code = inside.name[np.lexsort((np.arange(len(box)), -length, box))[opens]]
+    time = np.bincount(box * len(kinds) + inside.kind, weights=length, minlength=len(opens) * len(kinds))
+    kind = time.reshape(len(opens), -1).argmax(axis=1)
+    # Few names are in many boxes, and boxes are kept for all ranks of a run.
+    names = {each: intern(text(each)) if each >= 0 else "" for each in set(code.tolist())}
+    columns = (begins - first, ends - first, code, kind, count, busy)
+    return tuple(
+        Box(low, high, names[code], kinds[kind], number, amount)
+        for low, high, code, kind, number, amount in zip(*(column.tolist() for column in columns), strict=True)
+    )
 
 
-def _opens(start: NDArray[np.int64], end: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+def _opens(start: NDArray[np.int64], end: NDArray[np.int64], length: int, most: int) -> NDArray[np.int64]:
     """Where a new box begins: events shorter than what can be seen join those before them that are as near.
 
     What can be seen is made coarser until the boxes are few enough.
@@ -85,13 +91,13 @@ def _opens(start: NDArray[np.int64], end: NDArray[np.int64], length: int) -> NDA
     if len(start) == 0:
         return np.empty(0, np.int64)
     gap = start[1:] - np.maximum.accumulate(end)[:-1]
-    seen = max(length // _SEEN, 1)
+    seen = max(length * MAX_BOXES // (_SEEN * most), 1)
     while True:
         short = end - start < seen
         joins = short[1:] & short[:-1] & (gap < seen)
         opens = np.flatnonzero(np.concatenate(([True], ~joins)))
         # Once the whole window is too short to be seen, all is one box.
-        if len(opens) <= MAX_BOXES:
+        if len(opens) <= most:
             return opens
         seen *= 2
 

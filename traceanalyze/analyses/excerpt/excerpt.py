@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.boxes import Lane, LaneKind, Spans, boxes
+from traceanalyze.analyses.excerpt.boxes import MAX_BOXES, Lane, LaneKind, Spans, boxes
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.idle.host_state import is_sync_call
@@ -24,7 +24,7 @@ _OPS = ("host_op", "annotation", "data_loading", "peer_wait")
 _CALLS = tuple(f"api_{klass.name.lower()}" for klass in ApiClass)
 
 
-def host_lanes(context: Context, window: Window) -> tuple[list[Lane], int]:
+def host_lanes(context: Context, window: Window, most: int = MAX_BOXES) -> tuple[list[Lane], int]:
     """Lanes of the step thread and of the busiest other launching thread, and how many threads are not drawn."""
     ops, calls = _ops(context, window), _calls(context, window)
     track = context.trace.events.track
@@ -34,11 +34,10 @@ def host_lanes(context: Context, window: Window) -> tuple[list[Lane], int]:
     other = sorted(others, key=lambda one: -_time(context, calls, one, window))[:1]
     drawn = {step: LEVELS} if step in active else {}
     drawn |= dict.fromkeys(other, _OTHER_LEVELS)
-    lanes = _step_lane(context, window)
+    lanes = _step_lane(context, window, most)
     for each, levels in drawn.items():
-        lanes += _thread(
-            context, window, each, ops[track[ops] == each], calls[context.calls.track[calls] == each], levels
-        )
+        own = ops[track[ops] == each], calls[context.calls.track[calls] == each]
+        lanes += _thread(context, window, each, *own, levels, most)
     return lanes, len(set(active) - set(drawn))
 
 
@@ -64,7 +63,7 @@ def _time(context: Context, calls: NDArray[np.int64], track: int, window: Window
     return int((np.minimum(end, window[1]) - np.maximum(start, window[0])).sum())
 
 
-def _step_lane(context: Context, window: Window) -> list[Lane]:
+def _step_lane(context: Context, window: Window, most: int) -> list[Lane]:
     markers = context.markers
     if markers is None:
         return []
@@ -73,11 +72,17 @@ def _step_lane(context: Context, window: Window) -> list[Lane]:
         return []
     names = markers.name
     spans = Spans(markers.start[inside], markers.end[inside], inside, np.zeros(len(inside), np.uint8))
-    return [Lane(LaneKind.STEPS, "", boxes(spans, window, ("step",), names.__getitem__))]
+    return [Lane(LaneKind.STEPS, "", boxes(spans, window, ("step",), names.__getitem__, most))]
 
 
 def _thread(
-    context: Context, window: Window, track: int, ops: NDArray[np.int64], calls: NDArray[np.int64], levels: int
+    context: Context,
+    window: Window,
+    track: int,
+    ops: NDArray[np.int64],
+    calls: NDArray[np.int64],
+    levels: int,
+    most: int,
 ) -> list[Lane]:
     """Levels of operators, outermost first, and the runtime calls below them."""
     text, name = context.trace.strings.text, _thread_name(context, track)
@@ -86,7 +91,7 @@ def _thread(
     spans = Spans(tree.start, tree.end, context.trace.events.name[tree.row], _op_kinds(context, tree.row))
     lanes = []
     for level in range(levels):
-        drawn = boxes(spans.taken(depth == level), window, _OPS, text)
+        drawn = boxes(spans.taken(depth == level), window, _OPS, text, most)
         if drawn:
             lanes.append(Lane(LaneKind.OPS, name, drawn, track, level))
     if lanes:
@@ -95,7 +100,8 @@ def _thread(
         lanes.append(Lane(last.kind, name, last.boxes, track, last.depth, hidden))
     every = context.calls
     klass = np.where(context.once(is_sync_call)[calls], np.uint8(ApiClass.SYNC), every.klass[calls])
-    drawn = boxes(Spans(every.start[calls], every.end[calls], every.name[calls], klass), window, _CALLS, text)
+    made = Spans(every.start[calls], every.end[calls], every.name[calls], klass)
+    drawn = boxes(made, window, _CALLS, text, most)
     return [*lanes, Lane(LaneKind.CALLS, name, drawn, track)] if drawn else lanes
 
 
@@ -157,8 +163,8 @@ class Excerpt(NamedTuple):
         return sum(box.count for lane in self.lanes for box in lane.boxes if box.count > 1)
 
 
-def excerpt(context: Context, start: int, end: int, until: int | None = None) -> Excerpt:
-    """What the trace shows in `[start, end)` ns: at most 12 lanes of at most 60 boxes each.
+def excerpt(context: Context, start: int, end: int, until: int | None = None, most: int = MAX_BOXES) -> Excerpt:
+    """What the trace shows in `[start, end)` ns: at most 12 lanes of at most `most` boxes each.
 
     Lanes: step markers; operators of the step thread by depth and its runtime calls; the same of the other launching
     thread that does most here; streams of the headline device, busiest first where there are too many; and the idle
@@ -169,16 +175,28 @@ def excerpt(context: Context, start: int, end: int, until: int | None = None) ->
         start: Where the window begins.
         end: Where it ends.
         until: End of the time of interest: how the next device event was launched is told.
+        most: Boxes of a lane.
     """
     window = (start, end)
-    host, threads = host_lanes(context, window)
-    idle = [lane for lane in (_idle_lane(context, window),) if lane.boxes]
-    streams, hidden = _stream_lanes(context, window, MAX_LANES - len(host) - len(idle))
+    host, threads = host_lanes(context, window, most)
+    idle = [lane for lane in (_idle_lane(context, window, most),) if lane.boxes]
+    streams, hidden = _stream_lanes(context, window, MAX_LANES - len(host) - len(idle), most)
     lanes = (*host, *streams, *idle)
     return Excerpt(start, end - start, lanes, _launch(context, lanes, window, until), threads, hidden)
 
 
-def _stream_lanes(context: Context, window: tuple[int, int], room: int) -> tuple[list[Lane], int]:
+MOST_BOXES = 500
+"""Boxes of a lane of a whole trace."""
+
+
+def whole(context: Context) -> Excerpt:
+    """All of the trace, coarsely."""
+    events = context.trace.events
+    end = max(int((events.ts + events.dur).max(initial=0)), int(context.device.end.max(initial=0)), context.begin + 1)
+    return excerpt(context, context.begin, end, most=MOST_BOXES)
+
+
+def _stream_lanes(context: Context, window: tuple[int, int], room: int, most: int) -> tuple[list[Lane], int]:
     """The busiest streams by number, and how many are left out."""
     every = _device_events(context, window)
     own, device = _of_headline(context, every), context.device
@@ -192,7 +210,7 @@ def _stream_lanes(context: Context, window: tuple[int, int], room: int) -> tuple
     for number in numbers[shown].tolist():
         rows = own[stream == number]
         spans = Spans(device.start[rows], device.end[rows], device.name[rows], device.klass[rows])
-        lanes.append(Lane(LaneKind.STREAM, str(number), boxes(spans, window, kinds, context.trace.strings.text)))
+        lanes.append(Lane(LaneKind.STREAM, str(number), boxes(spans, window, kinds, context.trace.strings.text, most)))
     known = len(group(device.device[every], device.stream[every]))
     return lanes, known - len(lanes)
 
@@ -209,13 +227,13 @@ def _of_headline(context: Context, rows: NDArray[np.int64]) -> NDArray[np.int64]
     return rows[context.device.device[rows] == context.devices[0]] if len(rows) else rows
 
 
-def _idle_lane(context: Context, window: tuple[int, int]) -> Lane:
+def _idle_lane(context: Context, window: tuple[int, int], most: int) -> Lane:
     if not len(context.device):
         return Lane(LaneKind.IDLE, "", ())
     pieces = context.once(idle_pieces)
     spans = Spans(pieces.start, pieces.end, np.full(len(pieces.start), -1, np.int32), pieces.cause)
     kinds = tuple(cause.key for cause in Cause)
-    return Lane(LaneKind.IDLE, "", boxes(spans, window, kinds, context.trace.strings.text))
+    return Lane(LaneKind.IDLE, "", boxes(spans, window, kinds, context.trace.strings.text, most))
 
 
 def _launch(context: Context, lanes: tuple[Lane, ...], window: tuple[int, int], until: int | None) -> Launch | None:

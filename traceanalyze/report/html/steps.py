@@ -25,7 +25,7 @@ def step_chart(split: Table, steps: Table, formatter: Formatter) -> str:
     body = [*_scale(highest), *_columns(rows, parts, highest), *_names(rows, steps, formatter)]
     body += [_over(row, index, len(rows), parts, steps, formatter) for index, row in enumerate(rows)]
     words = formatter.texts.messages
-    picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", class_="steps")
+    picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", aria_label=words["step_chart"], class_="steps")
     note = ""
     if len(steps) > len(rows):
         note = aside(words["steps_left_out"].format(kept=f"{len(rows):,}", count=f"{len(steps):,}"))
@@ -55,9 +55,8 @@ def term_of(part: str, formatter: Formatter) -> str:
 
 
 def over(bounds: str, lines: Iterable[str], css: str = "over") -> str:
-    """A box, by its attributes, that shows these lines under the pointer."""
-    title = "\n".join(map(safe, lines))
-    return f'<rect class="{css}" {bounds}><title>{title}</title></rect>'
+    """A box, by its attributes, of which the script shows these lines under the pointer."""
+    return f'<rect class="{css}" {bounds} data-tip="{"&#10;".join(map(safe, lines))}"/>'
 
 
 def _ns(row: Row, at: int) -> int:
