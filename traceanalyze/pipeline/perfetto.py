@@ -13,6 +13,7 @@ from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import Texts, texts
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.model.trace import Trace
+from traceanalyze.model.vocabulary import Mode
 from traceanalyze.pipeline.choices import Choices, path_texts, span_of
 from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather, sampled
 from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
@@ -133,7 +134,10 @@ def annotated(
         with whole_file(target) as file:
             write(file, target, ranks, words, overlay_only=True)
         notes += [said(words, "overlay_alone_damaged", path=rank.trace.origin.path) for rank in ranks]
-    looked_at = (ranks[lead] if wanted is None else ranks[lead]._replace(worst=wanted), *ranks)
+    first = ranks[lead]
+    if wanted is not None:
+        first = first._replace(worst=(first.begin + wanted[0], first.begin + wanted[1]))
+    looked_at = (first, *ranks)
     return Annotated(tuple(notes), next((rank.place(ranks) for rank in looked_at if rank.worst is not None), None))
 
 
@@ -173,12 +177,14 @@ def _ranks(
     options, rules = choices.options(), choices.rules()
     drawn: dict[str, Overlay] = {}
     analyses: dict[str, AnalysedRank] = {}
+    begin: dict[str, int] = {}
     agreed: dict[str, frozenset[StepKey]] = {}
 
     def analysed(trace: Trace) -> Trace:
         context = Context(trace, options._replace(agreed=agreed.get(trace.origin.path)))
         small = replace(sampled(context.trace), process_names=trace.process_names)
         analysis = analyze_context(context)
+        begin[trace.origin.path] = context.begin if context.mode != Mode.EMPTY else 0
         drawn[trace.origin.path] = overlay(context, analysis, (), words)
         outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis)
         analyses[trace.origin.path] = AnalysedRank(analysis._replace(trace=small), outcome, summary)
@@ -205,6 +211,7 @@ def _ranks(
             with_findings(drawn[trace.origin.path], one.analysis, outcome.findings, words),
             _worst(outcome.findings),
             ahead,
+            begin[trace.origin.path],
         )
         for trace, one, outcome, ahead in zip(traces, beside.ranks, beside.outcomes, _ahead(beside), strict=True)
     ]

@@ -42,6 +42,8 @@ class Rank(NamedTuple):
     """From where to where its first finding is worth a look, ns."""
     ahead_ns: int = 0
     """By how much its clock is ahead of that of the first rank; taken out where ranks are drawn together."""
+    begin: int = 0
+    """When its first event begins, ns."""
 
     @property
     def text_base_ns(self) -> int:

@@ -63,7 +63,7 @@ def boxes(
     inside = spans.taken((spans.start < last) & (spans.end > first))
     inside = inside.taken(np.argsort(inside.start, kind="stable"))
     start, end = np.maximum(inside.start, first), np.minimum(inside.end, last)
-    opens = _opens(start, end, last - first, most)
+    opens = _opens(start, end, last - first, most, first if most > MAX_BOXES else None)
     if not len(opens):
         return ()
     begins, ends = start[opens], np.maximum.reduceat(end, opens)
@@ -83,18 +83,22 @@ def boxes(
     )
 
 
-def _opens(start: NDArray[np.int64], end: NDArray[np.int64], length: int, most: int) -> NDArray[np.int64]:
+def _opens(
+    start: NDArray[np.int64], end: NDArray[np.int64], length: int, most: int, first: int | None
+) -> NDArray[np.int64]:
     """Where a new box begins: events shorter than what can be seen join those before them that are as near.
 
-    What can be seen is made coarser until the boxes are few enough.
+    What can be seen is made coarser until the boxes are few enough. What is to be zoomed, from `first` on, is cut into
+    parts of equal length at least, so that one sees where in a long row of short events what happens.
     """
     if len(start) == 0:
         return np.empty(0, np.int64)
     gap = start[1:] - np.maximum.accumulate(end)[:-1]
+    part = np.zeros(len(start), np.int64) if first is None else (start - first) * (most // 2) // max(length, 1)
     seen = max(length * MAX_BOXES // (_SEEN * most), 1)
     while True:
         short = end - start < seen
-        joins = short[1:] & short[:-1] & (gap < seen)
+        joins = short[1:] & short[:-1] & (gap < seen) & (part[1:] == part[:-1])
         opens = np.flatnonzero(np.concatenate(([True], ~joins)))
         # Once the whole window is too short to be seen, all is one box.
         if len(opens) <= most:

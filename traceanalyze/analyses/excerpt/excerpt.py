@@ -185,7 +185,7 @@ def excerpt(context: Context, start: int, end: int, until: int | None = None, mo
     return Excerpt(start, end - start, lanes, _launch(context, lanes, window, until), threads, hidden)
 
 
-MOST_BOXES = 500
+MOST_BOXES = 1_000
 """Boxes of a lane of a whole trace."""
 
 

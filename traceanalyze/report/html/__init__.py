@@ -12,7 +12,7 @@ from traceanalyze.model.table import Message, Table
 from traceanalyze.report.finding import Finding
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import sides
-from traceanalyze.report.html.cards import Scene, cards, pictures
+from traceanalyze.report.html.cards import Scene, cards, pictures, span_of
 from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.frame import Place, document, element, safe, sentence
 from traceanalyze.report.html.ranks import heat_map, rank_chart
@@ -34,7 +34,7 @@ _GROUPS_OF = {"allocator_group_curve": "allocator_groups"}
 _CHARTS = {"ranks": rank_chart, "rank_steps": heat_map}
 """Tables over ranks that have a picture."""
 _ON_CARDS = frozenset(
-    {"findings", "capture_findings", "finding_evidence", "rank_findings", "rank_finding_evidence"}
+    {"findings", "capture_findings", "finding_evidence", "rank_findings", "rank_finding_evidence", "memory_findings"}
 )
 """Tables whose rows stand on cards."""
 _CAPTURE = "CAP"
@@ -63,6 +63,14 @@ def _names(reports: Sequence[Report]) -> list[str]:
     """Short names of the runs; whole ones where these would be alike."""
     short = [report.name if report.sides else PurePath(report.name).name or report.name for report in reports]
     return [name if short.count(name) == 1 else report.name for name, report in zip(short, reports, strict=True)]
+
+
+def _begin(rank: RankReport) -> int | None:
+    """When the first event of a rank begins, ns."""
+    if rank.timeline is not None:
+        return rank.timeline.excerpt.start
+    place = next((one.place for one in rank.excerpts), None)
+    return None if place is None else place.excerpt.start + place.start - place.since_first
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ class _Run:
         known = {id(one) for rank in report.ranks for one in rank.said}
         own = self._found([one for one in report.said if id(one) not in known], self.id)
         rules = {one.rule for _, one in own}
-        elsewhere = [pair for found in of_ranks.values() for pair in found if pair[1].rule in rules]
+        elsewhere = [pair for found in of_ranks.values() for pair in found if pair[1].rule in rules and span_of(pair[1])]
         scene = Scene(formatter, heading="h3", shut=self.later)
         made = [self._cards(own, report.summary, scene, self.id, "h2"), pictures(elsewhere, formatter)]
         parts += self._tables(report.summary, formatter, self.id, "".join(made), heading="h2", shut=self.later)
@@ -188,7 +196,7 @@ class _Run:
         if with_verdict:
             yield self._verdict(rank.verdict_messages, formatter)
         overview = f"{at}-timeline" if rank.timeline is not None and rank.timeline.excerpt.lanes and not shut else None
-        scene = Scene(formatter, rank.excerpts, overview, heading="h4", shut=shut)
+        scene = Scene(formatter, rank.excerpts, overview, _begin(rank), heading="h4", shut=shut)
         made = self._cards(found, rank.tables, scene, at, "h3")
         if rank.timeline is not None and overview is not None:
             whole, marks = rank.timeline, [Mark(one, place) for place, one in found]

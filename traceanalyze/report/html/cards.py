@@ -39,6 +39,8 @@ class Scene:
     excerpts: Sequence[FindingExcerpt] = ()
     timeline: str | None = None
     """Where the timeline of the rank is."""
+    begin: int | None = None
+    """When the first event of the rank begins, ns; None where that is not known."""
     heading: str = "h3"
     shut: bool = False
     """All cards are to be opened."""
@@ -140,8 +142,9 @@ def _ways(one: Finding, scene: Scene) -> Iterator[str]:
         words = safe(scene.formatter.texts.messages[_SAY["card_timeline"]])
         place = element("a", words, href=f"#{scene.timeline}", class_="place", data_span=f"{span[0]},{span[1]}")
         yield element("p", place, class_="script")
-    if one.link.trace:
-        command = f"traceanalyze open {quote(one.link.trace)} --at {span[0]}ns-{span[1]}ns"
+    if one.link.trace and scene.begin is not None:
+        since, until = (f"{max(each - scene.begin, 0)}ns" for each in span)
+        command = f"traceanalyze open {quote(one.link.trace)} --at {since}-{until}"
         yield element("p", element("code", safe(command)), class_="command")
 
 
