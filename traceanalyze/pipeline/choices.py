@@ -290,7 +290,9 @@ def span_of(text: str, option: str = "--time") -> tuple[int, int]:
 
     found = _SPAN.fullmatch(str(text).replace(" ", ""))
     if not found or (found["from"] is None and found["to"] is None):
-        raise UsageError("{option} {text}: write two times since the first event, such as 10ms-1.5s, or 2s-", option, text)
+        raise UsageError(
+            "{option} {text}: write two times since the first event, such as 10ms-1.5s, or 2s-", option, text
+        )
     first = round(Decimal(found["from"]) * _NS[found["unit"]]) if found["from"] else 0
     last = round(Decimal(found["to"]) * _NS[found["end"]]) if found["to"] else _EVER
     if last <= first:

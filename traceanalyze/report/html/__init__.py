@@ -102,7 +102,9 @@ class _Run:
         known = {id(one) for rank in report.ranks for one in rank.said}
         own = self._found([one for one in report.said if id(one) not in known], self.id)
         rules = {one.rule for _, one in own}
-        elsewhere = [pair for found in of_ranks.values() for pair in found if pair[1].rule in rules and span_of(pair[1])]
+        elsewhere = [
+            pair for found in of_ranks.values() for pair in found if pair[1].rule in rules and span_of(pair[1])
+        ]
         scene = Scene(formatter, heading="h3", shut=self.later)
         made = [self._cards(own, report.summary, scene, self.id, "h2"), pictures(elsewhere, formatter)]
         parts += self._tables(report.summary, formatter, self.id, "".join(made), heading="h2", shut=self.later)
@@ -186,9 +188,7 @@ class _Run:
         first = element("p", sentence(formatter.sentences(head)), class_="verdict")
         return first + (element("p", sentence(formatter.sentences(rest)), class_="verdict-more") if rest else "")
 
-    def _rank(
-        self, rank: RankReport, at: str, found: Cards, *, with_verdict: bool, shut: bool
-    ) -> Iterator[str]:
+    def _rank(self, rank: RankReport, at: str, found: Cards, *, with_verdict: bool, shut: bool) -> Iterator[str]:
         formatter, words = self._formatter(rank), self.texts.messages
         about = safe(formatter.about(rank.headline, PurePath(rank.path).name))
         self.contents.append((2, at, formatter.about(rank.headline, PurePath(rank.path).name)))

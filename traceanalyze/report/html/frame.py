@@ -93,7 +93,7 @@ def document(title: str, body: str, places: Sequence[Place], *, version: str, te
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{safe(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{contents}\n<main>\n{body}\n"
-        f'<footer class="aside">{safe(version)}</footer>\n</main>\n{words}\n<script>{script}</script>\n</body>\n</html>\n'
+        f'<footer class="aside">{safe(version)}</footer>\n</main>\n{words}<script>{script}</script>\n</body>\n</html>\n'
     )
 
 

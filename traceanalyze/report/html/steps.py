@@ -25,7 +25,9 @@ def step_chart(split: Table, steps: Table, formatter: Formatter) -> str:
     body = [*_scale(highest), *_columns(rows, parts, highest), *_names(rows, steps, formatter)]
     body += [_over(row, index, len(rows), parts, steps, formatter) for index, row in enumerate(rows)]
     words = formatter.texts.messages
-    picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", aria_label=words["step_chart"], class_="steps")
+    picture = element(
+        "svg", "".join(body), viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", aria_label=words["step_chart"], class_="steps"
+    )
     note = ""
     if len(steps) > len(rows):
         note = aside(words["steps_left_out"].format(kept=f"{len(rows):,}", count=f"{len(steps):,}"))

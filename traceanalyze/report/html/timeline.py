@@ -48,7 +48,7 @@ class Mark(NamedTuple):
 
 
 def timeline_html(one: FindingExcerpt, formatter: Formatter, of: str | None = None) -> str:
-    """Heading, what one sees, the picture, what its colours mean, and what it leaves out; `of` is the whole timeline."""
+    """Heading, what one sees, the picture, its colours, and what it leaves out; `of` is the whole timeline."""
     found, place = one.place.excerpt, one.place
     if not found.lanes:
         return ""
@@ -85,7 +85,12 @@ def _marked(mark: Mark, found: Excerpt) -> dict[str, object]:
 
 
 def _figure(
-    found: Excerpt, packed: Mapping[str, object], caption: str, label: str, notes: Sequence[Message], formatter: Formatter
+    found: Excerpt,
+    packed: Mapping[str, object],
+    caption: str,
+    label: str,
+    notes: Sequence[Message],
+    formatter: Formatter,
 ) -> str:
     above = element("figcaption", caption) if caption else ""
     canvas = element("canvas", "", role="img", aria_label=label, tabindex="0")
