@@ -350,9 +350,10 @@ def test_a_browser_shows_it_without_complaint(tmp_path, language):
 @in_browser
 def test_tables_under_two_lines_of_headings_sort(tmp_path):
     script = (
-        "var table=document.querySelector('#compare-api_compare table'),heads=table.tHead.rows[1].cells,out=[];"
+        "return opened('#compare-api_compare').then(function(part){"
+        "var table=part.querySelector('table'),heads=table.tHead.rows[1].cells,out=[];"
         "for(var i=0;i<2;i++){heads[heads.length-1].click();"
-        "out.push(Array.from(table.tBodies[0].rows,function(r){return r.cells[1].textContent}));}return out;"
+        "out.push(Array.from(table.tBodies[0].rows,function(r){return r.cells[1].textContent}));}return out;});"
     )
     down, up = evaluated(html_of(), tmp_path, script)
     assert down == ["enumerate(DataLoader)", "cudaLaunchKernel"]

@@ -25,6 +25,7 @@ from traceanalyze.report import json as json_report
 from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.contents.snapshot import of_timeline
 from traceanalyze.report.html import _ON_CARDS, MAX_RANKS, MAX_ROWS, render
+from traceanalyze.report.html.tables import FIRST_ROWS
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "base"}
 HOSTILE = (
@@ -477,6 +478,83 @@ def test_sizes_and_times_are_written_as_everywhere_else(tmp_path):
     # A picture for each, as the first point of a picture is hit for certain.
     parts = [with_table(table.take([at, at + 1])) for at in range(len(rows) - 1)]
     one = f"function one(i){{{HOVER.replace('%d', 'i')}at('pointermove',0,0.5);return told();}}"
-    script = f"var out=[];for(var i=0;i<{len(parts)};i++)out.push(one(i));return out;"
+    script = (
+        "document.querySelectorAll('details').forEach(function(part){part.open=true;});"
+        "return new Promise(function(done){setTimeout(done,50);}).then(function(){"
+        f"var out=[];for(var i=0;i<{len(parts)};i++)out.push(one(i));return out;}});"
+    )
     found = evaluated(render(parts, words()), tmp_path, one + script)
     assert found == [[f"since start: {units.duration(t)}", f"block: {units.memory(size)}"] for t, size in rows[:-1]]
+
+
+ROWS = (*((f"gemm {n}", 1_000_000 * n) for n in range(40)), *((f"relu {n}", 10 * n) for n in range(20)))
+
+
+def sixty():
+    """A table of sixty rows, in the order of their names' numbers."""
+    return table_of_rows("extra", (Column("name", Kind.NAME), Column("time_ns", Kind.DURATION)), ROWS)
+
+
+TABLE = """
+var part = document.querySelector('#run-0-extra'), body = part.querySelector('tbody');
+function names() { return Array.from(body.rows, function (row) { return row.cells[0].textContent; }); }
+function ask(text, column) {
+  var find = part.querySelector('.find input'), choice = part.querySelector('.find select');
+  find.value = text;
+  if (column !== undefined) { choice.value = column; }
+  find.dispatchEvent(new Event('input'));
+  return [names().length, names()[0], part.querySelector('.find output').textContent];
+}
+"""
+
+
+def test_first_rows_need_no_script_and_the_others_are_packed():
+    html = render([with_table(sixty())], words())
+    page = Page(html)
+    assert f"The first {FIRST_ROWS} of {len(ROWS)} rows" in page.text()
+    _, rows = table_of(page, "extra")
+    assert [(name, json.loads(value)) for (name, _), (_, value) in rows] == list(ROWS)
+    plain = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
+    assert f">gemm {FIRST_ROWS - 1}<" in plain
+    assert f"gemm {FIRST_ROWS}" not in plain
+
+
+@in_browser
+def test_the_other_rows_come_when_asked_for_and_are_found(tmp_path):
+    script = TABLE + (
+        "var before=names().length;part.querySelector('.cut button').click();"
+        "return [before,names().length,ask('relu 1'),ask('> 38'),ask('<1',1),ask('gemm 3',0),ask('gemm 3',1),ask('')];"
+    )
+    found = evaluated(render([with_table(sixty())], words()), tmp_path, script)
+    assert found == [
+        FIRST_ROWS,
+        60,
+        [11, "relu 1", "11 of 60 rows"],
+        [1, "gemm 39", "1 of 60 rows"],
+        [21, "gemm 0", "21 of 60 rows"],
+        [11, "gemm 3", "11 of 60 rows"],
+        [0, None, "0 of 60 rows"],
+        [60, "gemm 0", ""],
+    ]
+
+
+@in_browser
+def test_sorting_takes_all_rows_and_keeps_what_was_searched_for(tmp_path):
+    script = TABLE + (
+        "var head=part.querySelectorAll('th')[1];head.click();var first=names()[0],all=names().length;"
+        "var found=ask('relu');head.click();return [first,all,found,names().slice(0,2)];"
+    )
+    found = evaluated(render([with_table(sixty())], words()), tmp_path, script)
+    assert found == ["gemm 39", 60, [20, "relu 19", "20 of 60 rows"], ["relu 0", "relu 1"]]
+
+
+@in_browser
+def test_what_is_closed_is_made_when_it_is_opened_or_led_to(tmp_path):
+    table = replace(sixty(), detail=True)
+    script = (
+        "var part=document.querySelector('#run-0-extra'),before=part.querySelectorAll('*').length;"
+        "location.hash='#run-0-extra';return new Promise(function(done){setTimeout(function(){"
+        "done([before,part.open,part.querySelectorAll('tbody tr').length]);},50);});"
+    )
+    before, is_open, rows = evaluated(render([with_table(table)], words()), tmp_path, script)
+    assert (before < 6, is_open, rows) == (True, True, len(ROWS))

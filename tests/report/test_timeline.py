@@ -419,7 +419,7 @@ def test_several_ranks_have_bars_and_a_map_and_one_rank_has_neither(loading, two
 
 @in_browser
 def test_a_browser_draws_the_pictures_and_asks_nobody(tmp_path, loading, two_ranks):
-    html = render([loading, two_ranks], texts("zh"))
+    html = render([two_ranks, loading], texts("zh"))
     page = tmp_path / "page.html"
     page.write_text(html, encoding="utf-8")
     _, console = dump_dom(page)
@@ -431,3 +431,49 @@ def test_a_browser_draws_the_pictures_and_asks_nobody(tmp_path, loading, two_ran
         "}).concat(performance.getEntriesByType('resource').length);"
     )
     assert evaluated(html, tmp_path, script) == [True, True, True, 0]
+
+
+TIMELINE = """
+var figure = document.querySelector('#run-0-timeline figure'), canvas = figure.querySelector('canvas');
+function view() { return canvas.dataset.view.split(',').map(Number); }
+function press(key) { canvas.dispatchEvent(new KeyboardEvent('keydown', {key: key, bubbles: true})); return view(); }
+"""
+
+
+@in_browser
+def test_the_timeline_moves_and_zooms_by_keys_buttons_and_pointer(tmp_path, loading):
+    script = TIMELINE + (
+        "var whole=press('Home'),near=press('+'),right=press('ArrowRight'),left=press('ArrowLeft'),far=press('-');"
+        "figure.querySelector('.keys button').click();var clicked=view();"
+        "var box=canvas.getBoundingClientRect();function at(kind,x){canvas.dispatchEvent(new PointerEvent(kind,"
+        "{clientX:box.left+x,clientY:box.top+60,button:0}));}"
+        "at('pointerdown',600);at('pointermove',500);at('pointerup',500);"
+        "return [whole,near,right,left,far,clicked,view()];"
+    )
+    whole, near, right, left, far, clicked, dragged = evaluated(render([loading], texts()), tmp_path, script)
+    length = loading.ranks[0].timeline.excerpt.length
+    assert whole == [0, length]
+    assert near == pytest.approx([length / 4, 3 * length / 4], abs=1)
+    assert right == pytest.approx([0.35 * length, 0.85 * length], abs=1)
+    assert left == pytest.approx(near, abs=1)
+    assert far == whole
+    assert clicked == pytest.approx(near, abs=1)
+    assert dragged[0] > clicked[0]
+    assert dragged[1] - dragged[0] == pytest.approx(length / 2, abs=2)
+
+
+@in_browser
+def test_from_a_finding_to_its_place_and_back(tmp_path, loading):
+    script = TIMELINE + (
+        "var link=document.querySelector('a.place'),card=link.closest('.card').id;link.click();"
+        "var there=view(),focus=document.activeElement===canvas,back=figure.querySelector('.keys a');"
+        "var shown=!back.hidden&&back.getAttribute('href')==='#'+card;location.hash='';press('Enter');"
+        "return [link.dataset.span.split(',').map(Number),there,focus,shown,location.hash==='#'+card];"
+    )
+    span, there, focus, shown, back = evaluated(render([loading], texts()), tmp_path, script)
+    begin = loading.ranks[0].timeline.excerpt.start
+    start, end = span[0] - begin, span[1] - begin
+    assert there[0] == pytest.approx(max(2 * start - end, 0), abs=1)
+    assert there[0] <= start < end <= there[1]
+    assert there[1] - there[0] == pytest.approx(3 * (end - start), rel=0.01)
+    assert (focus, shown, back) == (True, True, True)
