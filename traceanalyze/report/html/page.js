@@ -62,7 +62,6 @@
         if (cell[3]) td.title = cell[3];
         if (cell[4]) td.style.cssText = cell[4];
       }
-      if (!td.title && td.textContent.length > 36) td.title = td.textContent;
       row.append(td);
     });
     return row;
@@ -170,6 +169,9 @@
     tip.style.top = Math.max(top, 8) + "px";
   }
   document.addEventListener("pointerover", function (event) {
+    // All of what is cut off.
+    var cell = event.target.closest && event.target.closest("td");
+    if (cell && !cell.title && cell.scrollWidth > cell.clientWidth) cell.title = cell.textContent;
     var text = event.target.dataset && event.target.dataset.tip;
     if (!text) { if (tip.dataset.of === "box") { tip.hidden = true; tip.dataset.of = ""; } return; }
     tip.replaceChildren.apply(tip, text.split("\n").map(function (line) { return make("div", line); }));

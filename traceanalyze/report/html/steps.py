@@ -36,7 +36,7 @@ def step_chart(split: Table, steps: Table, formatter: Formatter) -> str:
 
 def figure(caption: str, picture: str, below: str, css: str | None = None) -> str:
     """A picture under its caption; it scrolls where there is no room for it."""
-    above, scroll = element("figcaption", safe(caption)), element("div", picture, class_="scroll")
+    above, scroll = element("figcaption", safe(caption)), element("div", picture, class_="scroll", tabindex="0")
     return element("figure", above + scroll + below, class_=css)
 
 

@@ -33,12 +33,10 @@ def sides_above(columns: Sequence[Column], texts: Texts, *, more: int = 0) -> st
 
 MAX_ROWS = 500
 """Rows of a table in a page: more are slow to open, and nobody reads them."""
-FIRST_ROWS = 8
-"""Rows that need no script, and that are printed."""
+FIRST_ROWS, FIRST_SHUT = 8, 3
+"""Rows that need no script, and that are printed; and of what is to be opened."""
 _RECORDS_ABREAST = 3
 """Records shown as names and values beside each other; more are rows."""
-_LONG = 36
-"""Letters of a text from which on all of it is shown under the pointer."""
 
 
 class _Cell(NamedTuple):
@@ -52,8 +50,7 @@ class _Cell(NamedTuple):
 
     def html(self) -> str:
         value = None if self.value is None else repr(self.value)
-        title = self.title or (self.text if len(self.text) > _LONG else None)
-        return element("td", safe(self.text), class_=self.css, data_value=value, style=self.style, title=title)
+        return element("td", safe(self.text), class_=self.css, data_value=value, style=self.style, title=self.title)
 
     def packed(self) -> object:
         """As short as it can be written: most are a text, or a number and its text."""
@@ -64,14 +61,15 @@ class _Cell(NamedTuple):
         return [text, value, self.css, self.title and printable(self.title), self.style]
 
 
-def table_html(table: Table, formatter: Formatter, whole: float | None = None) -> str:
+def table_html(table: Table, formatter: Formatter, whole: float | None = None, first: int = FIRST_ROWS) -> str:
     """The table, and below it what was left out, why values are missing, and its notes.
 
-    `whole` is what a whole bar stands for: by default all of a share, the largest of amounts.
+    `whole` is what a whole bar stands for: by default all of a share, the largest of amounts. The `first` rows need no
+    script.
     """
     shown = table.known_rows[:MAX_ROWS]
     is_record = table.layout == Layout.RECORD and len(shown) <= _RECORDS_ABREAST
-    drawn = _record(table, shown, formatter) if is_record else _rows(table, shown, formatter, whole)
+    drawn = _record(table, shown, formatter) if is_record else _rows(table, shown, formatter, whole, first)
     return drawn + "".join(_below(table, shown, formatter))
 
 
@@ -86,7 +84,7 @@ def _wide(drawn: str, *, focus: bool) -> str:
     return element("div", drawn, class_="wide", tabindex="0" if focus else None)
 
 
-def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float | None) -> str:
+def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float | None, first: int) -> str:
     """A line a row; hierarchies must keep their order."""
     every = (*shown, *((table.total,) if table.total else ()))
     columns = shown_columns(table, every, formatter.resolution_ns)
@@ -108,7 +106,7 @@ def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float
     faint = [at for at, row in enumerate(shown) if table.is_faint(row)]
     lines = "\n".join(
         element("tr", "".join(cell.html() for cell in cells), class_="faint" if at in faint else None)
-        for at, cells in enumerate(body[:FIRST_ROWS])
+        for at, cells in enumerate(body[:first])
     )
     foot = ""
     if table.total is not None:
@@ -118,20 +116,22 @@ def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float
     sortable = table.level is None and len(shown) > 1
     opening = '<table class="sortable">' if sortable else "<table>"
     drawn = f"{opening}<thead>{above}<tr>{''.join(head)}</tr></thead>\n<tbody>\n{lines}\n</tbody>{foot}</table>"
-    return _wide(drawn, focus=not sortable) + _rest(table, body, faint, formatter)
+    return _wide(drawn, focus=not sortable) + _rest(table, body, faint, formatter, first)
 
 
-def _rest(table: Table, body: Sequence[Sequence[_Cell]], faint: Collection[int], formatter: Formatter) -> str:
+def _rest(
+    table: Table, body: Sequence[Sequence[_Cell]], faint: Collection[int], formatter: Formatter, first: int
+) -> str:
     """How many rows are not seen yet, and these for the script."""
-    if len(table) <= FIRST_ROWS:
+    if len(table) <= first:
         return ""
     left_out, count = formatter.texts.messages["rows_left_out"], f"{len(table):,}"
     packed = {
-        "rows": [[cell.packed() for cell in cells] for cells in body[FIRST_ROWS:]],
-        "faint": [at - FIRST_ROWS for at in faint if at >= FIRST_ROWS],
+        "rows": [[cell.packed() for cell in cells] for cells in body[first:]],
+        "faint": [at - first for at in faint if at >= first],
         "left": left_out.format(kept=f"{len(body):,}", count=count) if len(table) > len(body) else "",
     }
-    return f'<p class="aside cut">{safe(left_out.format(kept=f"{FIRST_ROWS:,}", count=count))}{data(packed)}</p>'
+    return f'<p class="aside cut">{safe(left_out.format(kept=f"{first:,}", count=count))}{data(packed)}</p>'
 
 
 def _heading(table: Table, column: Column, unit: str, formatter: Formatter, *, below: bool) -> str:
@@ -221,7 +221,8 @@ def table_section(
         if table.in_words:
             chart = "".join(element("p", sentence(formatter.message(note))) for note in table.notes)
             table = replace(table, notes=())
-        numbers = table_html(table, formatter, whole)
+        closed = shut or bool(chart) or table.detail or table.in_words
+        numbers = table_html(table, formatter, whole, FIRST_SHUT if closed else FIRST_ROWS)
         if (chart or table.in_words) and not shut:
             numbers = folded(safe(words["page_numbers"]), numbers)
     if shut or (table.detail and not chart):
