@@ -14,7 +14,7 @@ from traceanalyze.model.table import NUMBERS, TIMES, Column, Kind, Layout, NotMe
 from traceanalyze.model.units import Unit
 from traceanalyze.report.format import Formatter, printable, shown_columns
 from traceanalyze.report.html.frame import aside, data, element, folded, safe, sentence
-from traceanalyze.report.view import below_side, side_runs
+from traceanalyze.report.view import OVERVIEW, below_side, side_runs
 
 
 def sides_above(columns: Sequence[Column], texts: Texts, *, more: int = 0) -> str:
@@ -35,6 +35,8 @@ MAX_ROWS = 500
 """Rows of a table in a page: more are slow to open, and nobody reads them."""
 FIRST_ROWS, FIRST_SHUT = 8, 3
 """Rows that need no script, and that are printed; and of what is to be opened."""
+_FEW_ROWS = 12
+"""Rows up to which all are."""
 _RECORDS_ABREAST = 3
 """Records shown as names and values beside each other; more are rows."""
 
@@ -222,7 +224,9 @@ def table_section(
             chart = "".join(element("p", sentence(formatter.message(note))) for note in table.notes)
             table = replace(table, notes=())
         closed = shut or bool(chart) or table.detail or table.in_words
-        numbers = table_html(table, formatter, whole, FIRST_SHUT if closed else FIRST_ROWS)
+        read = table.key in OVERVIEW or len(table) <= _FEW_ROWS
+        first = FIRST_SHUT if closed else MAX_ROWS if read else FIRST_ROWS
+        numbers = table_html(table, formatter, whole, first)
         if (chart or table.in_words) and not shut:
             numbers = folded(safe(words["page_numbers"]), numbers)
     if shut or (table.detail and not chart):
