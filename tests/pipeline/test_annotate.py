@@ -268,7 +268,7 @@ def test_one_looks_where_one_is_told_to_since_the_first_event(tmp_path):
     b.write(tmp_path / "trace.json")
     made = annotated(tmp_path / "trace.json", tmp_path / "out.json", at="100us-0.3ms")
     assert made.place == (5_100_000, 5_300_000)
-    with pytest.raises(UsageError, match="--at 3: write two times since the first event"):
+    with pytest.raises(UsageError, match="at=3: write two times since the first event"):
         annotated(tmp_path / "trace.json", tmp_path / "out.json", at="3")
 
 

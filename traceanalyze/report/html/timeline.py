@@ -95,7 +95,11 @@ def _figure(
     above = element("figcaption", caption) if caption else ""
     canvas = element("canvas", "", role="img", aria_label=label, tabindex="0")
     below = element("p", sentence(formatter.sentences(notes)), class_="aside")
-    return element("figure", above + canvas + data(packed) + _legend(found, formatter) + below, class_="timeline")
+    return element(
+        "figure",
+        above + canvas + data(packed) + _legend(found, formatter, instance="instance" in packed) + below,
+        class_="timeline",
+    )
 
 
 def _packed(found: Excerpt, formatter: Formatter) -> dict[str, object]:
@@ -161,7 +165,7 @@ def _name(lane: Lane, before: Lane | None, formatter: Formatter) -> str:
     return "" if before is not None and before.track == lane.track else lane.name
 
 
-def _legend(found: Excerpt, formatter: Formatter) -> str:
+def _legend(found: Excerpt, formatter: Formatter, *, instance: bool) -> str:
     """What the colours mean, of host, device and idle time apart."""
     words, terms = formatter.texts.messages, formatter.texts.terms
     groups = {
@@ -174,6 +178,8 @@ def _legend(found: Excerpt, formatter: Formatter) -> str:
         kinds = dict.fromkeys(box.kind for lane in lanes for box in lane.boxes)
         marks = "".join(f'<span><i class="k {kind}"></i>{safe(terms[kind])}</span>' for kind in kinds)
         items += [f"<li><b>{safe(words[key])}</b>{marks}</li>"] if kinds else []
+    if instance:
+        items.append(f'<li><span><i class="instance"></i>{safe(terms["instance"])}</span></li>')
     return f'<ul class="legend lanes">{"".join(items)}</ul>'
 
 
