@@ -56,6 +56,11 @@ def shared_snapshots() -> Path:
 
 
 @pytest.fixture(scope="session")
+def needs_axe() -> None:
+    need("axe")
+
+
+@pytest.fixture(scope="session")
 def needs_browser() -> None:
     need("browser")
 

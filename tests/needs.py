@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,10 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 REQUIRED = "TRACEANALYZE_REQUIRE"
 """Variable that names what must be here, as `.ci/extended` does."""
 _REQUIRED = os.environ.get(REQUIRED, "").split()
+AXE = os.environ.get("TRACEANALYZE_AXE", "")
+"""File of axe-core, which checks pages for what keeps people from using them."""
 HERE = {
+    "axe": Path(AXE).is_file(),
     # Where it is required only: browsers take long to start, and more memory than mutants may.
     "browser": BROWSER is not None and "browser" in _REQUIRED,
     # So many processes as are too many for a plain run.

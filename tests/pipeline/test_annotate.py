@@ -261,6 +261,17 @@ def test_what_to_look_at_first_is_on_the_rank_that_the_others_wait_for(tmp_path)
     assert end - start == pytest.approx(2 * 30_000_000, rel=0.01)
 
 
+def test_one_looks_where_one_is_told_to_since_the_first_event(tmp_path):
+    b = TraceBuilder()
+    b.step(0, 5_000, 1_000)
+    b.launch(5_100, 10, 5_200, 300)
+    b.write(tmp_path / "trace.json")
+    made = annotated(tmp_path / "trace.json", tmp_path / "out.json", at="100us-0.3ms")
+    assert made.place == (5_100_000, 5_300_000)
+    with pytest.raises(UsageError, match="at=3: write two times since the first event"):
+        annotated(tmp_path / "trace.json", tmp_path / "out.json", at="3")
+
+
 def test_ranks_whose_files_count_from_different_zeros_are_put_on_one_clock(tmp_path):
     folder = two_ranks(tmp_path / "run", bases=(10**18, 10**18 + 1_500))
     annotate(folder, tmp_path / "out.json")

@@ -24,7 +24,8 @@ from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import json as json_report
 from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.contents.snapshot import of_timeline
-from traceanalyze.report.html import MAX_RANKS, MAX_ROWS, render
+from traceanalyze.report.html import _ON_CARDS, MAX_RANKS, MAX_ROWS, render
+from traceanalyze.report.html.tables import FIRST_ROWS
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "base"}
 HOSTILE = (
@@ -121,15 +122,27 @@ def table_of(page, key, at="run-0"):
         ),
         len(inside),
     )
-    rows, heads = [], []
+    rows, heads, foot = [], [], None
     for tag, attributes, content in inside[:stop]:
-        if tag == "tr":
+        if tag == "tfoot":
+            foot = len(rows)
+        elif tag == "tr":
             rows.append([])
         elif tag == "th":
             heads.append("".join(content))
         elif tag == "td":
             rows[-1].append(("".join(content), attributes.get("data-value")))
+        elif tag == "script" and "rows" in (packed := json.loads("".join(content))):
+            foot = len(rows) if foot is None else foot
+            rows[foot:foot] = [[unpacked(cell) for cell in row] for row in packed["rows"]]
     return heads, [row for row in rows if row]
+
+
+def unpacked(cell):
+    """A cell as the script makes it: text, data-value."""
+    if isinstance(cell, str):
+        return cell, None
+    return cell[0], None if cell[1] is None else repr(cell[1])
 
 
 @pytest.mark.parametrize(
@@ -160,7 +173,7 @@ def test_the_verdict_comes_first_and_every_table_with_rows_is_there():
     ids = {node[1].get("id") for node in page.elements}
     for table in report.ranks[0].tables:
         has_rows = bool(table.rows) and not isinstance(table.rows, NotMeasured)
-        assert (f"run-0-{table.key}" in ids) == has_rows, table.key
+        assert (f"run-0-{table.key}" in ids) == (has_rows and table.key not in _ON_CARDS), table.key
 
 
 def test_reasons_checks_and_advice_are_said():
@@ -223,7 +236,7 @@ def test_long_tables_stop_and_say_so():
 def test_many_ranks_are_limited_and_said_to_be():
     report = report_of(*(analysis(rank=rank) for rank in range(MAX_RANKS + 2)), every_rank=True)
     page = Page(render([report], texts()))
-    assert len(page.find("h2")) == MAX_RANKS
+    assert len(page.find("h2", class_="rank")) == MAX_RANKS
     assert f"The page has {MAX_RANKS} of {MAX_RANKS + 2} ranks" in page.text()
 
 
@@ -281,7 +294,9 @@ def test_nothing_comes_from_outside(leaking):
 
 
 def curves(page):
-    return [json.loads("".join(node[2])) for node in page.find("script", type="application/json")]
+    """What stands behind the curves, without the words of the script and the rows of tables."""
+    every = [json.loads("".join(node[2])) for node in page.find("script", type="application/json")]
+    return [one for one in every if "bands" in one]
 
 
 def test_the_curves_hold_the_numbers_of_the_tables(leaking):
@@ -330,7 +345,7 @@ def test_steps_are_drawn_part_by_part():
     report = report_of()
     page = Page(render([report], texts()))
     (picture,) = page.find("svg", class_="steps")
-    titles = ["".join(node[2]) for node in page.find("title")][1:]
+    titles = [node[1]["data-tip"] for node in page.find("rect", class_="over")]
     assert len(titles) == 3
     assert titles[0].splitlines()[0] == "5"
     assert "compute: 99.00 ms" in titles[0]
@@ -463,6 +478,83 @@ def test_sizes_and_times_are_written_as_everywhere_else(tmp_path):
     # A picture for each, as the first point of a picture is hit for certain.
     parts = [with_table(table.take([at, at + 1])) for at in range(len(rows) - 1)]
     one = f"function one(i){{{HOVER.replace('%d', 'i')}at('pointermove',0,0.5);return told();}}"
-    script = f"var out=[];for(var i=0;i<{len(parts)};i++)out.push(one(i));return out;"
+    script = (
+        "document.querySelectorAll('details').forEach(function(part){part.open=true;});"
+        "return new Promise(function(done){setTimeout(done,50);}).then(function(){"
+        f"var out=[];for(var i=0;i<{len(parts)};i++)out.push(one(i));return out;}});"
+    )
     found = evaluated(render(parts, words()), tmp_path, one + script)
     assert found == [[f"since start: {units.duration(t)}", f"block: {units.memory(size)}"] for t, size in rows[:-1]]
+
+
+ROWS = (*((f"gemm {n}", 1_000_000 * n) for n in range(40)), *((f"relu {n}", 10 * n) for n in range(20)))
+
+
+def sixty():
+    """A table of sixty rows, in the order of their names' numbers."""
+    return table_of_rows("extra", (Column("name", Kind.NAME), Column("time_ns", Kind.DURATION)), ROWS)
+
+
+TABLE = """
+var part = document.querySelector('#run-0-extra'), body = part.querySelector('tbody');
+function names() { return Array.from(body.rows, function (row) { return row.cells[0].textContent; }); }
+function ask(text, column) {
+  var find = part.querySelector('.find input'), choice = part.querySelector('.find select');
+  find.value = text;
+  if (column !== undefined) { choice.value = column; }
+  find.dispatchEvent(new Event('input'));
+  return [names().length, names()[0], part.querySelector('.find output').textContent];
+}
+"""
+
+
+def test_first_rows_need_no_script_and_the_others_are_packed():
+    html = render([with_table(sixty())], words())
+    page = Page(html)
+    assert f"The first {FIRST_ROWS} of {len(ROWS)} rows" in page.text()
+    _, rows = table_of(page, "extra")
+    assert [(name, json.loads(value)) for (name, _), (_, value) in rows] == list(ROWS)
+    plain = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
+    assert f">gemm {FIRST_ROWS - 1}<" in plain
+    assert f"gemm {FIRST_ROWS}" not in plain
+
+
+@in_browser
+def test_the_other_rows_come_when_asked_for_and_are_found(tmp_path):
+    script = TABLE + (
+        "var before=names().length;part.querySelector('.cut button').click();"
+        "return [before,names().length,ask('relu 1'),ask('> 38'),ask('<1',1),ask('gemm 3',0),ask('gemm 3',1),ask('')];"
+    )
+    found = evaluated(render([with_table(sixty())], words()), tmp_path, script)
+    assert found == [
+        FIRST_ROWS,
+        60,
+        [11, "relu 1", "11 of 60 rows"],
+        [1, "gemm 39", "1 of 60 rows"],
+        [21, "gemm 0", "21 of 60 rows"],
+        [11, "gemm 3", "11 of 60 rows"],
+        [0, None, "0 of 60 rows"],
+        [60, "gemm 0", ""],
+    ]
+
+
+@in_browser
+def test_sorting_takes_all_rows_and_keeps_what_was_searched_for(tmp_path):
+    script = TABLE + (
+        "var head=part.querySelectorAll('th')[1];head.click();var first=names()[0],all=names().length;"
+        "var found=ask('relu');head.click();return [first,all,found,names().slice(0,2)];"
+    )
+    found = evaluated(render([with_table(sixty())], words()), tmp_path, script)
+    assert found == ["gemm 39", 60, [20, "relu 19", "20 of 60 rows"], ["relu 0", "relu 1"]]
+
+
+@in_browser
+def test_what_is_closed_is_made_when_it_is_opened_or_led_to(tmp_path):
+    table = replace(sixty(), detail=True)
+    script = (
+        "var part=document.querySelector('#run-0-extra'),before=part.querySelectorAll('*').length;"
+        "location.hash='#run-0-extra';return new Promise(function(done){setTimeout(function(){"
+        "done([before,part.open,part.querySelectorAll('tbody tr').length]);},50);});"
+    )
+    before, is_open, rows = evaluated(render([with_table(table)], words()), tmp_path, script)
+    assert (before < 6, is_open, rows) == (True, True, len(ROWS))

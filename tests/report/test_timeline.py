@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -17,19 +18,20 @@ from tests.report.browser import dump_dom, evaluated
 from tests.report.make import table_of_rows
 from tests.report.test_html import HOSTILE, Page
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.excerpt import MAX_LANES, Box, Lane, LaneKind
+from traceanalyze.analyses.excerpt.excerpt import MAX_LANES, MOST_BOXES, LaneKind, whole
 from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.options import Options
-from traceanalyze.locales import texts
+from traceanalyze.locales import rule_doc, texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.pipeline.recordings import MAX_PLACES, places_of
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import render
 from traceanalyze.report.html.curve import ticks
-from traceanalyze.report.html.ranks import MAX_CELLS, MAX_RANKS, heat_map, rank_chart, shade
-from traceanalyze.report.html.timeline import fitted, label, timeline_html
+from traceanalyze.report.html.ranks import MAX_CELLS, MAX_RANKS, fitted, heat_map, rank_chart, shade
+from traceanalyze.report.html.timeline import timeline_html
 from traceanalyze.report.model import FindingExcerpt
 from traceanalyze.rules.finding import Evidence, Finding, Outcome, intervals_of
+from traceanalyze.rules.registry import every_rule
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -74,10 +76,29 @@ def figures(html):
     return re.findall(r'<figure class="timeline"[^>]*>.*?</figure>', html, re.DOTALL)
 
 
-def test_a_page_shows_the_trace_where_a_finding_is_worst(loading):
+def packed(figure):
+    """What a picture gives to the script: its numbers, and each lane with its boxes by name."""
+    (script,) = Page(f"<body>{figure}</body>").find("script")
+    found = json.loads("".join(script[2]))
+    lanes = []
+    for lane in found["lanes"]:
+        flat = lane["boxes"]
+        boxes = [flat[at : at + 6] for at in range(0, len(flat), 6)]
+        lanes.append(
+            [(found["names"][one[2]][-1], found["kinds"][one[3]][0], one[0], one[1], *one[4:]) for one in boxes]
+        )
+    return found, lanes
+
+
+def cards(html):
+    return re.findall(r'<section id="([^"]*-finding-\d+)" class="card[^>]*>(.*?)</section>', html, re.DOTALL)
+
+
+def test_a_card_shows_the_trace_where_its_finding_is_worst(loading):
     (found,) = [one for one in loading.ranks[0].excerpts if one.rule == "DAT101"]
     html = render([loading], texts())
-    (figure,) = figures(html)
+    (card,) = [card for _, card in cards(html) if "<small>DAT101</small>" in card]
+    (figure,) = figures(card)
     page = Page(f"<body>{figure}</body>")
     assert page.errors == []
     said = page.text().replace("\xa0", " ")
@@ -88,42 +109,63 @@ def test_a_page_shows_the_trace_where_a_finding_is_worst(loading):
     assert f"It takes {formatter().value(Kind.DURATION, longest)} and begins" in said
     assert "The device is idle throughout (mainly data loading)." in said
     assert f"Meanwhile the host is in {LOADER}." in said
-    titles = ["".join(node[2]) for node in page.find("title")]
-    assert any(title.startswith(f"{LOADER} · ") for title in titles)
-    # Below the table of findings, above the next table.
-    assert html.index('id="run-0-findings"') < html.index('class="timeline"') < html.index('id="run-0-idle_causes"')
+    data, lanes = packed(figure)
+    assert data["instance"][1] - data["instance"][0] == longest
+    assert LOADER in {box[0] for lane in lanes for box in lane}
+    # Below where the time went, above the next table.
+    assert html.index('id="run-0-split"') < html.index('class="timeline"') < html.index('id="run-0-idle_causes"')
 
 
-def test_a_picture_stands_below_the_first_table_that_names_the_rule_whatever_it_is(loading):
+def test_a_card_says_what_it_saves_what_to_do_and_how_to_get_there(loading):
+    html = render([loading], texts())
+    (one,) = [one for one in loading.findings if one.rule == "DAT101"]
+    (card,) = [card for _, card in cards(html) if "<small>DAT101</small>" in card]
+    page = Page(f"<body>{card}</body>")
+    said = page.text().replace("\xa0", " ")
+    assert one.sentence in said
+    assert all(text in said for text in (*one.advice, *(each.text for each in one.evidence)))
+    (bar,) = page.find("span", class_="amount")
+    at, low, high = (float(value) for value in re.findall(r":([\d.]+)", bar[1]["style"]))
+    assert at == pytest.approx(one.share, abs=1e-4)
+    assert low == pytest.approx(one.share * one.saving.low_ns / one.saving.ns, abs=1e-4)
+    assert high == pytest.approx(one.share * one.saving.high_ns / one.saving.ns, abs=1e-4)
+    # Since the first event of the trace, as `open --at` takes it.
+    longest = max(one.intervals.tolist(), key=lambda span: span[1] - span[0])
+    begin = loading.ranks[0].timeline.excerpt.start
+    ((command, since, until),) = re.findall(r"<code>(.*?) --at (\d+)ns-(\d+)ns</code>", card)
+    assert command == f"traceanalyze open {loading.ranks[0].path}"
+    assert [int(since) + begin, int(until) + begin] == longest
+    (place,) = page.find("a", class_="place")
+    assert place[1]["data-span"] == f"{longest[0]},{longest[1]}"
+    assert f'id="{place[1]["href"].removeprefix("#")}"' in html
+    (rule,) = (each for each in every_rule() if each.id == "DAT101")
+    assert (rule_doc("en", "DAT101") or rule.doc).split() == "".join(page.find("pre")[0][2]).split()
+
+
+def test_the_timeline_holds_all_of_the_trace_and_every_instance(loading):
     rank = loading.ranks[0]
-    columns = (Column("rule_id", Kind.TEXT), Column("count", Kind.COUNT))
-    causes = Table("extra", columns).fill(rule_id=["DAT101"], count=[1])
-    others = tuple(table for table in rank.tables if table.key not in {"findings", "finding_evidence"})
-    report = replace(loading, ranks=(replace(rank, tables=(*others, causes)),))
-    words = texts()._replace(tables={**texts().tables, "extra": "Causes"})
-    html = render([report], words)
-    assert html.index('id="run-0-extra"') < html.index('class="timeline"')
-    assert len(figures(html)) == 1
+    html = render([loading], texts())
+    (section,) = re.findall(r'<section id="run-0-timeline" class="script">(.*?)</section>', html, re.DOTALL)
+    data, lanes = packed(figures(section)[0])
+    assert data["start"] == rank.timeline.excerpt.start
+    assert data["length"] == rank.timeline.excerpt.length
+    steps = [box for lane, boxes in zip(data["lanes"], lanes, strict=True) if lane["kind"] == "steps" for box in boxes]
+    assert [box[3] for box in steps] == sorted(box[3] for box in steps)
+    assert {lane["kind"] for lane in data["lanes"]} == {"steps", "ops", "calls", "stream", "idle"}
+    for mark, one in zip(data["marks"], loading.findings_of(rank.rank) if rank.rank is not None else (), strict=False):
+        assert len(mark["times"]) == min(len(one.intervals), 200)
+    ids = {node[1].get("id") for node in Page(html).elements}
+    assert {mark["at"] for mark in data["marks"]} <= ids
 
 
-def test_tables_about_all_ranks_lead_to_the_pictures_of_a_rank(two_ranks):
-    (found,) = two_ranks.ranks[two_ranks.focus[0]].excerpts
-    columns = (Column("rule_id", Kind.TEXT), Column("count", Kind.COUNT))
-    causes = Table("extra", columns).fill(rule_id=[found.rule], count=[1])
-    words = texts()._replace(tables={**texts().tables, "extra": "Causes"})
-    html = render([replace(two_ranks, summary=(causes, *two_ranks.summary))], words)
-    at, rank = f"run-{two_ranks.focus[0]}-at-0", two_ranks.ranks[two_ranks.focus[0]].rank
-    assert html.count(f'<a href="#{at}">COM101 communication that nothing hides · rank {rank}</a>') == 1
+def test_findings_about_all_ranks_lead_to_the_cards_of_a_rank(two_ranks):
+    focus = two_ranks.focus[0]
+    (found,) = two_ranks.ranks[focus].excerpts
+    of_rank = [one for one in two_ranks.ranks[focus].said if one.found.rule == found.rule]
+    html = render([replace(two_ranks, said=(*two_ranks.said, *(one._replace() for one in of_rank)))], texts())
+    at = f"run-{focus}-finding-{[one.found.rule for one in two_ranks.ranks[focus].said].index(found.rule)}"
+    assert html.count(f'<a href="#{at}">COM101 communication that nothing hides</a>') == 1
     assert html.count(f'id="{at}"') == 1
-    # A report whose rank has no table of findings shows the picture there and then.
-    alone = [replace(rank, tables=rank.tables[:1]) for rank in two_ranks.ranks]
-    html = render([replace(two_ranks, summary=(causes,), ranks=tuple(alone))], words)
-    assert html.index('id="run-extra"') < html.index(f'id="{at}"') < html.index(f'id="run-{two_ranks.focus[0]}-split"')
-
-
-def rectangles(figure):
-    found = re.findall(r'<rect x="([\d.]+)" width="([\d.]+)" height="17"><title>([^<]*)', figure)
-    return [(float(x), float(wide), title) for x, wide, title in found]
 
 
 def test_boxes_are_where_their_events_are():
@@ -131,12 +173,12 @@ def test_boxes_are_where_their_events_are():
     b.step(1, 0, 1_000)
     b.launch(100, 50, 200, 300, name="gemm")
     b.launch(560, 40, 750, 250, name="relu")
-    # The whole trace is shown: 900 units for 1 ms, after 150 for names.
-    figure = timeline_html(excerpt_of(Context(b.trace(), Options()), 0, 1_000_000), formatter())
-    drawn = {title.split(" · ")[0]: (x, wide) for x, wide, title in rectangles(figure)}
-    assert drawn["gemm"] == (330.0, 270.0)
-    assert drawn["relu"] == (825.0, 225.0)
-    assert "gemm · 300.0 µs (+200.0 µs) · compute" in figure
+    one = excerpt_of(Context(b.trace(), Options()), 0, 1_000_000)
+    data, lanes = packed(timeline_html(one, formatter()))
+    drawn = {box[0]: box[1:4] for lane in lanes for box in lane}
+    assert data["length"] == 1_000_000
+    assert drawn["gemm"] == ("compute", 200_000, 500_000)
+    assert drawn["relu"] == ("compute", 750_000, 1_000_000)
 
 
 @pytest.mark.parametrize("name", ["void at::native::" + "long_" * 60 + "<int>(int)", "算子" * 90])
@@ -149,9 +191,25 @@ def test_a_crowded_picture_is_small_and_says_what_it_merges(name):
     merged = one.place.excerpt.merged_events
     assert merged > 300
     assert f"{merged:,} events too short to be seen alone share boxes" in figure
-    assert Page(f"<body>{figure}</body>").errors == []
-    # All boxes are drawn, though not all can be pointed at.
-    assert len(re.findall("<rect (?!class)", figure)) == sum(len(lane.boxes) for lane in one.place.excerpt.lanes)
+    page = Page(f"<body>{figure}</body>")
+    assert page.errors == []
+    assert len(page.elements) < 60
+    _, lanes = packed(figure)
+    assert [len(lane) for lane in lanes] == [len(lane.boxes) for lane in one.place.excerpt.lanes]
+
+
+def test_a_whole_trace_has_few_boxes_that_lose_no_event_and_no_time():
+    b = TraceBuilder()
+    b.step(1, 0, 100_000)
+    for at in range(0, 100_000, 10):
+        b.launch(at, 2, at + 3, 4, name=f"k{at % 7}")
+    found = whole(Context(b.trace(), Options()))
+    (stream,) = [lane for lane in found.lanes if lane.kind == LaneKind.STREAM]
+    # So many that one sees inside the row, though every event joins the one before.
+    assert MOST_BOXES // 4 < len(stream.boxes) <= MOST_BOXES
+    assert sum(box.count for box in stream.boxes) == 10_000
+    assert sum(box.busy for box in stream.boxes) == 10_000 * 4_000
+    assert max(box.end - box.start for box in stream.boxes) < found.length / 100
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "</svg><script>alert(1)</script>", "</title><rect onload=x>"])
@@ -160,17 +218,16 @@ def test_hostile_names_stay_text_in_pictures(name):
     b.step(1, 0, 1_000)
     b.op(name, 0, 900)
     b.launch(100, 50, 200, 300, name=name, api=name)
-    name = name.encode("utf-8", "replace").decode()
     figure = timeline_html(excerpt_of(Context(b.trace(), Options()), 0, 1_000_000), formatter())
     page = Page(f"<body>{figure}</body>")
     assert page.errors == []
-    assert not page.find("script")
+    assert [node[1] for node in page.find("script")] == [{"type": "application/json"}]
     assert not page.find("img")
     assert not [key for node in page.elements for key in node[1] if key.startswith("on")]
     assert {node[0] for node in page.elements} <= {
-        "body", "figure", "figcaption", "strong", "div", "svg", "g", "path", "rect", "text", "title", "ul", "li", "b",
-        "span", "i", "p",
+        "body", "figure", "figcaption", "strong", "canvas", "script", "ul", "li", "b", "span", "i", "p",
     }  # fmt: skip
+    assert figure.encode()
 
 
 def test_what_a_picture_leaves_out_is_said():
@@ -192,23 +249,8 @@ def test_communication_without_a_stream_is_named_so():
     b = TraceBuilder()
     b.step(1, 0, 1_000)
     b.launch(100, 50, 200, 300, stream=-1000, name="hcom_allReduce_")
-    figure = timeline_html(excerpt_of(Context(b.trace(), Options()), 200_000, 500_000), formatter())
-    names = re.findall(r'<text x="0" [^>]*>([^<]*)', figure)
-    assert names == ["step", "1", "communication", "device idle"]
-
-
-def test_a_name_too_long_for_its_box_never_cuts_the_number_of_events():
-    box = Box(0, 1_000_000, "aten::mul", "host_op", 43, 900_000)
-    lane = Lane(LaneKind.OPS, "1", (box,))
-    shown = {room: label(lane, box, room, formatter()) for room in range(1, 120)}
-    assert shown[1] == ""
-    assert set(shown.values()) <= {
-        "",
-        "43 ×",
-        *(f"43 × {'aten::mul'[:n].rstrip()}…" for n in range(3, 9)),
-        "43 × aten::mul",
-    }
-    assert shown[119] == "43 × aten::mul"
+    data, _ = packed(timeline_html(excerpt_of(Context(b.trace(), Options()), 200_000, 500_000), formatter()))
+    assert [lane["name"] for lane in data["lanes"]] == ["step", "1", "communication", "device idle"]
 
 
 def test_places_are_the_longest_instances_and_no_more_than_six():
@@ -240,13 +282,14 @@ def test_pictures_of_real_traces_are_small(shared_traces):
 
 
 def test_names_are_shortened_to_what_tells_them_apart():
-    def shown(kind: LaneKind, name: str) -> str:
-        return label(Lane(kind, name, ()), Box(0, 10, name, "compute"), 1_000, formatter())
-
+    b = TraceBuilder()
+    b.step(1, 0, 1_000)
     kernel = "void at::native::(anonymous namespace)::softmax_forward_kernel<4, at::Add<float>>(int, char*)"
-    assert shown(LaneKind.STREAM, kernel) == "softmax fwd"
-    assert shown(LaneKind.OPS, "enumerate(DataLoader)#x") == "enumerate(DataLoader)#x"
-    assert shown(LaneKind.OPS, "autograd::engine::evaluate_function: MulBackward0") == "MulBackward0"
+    b.op("autograd::engine::evaluate_function: MulBackward0", 0, 500)
+    b.launch(100, 50, 200, 300, name=kernel)
+    data, _ = packed(timeline_html(excerpt_of(Context(b.trace(), Options()), 0, 1_000_000), formatter()))
+    assert ["softmax fwd", kernel] in data["names"]
+    assert ["MulBackward0", "autograd::engine::evaluate_function: MulBackward0"] in data["names"]
     assert fitted("aten::linear", 1_000) == "aten::linear"
     assert fitted("aten::linear", 60).endswith("…")
     assert fitted("aten::linear", 15) == ""
@@ -284,7 +327,7 @@ def steps_table(ranks, steps, ratio):
 
 
 def cells(picture):
-    return dict(re.findall(r'<rect class="(?:\w+)"[^>]*><title>(rank \d+, step \d+): ([^<\n]*)', picture))
+    return dict(re.findall(r'<rect class="(?:\w+)"[^>]* data-tip="(rank \d+, step \d+): ([^"&]*)', picture))
 
 
 def test_the_heat_map_has_a_cell_for_each_rank_and_step():
@@ -314,7 +357,7 @@ def test_a_large_heat_map_keeps_what_differs_most_and_says_so():
     found = cells(picture)
     assert len(found) <= MAX_CELLS
     assert found["rank 7, step 150"] == found["rank 90, step 299"] == "2.00 of the mean"
-    assert "Drawn are 62 of 300 steps and 64 of 100 ranks, those that differ most." in picture
+    assert "Drawn are 25 of 300 steps and 64 of 100 ranks, those that differ most." in picture
     assert len(picture.encode()) < 1_000_000
 
 
@@ -350,13 +393,13 @@ def test_bars_of_ranks_are_as_long_as_their_steps_and_parts():
         ("idle", 675.0, 205.0),
         ("compute", 60.0, 410.0),
     ]
-    assert "0: 10.00 ms\ncompute: 75 %\nidle (rest): 25 %" in picture
+    assert "0: 10.00 ms&#10;compute: 75 %&#10;idle (rest): 25 %" in picture
 
 
 def test_of_many_ranks_the_slowest_are_drawn_and_it_is_said():
     rows = tuple((str(n), 1, 1_000_000 + 1_000 * n, 0.5, 0.0, 0.5) for n in range(MAX_RANKS + 10))
     picture = rank_chart(table_of_rows("ranks", RANKS, rows), formatter())
-    titles = re.findall(r"<title>(\d+): ", picture)
+    titles = re.findall(r'data-tip="(\d+): ', picture)
     assert titles == [str(n) for n in range(10, MAX_RANKS + 10)]
     assert f"Drawn are the {MAX_RANKS} slowest of {MAX_RANKS + 10} ranks." in picture
 
@@ -375,59 +418,61 @@ def test_several_ranks_have_bars_and_a_map_and_one_rank_has_neither(loading, two
 
 @in_browser
 def test_a_browser_draws_the_pictures_and_asks_nobody(tmp_path, loading, two_ranks):
-    html = render([loading, two_ranks], texts("zh"))
+    html = render([two_ranks, loading], texts("zh"))
     page = tmp_path / "page.html"
     page.write_text(html, encoding="utf-8")
     _, console = dump_dom(page)
     assert console == []
     script = (
         "return ['timeline', 'heat', 'ranks'].map(function (name) {"
-        "  var box = document.querySelector('figure.' + name + ' svg').getBoundingClientRect();"
+        "  var box = document.querySelector('figure.' + name + ' :is(canvas, svg)').getBoundingClientRect();"
         "  return box.width > 300 && box.height > 50;"
         "}).concat(performance.getEntriesByType('resource').length);"
     )
     assert evaluated(html, tmp_path, script) == [True, True, True, 0]
 
 
+TIMELINE = """
+var figure = document.querySelector('#run-0-timeline figure'), canvas = figure.querySelector('canvas');
+function view() { return canvas.dataset.view.split(',').map(Number); }
+function press(key) { canvas.dispatchEvent(new KeyboardEvent('keydown', {key: key, bubbles: true})); return view(); }
+"""
+
+
 @in_browser
-def test_names_stay_inside_their_boxes(tmp_path, loading):
-    script = (
-        "var over = 0, seen = 0;"
-        "document.querySelectorAll('figure.timeline .k').forEach(function (group) {"
-        "  group.querySelectorAll('text').forEach(function (text) {"
-        "    var box = text.previousElementSibling.getBBox(), own = text.getBBox();"
-        "    seen++; if (own.x + own.width > box.x + box.width + 1) over++;"
-        "  });"
-        "}); return [seen > 5, over];"
+def test_the_timeline_moves_and_zooms_by_keys_buttons_and_pointer(tmp_path, loading):
+    script = TIMELINE + (
+        "var whole=press('Home'),near=press('+'),right=press('ArrowRight'),left=press('ArrowLeft'),far=press('-');"
+        "figure.querySelector('.keys button').click();var clicked=view();"
+        "var box=canvas.getBoundingClientRect();function at(kind,x){canvas.dispatchEvent(new PointerEvent(kind,"
+        "{clientX:box.left+x,clientY:box.top+60,button:0}));}"
+        "at('pointerdown',600);at('pointermove',500);at('pointerup',500);"
+        "return [whole,near,right,left,far,clicked,view()];"
     )
-    assert evaluated(render([loading], texts()), tmp_path, script) == [True, 0]
+    whole, near, right, left, far, clicked, dragged = evaluated(render([loading], texts()), tmp_path, script)
+    length = loading.ranks[0].timeline.excerpt.length
+    assert whole == [0, length]
+    assert near == pytest.approx([length / 4, 3 * length / 4], abs=1)
+    assert right == pytest.approx([0.35 * length, 0.85 * length], abs=1)
+    assert left == pytest.approx(near, abs=1)
+    assert far == whole
+    assert clicked == pytest.approx(near, abs=1)
+    assert dragged[0] > clicked[0]
+    assert dragged[1] - dragged[0] == pytest.approx(length / 2, abs=2)
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "middle"),
-    [
-        (0, 1_000_000, 600),
-        (250_000, 250_000, 375),
-        # The label keeps 30 from both edges, wherever the instance lies.
-        (0, 1_000, 180),
-        (999_000, 1_000_000, 1026),
-        (32_222, 34_444, 180),
-        (33_334, 33_334, 180),
-        (973_332, 973_334, 1026),
-        (973_300, 973_300, 1025.97),
-    ],
-)
-def test_how_long_the_instance_is_stands_above_it_and_inside_the_picture(start, end, middle):
-    """The picture is 1056 wide; times begin at 150 and end 6 before its end, 1 ms here."""
-    b = TraceBuilder()
-    b.step(1, 0, 1_000)
-    b.launch(100, 50, 200, 300)
-    found = excerpt_of(Context(b.trace(), Options()), 0, 1_000_000)
-    excerpt = found.place.excerpt._replace(start=0, length=1_000_000)
-    place_of = found.place._replace(excerpt=excerpt, start=start, end=end)
-    html = timeline_html(found._replace(place=place_of), formatter())
-    (at,) = re.findall(r'<text class="strong" x="([0-9.]+)"', html)
-    assert float(at) == pytest.approx(middle, abs=0.06)
-    (left, width) = re.findall(r'<rect class="instance" x="([0-9.]+)" y="\d+" width="([0-9.]+)"', html)[0]
-    assert float(left) == pytest.approx(150 + 0.9 * start / 1000, abs=0.06)
-    assert float(width) == pytest.approx(max(0.9 * (end - start) / 1000, 1), abs=0.06)
+@in_browser
+def test_from_a_finding_to_its_place_and_back(tmp_path, loading):
+    script = TIMELINE + (
+        "var link=document.querySelector('a.place'),card=link.closest('.card').id;link.click();"
+        "var there=view(),focus=document.activeElement===canvas,back=figure.querySelector('.keys a');"
+        "var shown=!back.hidden&&back.getAttribute('href')==='#'+card;location.hash='';press('Enter');"
+        "return [link.dataset.span.split(',').map(Number),there,focus,shown,location.hash==='#'+card];"
+    )
+    span, there, focus, shown, back = evaluated(render([loading], texts()), tmp_path, script)
+    begin = loading.ranks[0].timeline.excerpt.start
+    start, end = span[0] - begin, span[1] - begin
+    assert there[0] == pytest.approx(max(2 * start - end, 0), abs=1)
+    assert there[0] <= start < end <= there[1]
+    assert there[1] - there[0] == pytest.approx(3 * (end - start), rel=0.01)
+    assert (focus, shown, back) == (True, True, True)

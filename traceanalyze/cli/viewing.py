@@ -63,6 +63,10 @@ def open_(
     ] = VIEWER_PORT,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     overlay_only: Annotated[bool, typer.Option("--overlay-only", help="Only the tracks, without the trace.")] = False,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="FROM-TO", help="Where to look, since the first event: 10ms-1.5s; default: the worst."),
+    ] = None,
     category: options.Category = None,
     lang: options.LangOfTracks = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the address.")] = False,
@@ -82,7 +86,7 @@ def open_(
             with Progress(words, wanted=not quiet) as progress:
                 known = tuple(category or ())
                 made = perfetto.annotated(
-                    paths, file, overlay_only=overlay_only, categories=known, language=lang, progress=progress
+                    paths, file, overlay_only=overlay_only, categories=known, language=lang, progress=progress, at=at
                 )
             typer.echo(words.messages[_SAY["open_url"]].format(url=server.url(made.place)))
             if not quiet:

@@ -275,7 +275,7 @@ class Choices(NamedTuple):
         return Filter(
             streams=None if self.streams is None else stream_chooser(self.streams),
             name=_compiled("--name-regex", self.name_regex),
-            time=None if self.time is None else _time(self.time),
+            time=None if self.time is None else span_of(self.time),
         )
 
 
@@ -284,17 +284,19 @@ _NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
 _EVER = 2**62
 
 
-def _time(text: str) -> tuple[int, int]:
+def span_of(text: str, option: str = "--time") -> tuple[int, int]:
     """Nanoseconds of `10ms-1.5s`; either end may be left out."""
     from decimal import Decimal
 
     found = _SPAN.fullmatch(str(text).replace(" ", ""))
     if not found or (found["from"] is None and found["to"] is None):
-        raise UsageError("--time {text}: write two times since the first event, such as 10ms-1.5s, or 2s-", text)
+        raise UsageError(
+            "{option} {text}: write two times since the first event, such as 10ms-1.5s, or 2s-", option, text
+        )
     first = round(Decimal(found["from"]) * _NS[found["unit"]]) if found["from"] else 0
     last = round(Decimal(found["to"]) * _NS[found["end"]]) if found["to"] else _EVER
     if last <= first:
-        raise UsageError("--time {text}: this is no time at all", text)
+        raise UsageError("{option} {text}: this is no time at all", option, text)
     return first, last
 
 

@@ -15,7 +15,8 @@ from traceanalyze.locales import Texts, texts
 from traceanalyze.model.table import Kind as ValueKind
 from traceanalyze.model.table import Message, NotMeasured
 from traceanalyze.model.trace import Trace
-from traceanalyze.pipeline.choices import Choices, path_texts
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.pipeline.choices import Choices, path_texts, span_of
 from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather, sampled
 from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
@@ -67,6 +68,8 @@ class Rank(NamedTuple):
     """From where to where its first finding is worth a look, ns."""
     ahead_ns: int = 0
     """By how much its clock is ahead of that of the first rank; taken out where ranks are drawn together."""
+    begin: int = 0
+    """When its first event begins, ns."""
 
     @property
     def text_base_ns(self) -> int:
@@ -252,8 +255,10 @@ def annotated(
     language: str = "en",
     progress: ReadProgress | None = None,
     overwrite: bool = False,
+    at: str | None = None,
 ) -> Annotated:
-    """As `annotate`, and where to look first."""
+    """As `annotate`, and where to look first: `at` a time of the rank that a report would be about, else the worst."""
+    wanted = None if at is None else span_of(at, "--at")
     given = path_texts(paths)
     target, words = Path(output), texts(language)
     if target.suffix.lower() not in _ENDINGS:
@@ -277,7 +282,10 @@ def annotated(
         with whole_file(target) as file:
             write(file, target, ranks, words, overlay_only=True)
         notes += [said(words, "overlay_alone_damaged", path=rank.trace.origin.path) for rank in ranks]
-    looked_at = (ranks[lead], *ranks)
+    first = ranks[lead]
+    if wanted is not None:
+        first = first._replace(worst=(first.begin + wanted[0], first.begin + wanted[1]))
+    looked_at = (first, *ranks)
     return Annotated(tuple(notes), next((rank.place(ranks) for rank in looked_at if rank.worst is not None), None))
 
 
@@ -317,12 +325,14 @@ def _ranks(
     options, rules = choices.options(), choices.rules()
     drawn: dict[str, Overlay] = {}
     analyses: dict[str, AnalysedRank] = {}
+    begin: dict[str, int] = {}
     agreed: dict[str, frozenset[StepKey]] = {}
 
     def analysed(trace: Trace) -> Trace:
         context = Context(trace, options._replace(agreed=agreed.get(trace.origin.path)))
         small = replace(sampled(context.trace), process_names=trace.process_names)
         analysis = analyze_context(context)
+        begin[trace.origin.path] = context.begin if context.mode != Mode.EMPTY else 0
         drawn[trace.origin.path] = overlay(context, analysis, (), words)
         outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis)
         analyses[trace.origin.path] = AnalysedRank(analysis._replace(trace=small), outcome, summary)
@@ -349,6 +359,7 @@ def _ranks(
             with_findings(drawn[trace.origin.path], one.analysis, outcome.findings, words),
             _worst(outcome.findings),
             ahead,
+            begin[trace.origin.path],
         )
         for trace, one, outcome, ahead in zip(traces, beside.ranks, beside.outcomes, _ahead(beside), strict=True)
     ]

@@ -30,6 +30,7 @@ from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
 if TYPE_CHECKING:
+    from traceanalyze.analyses.excerpt.excerpt import Excerpt
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.analyses.memory.in_trace import InTrace
@@ -56,6 +57,14 @@ def places_of(context: Context, outcome: Outcome) -> dict[FindingKey, Place]:
     return {key: place(context, *instance) for key, instance in timed[:MAX_PLACES]}
 
 
+def _timeline(context: Context) -> Excerpt | None:
+    if context.mode == Mode.EMPTY:
+        return None
+    from traceanalyze.analyses.excerpt.excerpt import whole
+
+    return whole(context)
+
+
 def _longest(one: Finding) -> tuple[int, int] | None:
     """Start and end, ns; the first of equals."""
     if one.intervals is not None and len(one.intervals):
@@ -79,6 +88,8 @@ class AnalysedRank(NamedTuple):
     """What the comparison with other ranks needs; None where there is none to come."""
     places: Mapping[FindingKey, Place] = {}
     """Where findings of `outcome` are seen in the trace."""
+    timeline: Excerpt | None = None
+    """All of the trace, coarsely; None of many recordings."""
     in_trace: InTrace | NotMeasured | None = None
     """Where the moments of the rank's snapshot lie in the trace; None without a snapshot."""
     costs: Mapping[FindingKey, NDArray[np.int64]] = {}
@@ -165,6 +176,7 @@ def analysed(
         outcome,
         compared,
         places=places_of(context, outcome),
+        timeline=_timeline(context) if alone or together else None,
         in_trace=placed,
         costs=costs_of(outcome.findings, facts),
         program=again,

@@ -108,6 +108,7 @@ def run_report(run: Run, found: SideBySide, scope: Scope | None = None) -> Repor
         across=found.across,
         places=[one.places for one in found.ranks],
         whys=[one.why for one in found.ranks],
+        timelines=[one.timeline for one in found.ranks],
     )
 
 

@@ -24,6 +24,7 @@ from traceanalyze.rules import finding as rule_findings
 if TYPE_CHECKING:
     import os
 
+    from traceanalyze.analyses.excerpt.excerpt import Excerpt
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.comparison.results import Comparison
     from traceanalyze.regression.explain import Why
@@ -78,6 +79,15 @@ class FindingExcerpt(NamedTuple):
     place: Place
 
 
+class Timeline(NamedTuple):
+    """All of a trace, coarsely."""
+
+    excerpt: Excerpt
+    start: int
+    """When what was analysed begins, ns; with `end`."""
+    end: int
+
+
 class Late(Sequence[Item]):
     """A tuple that is made when it is first looked into: of most ranks nobody looks at what is told in detail."""
 
@@ -126,6 +136,8 @@ class RankReport:
     """What a step is shorter by without the causes of all findings; None where that was not replayed."""
     excerpts: Sequence[FindingExcerpt] = field(default=(), repr=False)
     """What the trace shows around some of the findings, most saving first."""
+    timeline: Timeline | None = field(default=None, repr=False)
+    """All of the trace; None of many recordings, and of those that show nothing over time."""
 
     def __repr__(self) -> str:
         """Rank and file."""

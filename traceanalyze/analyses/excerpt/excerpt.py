@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from traceanalyze.model.vocabulary import ApiClass, Cause, DeviceClass, EventKin
 MAX_BOXES = 60
 """Boxes of a lane."""
 _SEEN = 600
-"""Part of a window that can just be seen."""
+"""Part of a window that can just be seen, of a lane of so many boxes."""
 
 
 @dataclass(frozen=True)
@@ -56,43 +55,61 @@ class Spans(NamedTuple):
         return Spans(*(column[chosen] for column in self))
 
 
-def boxes(spans: Spans, window: tuple[int, int], kinds: Sequence[str], text: Callable[[int], str]) -> tuple[Box, ...]:
-    """What a lane shows of its events in a window, at most `MAX_BOXES` boxes, in time order; `kinds` are terms."""
+def boxes(
+    spans: Spans, window: tuple[int, int], kinds: Sequence[str], text: Callable[[int], str], most: int = MAX_BOXES
+) -> tuple[Box, ...]:
+    """What a lane shows of its events in a window, at most `most` boxes, in time order.
+
+    Args:
+        spans: Events of one thread level or stream.
+        window: Start and end, ns; what lies outside is cut off.
+        kinds: Term of each kind.
+        text: Name of a code.
+        most: How many boxes there may be.
+    """
     first, last = window
     inside = spans.taken((spans.start < last) & (spans.end > first))
     inside = inside.taken(np.argsort(inside.start, kind="stable"))
     start, end = np.maximum(inside.start, first), np.minimum(inside.end, last)
-    opens = _opens(start, end, last - first)
+    opens = _opens(start, end, last - first, most, first if most > MAX_BOXES else None)
     if not len(opens):
         return ()
     begins, ends = start[opens], np.maximum.reduceat(end, opens)
     busy = intervals.coverage(intervals.merge(start, end), begins, ends)
-    found = []
-    for at, (low, high) in enumerate(pairwise([*opens.tolist(), len(start)])):
-        length = end[low:high] - start[low:high]
-        code = int(inside.name[low + int(length.argmax())])
-        kind = int(np.bincount(inside.kind[low:high], weights=length).argmax())
-        # Few names are in many boxes, and boxes are kept for all ranks of a run.
-        name = intern(text(code)) if code >= 0 else ""
-        found.append(Box(int(begins[at]) - first, int(ends[at]) - first, name, kinds[kind], high - low, int(busy[at])))
-    return tuple(found)
+    count = np.diff(opens, append=len(start))
+    box, length = np.repeat(np.arange(len(opens)), count), end - start
+    # The first of the longest ones names a box, the kind with most time colours it.
+    code = inside.name[np.lexsort((np.arange(len(box)), -length, box))[opens]]
+    time = np.bincount(box * len(kinds) + inside.kind, weights=length, minlength=len(opens) * len(kinds))
+    kind = time.reshape(len(opens), -1).argmax(axis=1)
+    # Few names are in many boxes, and boxes are kept for all ranks of a run.
+    names = {each: intern(text(each)) if each >= 0 else "" for each in set(code.tolist())}
+    columns = (begins - first, ends - first, code, kind, count, busy)
+    return tuple(
+        Box(low, high, names[code], kinds[kind], number, amount)
+        for low, high, code, kind, number, amount in zip(*(column.tolist() for column in columns), strict=True)
+    )
 
 
-def _opens(start: NDArray[np.int64], end: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+def _opens(
+    start: NDArray[np.int64], end: NDArray[np.int64], length: int, most: int, first: int | None
+) -> NDArray[np.int64]:
     """Where a new box begins: events shorter than what can be seen join those before them that are as near.
 
-    What can be seen is made coarser until the boxes are few enough.
+    What can be seen is made coarser until the boxes are few enough. What is to be zoomed, from `first` on, is cut into
+    parts of equal length at least, so that one sees where in a long row of short events what happens.
     """
     if len(start) == 0:
         return np.empty(0, np.int64)
     gap = start[1:] - np.maximum.accumulate(end)[:-1]
-    seen = max(length // _SEEN, 1)
+    part = np.zeros(len(start), np.int64) if first is None else (start - first) * (most // 2) // max(length, 1)
+    seen = max(length * MAX_BOXES // (_SEEN * most), 1)
     while True:
         short = end - start < seen
-        joins = short[1:] & short[:-1] & (gap < seen)
+        joins = short[1:] & short[:-1] & (gap < seen) & (part[1:] == part[:-1])
         opens = np.flatnonzero(np.concatenate(([True], ~joins)))
         # Once the whole window is too short to be seen, all is one box.
-        if len(opens) <= MAX_BOXES:
+        if len(opens) <= most:
             return opens
         seen *= 2
 
@@ -134,7 +151,7 @@ _OPS = ("host_op", "annotation", "data_loading", "peer_wait")
 _CALLS = tuple(f"api_{klass.name.lower()}" for klass in ApiClass)
 
 
-def host_lanes(context: Context, window: Window) -> tuple[list[Lane], int]:
+def host_lanes(context: Context, window: Window, most: int = MAX_BOXES) -> tuple[list[Lane], int]:
     """Lanes of the step thread and of the busiest other launching thread, and how many threads are not drawn."""
     ops, calls = _ops(context, window), _calls(context, window)
     track = context.trace.events.track
@@ -144,11 +161,10 @@ def host_lanes(context: Context, window: Window) -> tuple[list[Lane], int]:
     other = sorted(others, key=lambda one: -_time(context, calls, one, window))[:1]
     drawn = {step: LEVELS} if step in active else {}
     drawn |= dict.fromkeys(other, _OTHER_LEVELS)
-    lanes = _step_lane(context, window)
+    lanes = _step_lane(context, window, most)
     for each, levels in drawn.items():
-        lanes += _thread(
-            context, window, each, ops[track[ops] == each], calls[context.calls.track[calls] == each], levels
-        )
+        own = ops[track[ops] == each], calls[context.calls.track[calls] == each]
+        lanes += _thread(context, window, each, *own, levels, most)
     return lanes, len(set(active) - set(drawn))
 
 
@@ -174,7 +190,7 @@ def _time(context: Context, calls: NDArray[np.int64], track: int, window: Window
     return int((np.minimum(end, window[1]) - np.maximum(start, window[0])).sum())
 
 
-def _step_lane(context: Context, window: Window) -> list[Lane]:
+def _step_lane(context: Context, window: Window, most: int) -> list[Lane]:
     markers = context.markers
     if markers is None:
         return []
@@ -183,11 +199,17 @@ def _step_lane(context: Context, window: Window) -> list[Lane]:
         return []
     names = markers.name
     spans = Spans(markers.start[inside], markers.end[inside], inside, np.zeros(len(inside), np.uint8))
-    return [Lane(LaneKind.STEPS, "", boxes(spans, window, ("step",), names.__getitem__))]
+    return [Lane(LaneKind.STEPS, "", boxes(spans, window, ("step",), names.__getitem__, most))]
 
 
 def _thread(
-    context: Context, window: Window, track: int, ops: NDArray[np.int64], calls: NDArray[np.int64], levels: int
+    context: Context,
+    window: Window,
+    track: int,
+    ops: NDArray[np.int64],
+    calls: NDArray[np.int64],
+    levels: int,
+    most: int,
 ) -> list[Lane]:
     """Levels of operators, outermost first, and the runtime calls below them."""
     text, name = context.trace.strings.text, _thread_name(context, track)
@@ -196,7 +218,7 @@ def _thread(
     spans = Spans(tree.start, tree.end, context.trace.events.name[tree.row], _op_kinds(context, tree.row))
     lanes = []
     for level in range(levels):
-        drawn = boxes(spans.taken(depth == level), window, _OPS, text)
+        drawn = boxes(spans.taken(depth == level), window, _OPS, text, most)
         if drawn:
             lanes.append(Lane(LaneKind.OPS, name, drawn, track, level))
     if lanes:
@@ -205,7 +227,8 @@ def _thread(
         lanes.append(Lane(last.kind, name, last.boxes, track, last.depth, hidden))
     every = context.calls
     klass = np.where(context.once(is_sync_call)[calls], np.uint8(ApiClass.SYNC), every.klass[calls])
-    drawn = boxes(Spans(every.start[calls], every.end[calls], every.name[calls], klass), window, _CALLS, text)
+    made = Spans(every.start[calls], every.end[calls], every.name[calls], klass)
+    drawn = boxes(made, window, _CALLS, text, most)
     return [*lanes, Lane(LaneKind.CALLS, name, drawn, track)] if drawn else lanes
 
 
@@ -267,22 +290,34 @@ class Excerpt(NamedTuple):
         return sum(box.count for lane in self.lanes for box in lane.boxes if box.count > 1)
 
 
-def excerpt(context: Context, start: int, end: int, until: int | None = None) -> Excerpt:
-    """What the trace shows in `[start, end)` ns: at most 12 lanes of at most 60 boxes each.
+def excerpt(context: Context, start: int, end: int, until: int | None = None, most: int = MAX_BOXES) -> Excerpt:
+    """What the trace shows in `[start, end)` ns: at most 12 lanes of at most `most` boxes each.
 
     Lanes: step markers; operators of the step thread by depth and its runtime calls; the same of the other launching
     thread that does most here; streams of the headline device, busiest first where there are too many; and the idle
-    time of this device by cause (definitions §5). How the device event after `until` was launched is told.
+    time of this device by cause (definitions §5). How the device event after `until` was launched is told. A
+    lane has at most `most` boxes.
     """
     window = (start, end)
-    host, threads = host_lanes(context, window)
-    idle = [lane for lane in (_idle_lane(context, window),) if lane.boxes]
-    streams, hidden = _stream_lanes(context, window, MAX_LANES - len(host) - len(idle))
+    host, threads = host_lanes(context, window, most)
+    idle = [lane for lane in (_idle_lane(context, window, most),) if lane.boxes]
+    streams, hidden = _stream_lanes(context, window, MAX_LANES - len(host) - len(idle), most)
     lanes = (*host, *streams, *idle)
     return Excerpt(start, end - start, lanes, _launch(context, lanes, window, until), threads, hidden)
 
 
-def _stream_lanes(context: Context, window: tuple[int, int], room: int) -> tuple[list[Lane], int]:
+MOST_BOXES = 1_000
+"""Boxes of a lane of a whole trace."""
+
+
+def whole(context: Context) -> Excerpt:
+    """All of the trace, coarsely."""
+    events = context.trace.events
+    end = max(int((events.ts + events.dur).max(initial=0)), int(context.device.end.max(initial=0)), context.begin + 1)
+    return excerpt(context, context.begin, end, most=MOST_BOXES)
+
+
+def _stream_lanes(context: Context, window: tuple[int, int], room: int, most: int) -> tuple[list[Lane], int]:
     """The busiest streams by number, and how many are left out."""
     every = _device_events(context, window)
     own, device = _of_headline(context, every), context.device
@@ -296,7 +331,7 @@ def _stream_lanes(context: Context, window: tuple[int, int], room: int) -> tuple
     for number in numbers[shown].tolist():
         rows = own[stream == number]
         spans = Spans(device.start[rows], device.end[rows], device.name[rows], device.klass[rows])
-        lanes.append(Lane(LaneKind.STREAM, str(number), boxes(spans, window, kinds, context.trace.strings.text)))
+        lanes.append(Lane(LaneKind.STREAM, str(number), boxes(spans, window, kinds, context.trace.strings.text, most)))
     known = len(group(device.device[every], device.stream[every]))
     return lanes, known - len(lanes)
 
@@ -313,13 +348,13 @@ def _of_headline(context: Context, rows: NDArray[np.int64]) -> NDArray[np.int64]
     return rows[context.device.device[rows] == context.devices[0]] if len(rows) else rows
 
 
-def _idle_lane(context: Context, window: tuple[int, int]) -> Lane:
+def _idle_lane(context: Context, window: tuple[int, int], most: int) -> Lane:
     if not len(context.device):
         return Lane(LaneKind.IDLE, "", ())
     pieces = context.once(idle_pieces)
     spans = Spans(pieces.start, pieces.end, np.full(len(pieces.start), -1, np.int32), pieces.cause)
     kinds = tuple(cause.key for cause in Cause)
-    return Lane(LaneKind.IDLE, "", boxes(spans, window, kinds, context.trace.strings.text))
+    return Lane(LaneKind.IDLE, "", boxes(spans, window, kinds, context.trace.strings.text, most))
 
 
 def _launch(context: Context, lanes: tuple[Lane, ...], window: tuple[int, int], until: int | None) -> Launch | None:

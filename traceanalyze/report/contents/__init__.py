@@ -1,6 +1,7 @@
 """What a report contains: from the analyses of a run's ranks to the sentences and tables of its `Report`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +16,7 @@ from traceanalyze.report.model import RankReport, Report, Said, headline, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
 
 if TYPE_CHECKING:
+    from traceanalyze.analyses.excerpt.excerpt import Excerpt
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.ranks.results import Cluster
 
@@ -55,19 +57,21 @@ def build_report(
     across: Outcome | None = None,
     places: "Sequence[Mapping[FindingKey, Place]]" = (),
     whys: Sequence[str | None] = (),
+    timelines: "Sequence[Excerpt | None]" = (),
 ) -> Report:
     """The report of a run from the analyses of its ranks, and from what the rules say about each, if they were run.
 
     Of several ranks also from their comparison (`cluster`), and what the rules say about that (`across`). `places` are
     where each rank's findings show in its trace, `whys` why each of many ranks was analysed in full, None where it was
-    not.
+    not; `timelines` all of each trace.
     """
     scope = scope or Scope()
     verdict_only = scope.detail == Detail.QUIET
     found, shown = outcomes or [None] * len(analyses), places or [{}] * len(analyses)
+    whole = timelines or [None] * len(analyses)
     reports = tuple(
         _rank_report(*each, f"?{at}", across, verdict_only=verdict_only)
-        for at, each in enumerate(zip(analyses, found, shown, strict=True))
+        for at, each in enumerate(zip(analyses, found, shown, whole, strict=True))
     )
     lead, sentences, summary, told = 0, reports[0].verdict_messages, tuple[Table, ...](), tuple[Said, ...]()
     about: tuple[Message, ...] = ()
@@ -111,6 +115,7 @@ def _rank_report(
     analysis: RankAnalysis,
     outcome: Outcome | None,
     places: "Mapping[FindingKey, Place]",
+    whole: "Excerpt | None",
     name: str,
     across: Outcome | None,
     *,
@@ -133,9 +138,10 @@ def _rank_report(
     if verdict_only:
         return report
     # Imported here: a verdict needs no tables.
-    from traceanalyze.report.contents.rank_tables import with_tables
+    from traceanalyze.report.contents.rank_tables import timeline, with_tables
 
-    return with_tables(report, analysis, window, outcome, places, name)
+    made = with_tables(report, analysis, window, outcome, places, name)
+    return made if whole is None else replace(made, timeline=timeline(whole, analysis.steps, window))
 
 
 _OF_ONE = "COM120"

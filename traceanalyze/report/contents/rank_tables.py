@@ -7,17 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import RankAnalysis
-from traceanalyze.analyses.steps.window import Window, step_labels
+from traceanalyze.analyses.steps.window import Steps, Window, step_labels
 from traceanalyze.model.table import Column, Kind, Layout, Message, Table, declare, sentences
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.contents.findings import findings_tables
 from traceanalyze.report.contents.quality import doubts, hints
 from traceanalyze.report.contents.words import name_of, platform_of, said, setting_of, together
-from traceanalyze.report.model import FindingExcerpt, Late, RankReport
+from traceanalyze.report.model import FindingExcerpt, Late, RankReport, Timeline
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
 if TYPE_CHECKING:
+    from traceanalyze.analyses.excerpt.excerpt import Excerpt
     from traceanalyze.analyses.excerpt.window import Place
 
 _FILES = declare(
@@ -91,6 +92,14 @@ def _excerpts(
     """Excerpts of the trace at findings that have a place in it, in the order of the findings."""
     shown = [(one, places[one.key]) for one in found if one.key in places]
     return tuple(FindingExcerpt(one.rule, name_of(one), tuple(_in_words(at, analysis)), at) for one, at in shown)
+
+
+def timeline(whole: Excerpt, steps: Steps, window: Window) -> Timeline:
+    """All of a trace, with the time that was analysed."""
+    rows = list(window.rows)
+    if not rows:
+        return Timeline(whole, whole.start, whole.start + whole.length)
+    return Timeline(whole, int(steps.start[rows].min()), int(steps.end[rows].max()))
 
 
 _SAY = sentences(

@@ -269,6 +269,7 @@ def notes(found: Sequence[Said], replayed: Ends | None = None, with_ranks: Ends 
 
 
 def _in_words(one: Said, texts: Texts) -> told.Finding:
+    every_rule()  # What their evidence is called is known once they are loaded.
     found, setting = one.found, one.setting
     formatter = Formatter(texts, setting.resolution_ns, whole=setting.whole, backward=setting.backward)
     named = texts.messages[_SAY["finding_other"]].format(rule=found.rule, text="").strip() if found.rule else ""

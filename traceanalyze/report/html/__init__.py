@@ -4,20 +4,22 @@ Verdict first, then the tables of all ranks or both sides and of each rank, qual
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Message, Table
+from traceanalyze.report.finding import Finding
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import sides
+from traceanalyze.report.html.cards import Scene, cards, pictures, span_of
 from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.frame import Place, document, element, safe, sentence
 from traceanalyze.report.html.ranks import heat_map, rank_chart
 from traceanalyze.report.html.steps import step_chart
 from traceanalyze.report.html.tables import MAX_ROWS, listed, short_title, table_section
-from traceanalyze.report.html.timeline import Picture, by_table, links, pictures_of, timeline_html
-from traceanalyze.report.model import Doubt, RankReport, Report, formatter_of, formatter_over
+from traceanalyze.report.html.timeline import FINDINGS, TITLE, Mark, overview_html
+from traceanalyze.report.model import Doubt, RankReport, Report, Said, formatter_of, formatter_over
 
 __all__ = ["MAX_RANKS", "MAX_ROWS", "render"]
 
@@ -31,13 +33,24 @@ _GROUPS_OF = {"allocator_group_curve": "allocator_groups"}
 """Table with bands → table that describes them."""
 _CHARTS = {"ranks": rank_chart, "rank_steps": heat_map}
 """Tables over ranks that have a picture."""
+_ON_CARDS = frozenset(
+    {"findings", "capture_findings", "finding_evidence", "rank_findings", "rank_finding_evidence", "memory_findings"}
+)
+"""Tables whose rows stand on cards."""
+_CAPTURE = "CAP"
+"""Family of the rules about the recording itself."""
+_FIRST = frozenset({"split", "run_causes"})
+"""Tables above the cards."""
+
+Cards = list[tuple[str, Finding]]
+"""Findings by where their cards are."""
 
 
 def render(reports: Sequence[Report], texts: Texts) -> str:
     """Reports of all runs as one HTML document."""
     names = _names(reports)
     runs = [
-        _Run(report, texts, report.command if report.sides else f"run{at}" if at else "run", names[at])
+        _Run(report, texts, report.command if report.sides else f"run{at}" if at else "run", names[at], later=at > 0)
         for at, report in enumerate(reports)
     ]
     body = "\n".join(run.html() for run in runs)
@@ -52,12 +65,22 @@ def _names(reports: Sequence[Report]) -> list[str]:
     return [name if short.count(name) == 1 else report.name for name, report in zip(short, reports, strict=True)]
 
 
+def _begin(rank: RankReport) -> int | None:
+    """When the first event of a rank begins, ns."""
+    if rank.timeline is not None:
+        return rank.timeline.excerpt.start
+    place = next((one.place for one in rank.excerpts), None)
+    return None if place is None else place.excerpt.start + place.start - place.since_first
+
+
 @dataclass(frozen=True)
 class _Run:
     report: Report
     texts: Texts
     id: str
     name: str
+    later: bool
+    """There is another one above it."""
     contents: list[Place] = field(default_factory=list)
     """Level, target and title of what the page holds, filled while it is written."""
 
@@ -69,19 +92,43 @@ class _Run:
         several = len(report.focus) > 1
         parts = [self._heading("h1", self.id, self.name, 1)]
         parts.append(self._verdict(report.verdict_messages, formatter))
-        parts += [self._about(report.ranks[at]) for at in report.focus if not several]
         parts += [element("p", sentence(formatter.message(note))) for note in report.note_messages]
         if len(report.focus) > MAX_RANKS:
             left_out = self.texts.messages["page_ranks_left_out"]
             parts.append(element("p", safe(left_out.format(kept=MAX_RANKS, count=len(report.focus)))))
-        ids = {number: f"{self.id}-{number}" for number in report.focus[:MAX_RANKS]}
-        shown = {number: pictures_of(report.ranks[number], at) for number, at in ids.items()}
-        own = [one for here, _ in shown.values() for one in here]
-        left = [one for _, elsewhere in shown.values() for one in elsewhere]
-        parts += self._tables(report.summary, formatter, self.id, left, own)
-        for number, (here, _) in shown.items():
-            parts += self._rank(report.ranks[number], ids[number], here, with_verdict=several)
+        shown = {number: f"{self.id}-{number}" for number in report.focus[:MAX_RANKS]}
+        of_ranks = {number: self._found(report.ranks[number].said, at) for number, at in shown.items()}
+        known = {id(one) for rank in report.ranks for one in rank.said}
+        own = self._found([one for one in report.said if id(one) not in known], self.id)
+        rules = {one.rule for _, one in own}
+        elsewhere = [
+            pair for found in of_ranks.values() for pair in found if pair[1].rule in rules and span_of(pair[1])
+        ]
+        scene = Scene(formatter, heading="h3", shut=self.later)
+        made = [self._cards(own, report.summary, scene, self.id, "h2"), pictures(elsewhere, formatter)]
+        parts += self._tables(report.summary, formatter, self.id, "".join(made), heading="h2", shut=self.later)
+        for place, (number, at) in enumerate(shown.items()):
+            shut = self.later or place > 0
+            parts += self._rank(report.ranks[number], at, of_ranks[number], with_verdict=several, shut=shut)
         return element("article", "\n".join(parts))
+
+    def _found(self, said: Sequence[Said], at: str) -> Cards:
+        """Findings in words, by where their cards will be."""
+        return [(f"{at}-finding-{number}", one.in_words(self.texts)) for number, one in enumerate(said)]
+
+    def _cards(self, found: Cards, tables: Sequence[Table], scene: Scene, at: str, heading: str) -> str:
+        """The cards under their heading, and what the findings save together; those about the recording last."""
+        if not found:
+            return ""
+        title = self.texts.messages[FINDINGS]
+        costly = [pair for pair in found if not pair[1].rule.startswith(_CAPTURE)]
+        capture = [pair for pair in found if pair[1].rule.startswith(_CAPTURE)]
+        parts = [self._heading(heading, f"{at}-findings", title, 3), *cards(costly, scene)]
+        notes = (note for table in tables if table.key in _ON_CARDS for note in table.notes)
+        at_once = [note for note in notes if note.key.startswith("together_")]
+        parts += [element("p", sentence(scene.formatter.message(note))) for note in at_once]
+        parts += cards(capture, replace(scene, shut=True))
+        return "".join(parts)
 
     def _compared(self, formatter: Formatter) -> Iterator[str]:
         """Everything between the list of contents and the end, of two sides."""
@@ -98,7 +145,7 @@ class _Run:
         yield from (self._shown(each, formatter) for each in sides.details(report))
         absent = formatter.absent(sides.sections(report), empty=True)
         if absent:
-            yield self._heading("h3", f"{self.id}-missing", words["not_compared"], 3) + listed(absent)
+            yield self._heading("h2", f"{self.id}-missing", words["not_compared"], 3) + listed(absent)
         for key in report.remarks:
             if key not in {"caveats", "advice"}:
                 yield from self._remarks(key, formatter)
@@ -118,7 +165,7 @@ class _Run:
         """Sentences as a list under their heading; nothing where there are none."""
         sentences = self.report.remarks.get(key)
         if sentences:
-            heading = self._heading("h3", f"{self.id}-{key}", self.texts.messages[key], 3)
+            heading = self._heading("h2", f"{self.id}-{key}", self.texts.messages[key], 3)
             yield heading + listed([formatter.message(each) for each in sentences])
 
     def _shown(self, shown: sides.Shown | str, formatter: Formatter) -> str:
@@ -126,7 +173,7 @@ class _Run:
             return element("p", safe(shown))
         at = f"{self.id}-{shown.table.key}"
         self.contents.append((3, at, short_title(shown.table, formatter)))
-        return table_section(shown.table, shown.chart, formatter, at, shown.whole)
+        return table_section(shown.table, shown.chart, formatter, at, shown.whole, heading="h2")
 
     def _formatter(self, rank: RankReport) -> Formatter:
         return formatter_of(rank, self.texts, _PARTS)
@@ -140,17 +187,21 @@ class _Run:
         first = element("p", sentence(formatter.sentences(head)), class_="verdict")
         return first + (element("p", sentence(formatter.sentences(rest)), class_="verdict-more") if rest else "")
 
-    def _about(self, rank: RankReport) -> str:
-        """File, rank, device and windows in one line; the whole path on demand."""
-        text = self._formatter(rank).about(rank.headline, PurePath(rank.path).name)
-        return element("p", safe(text), class_="aside", title=rank.path)
-
-    def _rank(self, rank: RankReport, at: str, pictures: Sequence[Picture], *, with_verdict: bool) -> Iterator[str]:
+    def _rank(self, rank: RankReport, at: str, found: Cards, *, with_verdict: bool, shut: bool) -> Iterator[str]:
         formatter, words = self._formatter(rank), self.texts.messages
+        about = safe(formatter.about(rank.headline, PurePath(rank.path).name))
+        self.contents.append((2, at, formatter.about(rank.headline, PurePath(rank.path).name)))
+        yield element("h2", about, id=at, title=rank.path, class_="rank")
         if with_verdict:
-            yield self._heading("h2", at, formatter.about(rank.headline, PurePath(rank.path).name), 2)
             yield self._verdict(rank.verdict_messages, formatter)
-        yield from self._tables(rank.tables, formatter, at, pictures, ())
+        overview = f"{at}-timeline" if rank.timeline is not None and rank.timeline.excerpt.lanes and not shut else None
+        scene = Scene(formatter, rank.excerpts, overview, _begin(rank), heading="h4", shut=shut)
+        made = self._cards(found, rank.tables, scene, at, "h3")
+        if rank.timeline is not None and overview is not None:
+            whole, marks = rank.timeline, [Mark(one, place) for place, one in found]
+            self.contents.append((3, overview, words[TITLE]))
+            made += overview_html(whole.excerpt, (whole.start, whole.end), marks, formatter, overview, "h3")
+        yield from self._tables(rank.tables, formatter, at, made, heading="h3", shut=shut)
         if rank.checks:
             checks = "".join(self._check(check, formatter) for check in rank.checks)
             yield self._heading("h3", f"{at}-quality", words["quality"], 3) + f'<ul class="checks">{checks}</ul>'
@@ -162,13 +213,14 @@ class _Run:
             yield self._heading("h3", f"{at}-more", words["measure_more"], 3) + listed(hints)
 
     def _tables(
-        self, tables: Sequence[Table], formatter: Formatter, at: str, drawn: Sequence[Picture], led: Sequence[Picture]
+        self, tables: Sequence[Table], formatter: Formatter, at: str, found: str, *, heading: str, shut: bool
     ) -> Iterator[str]:
-        """Tables with their pictures: those `drawn` stand here, links lead to those of `led` elsewhere in the page."""
+        """Tables with their pictures, and what was `found` below the one that says where the time went."""
         by_key = {table.key: table for table in tables}
-        here, elsewhere = by_table(tables, drawn), by_table(tables, led)
+        above = any(table.key in _FIRST and len(table) for table in tables)
+        yield "" if above else found
         for table in tables:
-            if len(table):
+            if len(table) and table.key not in _ON_CARDS:
                 chart = ""
                 if table.plot or table.stack:
                     chart = curve_html(table, by_key.get(_GROUPS_OF.get(table.key, "")), formatter)
@@ -176,13 +228,13 @@ class _Run:
                     chart = step_chart(by_key["split"], table, formatter)
                 elif table.key in _CHARTS:
                     chart = _CHARTS[table.key](table, formatter)
-                yield self._table(table, chart, formatter, f"{at}-{table.key}")
-                yield from (timeline_html(one.excerpt, formatter, one.at) for one in here.get(table.key, ()))
-                yield links(elsewhere.get(table.key, ()), formatter)
+                yield self._table(table, chart, formatter, f"{at}-{table.key}", heading=heading, shut=shut)
+                if table.key in _FIRST:
+                    yield found
 
-    def _table(self, table: Table, chart: str, formatter: Formatter, at: str) -> str:
+    def _table(self, table: Table, chart: str, formatter: Formatter, at: str, *, heading: str, shut: bool) -> str:
         self.contents.append((3, at, short_title(table, formatter)))
-        return table_section(table, chart, formatter, at)
+        return table_section(table, chart, formatter, at, heading=heading, shut=shut)
 
     def _check(self, check: Doubt, formatter: Formatter) -> str:
         level = safe(f"{self.texts.levels[check.level.name]} {check.id}")

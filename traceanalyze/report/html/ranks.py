@@ -1,5 +1,6 @@
 """Pictures of ranks: the mean step of each as a bar of its parts, and who was slower than the others when."""
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -8,7 +9,6 @@ from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import aside, element, safe
 from traceanalyze.report.html.steps import colour_of, figure, legend_of, over, term_of
-from traceanalyze.report.html.timeline import fitted
 
 _SAY = sentences(
     heat_map="Each rank's own time in every step over the mean of all ranks in that step",
@@ -28,6 +28,33 @@ _ROOMY = 16
 """Ranks up to which bars are thick."""
 _TICKS = 8
 _SHARE = "_share"
+
+
+_LETTER = 6.9
+"""Width of most letters in wide fonts."""
+_WIDER, _NARROWER = frozenset("mwMW@%"), frozenset("ijlftI.,:;|!()[]")
+_FEW = 3
+"""Letters of a name below which it says nothing."""
+
+
+def fitted(name: str, room: float) -> str:
+    """As much of a name as there is room for, with a sign that there is more; nothing where that is too little."""
+    widths = [_width(char) for char in name]
+    if sum(widths) <= room:
+        return name
+    used, kept = _width("m"), 0
+    for width in widths:
+        if used + width > room:
+            break
+        used += width
+        kept += 1
+    return f"{name[:kept].rstrip()}…" if kept >= _FEW else ""
+
+
+def _width(char: str) -> float:
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.7 * _LETTER
+    return _LETTER * (1.5 if char in _WIDER else 0.6 if char in _NARROWER else 1)
 
 
 class _Bar(NamedTuple):
@@ -52,7 +79,14 @@ def rank_chart(table: Table, formatter: Formatter) -> str:
     for index, bar in enumerate(drawn):
         body += _bar(bar, (index * high, high - 3), longest, formatter)
     body.append(f'<text x="0" y="{bottom + 15}">{safe(formatter.texts.heading(table, table["rank"]))}</text>')
-    picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {bottom + _BOTTOM}", role="img", class_="steps")
+    picture = element(
+        "svg",
+        "".join(body),
+        viewBox=f"0 0 {_WIDE} {bottom + _BOTTOM}",
+        role="img",
+        aria_label=words[_SAY["rank_chart"]],
+        class_="steps",
+    )
     note = ""
     if len(bars) > len(drawn):
         note = aside(words[_SAY["rank_chart_cut"]].format(kept=f"{len(drawn):,}", count=f"{len(bars):,}"))
@@ -107,7 +141,7 @@ def _bar(bar: _Bar, place: tuple[int, int], longest: int, formatter: Formatter) 
     yield over(f'x="{_LEFT}" y="{top}" width="{end - _LEFT:.1f}" height="{high}"', lines)
 
 
-MAX_STEPS, MAX_CELLS = 200, 4_000
+MAX_STEPS, MAX_CELLS = 200, 1_600
 _MAP_BOTTOM = 34
 _CELL, _NUMBERED = 46, 30
 """Width of the widest cell, and of the narrowest with its number in it."""

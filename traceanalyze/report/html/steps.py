@@ -25,7 +25,9 @@ def step_chart(split: Table, steps: Table, formatter: Formatter) -> str:
     body = [*_scale(highest), *_columns(rows, parts, highest), *_names(rows, steps, formatter)]
     body += [_over(row, index, len(rows), parts, steps, formatter) for index, row in enumerate(rows)]
     words = formatter.texts.messages
-    picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", class_="steps")
+    picture = element(
+        "svg", "".join(body), viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", aria_label=words["step_chart"], class_="steps"
+    )
     note = ""
     if len(steps) > len(rows):
         note = aside(words["steps_left_out"].format(kept=f"{len(rows):,}", count=f"{len(steps):,}"))
@@ -34,7 +36,7 @@ def step_chart(split: Table, steps: Table, formatter: Formatter) -> str:
 
 def figure(caption: str, picture: str, below: str, css: str | None = None) -> str:
     """A picture under its caption; it scrolls where there is no room for it."""
-    above, scroll = element("figcaption", safe(caption)), element("div", picture, class_="scroll")
+    above, scroll = element("figcaption", safe(caption)), element("div", picture, class_="scroll", tabindex="0")
     return element("figure", above + scroll + below, class_=css)
 
 
@@ -55,9 +57,8 @@ def term_of(part: str, formatter: Formatter) -> str:
 
 
 def over(bounds: str, lines: Iterable[str], css: str = "over") -> str:
-    """A box, by its attributes, that shows these lines under the pointer."""
-    title = "\n".join(map(safe, lines))
-    return f'<rect class="{css}" {bounds}><title>{title}</title></rect>'
+    """A box, by its attributes, of which the script shows these lines under the pointer."""
+    return f'<rect class="{css}" {bounds} data-tip="{"&#10;".join(map(safe, lines))}"/>'
 
 
 def _ns(row: Row, at: int) -> int:
