@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGES = (
     *("record", "whatif", "use", "findings", "plugins", "postmortem", "compare", "gate", "memory", "perfetto"),
-    *("many-ranks", "words", "outputs"),
+    *("many-ranks", "fleet", "words", "outputs"),
 )
 _OF_SEVERAL = {"record", "outputs"}
 """Pages whose chapters have a title above them all."""
