@@ -145,7 +145,7 @@ def timeline() -> str:
     )
     found = Excerpt(0, 10 * unit, lanes, Launch(unit, 3 * unit, 3, 5), hidden_threads=1, hidden_streams=3)
     place = Place(found, 8 * unit, 9 * unit, 3 * unit, 0, 0, 20 * unit, unit, "data_loading", None)
-    return timeline_html(FindingExcerpt("DAT101", "rule_DAT101", (), place), FORMAT, at="at-0")
+    return timeline_html(FindingExcerpt("DAT101", "rule_DAT101", (), place), FORMAT)
 
 
 def call_paths() -> str:
