@@ -15,7 +15,6 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory import patterns
 from traceanalyze.analyses.memory.caching import Rules
 from traceanalyze.analyses.memory.categories import PHASES, phases
-from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, CATEGORY, LINE
 from traceanalyze.analyses.memory.composition import (
     AT_DUMP,
     AT_OOM,
@@ -26,7 +25,7 @@ from traceanalyze.analyses.memory.composition import (
     live_at,
     moments,
 )
-from traceanalyze.analyses.memory.device import Device, Patterns
+from traceanalyze.analyses.memory.device import BLOCK_BYTES, BLOCKS, CATEGORY, LINE, Device, Patterns
 from traceanalyze.analyses.memory.device_calls import (
     RETRIES,
     Churn,

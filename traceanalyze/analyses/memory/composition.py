@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.memory import columns
+from traceanalyze.analyses.memory import device as columns
 from traceanalyze.analyses.memory.categories import categories
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
