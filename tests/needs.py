@@ -24,6 +24,7 @@ HERE = {
     # Programs beside this one, which take long to start.
     "dask": "dask" in _REQUIRED and find_spec("distributed") is not None,
     "duckdb": find_spec("duckdb") is not None,
+    "aiohttp": all(map(find_spec, ("fsspec", "aiohttp"))),
     "fsspec": find_spec("fsspec") is not None,
     "hta": find_spec("hta") is not None,
     "node": shutil.which("node") is not None,

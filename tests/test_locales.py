@@ -23,7 +23,7 @@ OTHERS = LANGUAGES[1:]
 PROPER = {
     *("API", "DataLoader", "Decode", "FLOP", "GB/s", "Host", "Kernel", "Launch", "Paged Attention", "Prefill"),
     *("Rank", "Shape", "Softmax", "Stage", "Stream", "TFLOP/s", "World size", "block", "empty_cache", "grid"),
-    *("torch.compile", "expandable_segments:True", "Xid", "SXid", "kernel", "all_to_all"),
+    *("torch.compile", "expandable_segments:True", "Xid", "SXid", "kernel", "all-to-all"),
     *("Embedding", "step.time", "traceanalyze", "zero_grad", "#", "±", "~"),
 }
 

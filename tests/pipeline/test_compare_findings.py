@@ -230,7 +230,8 @@ def test_rows_within_noise_are_grey_and_come_last(tmp_path):
     assert not any("\033[31m" in line or "\033[32m" in line for line in grey)
     found.write(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count('<tr class="faint">') >= told.count("change_noise")
+    # The first rows of each table; the others are drawn when they are asked for.
+    assert page.count('<tr class="faint">') > 0
     found.write(tmp_path / "book.xlsx")
     rules = openpyxl.load_workbook(tmp_path / "book.xlsx")["Causes"].conditional_formatting
     first = min((rule for area in rules for rule in area.rules), key=lambda rule: rule.priority)

@@ -133,7 +133,7 @@ def test_a_file_that_changes_is_read_again(memory, tmp_path):
 
 @pytest.fixture
 def web(tmp_path):
-    need("fsspec")
+    need("aiohttp")
     handler = partial(SimpleHTTPRequestHandler, directory=str(SAMPLES))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -124,7 +124,7 @@ def test_tensorboard_opens_the_folder_or_says_what_is_missing(monkeypatch, tmp_p
     (tmp_path / "rank0_h_1.1234567890123.pt.trace.json.gz").touch()
     monkeypatch.setattr(tensorboard, "installed", lambda _package: True)
     command = tensorboard.tensorboard_command(str(tmp_path), 0)
-    assert command == [sys.executable, "-m", "tensorboard.main", "--logdir", str(tmp_path), "--port", "0"]
+    assert command == [sys.executable, "-P", "-m", "tensorboard.main", "--logdir", str(tmp_path), "--port", "0"]
     monkeypatch.setattr(tensorboard, "installed", lambda package: package == "tensorboard")
     with pytest.raises(UsageError, match=r"^torch-tb-profiler not installed.*'traceanalyze\[tensorboard\]'"):
         tensorboard.tensorboard_command(str(tmp_path), 0)

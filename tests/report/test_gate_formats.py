@@ -79,7 +79,7 @@ def test_json_has_every_metric_with_its_samples():
 def test_the_page_leads_with_the_verdict_and_has_every_table():
     text = html.render([build_gate(result())], texts())
     assert '<p class="verdict fail">FAIL: step.time +10.0' in text
-    assert '<td class="n" data-value="330000000.0">330.0 ms</td>' in text
+    assert ">330.0 ms</td>" in text
     for title in ("What was judged", "Why the step takes", "What each run measured", "Runs", "The answer"):
         assert title in text
     found = result()

@@ -83,10 +83,11 @@ class Pattern(NamedTuple):
     what: What
     regex: re.Pattern[bytes]
     needle: bytes
-    """Stands in every line that fits; of four bytes or more."""
+    """Stands in every line that fits; of four bytes or more; empty: the longest text of the expression."""
     also: Mapping[str, Value] = {}
     explain: Callable[[Mapping[str, Value]], Mapping[str, Value]] | None = None
     """What codes in its data mean: more data."""
+    expression: bytes = b""
 
 
 class Loop(NamedTuple):
@@ -98,6 +99,7 @@ class Loop(NamedTuple):
     quantities: Mapping[str, tuple[str, str, float]]
     """Group → name of the series, unit, factor."""
     derived: str = ""
+    expression: bytes = b""
 
 
 def said(
@@ -108,14 +110,14 @@ def said(
     **also: Value,
 ) -> Pattern:
     """A pattern with the longest text of its expression as the needle, and with more data."""
-    return Pattern(what, regex(expression), needle or needle_of(expression), also, explain)
+    return Pattern(what, regex(expression), needle, also, explain, expression)
 
 
 def loop(
     expression: bytes, quantities: Mapping[str, tuple[str, str, float]], needle: bytes = b"", derived: str = ""
 ) -> Loop:
     """A loop with the longest text of its expression as the needle."""
-    return Loop(regex(expression), needle or needle_of(expression), quantities, derived)
+    return Loop(regex(expression), needle, quantities, derived, expression)
 
 
 _TOKEN = regex(rb"(?s)\\([\W_])|(\\\w|\[\^?\]?(?:\\.|[^\]\\])*\]|[.^$])|([()])|([?*+]\??|\{\d*,?\d*\})|(.)")
@@ -134,6 +136,10 @@ def needle_of(expression: bytes) -> bytes:
         elif not depth:
             run += escaped or char
     return max(*runs, run, key=len)
+
+
+def _needle(row: Row) -> bytes:
+    return row.needle if row.needle or isinstance(row, Block) else needle_of(row.expression)
 
 
 class Line(NamedTuple):
@@ -393,7 +399,7 @@ class Table:
         self._needle = np.zeros(1 << _BITS, np.uint16)
         """By hash: number of the needle, 0 for none."""
         first, second, apart = [0], [0], [0]
-        for needle in sorted({*(row.needle for row in rows), *_NOTABLE_NEEDLES}, key=len):
+        for needle in sorted({*map(_needle, rows), *_NOTABLE_NEEDLES}, key=len):
             windows = [needle[at : at + 4] for at in range(len(needle) - 3)]
             free = [(_commonness(four), at) for at, four in enumerate(windows) if not self._needle[_hashed(four)]]
             if not free:

@@ -57,12 +57,12 @@ def places_of(context: Context, outcome: Outcome) -> dict[FindingKey, Place]:
     return {key: place(context, *instance) for key, instance in timed[:MAX_PLACES]}
 
 
-def _timeline(context: Context) -> Excerpt | None:
+def _timeline(context: Context, *, alone: bool) -> Excerpt | None:
     if context.mode == Mode.EMPTY:
         return None
     from traceanalyze.analyses.excerpt.excerpt import whole
 
-    return whole(context)
+    return whole(context, alone=alone)
 
 
 def _longest(one: Finding) -> tuple[int, int] | None:
@@ -176,7 +176,7 @@ def analysed(
         outcome,
         compared,
         places=places_of(context, outcome),
-        timeline=_timeline(context) if alone or together else None,
+        timeline=_timeline(context, alone=alone) if alone or together else None,
         in_trace=placed,
         costs=costs_of(outcome.findings, facts),
         program=again,

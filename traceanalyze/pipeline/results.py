@@ -283,6 +283,10 @@ _AT_HAND = frozenset({"split"})
 """Tables that are shown of all ranks side by side."""
 
 
+_WHOLE = ("program", "timeline")
+"""What a result may have beside its summary that is read as soon as it is."""
+
+
 def pack(one: Result) -> bytes | None:
     """One result as a part; None where a plug-in made something of it that has no place there."""
     from traceanalyze.pipeline import parts
@@ -292,13 +296,15 @@ def pack(one: Result) -> bytes | None:
             return parts.archive({"summary": parts.dumps(one)})
         tables, keys = dict(one.analysis.tables), (*one.analysis.tables,)
         at_hand = {key: tables[key] for key in keys if key in _AT_HAND}
-        slim = one._replace(analysis=one.analysis._replace(tables=at_hand), places={}, costs={}, program=None)
+        slim = one._replace(
+            analysis=one.analysis._replace(tables=at_hand), places={}, costs={}, program=None, timeline=None
+        )
         sections = {
             "summary": (slim, (keys, (*one.places,), (*one.costs,))),
             "tables": tables,
             "places": dict(one.places),
             "costs": dict(one.costs),
-            **({} if one.program is None else {"program": one.program}),
+            **{name: each for name in _WHOLE if (each := getattr(one, name)) is not None},
         }
         return parts.archive({name: parts.dumps(each) for name, each in sections.items()})
     except TypeError:
@@ -319,7 +325,7 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
             return found
         one, (tables, places, costs) = found
         read = {name: spool.add(sections[name]) for name in ("tables", "places", "costs")}
-        program = parts.loads(sections["program"]) if "program" in sections else None
+        at_once = {name: parts.loads(sections[name]) for name in _WHOLE if name in sections}
     except (parts.DamagedError, KeyError, TypeError, ValueError):
         return None
     if not isinstance(one, AnalysedRank):
@@ -328,7 +334,7 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
         analysis=one.analysis._replace(tables=parts.Late(tables, read["tables"], one.analysis.tables)),
         places=parts.Late(places, read["places"], {}),
         costs=parts.Late(costs, read["costs"], {}),
-        program=program,
+        **at_once,
     )
 
 

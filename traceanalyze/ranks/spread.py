@@ -130,7 +130,7 @@ _EXPERTS = declare(
     Column("calls", Kind.COUNT, "kernels of products that are grouped by expert"),
     Column("tokens", Kind.COUNT, "rows of what they multiply"),
     Column("of_mean", Kind.RATIO, "tokens over the mean of the ranks, without tokens the bytes", heading="of the mean"),
-    Column("sent_bytes", Kind.BYTES, "in all_to_all, where its size was recorded", heading="all_to_all"),
+    Column("sent_bytes", Kind.BYTES, "in all_to_all, where its size was recorded", heading="all-to-all"),
     detail=True,
 )
 

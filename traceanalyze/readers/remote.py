@@ -13,9 +13,10 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from traceanalyze.errors import InputError, Phrase
+from traceanalyze.model.patterns import regex
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+]+)://", re.IGNORECASE)
-_USER = re.compile(r"(?<=://)[^/@]*@")
+_SCHEME = regex(r"([a-z][a-z0-9+]+)://", re.IGNORECASE)
+_USER = regex(r"(?<=://)[^/@]*@")
 _WEB = frozenset({"http", "https"})
 _GLOB = frozenset("*?[")
 HEAD = 1 << 18

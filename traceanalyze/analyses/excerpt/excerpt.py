@@ -310,11 +310,11 @@ MOST_BOXES = 1_000
 """Boxes of a lane of a whole trace."""
 
 
-def whole(context: Context) -> Excerpt:
-    """All of the trace, coarsely."""
+def whole(context: Context, *, alone: bool = True) -> Excerpt:
+    """All of the trace, coarsely; coarser of one of several ranks, which are kept and sent between processes."""
     events = context.trace.events
     end = max(int((events.ts + events.dur).max(initial=0)), int(context.device.end.max(initial=0)), context.begin + 1)
-    return excerpt(context, context.begin, end, most=MOST_BOXES)
+    return excerpt(context, context.begin, end, most=MOST_BOXES if alone else MOST_BOXES // 4)
 
 
 def _stream_lanes(context: Context, window: tuple[int, int], room: int, most: int) -> tuple[list[Lane], int]:
