@@ -24,7 +24,7 @@ from traceanalyze.rules.finding import Finding
 
 
 def job(*names):
-    return SimpleNamespace(runs=[SimpleNamespace(name=name) for name in names])
+    return SimpleNamespace(runs=[SimpleNamespace(name=name, traces=()) for name in names])
 
 
 def test_jobs_go_by_their_only_run_or_by_what_was_named():

@@ -243,6 +243,7 @@ def test_several_runs_share_it():
     assert at == sorted(at)
     assert screens(*found[:2]).count("\n\n══ ") == 1, "few are set apart"
     assert "And 4 more runs." in screens(*found, *found[:6][: 12 - len(found)])
+    assert "And 1 more run." in screens(*found, *found[:6][: 9 - len(found)])
 
 
 def test_a_doubt_of_several_runs_is_told_once():

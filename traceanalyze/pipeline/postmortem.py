@@ -38,6 +38,7 @@ from traceanalyze.report.contents.postmortem import IncidentParts, JobParts, bui
 from traceanalyze.report.contents.ranks import rank_label, whole_recordings
 from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.model import Report
+from traceanalyze.report.view import common_folder
 from traceanalyze.rules.finding import Outcome
 from traceanalyze.version import __version__
 
@@ -266,10 +267,18 @@ def _notes(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
 
 
 def _names(paths: Sequence[str], jobs: Sequence[Job]) -> list[str]:
-    """What each job is called: its only run's own name, else what the user named; equal names are numbered."""
+    """What each job is called: its only run's own name, else its folder; the only job as the user named it.
+
+    Equal names are numbered.
+    """
     whole = ", ".join(os.path.normpath(path) for path in paths)
-    names = [job.runs[0].name if len(job.runs) == 1 else whole for job in jobs]
+    names = [job.runs[0].name if len(job.runs) == 1 else (len(jobs) > 1 and _folder(job)) or whole for job in jobs]
     return [f"{name} (job {at})" if names.count(name) > 1 else name for at, name in enumerate(names, 1)]
+
+
+def _folder(job: Job) -> str:
+    """The folder that a job's recordings all lie in, without a mark at its end; empty where there is none."""
+    return common_folder([trace.origin.path for run in job.runs for trace in run.traces]).rstrip("/")
 
 
 def _nothing(paths: Sequence[str], read: ReadRecordings, left_out: tuple[Phrase, ...]) -> InputError:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import sentences
+from traceanalyze.model.table import Kind, Message, sentences
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console.fitting import fitted
 from traceanalyze.report.console.full import Printer, curve_lines, render
@@ -23,7 +23,7 @@ __all__ = ["Printer", "Style", "curve_lines", "file_style", "render", "render_al
 
 HEIGHT = 40
 _SAY = sentences(
-    screen_runs="And {count} more runs.",
+    screen_runs="And {count} more run(s).",
     screen_detail="The largest in detail: {name}",
     screen_where="--all: the whole report · -v: every table · -o report.html or .xlsx: a file",
 )
@@ -71,7 +71,8 @@ def on_screen(reports: Sequence[Report], texts: Texts, style: Style, rows: int =
     own = [partial(lambda at, room: called(room)[at], at) for at in range(len(reports))]
     runs = [Sections(report, texts, style, each, rows) for report, each in zip(reports, own, strict=True)]
     longest, shown = max(runs, key=lambda one: one.length), runs[:_RUNS]
-    left = [texts.messages[_SAY["screen_runs"]].format(count=len(runs) - _RUNS)] if runs[_RUNS:] else []
+    more = Message(_SAY["screen_runs"], (("count", Kind.COUNT, len(runs) - _RUNS),))
+    left = [longest.formatter.message(more)] if runs[_RUNS:] else []
     detail = texts.messages[_SAY["screen_detail"]].format(name=longest.called(style.width // 2))
     # Of few, a blank line sets each apart from the one before.
     apart = [""] if len(shown) <= _FEW else []
