@@ -22,10 +22,11 @@ from traceanalyze.errors import InputError
 from traceanalyze.incident.evidence import Event, Evidence, FileRead, Source, Value, What, derived_step_times, placed
 from traceanalyze.incident.flight import is_flight, read_flight
 from traceanalyze.incident.hardware import KERNEL, is_device_table, read_npu, read_query, read_table, read_xml
+from traceanalyze.incident.lines import message_of, stamp_of
 from traceanalyze.incident.process_log import ROWS
 from traceanalyze.incident.stacks import BLOCKS, spy_json, terminated, traceback_of
 from traceanalyze.incident.tensorboard import is_event_file, read_events
-from traceanalyze.incident.text import Block, Loop, Pattern, Row, Table, chunks, message_of, read_text, stamp_of
+from traceanalyze.incident.text import Block, Loop, Pattern, Row, Table, chunks, read_text
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers import source as readers
 from traceanalyze.readers.detect import Kind, sniff

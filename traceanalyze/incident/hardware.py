@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from traceanalyze.incident.evidence import UNKNOWN, Device, Event, Evidence, FileRead, Series, Source, Value, What
-from traceanalyze.incident.text import Row, bus_of, message_of, said, stamp_of, text_of
+from traceanalyze.incident.lines import bus_of, message_of, stamp_of, text_of
+from traceanalyze.incident.text import Row, said
 from traceanalyze.model.patterns import regex
 
 _APP, _RESET, _IGNORE = "restart the program", "reset the GPU", "no action by itself"

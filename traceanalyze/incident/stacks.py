@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from traceanalyze.incident.evidence import Event, Source, Stack, Value, What
-from traceanalyze.incident.text import Block, Line, Made, message_of, stamp_of, stamped, text_of
+from traceanalyze.incident.lines import Line, message_of, stamp_of, stamped, text_of
+from traceanalyze.incident.text import Block, Made
 from traceanalyze.model.patterns import regex
 
 _LIBRARIES: Final = regex(r"^.*(?:site-packages|dist-packages|/lib/python3\.\d+)/")
