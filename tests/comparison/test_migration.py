@@ -18,6 +18,7 @@ from tests.simulate.pair import BASE, DIFFERENCES, pair
 from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout
 from tests.simulate.writers.kineto import write
+from traceanalyze.model.table import NotMeasured
 
 PAIR = Path(__file__).resolve().parents[2] / "sample_traces" / "gpu_npu_pair"
 _NORM = (("pow", "Pow"), ("mean", "ReduceMean"), ("add", "Add"), ("rsqrt", "Rsqrt"), ("mul", "Mul"), ("mul", "Mul"))
@@ -148,6 +149,17 @@ def test_the_rows_have_all_kernels_of_the_candidate(rows: dict[str, Any]) -> Non
 def test_what_the_host_computes_instead_of_the_device_is_named(rows: dict[str, Any]) -> None:
     said = [message for row in rows.values() for message in row.to_do if message.key == "to_host"]
     assert {message.values[0][2] for message in said} == {"aten::nonzero"}
+
+
+def test_without_types_of_kernels_changes_of_layout_are_not_measured(tmp_path: Path) -> None:
+    candidate = _npu(tmp_path)
+    (table,) = candidate.rglob("kernel_details.csv")
+    table.unlink()
+    report = traceanalyze.compare(_gpu(tmp_path / "gpu.json"), candidate)
+    assert report.comparison is not None
+    found = {row.op: row for row in report.comparison.tables["migration"].records()}["aten::mm"]
+    assert found.candidate_time_ns == 460_000
+    assert found.layout_ns == found.layout_bytes == NotMeasured("no_kernel_types")
 
 
 def test_what_the_environment_leaves_off_is_said_of_dispatch(rows: dict[str, Any]) -> None:

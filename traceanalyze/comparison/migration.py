@@ -68,6 +68,7 @@ _API = {
 _PRODUCTS = (KernelGroup.MATMUL, KernelGroup.ATTENTION, KernelGroup.CONVOLUTION)
 _LAYOUT = regex(r"TransData|Cast|Transpose|ViewCopy|Format")
 _AI_CPU = regex(r"AI_?CPU")
+_UNTYPED = NotMeasured("no_kernel_types")
 _WORTH = 0.05
 """Own: part of an operator's time, from which on something about it is said."""
 
@@ -203,9 +204,12 @@ def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]
         cells["blocks"] = _blocks(new, own)
         cells["cores"] = cores
         cells["base_precision"], cells["candidate_precision"] = types
+        typed = (_numbers(new, own, "op_type", -1) >= 0).any()
         layout = own[_named(new, own, "op_type", _LAYOUT)]
-        cells["layout_ns"], size = per.candidate(int(new.time[layout].sum())), _read(new, layout)
-        cells["layout_bytes"] = per.candidate(size) if isinstance(size, int) else size
+        time, size = (int(new.time[layout].sum()), _read(new, layout)) if typed else (_UNTYPED, _UNTYPED)
+        cells["layout_ns"], cells["layout_bytes"] = (
+            each if isinstance(each, NotMeasured) else per.candidate(each) for each in (time, size)
+        )
         said = tuple(_advice(name, old, new, other, own, {**cells, "layout": layout}, per))
         yield {**cells, "to_do": said}
 

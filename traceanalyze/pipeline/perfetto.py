@@ -334,7 +334,7 @@ def _ranks(
         analysis = analyze_context(context)
         begin[trace.origin.path] = context.begin if context.mode != Mode.EMPTY else 0
         drawn[trace.origin.path] = overlay(context, analysis, (), words)
-        outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis)
+        outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis, spread=False)
         analyses[trace.origin.path] = AnalysedRank(analysis._replace(trace=small), outcome, summary)
         # Process ids of the text, of which the sample has no strings.
         pids = dict.fromkeys(trace.strings.text(int(code)) for code in set(trace.tracks[:, 0].tolist()))

@@ -164,7 +164,8 @@ def analysed(
     # Imported here: a short page on one recording does without.
     from traceanalyze.ranks.summary import summarize
 
-    compared, again = summarize(context, analysis), _program(context, analysis) if together and not alone else None
+    compared = summarize(context, analysis, spread=not alone)
+    again = _program(context, analysis) if together and not alone else None
     if again is not None:
         outcome = outcome._replace(faint=faint(facts, rules, outcome))
     if short:
@@ -208,7 +209,7 @@ def rank_verdict(trace: Trace, options: Options, *, alone: bool, together: bool)
     from traceanalyze.ranks.summary import summarize
 
     again = _program(context, analysis) if together else None
-    return AnalysedRank(analysis, compared=summarize(context, analysis), program=again)
+    return AnalysedRank(analysis, compared=summarize(context, analysis, spread=False), program=again)
 
 
 def rank_summary(trace: Trace, options: Options) -> AnalysedRank:

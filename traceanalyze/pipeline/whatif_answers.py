@@ -129,7 +129,7 @@ def _run_of(traces: Sequence[Trace], wanted: Wanted, choices: Choices) -> _Run:
         return _Run(tuple(ranks), tuple(map(waiting.unsure_alone, outcomes)), Outcome(), None, reason)
     if judged:
         outcomes = [told._replace(faint=faint(one, rules, told)) for one, told in zip(ranks, outcomes, strict=True)]
-    cluster = compare_ranks([summarize(one.context, one.analysis) for one in ranks])
+    cluster = compare_ranks([summarize(one.context, one.analysis, spread=False) for one in ranks])
     if reason is None and not cluster.steps:
         reason = NotMeasured("no_common_steps")
     run = None if reason is not None else joint([one.context.once(program) for one in ranks], cluster)
