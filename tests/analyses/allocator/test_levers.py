@@ -226,6 +226,19 @@ def test_activations_are_those_also_where_the_forward_pass_fails(tmp_path: Path)
     assert saved["lever_smaller_batch"] == 80 * MIB
 
 
+def test_a_request_that_fails_beside_a_device_with_room_lacks_nothing_that_is_known(tmp_path: Path) -> None:
+    """As where a process may take only a part of the device."""
+    allocator = Quick(capacity=200 * MIB)
+    allocator.malloc(160 * MIB, module(40))
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(64 * MIB, module(41))
+    snapshot = dump(allocator)
+    (failed,) = (event for event in snapshot["device_traces"][0] if event["action"] == "oom")
+    failed["device_free"] = 64 * MIB
+    (found,) = analyze_snapshot(read(snapshot, tmp_path))
+    assert found.missing is None
+
+
 def test_functions_outside_of_modules_keep_activations_where_the_backward_pass_finds_them(tmp_path: Path) -> None:
     allocator = Quick()
     lasting, kept = allocator.malloc(8 * MIB, user(9)), allocator.malloc(16 * MIB, user(10))

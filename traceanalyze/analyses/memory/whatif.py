@@ -234,14 +234,18 @@ def without_empty_cache(device: Device) -> int | NotMeasured | None:
 
 
 def missing(device: Device) -> int | None:
-    """Bytes that the first failed request lacked: by the replay, else beside what the device had; else None."""
+    """Bytes that the first failed request lacked: by the replay, else beside what the device had; else None.
+
+    None too where the device had enough: then something else refused it, such as the process's share of the device.
+    """
     if not device.failures:
         return None
     event, left = device.failures[0], device.history.device_free
     found = None if device.once(unknown) is not None else device.once(recorded)
     if found is not None and found.failed == event:
         return found.missing
-    return max(int(device.history.size[event]) - left[event], 0) if event in left else None
+    lacking = int(device.history.size[event]) - left[event] if event in left else 0
+    return lacking if lacking > 0 else None
 
 
 def with_expandable(device: Device, ooms: tuple[OutOfMemory, ...]) -> tuple[OutOfMemory, ...]:
