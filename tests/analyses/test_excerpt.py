@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.excerpt import MAX_BOXES, MAX_LANES, Box, LaneKind, Launch, Spans, boxes, excerpt
-from traceanalyze.analyses.excerpt.window import place
+from traceanalyze.analyses.excerpt import MAX_BOXES, MAX_LANES, Box, LaneKind, Launch, Spans, boxes, excerpt, place
 from traceanalyze.analyses.options import Options
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"

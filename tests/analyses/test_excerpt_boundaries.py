@@ -7,8 +7,7 @@ import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.excerpt import LaneKind, Spans, boxes, excerpt
-from traceanalyze.analyses.excerpt.window import place
+from traceanalyze.analyses.excerpt import LaneKind, Spans, boxes, excerpt, place
 from traceanalyze.analyses.options import Options
 
 

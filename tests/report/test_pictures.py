@@ -29,8 +29,7 @@ from tests.report.test_timeline import RANKS, STEPS
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import Loop, train
-from traceanalyze.analyses.excerpt.excerpt import Box, Excerpt, Lane, LaneKind, Launch
-from traceanalyze.analyses.excerpt.window import Place
+from traceanalyze.analyses.excerpt import Box, Excerpt, Lane, LaneKind, Launch, Place
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Quantity, Word
 from traceanalyze.model.vocabulary import Detail

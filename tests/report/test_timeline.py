@@ -18,8 +18,7 @@ from tests.report.browser import dump_dom, evaluated
 from tests.report.make import table_of_rows
 from tests.report.test_html import HOSTILE, Page
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.excerpt import MAX_LANES, MOST_BOXES, LaneKind, whole
-from traceanalyze.analyses.excerpt.window import place
+from traceanalyze.analyses.excerpt import MAX_LANES, MOST_BOXES, LaneKind, place, whole
 from traceanalyze.analyses.options import Options
 from traceanalyze.locales import rule_doc, texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table

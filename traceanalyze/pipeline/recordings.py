@@ -30,8 +30,7 @@ from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.excerpt.excerpt import Excerpt
-    from traceanalyze.analyses.excerpt.window import Place
+    from traceanalyze.analyses.excerpt import Excerpt, Place
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.analyses.memory.in_trace import InTrace
     from traceanalyze.ranks.results import RankSummary
@@ -50,7 +49,7 @@ def places_of(context: Context, outcome: Outcome) -> dict[FindingKey, Place]:
     """The longest instance of each finding that has one in time, with its surroundings."""
     if context.mode == Mode.EMPTY:
         return {}
-    from traceanalyze.analyses.excerpt.window import place
+    from traceanalyze.analyses.excerpt import place
 
     known = [(one.key, _longest(one)) for one in outcome.findings]
     timed = [(key, instance) for key, instance in known if instance is not None]
@@ -60,7 +59,7 @@ def places_of(context: Context, outcome: Outcome) -> dict[FindingKey, Place]:
 def _timeline(context: Context, *, alone: bool) -> Excerpt | None:
     if context.mode == Mode.EMPTY:
         return None
-    from traceanalyze.analyses.excerpt.excerpt import whole
+    from traceanalyze.analyses.excerpt import whole
 
     return whole(context, alone=alone)
 

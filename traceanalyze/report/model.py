@@ -24,8 +24,7 @@ from traceanalyze.rules import finding as rule_findings
 if TYPE_CHECKING:
     import os
 
-    from traceanalyze.analyses.excerpt.excerpt import Excerpt
-    from traceanalyze.analyses.excerpt.window import Place
+    from traceanalyze.analyses.excerpt import Excerpt, Place
     from traceanalyze.comparison.results import Comparison
     from traceanalyze.regression.explain import Why
     from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary

@@ -16,8 +16,7 @@ from traceanalyze.report.model import RankReport, Report, Said, headline, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.excerpt.excerpt import Excerpt
-    from traceanalyze.analyses.excerpt.window import Place
+    from traceanalyze.analyses.excerpt import Excerpt, Place
     from traceanalyze.ranks.results import Cluster
 
 

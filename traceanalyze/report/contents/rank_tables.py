@@ -18,8 +18,7 @@ from traceanalyze.report.model import FindingExcerpt, Late, RankReport, Timeline
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.excerpt.excerpt import Excerpt
-    from traceanalyze.analyses.excerpt.window import Place
+    from traceanalyze.analyses.excerpt import Excerpt, Place
 
 _FILES = declare(
     "files",

@@ -6,8 +6,7 @@ Around a finding it shows what lies there; of a whole rank what stays to be seen
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from traceanalyze.analyses.excerpt.excerpt import Box, Excerpt, Lane, LaneKind
-from traceanalyze.analyses.excerpt.window import Place
+from traceanalyze.analyses.excerpt import Box, Excerpt, Lane, LaneKind, Place
 from traceanalyze.model.table import Kind, Message, labels_of, sentences
 from traceanalyze.report.finding import Finding
 from traceanalyze.report.format import Formatter, printable

@@ -1,1 +1,0 @@
-"""What a trace shows where a finding is worst, few enough events to be drawn."""
