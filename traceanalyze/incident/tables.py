@@ -423,8 +423,9 @@ def _sources(used: Sequence[FileRead]) -> Table:
             "file_kind": f"file_{one.kind}",
             "rank": one.rank,
             "host": one.host,
-            "lines": one.lines,
-            "understood": one.understood,
+            # Of a file that could not be opened or unpacked nothing was counted.
+            "lines": one.lines or None,
+            "understood": one.understood if one.lines else None,
             "notable": one.notable or None,
             "example": next(iter(one.examples), None),
             "fault": one.fault or None,
