@@ -151,3 +151,21 @@ def test_who_waits_least_is_waited_for(short, named):
     if found is not None:
         assert (found.ranks, found.steady, found.op, found.each_ns) == ((1,), True, "all_reduce", 490 * MS)
         assert found.share == pytest.approx(0.49, abs=0.01)
+
+
+def test_a_rank_whose_waits_were_not_recorded_is_not_late():
+    """Nobody knows how long rank 1 waited: it is no 0 ms, which would be least. Of the others rank 2 waits 10 ms."""
+
+    def untimed(one):
+        entries = one.entries
+        lost = entries._replace(completed=np.full_like(entries.completed, UNKNOWN), duration=entries.duration * np.nan)
+        return one._replace(entries=lost)
+
+    calls = reduces(1, 100)
+    known = [flight(rank, calls, duration=[each] * 100) for rank, each in ((0, 500.0), (2, 10.0), (3, 500.0))]
+    equal = [flight(rank, calls, duration=[500.0] * 100) for rank in (0, 2, 3)]
+    assert lateness([*equal, untimed(flight(1, calls))]) is None
+    found = lateness([*known, untimed(flight(1, calls))])
+    assert found is not None
+    assert found.ranks == (2,)
+    assert lateness([known[0], untimed(flight(1, calls))]) is None

@@ -210,3 +210,11 @@ def test_the_holder_of_the_memory_is_of_the_snapshot(tmp_path):
     report = traceanalyze.postmortem(tmp_path)
     assert "1.18 GiB free); model.py:39 forward held most (2.56 GiB): " in report.verdict
     assert not [row for row in report.tables["run_files"].records() if row.fate == "fate_passed_over"]
+
+
+def test_lines_of_a_dump_that_could_not_be_read_are_not_0(tmp_path):
+    (tmp_path / "nccl_trace_rank_0").write_text('{"pg_config": {"0": {"name": "0"')
+    (tmp_path / "train.log").write_text(steps(1, 4))
+    rows = traceanalyze.postmortem(tmp_path).tables["incident_files"].records()
+    counted = {row.file_kind: (row.lines, row.understood) for row in rows}
+    assert counted == {"file_flight_recorder": (None, None), "file_process_log": (3, 3)}

@@ -313,11 +313,15 @@ def lateness(flights: Sequence[Flight]) -> Lateness | None:
     common clock. Who needs longest of its own waits least.
     """
     known = [one for one in flights if one.rank is not None and len(one.entries.record)]
+    waits = [_waits(one) for one in known]
+    timed = [at for at, each in enumerate(waits) if each.any()]
+    if timed:
+        # Of a rank without any time it is not known how long it waited: it is neither late nor in time.
+        known, waits = [known[at] for at in timed], [waits[at] for at in timed]
+    else:
+        waits = _arrivals(known)
     if len(known) < 2:
         return None
-    waits = [_waits(one) for one in known]
-    if not any(each.any() for each in waits):
-        waits = _arrivals(known)
     ends = [one.entries.created + wait for one, wait in zip(known, waits, strict=True)]
     begin = max(int(one.entries.created.min()) for one in known)
     until = min(int(each.max()) for each in ends)

@@ -7,145 +7,40 @@ effect. Nothing is read here and nothing is printed.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from traceanalyze.incident.divergence import Divergence, Lateness
-from traceanalyze.incident.evidence import Event, Evidence, Stack, What, first_ns
+from traceanalyze.incident.evidence import Event, Evidence, What, first_ns
+from traceanalyze.incident.explanations import (
+    KINDS,
+    NOTHING,
+    Claim,
+    Explanation,
+    clocks,
+    collective,
+    cut,
+    doing,
+    event_text,
+    explanation,
+    message,
+    say,
+    waited,
+    where,
+)
 from traceanalyze.incident.facts import GOES_ON, SYMPTOMS, Facts, Place, is_effect, overcome
-from traceanalyze.incident.stacks import is_library
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Kind, Message, Value, sentences
-from traceanalyze.ranks.results import spans
+from traceanalyze.model.table import Message, Value
 from traceanalyze.rules.finding import Confidence
 
-_SAY = sentences(
-    incident_rank="Rank {rank}{place}",
-    incident_ranks="Ranks {ranks}{place}",
-    incident_somebody="An unknown rank{place}",
-    incident_process="A process{place}",
-    incident_all="All ranks",
-    incident_place=" ({place})",
-    incident_host="host {host}",
-    incident_device="{device}",
-    incident_at=" at {time}",
-    incident_since=" from {time} on",
-    incident_in=" in {collective}",
-    incident_collective="{op} {seq} of group {group}",
-    incident_collective_seq="collective {seq}",
-    incident_after_at=", right after {event}",
-    incident_after=", {delay} after {event}",
-    incident_resume="; resume from step {step}",
-    incident_doing=" in {frame}",
-    incident_stopped="{who} stopped answering{when}{where}{after}: {todo}{resume}.",
-    incident_hung=(
-        "{who} hung{when}{doing} and did not come to {collective}, for which {count} rank(s) waited: {todo}{resume}."
-    ),
-    incident_hung_stack="{who} hung{when}{doing} while {count} rank(s) waited in a collective: {todo}{resume}.",
-    incident_silent_rank="{who} said nothing more{when}, while {count} rank(s) waited: {todo}{resume}.",
-    incident_never_came="{who} did not come{when} to {collective}, for which {count} rank(s) waited: {todo}{resume}.",
-    incident_died="{who} died{when} without a word: {count} rank(s) lost the connection to it: {todo}{resume}.",
-    incident_ended="{who} ended{when} with {error}: {todo}{resume}.",
-    incident_oom="{who} ran out of device memory{when}{amounts}{held}: {todo}{resume}.",
-    incident_held="; {holder} held most ({size})",
-    incident_amounts=" ({asked} asked for, {free} free)",
-    incident_host_oom="{who} was killed{when}, as the host memory ran out ({event}): {todo}{resume}.",
-    incident_host_oom_own="{who} ran out of host memory{when}: {todo}{resume}.",
-    incident_operation="{who} called {other}{when} where the others called another collective{where}: {todo}{resume}.",
-    incident_size="{who} called {op}{when} with another size than the others{where}: {todo}{resume}.",
-    incident_order="{who} called collectives in another order than the others{when}{where}: {todo}{resume}.",
-    incident_desync="Ranks called different collectives{when} ({event}): {todo}{resume}.",
-    incident_nan="{who} had the first {series} that is NaN or infinite{when}{step}: {todo}{resume}.",
-    incident_nan_any="The {series} became NaN or infinite{when}{step}: {todo}{resume}.",
-    incident_overflow="The loss scale ran out{when}{step}: {todo}{resume}.",
-    incident_in_step=", in step {step}",
-    incident_failed="{who} lost the device{when} ({event}): {todo}{resume}.",
-    incident_slow_device="{who} became slow{when}, as did the device ({event}){waited}: {todo}.",
-    incident_slow_host="{who} ran slowly{when}, all ranks of that host{event}{waited}: {todo}.",
-    incident_slow_host_one="{who} ran slowly{when}, as did the host{event}{waited}: {todo}.",
-    incident_reason=" ({event})",
-    incident_waited="; the others waited {share} of the time",
-    incident_link="{who} lost the network link{when}{where} ({event}): {todo}{resume}.",
-    incident_pause="{who} made a pause of {pause} every time before {op}{doing}{waited}: {todo}.",
-    incident_straggler="{who} came late to collectives again and again{doing}{waited}: {todo}.",
-    incident_data="{who} waited for data{when}{doing}{where}{waited}: {todo}{resume}.",
-    incident_stage="{who} ran slowly: stage {stage} of the pipeline needs longer than the others{waited}: {todo}.",
-    incident_checkpoint="{who} stood still{when} while writing a checkpoint{doing}{where}: {todo}{resume}.",
-    incident_cancelled="The job was stopped{when} from outside ({event}): {todo}{resume}.",
-    incident_unexplained=(
-        "The run stopped{when}{where}: {count} rank(s) waited or lost a connection, and nothing tells for whom "
-        "({event}): {todo}{resume}."
-    ),
-    incident_unexplained_alone="The run stopped{when}{where}, and nothing tells why ({event}): {todo}{resume}.",
-    incident_died_silent="No dump or log says why: it ended before it could write one, or the recorder was off there.",
-    incident_later="It came after the run had failed: more likely an effect.",
-    incident_only_exit="The way it ended says only that it died, not why.",
-    incident_async="Errors of a device are reported late: the line of the program may be another one.",
-    incident_unclocked="Clocks of the sources are not known to agree: {reason}.",
-    incident_no_stack="No stack shows what it did.",
-    incident_moments="Dumps may have been written at different moments: nothing else says that the run stood still.",
-    incident_many="That many ranks left no dump: it may be that theirs were only not kept.",
-    incident_printed="Only rank {rank} prints its loss: it may be that of any.",
-    incident_went_on="The run went on after it: it did not end it.",
-    incident_before="It came {delay} before anything else that is told of this run.",
-    incident_no_time="When it happened is not told.",
-)
-
-_KINDS: Mapping[str, tuple[str, str]] = {
-    "stopped": ("hardware", "replace_node"),
-    "failed": ("hardware", "replace_node"),
-    "slow_device": ("hardware", "cool_device"),
-    "hung": ("hang", "own_code"),
-    "hung_stack": ("hang", "own_code"),
-    "never_came": ("hang", "look_at_rank"),
-    "silent_rank": ("hang", "look_at_rank"),
-    "ended": ("crash", "fix_error"),
-    "died": ("crash", "find_killer"),
-    "oom": ("oom", "memory"),
-    "host_oom": ("host_oom", "host_memory"),
-    "host_oom_own": ("host_oom", "host_memory"),
-    **dict.fromkeys(("operation", "size", "order", "desync"), ("desync", "same_collectives")),
-    **dict.fromkeys(("nan", "nan_any", "overflow"), ("nan", "nan")),
-    **dict.fromkeys(("slow_host", "slow_host_one"), ("slow_host", "cool_host")),
-    "link": ("link", "check_link"),
-    "pause": ("straggler", "own_code"),
-    "straggler": ("straggler", "look_at_rank"),
-    "data": ("data", "loader"),
-    "stage": ("pipeline", "balance_stages"),
-    "checkpoint": ("checkpoint", "storage"),
-    "cancelled": ("cancelled", "ask_scheduler"),
-    **dict.fromkeys(("unexplained", "unexplained_alone"), ("unexplained", "record")),
-}
-"""Sentence → the cause, and what to do."""
 HEADLINE = 40
 """Least trust of what is told as what happened; below it is only a possibility."""
 _FULL = regex(r"(?i)out ?of ?memory|can't allocate memory|cannot allocate memory|unable to allocate")
 _DEVICE = regex(r"CUDA|NPU|HIP|XPU|GPU|OutOfMemoryError")
 _LOST = regex(r"(?i)connection (?:was )?(?:closed|reset)|closed by (?:remote )?peer|remote process exited|broken pipe")
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
-_STAMP = regex(r"^(?:.*?NCCL WARN |[IWEF]\d{3,4} \S+ \d+ \S+\] |(?:what\(\): *)?\[[^\]]*\]\.? ?)+")
-"""What a kernel or a library puts before its words."""
 _NO_HOLDERS: Mapping[int | None, tuple[str, int]] = {}
-
-
-class Explanation(NamedTuple):
-    """One thing that may be what happened."""
-
-    cause: str
-    """Key of its term."""
-    ranks: tuple[int, ...]
-    host: str
-    device: str
-    time_ns: int | None
-    trust: int
-    confidence: Confidence
-    sentence: Message
-    todo: str
-    proof: tuple[str, ...]
-    """What it rests on: source and words."""
-    against: tuple[Message, ...] = ()
 
 
 class Incident(NamedTuple):
@@ -187,12 +82,12 @@ def judge(
     if past:
         whole = Facts(evidence, holders)
         claims += [
-            (one._replace(trust=min(one.trust, 25), against=(*one.against, _message("went_on"))), whole)
+            (one._replace(trust=min(one.trust, 25), against=(*one.against, message("went_on"))), whole)
             for maker in (_memory, _ended, _stopped)
             for one in maker(whole)
-            if _KINDS[one.key][0] != "unexplained" and any(id(each) in past for each in one.proof)
+            if KINDS[one.key][0] != "unexplained" and any(id(each) in past for each in one.proof)
         ]
-    found = sorted((_explanation(*each) for each in claims), key=lambda one: (-one.trust, one.time_ns or 0))
+    found = sorted((explanation(*each) for each in claims), key=lambda one: (-one.trust, one.time_ns or 0))
     kept: dict[tuple[str, tuple[int, ...]], Explanation] = {}
     for one in found:
         if one.cause != "incident_unexplained" or all(each.trust < HEADLINE for each in kept.values()):
@@ -203,164 +98,6 @@ def judge(
     return Incident(
         tuple(kept.values()), facts.divergences, facts.late, facts.world, silent, facts.places, facts.rank_of
     )
-
-
-def _own_frame(stack: Stack) -> str:
-    return next((frame for frame in stack.frames if not is_library(frame)), next(iter(stack.frames), ""))
-
-
-# --- Sentences -------------------------------------------------------------------------------------------------------
-
-_KIND = {
-    **dict.fromkeys(("count", "seq", "step", "stage"), Kind.COUNT),
-    **dict.fromkeys(("asked", "free", "size"), Kind.MEMORY),
-    **dict.fromkeys(("delay", "pause"), Kind.DURATION),
-    **dict.fromkeys(("time", "rank", "ranks", "reason"), Kind.TEXT),
-    **dict.fromkeys(("todo", "series"), Kind.TERM),
-    "share": Kind.SHARE,
-}
-"""Of a value in a sentence, by its name; others are names. A tuple is a part of the sentence."""
-_NOTHING: Value = ()
-_PARTS = ("where", "after", "doing", "waited", "event", "resume", "held")
-"""Parts of sentences that may be empty."""
-
-
-class _Claim(NamedTuple):
-    """An explanation before it is put into words."""
-
-    key: str
-    """Of its sentence, in `_KINDS`."""
-    ranks: Iterable[int]
-    time_ns: int | None
-    trust: int
-    proof: Iterable[Any]
-    """Events, stacks, or words."""
-    values: Mapping[str, Value] = {}
-    todo: str = ""
-    """Another one than usual."""
-    host: str = ""
-    device: str = ""
-    against: Sequence[Message] = ()
-    sure: Confidence = Confidence.HIGH
-    since: bool = False
-    """It goes on from that time."""
-
-
-def _message(key: str, **values: Value) -> Message:
-    kinds = {name: Kind.LIST if isinstance(one, tuple) else _KIND.get(name, Kind.NAME) for name, one in values.items()}
-    return Message(_SAY[f"incident_{key}"], tuple((name, kinds[name], one) for name, one in values.items()))
-
-
-def _say(key: str, **values: Value) -> Value:
-    """A part of a sentence."""
-    return (_message(key, **values),)
-
-
-def _explanation(claim: _Claim, facts: Facts) -> Explanation:
-    """The claim with what all sentences have: who, when, what to do, where to go on."""
-    who, time = tuple(sorted(claim.ranks)), claim.time_ns
-    places = [facts.places.get(rank, Place()) for rank in who]
-    hosts = {one.host for one in places if one.host} or {claim.host}
-    host = hosts.pop() if len(hosts) == 1 else ""
-    device = (places[0].device or claim.device) if len(who) == 1 else "" if who else claim.device
-    cause, todo = _KINDS[claim.key]
-    todo, step = f"incident_do_{claim.todo or todo}", facts.resume(time)
-    values = {
-        **dict.fromkeys(_PARTS, _NOTHING),
-        "who": _who(who, host, device, facts.world),
-        "when": _NOTHING if time is None else _say("since" if claim.since else "at", time=_clock(time)),
-        "todo": todo,
-        **({} if step is None else {"resume": _say("resume", step=step)}),
-        **claim.values,
-    }
-    doubts = (*claim.against, *(() if time is not None or claim.since else (_message("no_time"),)))
-    proof, said = tuple(dict.fromkeys(map(_shown, claim.proof))), _message(claim.key, **values)
-    return Explanation(f"incident_{cause}", who, host, device, time, claim.trust, claim.sure, said, todo, proof, doubts)
-
-
-def _who(ranks: tuple[int, ...], host: str, device: str, world: int) -> Value:
-    if len(ranks) == world > 1:
-        return _say("all")
-    parts = [_message("host", host=host)] if host else []
-    parts += [_message("device", device=device)] if device else []
-    place = _say("place", place=tuple(parts)) if parts else _NOTHING
-    if not ranks:
-        return _say("somebody" if world else "process", place=place)
-    if len(ranks) == 1:
-        return _say("rank", rank=str(ranks[0]), place=place)
-    return _say("ranks", ranks=spans_of(ranks), place=place)
-
-
-def spans_of(ranks: Iterable[int]) -> str:
-    """Ranks as a text: 0-3,7."""
-    return spans(list(map(str, ranks)))
-
-
-def _clock(ns: int) -> str:
-    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%H:%M:%S}"
-
-
-def _shown(one: Event | Stack | str) -> str:
-    if isinstance(one, str):
-        return one
-    words = one.message if isinstance(one, Event) else " < ".join(one.frames[:4])
-    return f"{one.source}: {words}"
-
-
-def _clocks(facts: Facts) -> tuple[Message, ...]:
-    return (_message("unclocked", reason=facts.unclocked),) if facts.unclocked else ()
-
-
-def _collective(facts: Facts, ranks: Sequence[int] = ()) -> Value:
-    """The collective in which ranks are waited for, where it is known."""
-    one = facts.root
-    if one is not None and (not ranks or set(ranks) & set(one.culprits) or not one.culprits):
-        group = one.group.desc if one.group.desc not in {"", "undefined"} else one.group.name
-        return _say("collective", op=one.op, seq=one.seq, group=group)
-    numbers = {each.data.get("seq") for each in facts.evidence.of(What.TIMEOUT)} - {None}
-    if len(numbers) == 1 and not facts.evidence.flights:
-        return _say("collective_seq", seq=numbers.pop())
-    return _NOTHING
-
-
-def _where(facts: Facts, ranks: Sequence[int] = ()) -> Value:
-    found = _collective(facts, ranks)
-    return _say("in", collective=found) if found else _NOTHING
-
-
-def _doing(facts: Facts, ranks: Sequence[int]) -> Value:
-    stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
-    return _NOTHING if stack is None else _say("doing", frame=_own_frame(stack))
-
-
-def _waited(late: Lateness | None) -> Value:
-    return _NOTHING if late is None else _say("waited", share=late.share)
-
-
-def event_text(one: Event) -> str:
-    """`Xid 79 (GPU has fallen off the bus)`, or its words."""
-    if one.what in {What.XID, What.SXID} and "code" in one.data:
-        meaning = one.data.get("meaning")
-        return f"{'Xid' if one.what is What.XID else 'SXid'} {one.data['code']}" + (f" ({meaning})" if meaning else "")
-    if one.what is What.THROTTLE:
-        parts = [str(one.data.get("reason", "throttling"))]
-        for key, unit in (("clock_mhz", "MHz"), ("temperature", "°C")):
-            value = one.data.get(key)
-            parts += [f"{value:.0f} {unit}"] if isinstance(value, int | float) else []
-        return "throttling: " + ", ".join(parts)
-    if one.what is What.ECC and "code" in one.data:
-        return str(one.data["code"])
-    return cut(without_stamp(one.message), 100)
-
-
-def cut(text: str, most: int = 120) -> str:
-    """The beginning of a text, which shows that it is one."""
-    return text if len(text) <= most else f"{text[: most - 1].rsplit(' ', 1)[0]}…"
-
-
-def without_stamp(words: str) -> str:
-    """Words of a kernel or a program without what stands before them in brackets."""
-    return _STAMP.sub("", words)
 
 
 def _first(events: Sequence[Event]) -> Event:
@@ -388,7 +125,7 @@ def _of_hardware(one: Event) -> bool:
     return one.what is What.DEVICE_LOST or (one.what is What.SXID and bool(one.data.get("fatal")))
 
 
-def _hardware(facts: Facts) -> Iterator[_Claim]:
+def _hardware(facts: Facts) -> Iterator[Claim]:
     """A device that fails before anything else does, and its rank."""
     places: dict[object, list[Event]] = defaultdict(list)
     for one in facts.evidence.of(What.XID, What.SXID, What.ECC, What.DEVICE_LOST, What.DEVICE_ERROR):
@@ -410,18 +147,18 @@ def _hardware(facts: Facts) -> Iterator[_Claim]:
         # A kernel that counts from its start may tell of another run.
         loose = time is None and failed is not None and not set(ranks) & facts.failed_ranks
         trust = 30 if later or before > _LONG_BEFORE_NS else 20 if mild else 70 if failed is None or loose else 100
-        against = (*_clocks(facts), *((_message("later"),) if later else ()))
+        against = (*clocks(facts), *((message("later"),) if later else ()))
         if before > _LONG_BEFORE_NS:
-            against = (*against, _message("before", delay=before))
+            against = (*against, message("before", delay=before))
         proof = (*found[:3], *facts.events(ranks, What.TIMEOUT)[:1])
         host, device, event = first.host or "", first.device or "", event_text(first)
         if stuck is None or time is None or later or mild or before > _LONG_BEFORE_NS:
-            yield _Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against, sure)
+            yield Claim("failed", ranks, time, trust, proof, {"event": event}, "", host, device, against, sure)
             continue
         delay = stuck - time
-        after = _say("after", delay=delay, event=event) if stuck - time > 10**6 else _say("after_at", event=event)
-        values = {"after": after, "where": _where(facts, ranks)}
-        yield _Claim("stopped", ranks, stuck, trust, proof, values, "", host, device, against, sure)
+        after = say("after", delay=delay, event=event) if stuck - time > 10**6 else say("after_at", event=event)
+        values = {"after": after, "where": where(facts, ranks)}
+        yield Claim("stopped", ranks, stuck, trust, proof, values, "", host, device, against, sure)
 
 
 def _is_full(one: Event) -> bool:
@@ -429,7 +166,7 @@ def _is_full(one: Event) -> bool:
     return one.what is not What.EXCEPTION or _FULL.search(one.message) is not None
 
 
-def _memory(facts: Facts) -> Iterator[_Claim]:
+def _memory(facts: Facts) -> Iterator[Claim]:
     """Memory of a device or of a host that is full."""
     by_rank: dict[int | None, list[Event]] = defaultdict(list)
     for one in filter(_is_full, facts.evidence.of(What.OOM, What.HOST_OOM, What.EXCEPTION)):
@@ -445,14 +182,14 @@ def _memory(facts: Facts) -> Iterator[_Claim]:
             kept = int(first.data.get("reserved", 0)) - int(first.data.get("allocated", 0))
             unused, others = int(first.data.get("unallocated", kept)), int(first.data.get("others", 0))
             known = asked is not None and free is not None
-            amounts = _say("amounts", asked=asked, free=free) if known else _NOTHING
+            amounts = say("amounts", asked=asked, free=free) if known else NOTHING
             enough = isinstance(asked, int) and max(unused, others) > asked
             todo = "" if not enough else "end_others" if others > unused else "fragmentation"
             npu = todo == "fragmentation" and (first.device or "").startswith("NPU")
             todo += "_npu" if npu else ""
             holder = facts.holders.get(rank)
-            held = _say("held", holder=holder[0], size=holder[1]) if holder else _NOTHING
-            yield _Claim("oom", ranks, time, 94, proof, {"amounts": amounts, "held": held}, todo)
+            held = say("held", holder=holder[0], size=holder[1]) if holder else NOTHING
+            yield Claim("oom", ranks, time, 94, proof, {"amounts": amounts, "held": held}, todo)
             continue
         kernel = any(one.data.get("oom_kill") for one in found)
         if rank is None and kernel and len(killed) == 1:
@@ -460,26 +197,26 @@ def _memory(facts: Facts) -> Iterator[_Claim]:
         # The kernel also kills processes of others.
         trust = 92 if not kernel else 96 if ranks else 55 if killed or facts.failed_ns is not None else 30
         values = {"event": event_text(first)}
-        yield _Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, values, host=first.host or "")
+        yield Claim("host_oom" if kernel else "host_oom_own", ranks, time, trust, proof, values, host=first.host or "")
 
 
-def _desync(facts: Facts) -> Iterator[_Claim]:
+def _desync(facts: Facts) -> Iterator[Claim]:
     """Ranks that do not call the same collectives."""
     one, said = facts.root, facts.evidence.of(What.DESYNC)
     if one is not None and one.kind in {"operation", "size", "order"}:
-        values = {"other": one.other, "op": one.op, "where": _where(facts)}
+        values = {"other": one.other, "op": one.op, "where": where(facts)}
         sure = Confidence.HIGH if len(one.culprits) * 2 < len(one.members) else Confidence.MEDIUM
         proof = (*said[:2], *facts.records(one))
-        yield _Claim(one.kind, one.culprits, one.since_ns, 90, proof, values, sure=sure)
+        yield Claim(one.kind, one.culprits, one.since_ns, 90, proof, values, sure=sure)
     elif one is None and (unlike := _unlike_timeouts(facts)):
         yield unlike
     elif said:
         # Who says so is not who is wrong.
         values = {"event": event_text(said[0])}
-        yield _Claim("desync", (), said[0].time_ns, 88, said[:2], values, sure=Confidence.MEDIUM)
+        yield Claim("desync", (), said[0].time_ns, 88, said[:2], values, sure=Confidence.MEDIUM)
 
 
-def _unlike_timeouts(facts: Facts) -> _Claim | None:
+def _unlike_timeouts(facts: Facts) -> Claim | None:
     """Without dumps: in one collective of a group few ranks timed out in another operation or size than most."""
     groups = {(one.rank, one.data.get("seq")): one.data.get("group") for one in facts.evidence.of(What.GROUP_STATUS)}
     same: dict[object, list[Event]] = defaultdict(list)
@@ -492,11 +229,11 @@ def _unlike_timeouts(facts: Facts) -> _Claim | None:
         odd = [one for one in found if (one.data.get("op"), one.data.get("numel_in")) != calls.most_common(1)[0][0]]
         if odd and len(odd) < most:
             other = odd[0].data.get("op")
-            seq = _say("collective_seq", seq=odd[0].data.get("seq"))
-            values = {"other": other, "op": op, "where": _say("in", collective=seq)}
+            seq = say("collective_seq", seq=odd[0].data.get("seq"))
+            values = {"other": other, "op": op, "where": say("in", collective=seq)}
             ranks = [one.rank for one in odd if one.rank is not None]
             key = "size" if other == op else "operation"
-            return _Claim(key, ranks, facts.stuck_ns, 86, (*odd[:2], *found[:1]), values)
+            return Claim(key, ranks, facts.stuck_ns, 86, (*odd[:2], *found[:1]), values)
     return None
 
 
@@ -535,7 +272,7 @@ def _ends(facts: Facts) -> list[_End]:
     return sorted(found, key=lambda one: one[:3])
 
 
-def _ended(facts: Facts) -> Iterator[_Claim]:
+def _ended(facts: Facts) -> Iterator[Claim]:
     """A process that ended by itself, before those that waited for it or were ended."""
     ends = _ends(facts)
     same: dict[str, set[int]] = defaultdict(set)
@@ -555,12 +292,12 @@ def _ended(facts: Facts) -> Iterator[_Claim]:
             "own_code" if crashed and any("own" in each.data for each in one.told) else "core_dump" if crashed else todo
         )
         todo = "find_killer" if not one.told and -9 in codes else todo
-        against = [] if one.told else [_message("only_exit")]
-        against += [_message("async")] if any(each.what is What.DEVICE_ERROR for each in one.told) else []
+        against = [] if one.told else [message("only_exit")]
+        against += [message("async")] if any(each.what is What.DEVICE_ERROR for each in one.told) else []
         time, trust = None if one.timeless else one.time_ns, trust if one[:3] == ends[0][:3] else trust - 25
         proof, sure = (*one.told[:2], *one.exits[:1]), Confidence.HIGH if one.told else Confidence.MEDIUM
         values = {"error": _error(one.told) or _exit(one.exits)}
-        yield _Claim("ended", ranks, time, trust, proof, values, todo, against=against, sure=sure)
+        yield Claim("ended", ranks, time, trust, proof, values, todo, against=against, sure=sure)
 
 
 _CRASH = regex(r"segfault|Fatal Python error: (?:Segm|Bus|Abort)")
@@ -592,7 +329,7 @@ def _exit(exits: Sequence[Event]) -> str:
     return cut(exits[0].message) if code is None else f"exit code {code}"
 
 
-def _stopped(facts: Facts) -> Iterator[_Claim]:
+def _stopped(facts: Facts) -> Iterator[Claim]:
     """That it was ended from outside, or that it stopped, for want of anything better."""
     by_hand = [
         one
@@ -601,16 +338,16 @@ def _stopped(facts: Facts) -> Iterator[_Claim]:
     ]
     for one in (*facts.evidence.of(What.CANCELLED), *by_hand)[:1]:
         reason = {"event": event_text(one)}
-        yield _Claim("cancelled", (), one.time_ns, 50, [one], reason, host=one.host or "")
+        yield Claim("cancelled", (), one.time_ns, 50, [one], reason, host=one.host or "")
     told = [one for one in facts.evidence.of(*SYMPTOMS, What.EXIT, What.EXCEPTION) if one.data.get("exitcode") != 0]
     if told:
         first = _first(told)
         time = first.time_ns if facts.stuck_ns is None else facts.stuck_ns
-        values: dict[str, Value] = {"count": len(facts.complained), "event": event_text(first), "where": _where(facts)}
+        values: dict[str, Value] = {"count": len(facts.complained), "event": event_text(first), "where": where(facts)}
         # A store that is gone when others end is usual.
         trust = HEADLINE if any(one.what is not What.STORE_ERROR for one in told) else 20
         key = "unexplained" if facts.complained else "unexplained_alone"
-        yield _Claim(key, (), time, trust, told[:3], values, sure=Confidence.LOW)
+        yield Claim(key, (), time, trust, told[:3], values, sure=Confidence.LOW)
 
 
 class _Wait(NamedTuple):
@@ -629,24 +366,24 @@ def _waited_for(facts: Facts) -> _Wait | None:
     """By the flight recorders; else by stacks, else by who complains and who says nothing."""
     one = facts.root
     if one is not None and one.kind in {"missing", "unrecorded", "stuck"} and one.culprits:
-        trust, against = 75 if one.kind == "missing" else 70, list(_clocks(facts))
+        trust, against = 75 if one.kind == "missing" else 70, list(clocks(facts))
         if one.kind == "unrecorded":
             many = len(one.culprits) * 2 > len(one.members)
-            trust, against = 35 if many else 70, [*against, _message("many" if many else "died_silent")]
+            trust, against = 35 if many else 70, [*against, message("many" if many else "died_silent")]
         if not facts.stands:
             # Recorders write by themselves only when something timed out; beside logs without any trouble they did not.
             alone = {each.kind for each in facts.evidence.files} <= {"flight_recorder", "other"}
-            trust, against = 45 if alone and trust > HEADLINE else 35, [*against, _message("moments")]
+            trust, against = 45 if alone and trust > HEADLINE else 35, [*against, message("moments")]
         return _Wait(one.culprits, len(one.waiting), one.since_ns, trust, tuple(against), facts.records(one))
-    waited = facts.complained
-    silent = tuple(rank for rank in range(facts.world) if rank not in waited)
-    ranks = facts.outliers or (silent if 0 < len(silent) < len(waited) else ())
-    count = len(waited) or sum(each.state == "waiting" for each in facts.stacks.values())
-    trust = 38 if not waited else 65 if facts.outliers else 55
-    return _Wait(ranks, count, facts.stuck_ns, trust, _clocks(facts)) if ranks else None
+    told = facts.complained
+    silent = tuple(rank for rank in range(facts.world) if rank not in told)
+    ranks = facts.outliers or (silent if 0 < len(silent) < len(told) else ())
+    count = len(told) or sum(each.state == "waiting" for each in facts.stacks.values())
+    trust = 38 if not told else 65 if facts.outliers else 55
+    return _Wait(ranks, count, facts.stuck_ns, trust, clocks(facts)) if ranks else None
 
 
-def _waits(facts: Facts) -> Iterator[_Claim]:
+def _waits(facts: Facts) -> Iterator[Claim]:
     """A rank that does not come to a collective, by what it does in place of that."""
     wait = _waited_for(facts)
     if wait is None:
@@ -655,33 +392,33 @@ def _waits(facts: Facts) -> Iterator[_Claim]:
     lost = [one for one in facts.evidence.of(What.COMM_ERROR, What.EXCEPTION) if _LOST.search(one.message)]
     if lost and not wait.records and not facts.outliers and not facts.evidence.of(What.TIMEOUT):
         time = first_ns(lost)
-        yield _Claim("died", ranks, time, 72, lost[:3], {"count": count}, sure=Confidence.MEDIUM)
+        yield Claim("died", ranks, time, 72, lost[:3], {"count": count}, sure=Confidence.MEDIUM)
         return
     stack = facts.stacks.get(ranks[0]) if len(ranks) == 1 else None
     state = "" if stack is None else stack.state
     saving = facts.events(ranks, What.CHECKPOINT_BEGIN), facts.events(ranks, What.CHECKPOINT_END)
     unsaved = stack is None and len(ranks) == 1 and len(saving[0]) > len(saving[1]) > 0
-    collective = _collective(facts, ranks)
+    called = collective(facts, ranks)
     proof = (*wait.records, *(() if stack is None else (stack,)), *facts.events(ranks, What.EXIT)[:1])
-    values = {"doing": _doing(facts, ranks), "where": _where(facts, ranks), "collective": collective, "count": count}
+    values = {"doing": doing(facts, ranks), "where": where(facts, ranks), "collective": called, "count": count}
     if state == "checkpoint" or unsaved:
         storage = [one for one in facts.evidence.of(What.HOST_FAULT) if one.data.get("part") in {"storage", "nfs"}]
         proof = (*proof, *saving[0][-1:], *storage[:2])
-        yield _Claim("checkpoint", ranks, time, wait.trust + 3, proof, values, against=against)
+        yield Claim("checkpoint", ranks, time, wait.trust + 3, proof, values, against=against)
     elif state == "starved":
-        yield _Claim("data", ranks, time, wait.trust, proof, values, against=against)
+        yield Claim("data", ranks, time, wait.trust, proof, values, against=against)
     elif state == "own":
-        key = "hung" if collective else "hung_stack"
-        yield _Claim(key, ranks, time, wait.trust + 2, proof, values, against=against)
+        key = "hung" if called else "hung_stack"
+        yield Claim(key, ranks, time, wait.trust + 2, proof, values, against=against)
     else:
         recorded = facts.root is not None and facts.root.kind == "missing" and facts.stands
         sure = Confidence.MEDIUM if recorded else Confidence.LOW
-        key = "never_came" if collective else "silent_rank"
-        against = (*against, *(() if ranks[0] in facts.stacks else (_message("no_stack"),)))
-        yield _Claim(key, ranks, time, wait.trust, proof, values, against=against, sure=sure)
+        key = "never_came" if called else "silent_rank"
+        against = (*against, *(() if ranks[0] in facts.stacks else (message("no_stack"),)))
+        yield Claim(key, ranks, time, wait.trust, proof, values, against=against, sure=sure)
 
 
-def _link(facts: Facts) -> Iterator[_Claim]:
+def _link(facts: Facts) -> Iterator[Claim]:
     """A link that fails: all are in a collective, and none gets out."""
     events = facts.evidence.of(What.LINK_ERROR)
     if not events:
@@ -700,18 +437,18 @@ def _link(facts: Facts) -> Iterator[_Claim]:
     stuck = facts.root is not None and facts.root.kind == "stuck"
     trust = 74 if stuck else 68 if facts.evidence.of(What.TIMEOUT, What.COMM_ERROR) else 30
     time = facts.stuck_ns if first.time_ns is None else first.time_ns
-    values = {"event": event_text(first), "where": _where(facts)}
+    values = {"event": event_text(first), "where": where(facts)}
     host = hosts.pop() if len(hosts) == 1 else ""
-    yield _Claim("link", ranks, time, trust, events[:4], values, host=host, sure=Confidence.MEDIUM)
+    yield Claim("link", ranks, time, trust, events[:4], values, host=host, sure=Confidence.MEDIUM)
 
 
-def _numbers(facts: Facts) -> Iterator[_Claim]:
+def _numbers(facts: Facts) -> Iterator[Claim]:
     """A loss that is no number."""
     events = facts.evidence.of(What.NAN)
     stopped = [one for one in facts.evidence.of(What.OVERFLOW) if one.data.get("exhausted")]
     if not events:
         for one in stopped[:1]:
-            yield _Claim("overflow", (), one.time_ns, 66, stopped[:2], {"step": _in_step(one.data.get("step"))})
+            yield Claim("overflow", (), one.time_ns, 66, stopped[:2], {"step": _in_step(one.data.get("step"))})
         return
     lasting = [one for one in events if not _recovered(one, facts)]
     trust, events = (66, tuple(lasting)) if lasting else (25, events)
@@ -722,16 +459,16 @@ def _numbers(facts: Facts) -> Iterator[_Claim]:
     # Where all print it or one does, it is the loss of all.
     apart = 0 < len(ranks) < len(printing)
     time = first_ns(first)
-    against = [_message("printed", rank=str(min(printing)))] if len(printing) == 1 else []
-    against += [] if lasting else [_message("went_on")]
+    against = [message("printed", rank=str(min(printing)))] if len(printing) == 1 else []
+    against += [] if lasting else [message("went_on")]
     norm = all(str(one.data.get("series")).startswith("grad") for one in first)
     values = {"step": _in_step(step), "series": f"incident_{'norm' if norm else 'loss'}"}
     key = "nan" if apart else "nan_any"
-    yield _Claim(key, ranks if apart else (), time, trust, first[:3], values, against=against)
+    yield Claim(key, ranks if apart else (), time, trust, first[:3], values, against=against)
 
 
 def _in_step(step: Value) -> Value:
-    return _NOTHING if step is None else _say("in_step", step=step)
+    return NOTHING if step is None else say("in_step", step=step)
 
 
 def _recovered(event: Event, facts: Facts) -> bool:
@@ -743,15 +480,15 @@ def _recovered(event: Event, facts: Facts) -> bool:
     return told and any(np.isfinite(one.values[-GOES_ON:]).all() for one in own)
 
 
-def _late(facts: Facts) -> Iterator[_Claim]:
+def _late(facts: Facts) -> Iterator[Claim]:
     """Ranks that the others wait for again and again, by what is known of their devices, hosts, stacks and places."""
     late, base = facts.late, 60 if facts.failed_ns is None else 30
     ranks = () if late is None else late.ranks
     slow = _slow_devices(facts)
     for rank, events in slow.items():
         time = first_ns(events)
-        values = {"event": ", ".join(map(event_text, events)), "waited": _waited(late)}
-        yield _Claim("slow_device", (rank,), time, base + 2, events, values, since=True)
+        values = {"event": ", ".join(map(event_text, events)), "waited": waited(late)}
+        yield Claim("slow_device", (rank,), time, base + 2, events, values, since=True)
     if slow:
         return
     faults = [one for one in facts.evidence.of(What.HOST_FAULT) if one.host]
@@ -763,8 +500,8 @@ def _late(facts: Facts) -> Iterator[_Claim]:
     host = hosts.pop() if len(hosts) == 1 else ""
     ill = [one for one in faults if one.host == host]
     if late.stage is not None and not ill:
-        values = {"stage": late.stage, "waited": _waited(late)}
-        yield _Claim("stage", ranks, None, base - 1, facts.waiting_least, values, since=True)
+        values = {"stage": late.stage, "waited": waited(late)}
+        yield Claim("stage", ranks, None, base - 1, facts.waiting_least, values, since=True)
         return
     if host and set(ranks) == set(facts.ranks_on(host)) and (len(ranks) > 1 or ill):
         yield _slow_host(facts, ranks, ill, base)
@@ -786,29 +523,29 @@ def _slow_devices(facts: Facts) -> dict[int, list[Event]]:
     return found if len(found) * 2 <= facts.world else {}
 
 
-def _slow_host(facts: Facts, ranks: Sequence[int], faults: Sequence[Event], trust: int) -> _Claim:
+def _slow_host(facts: Facts, ranks: Sequence[int], faults: Sequence[Event], trust: int) -> Claim:
     first = next(iter(faults), None)
-    reason = _NOTHING if first is None else _say("reason", event=event_text(first))
-    values = {"event": reason, "waited": _waited(facts.late)}
+    reason = NOTHING if first is None else say("reason", event=event_text(first))
+    values = {"event": reason, "waited": waited(facts.late)}
     proof, time = (*faults[:3], *facts.waiting_least), None if first is None else first.time_ns
     sure = Confidence.MEDIUM if first is None else Confidence.HIGH
     key = "slow_host" if len(ranks) > 1 else "slow_host_one"
-    return _Claim(key, ranks, time, trust, proof, values, sure=sure, since=True)
+    return Claim(key, ranks, time, trust, proof, values, sure=sure, since=True)
 
 
-def _straggler(facts: Facts, late: Lateness, base: int) -> _Claim:
+def _straggler(facts: Facts, late: Lateness, base: int) -> Claim:
     """A late rank that nothing but its stack explains."""
     stacks = [facts.stacks[rank] for rank in late.ranks if rank in facts.stacks]
     states, proof = {one.state for one in stacks}, (*stacks, *facts.waiting_least)
-    values = {"doing": _doing(facts, late.ranks), "waited": _waited(late)}
+    values = {"doing": doing(facts, late.ranks), "waited": waited(late)}
     if states in ({"starved"}, {"checkpoint"}):
         key = "data" if states == {"starved"} else "checkpoint"
-        return _Claim(key, late.ranks, None, base - 2, proof, values, since=True)
+        return Claim(key, late.ranks, None, base - 2, proof, values, since=True)
     values |= {"pause": late.each_ns, "op": late.op}
-    against = () if stacks else (_message("no_stack"),)
+    against = () if stacks else (message("no_stack"),)
     todo, sure = "own_code" if stacks else "look_at_rank", Confidence.HIGH if stacks else Confidence.MEDIUM
     key = "pause" if late.steady else "straggler"
-    return _Claim(key, late.ranks, None, base - 3, proof, values, todo, against=against, sure=sure, since=True)
+    return Claim(key, late.ranks, None, base - 3, proof, values, todo, against=against, sure=sure, since=True)
 
 
 _MAKERS = (_hardware, _memory, _desync, _ended, _waits, _link, _numbers, _late, _stopped)

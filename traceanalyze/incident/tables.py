@@ -11,7 +11,8 @@ import numpy as np
 from traceanalyze.causes.results import in_order
 from traceanalyze.incident.divergence import Progress, progress
 from traceanalyze.incident.evidence import UNKNOWN, Evidence, FileRead, What
-from traceanalyze.incident.judge import Explanation, Incident, spans_of, without_stamp
+from traceanalyze.incident.explanations import Explanation, spans_of, without_stamp
+from traceanalyze.incident.judge import Incident
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
 from traceanalyze.ranks.results import spans
@@ -422,8 +423,9 @@ def _sources(used: Sequence[FileRead]) -> Table:
             "file_kind": f"file_{one.kind}",
             "rank": one.rank,
             "host": one.host,
-            "lines": one.lines,
-            "understood": one.understood,
+            # Of a file that could not be opened or unpacked nothing was counted.
+            "lines": one.lines or None,
+            "understood": one.understood if one.lines else None,
             "notable": one.notable or None,
             "example": next(iter(one.examples), None),
             "fault": one.fault or None,
