@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.memory.device import LINE
+from traceanalyze.analyses.memory import LINE
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 
 if TYPE_CHECKING:
