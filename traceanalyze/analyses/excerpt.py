@@ -108,7 +108,7 @@ def _opens(
         short = end - start < seen
         joins = short[1:] & short[:-1] & (gap < seen) & (part[1:] == part[:-1])
         opens = np.flatnonzero(np.concatenate(([True], ~joins)))
-        # Once the whole window is too short to be seen, all is one box.
+        # Once the whole window is too short to be seen, all is one box, or one of each part.
         if len(opens) <= most:
             return opens
         seen *= 2
@@ -295,8 +295,7 @@ def excerpt(context: Context, start: int, end: int, until: int | None = None, mo
 
     Lanes: step markers; operators of the step thread by depth and its runtime calls; the same of the other launching
     thread that does most here; streams of the headline device, busiest first where there are too many; and the idle
-    time of this device by cause (definitions §5). How the device event after `until` was launched is told. A
-    lane has at most `most` boxes.
+    time of this device by cause (definitions §5). How the device event after `until` was launched is told.
     """
     window = (start, end)
     host, threads = host_lanes(context, window, most)

@@ -240,6 +240,7 @@ def test_patterns_of_requests() -> None:
     oversized = OversizedBlocks("b.py:1", 2, 60, 100, 130)
     assert told(oversized=oversized) == [("info", "oversized_blocks", 130, None, 2, "b.py:1")]
     assert told(oversized=oversized._replace(growths=1)) == told(oversized=oversized._replace(saved=0)) == []
+    assert told(oversized=oversized._replace(saved=NotMeasured("replay_off"))) == []
     small = SmallBlocks(1200, 0.4, 6, 90, "c.py:1", flagged=True)
     assert told(small=small) == [("info", "small_blocks", 90, 0.4, 1200, "c.py:1")]
     assert told(small=SmallBlocks(1200, 0.4, 6, 90, "c.py:1", flagged=False)) == []

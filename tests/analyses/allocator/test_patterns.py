@@ -133,6 +133,15 @@ def test_a_free_block_that_is_too_large_to_give_away(tmp_path: Path) -> None:
     assert found == OversizedBlocks("train.py:32 train", 2, 70 * MIB, 100 * MIB, 130 * MIB)
 
 
+def test_what_splitting_saves_is_not_known_where_the_replay_tells_nothing(tmp_path: Path) -> None:
+    """Memory that nobody asked for is taken first, which no replay does: no request may have any of it."""
+    snapshot, more = _unsplit(50 * MIB), BASE + 1000 * MIB
+    snapshot["device_traces"][0].insert(0, _event("segment_alloc", more, 300 * MIB, 0, user(9)))
+    snapshot["segments"].append(_segment(more, 300 * MIB, 0))
+    found = analysed(snapshot, tmp_path).oversized
+    assert found == OversizedBlocks("train.py:30 train", 3, 100 * MIB, 300 * MIB, NotMeasured("replay_off"))
+
+
 @pytest.mark.parametrize("limit", [-1, 65 * MIB])
 def test_requests_below_the_limit_are_not_meant(tmp_path: Path, limit: int) -> None:
     found = analysed(_unsplit(limit), tmp_path).oversized

@@ -13,6 +13,7 @@ from tests.simulate.allocator.programs import Loop, train
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.device_calls import OutOfMemory
 from traceanalyze.analyses.memory.patterns import HeldGradients, OversizedBlocks, SmallBlocks, Spike
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -442,6 +443,7 @@ SILENT = {
         *SOUND,
         snapshot(oversized=OversizedBlocks("a.py:3", 1, GIB, 2 * GIB, GIB)),
         snapshot(oversized=OversizedBlocks("a.py:3", 2, GIB, 2 * GIB, 0)),
+        snapshot(oversized=OversizedBlocks("a.py:3", 2, GIB, 2 * GIB, NotMeasured("replay_off"))),
     ],
     "MEM115": [
         *SOUND,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.memory import patterns
+from traceanalyze.analyses.memory import BLOCK_BYTES, BLOCKS, CATEGORY, LINE, patterns
 from traceanalyze.analyses.memory.caching import Rules
 from traceanalyze.analyses.memory.categories import PHASES, phases
 from traceanalyze.analyses.memory.composition import (
@@ -25,7 +25,7 @@ from traceanalyze.analyses.memory.composition import (
     live_at,
     moments,
 )
-from traceanalyze.analyses.memory.device import BLOCK_BYTES, BLOCKS, CATEGORY, LINE, Device, Patterns
+from traceanalyze.analyses.memory.device import Device, Patterns
 from traceanalyze.analyses.memory.device_calls import (
     RETRIES,
     Churn,

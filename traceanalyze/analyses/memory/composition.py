@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses import memory as columns
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.memory import device as columns
 from traceanalyze.analyses.memory.categories import categories
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.memory import EVENT, LINE
 from traceanalyze.analyses.memory.caching import SMALL
-from traceanalyze.analyses.memory.device import EVENT, LINE, Device
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.model.patterns import dataclass

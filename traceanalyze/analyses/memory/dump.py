@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from traceanalyze.analyses.memory.device import BLOCK_BYTES, BLOCKS, HOLE, LARGE, POOL, STREAM, Device
+from traceanalyze.analyses.memory import BLOCK_BYTES, BLOCKS, HOLE, LARGE, POOL, STREAM
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.model.snapshot import ProcessStatistics, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, Layout, Table, declare

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.memory.device import LINE
+from traceanalyze.analyses.memory import LINE
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 
 if TYPE_CHECKING:
@@ -325,10 +325,11 @@ def _patterns(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
             advice = _advice("growing_sizes", **told)
         severity = "warn" if growing.retries else "info"
         yield MemoryFinding(severity, "growing_sizes", advice, grown, count=steps, line=line)
-    if not isinstance(oversized, NotMeasured) and oversized.growths >= _OVERSIZED and oversized.saved > 0:
+    if not isinstance(oversized, NotMeasured) and oversized.growths >= _OVERSIZED:
         count, saved, hole = oversized.growths, oversized.saved, oversized.unused
-        advice = _advice("oversized_blocks", count=count, request=oversized.request, hole=hole, amount=saved)
-        yield MemoryFinding("info", "oversized_blocks", advice, saved, count=count, line=oversized.line)
+        if not isinstance(saved, NotMeasured) and saved > 0:
+            advice = _advice("oversized_blocks", count=count, request=oversized.request, hole=hole, amount=saved)
+            yield MemoryFinding("info", "oversized_blocks", advice, saved, count=count, line=oversized.line)
     if not isinstance(small, NotMeasured) and small.flagged:
         advice = _advice("small_blocks", count=small.count, segments=small.segments, amount=small.held)
         yield MemoryFinding("info", "small_blocks", advice, small.held, small.share, small.count, small.line)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.memory import device as columns
+from traceanalyze.analyses import memory as columns
 from traceanalyze.analyses.memory.categories import categories
 from traceanalyze.analyses.memory.composition import first_of_line
 from traceanalyze.analyses.memory.device import Device

@@ -12,9 +12,9 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost_at
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.analyses.kernels.work import texts_or_none
+from traceanalyze.analyses.memory import MOMENT, STEP
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.calls import Places
-from traceanalyze.analyses.memory.device import MOMENT, STEP
 from traceanalyze.analyses.memory.device_calls import DeviceCalls
 from traceanalyze.analyses.memory.steps import step_label
 from traceanalyze.model import intervals

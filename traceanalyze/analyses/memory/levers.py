@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.memory import CATEGORY, LINE
 from traceanalyze.analyses.memory.categories import PHASES, Categories, categories, phases
 from traceanalyze.analyses.memory.composition import live_at
-from traceanalyze.analyses.memory.device import CATEGORY, LINE, Device
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.analyses.memory.sites import ModuleCall, frame_line
 from traceanalyze.analyses.memory.whatif import expandable_saving

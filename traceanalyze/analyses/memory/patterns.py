@@ -200,7 +200,7 @@ class OversizedBlocks(NamedTuple):
     """The largest such request."""
     unused: int
     """The free block that it could not have."""
-    saved: int
+    saved: int | NotMeasured
     """Bytes by which less would be reserved at most if every block were split, by the replay."""
 
 
@@ -232,11 +232,11 @@ def oversized_blocks(device: Device) -> OversizedBlocks | NotMeasured:
     )
 
 
-def _split_saving(device: Device) -> int:
-    """What is saved where `max_split_size` is left out; 0 where the replay does not tell."""
+def _split_saving(device: Device) -> int | NotMeasured:
+    """What is saved where `max_split_size` is left out."""
     base = as_recorded(device)
-    found = unknown(device) or saving(device, replay(device, base._replace(rules=base.rules._replace(max_split=None))))
-    return 0 if isinstance(found, NotMeasured) else found
+    whole = base._replace(rules=base.rules._replace(max_split=None))
+    return device.once(unknown) or saving(device, replay(device, whole))
 
 
 COUNT, SHARE, AGE = 1000, 0.30, 0.90

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.memory.device import EVENT, STEP, Device
+from traceanalyze.analyses.memory import EVENT, STEP
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Curve
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.model.classify import PROFILER_STEP

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.memory import EVENT, LINE
 from traceanalyze.analyses.memory.caching import Allocator, Block, Domain, Piece, Rules, granule
-from traceanalyze.analyses.memory.device import EVENT, LINE, Device
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, OutOfMemory, release_runs
 from traceanalyze.analyses.memory.holes import RELEASE, Past, Range, past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE

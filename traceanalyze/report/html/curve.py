@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from traceanalyze.analyses.memory.device import BLOCK_BYTES, BLOCKS
+from traceanalyze.analyses.memory import BLOCK_BYTES, BLOCKS
 from traceanalyze.model import units
 from traceanalyze.model.table import SIZES, TIMES, Kind, Table
 from traceanalyze.report.format import Formatter

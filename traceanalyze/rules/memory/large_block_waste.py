@@ -37,6 +37,6 @@ def find(facts: Facts, options: Options) -> Findings:
         CUDA semantics: memory management.
     """
     found = need(facts.snapshot.oversized)
-    if found.growths >= options.number("growths") and found.saved > 0:
-        evidence = measured(count=found.growths, request=found.request, hole=found.unused, amount=found.saved)
+    if found.growths >= options.number("growths") and (saved := need(found.saved)) > 0:
+        evidence = measured(count=found.growths, request=found.request, hole=found.unused, amount=saved)
         yield memory_finding(Severity.LOW, found.line, found.growths, *evidence)

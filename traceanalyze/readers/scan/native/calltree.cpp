@@ -1,10 +1,9 @@
 // Call trees of all threads at once: who contains whom among the events of a thread.
 #include <algorithm>
 #include <cstdint>
-#include <new>
 #include <vector>
 
-#include "scan.h"
+#include "boundary.h"
 
 namespace {
 
@@ -157,42 +156,32 @@ std::uint64_t nest(const Events& events, const std::int32_t* order, const std::v
     return nesting.broken();
 }
 
-template <class Action>
-int guarded(Action action) noexcept {
-    try {
-        action();
-        return TRACE_SCAN_OK;
-    } catch (const std::bad_alloc&) {
-        return TRACE_SCAN_NO_MEMORY;
-    } catch (...) {
-        return TRACE_SCAN_INTERNAL;
-    }
-}
-
 }  // namespace
 
 int trace_tree_build(const trace_tree_events* given, trace_tree* tree) {
     if (given->size > INT32_MAX) return TRACE_SCAN_TOO_LARGE;
-    return guarded([&] {
+    return scan::guarded([&] {
         const Events events{given->start, given->end, nullptr, given->track, given->rank, given->size};
         const auto bounds = in_order(events, given->tracks, tree->order);
         tree->broken = nest(events, tree->order, bounds, given->tick, Whole{*tree});
+        return TRACE_SCAN_OK;
     });
 }
 
 int trace_tree_own(const trace_tree_events* given, std::int64_t* own) {
     if (given->size > INT32_MAX) return TRACE_SCAN_TOO_LARGE;
-    return guarded([&] {
+    return scan::guarded([&] {
         const Events events{given->start, nullptr, given->end, given->track, given->rank, given->size};
         std::vector<std::int32_t> order(events.size);
         const auto bounds = in_order(events, given->tracks, order.data());
         nest(events, order.data(), bounds, given->tick, OwnTimes{order.data(), own});
+        return TRACE_SCAN_OK;
     });
 }
 
 int trace_tree_outermost(const std::int32_t* stop, const std::int32_t* key, std::uint64_t size, std::uint64_t keys,
                          std::uint8_t* outer) {
-    return guarded([&] {
+    return scan::guarded([&] {
         // Where the last outermost event of each key ends.
         std::vector<std::int32_t> reach(keys);
         for (std::uint64_t i = 0; i < size; ++i) {
@@ -200,5 +189,6 @@ int trace_tree_outermost(const std::int32_t* stop, const std::int32_t* key, std:
             outer[i] = static_cast<std::int32_t>(i) >= end;
             if (outer[i]) end = stop[i];
         }
+        return TRACE_SCAN_OK;
     });
 }
