@@ -227,3 +227,12 @@ def test_a_packed_log_that_is_damaged_is_not_called_empty(tmp_path):
     rows = traceanalyze.postmortem(tmp_path).tables["run_files"].records()
     (why,) = [row.why for row in rows if row.path.endswith(".gz")]
     assert why == "the gzip stream is damaged after 0 bytes of text"
+
+
+def test_events_that_no_source_gives_a_time_are_counted(tmp_path):
+    """A kernel's clock counts from its start: of its two messages it is not known when they came."""
+    (tmp_path / "dmesg.txt").write_text(f"[17126.3] {XID}[17126.4] {XID}")
+    (tmp_path / "train.log").write_text(steps(1, 4))
+    report = traceanalyze.postmortem(tmp_path)
+    assert all(row.source.endswith("train.log") for row in report.tables["incident_timeline"].records())
+    assert "2 events without a time are not in the timeline." in report.notes
