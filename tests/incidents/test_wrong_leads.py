@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501  lines of logs as they are printed
 
+import gzip
 import json
 import os
 from datetime import UTC, datetime
@@ -218,3 +219,20 @@ def test_lines_of_a_dump_that_could_not_be_read_are_not_0(tmp_path):
     rows = traceanalyze.postmortem(tmp_path).tables["incident_files"].records()
     counted = {row.file_kind: (row.lines, row.understood) for row in rows}
     assert counted == {"file_flight_recorder": (None, None), "file_process_log": (3, 3)}
+
+
+def test_a_packed_log_that_is_damaged_is_not_called_empty(tmp_path):
+    (tmp_path / "rank1.log.gz").write_bytes(gzip.compress(OOM.encode())[:10] + b"\xff" * 50)
+    (tmp_path / "train.log").write_text(steps(1, 4))
+    rows = traceanalyze.postmortem(tmp_path).tables["run_files"].records()
+    (why,) = [row.why for row in rows if row.path.endswith(".gz")]
+    assert why == "the gzip stream is damaged after 0 bytes of text"
+
+
+def test_events_that_no_source_gives_a_time_are_counted(tmp_path):
+    """A kernel's clock counts from its start: of its two messages it is not known when they came."""
+    (tmp_path / "dmesg.txt").write_text(f"[17126.3] {XID}[17126.4] {XID}")
+    (tmp_path / "train.log").write_text(steps(1, 4))
+    report = traceanalyze.postmortem(tmp_path)
+    assert all(row.source.endswith("train.log") for row in report.tables["incident_timeline"].records())
+    assert "2 events without a time are not in the timeline." in report.notes

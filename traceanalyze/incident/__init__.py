@@ -143,7 +143,7 @@ def _content(stream: Stream, source: readers.Source, table: Table, *, alone: boo
     kind = sniff(head, path)
     text = kind in _TEXTS or (kind is Kind.BINARY and _mostly_text(head)) or _SPY.match(head) is not None
     if not text or _NO_LOGS.fullmatch(PurePath(path).name):
-        return Evidence(files=(FileRead(path, "other", size),))
+        return Evidence(files=(FileRead(path, "other", size, fault=stream.fault or ""),))
     tool = is_device_table(head)
     if tool is not None:
         return _device(stream, path, size, tool)

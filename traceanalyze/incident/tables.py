@@ -34,6 +34,7 @@ _SAY = sentences(
     incident_no_zone="Times without a zone are taken as UTC.",
     incident_alike="{count} line(s) like many others are only counted.",
     incident_utc="Times are UTC.",
+    incident_timeless="{count} event(s) without a time are not in the timeline.",
     incident_left_out="{count} more row(s), further from the moment when it began, are left out.",
     incident_left_out_stacks="{count} more group(s) of threads are left out.",
     incident_faults="{count} file(s) could be read only in part or not at all, such as {path}: {reason}",
@@ -105,6 +106,8 @@ def _notes(evidence: Evidence, used: Sequence[FileRead]) -> Iterator[Message]:
         yield Message(_SAY["incident_zone"], values)
     else:
         yield Message(_SAY["incident_utc"])
+    if timeless := sum(one.seen for one in evidence.events if one.what in _TELLING and one.time_ns is None):
+        yield Message(_SAY["incident_timeless"], (("count", Kind.COUNT, timeless),))
     if alike := sum(one.alike for one in used):
         yield Message(_SAY["incident_alike"], (("count", Kind.COUNT, alike),))
     odd = [one for one in used if one.notable]

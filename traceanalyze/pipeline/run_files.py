@@ -266,12 +266,14 @@ def _unused(unused: Unused) -> Iterator[File]:
     for name, why in left_out.items():
         yield _file(name, "snapshot", "left_out", why=why)
     listed = {*known, *left_out, *(name for name, _ in read.failed)}
+    # Of a log that is torn at its head nothing else is told but that it holds nothing.
+    faults = {one.path: one.fault for one in unused.incident}
     for other in {one.name: one for one in read.skipped}.values():
         if other.name not in listed:
             yield _run_list(other) or (
                 _file(other.name, "statistics", "used")
                 if other.name in statistics
-                else _file(other.name, "other", "passed_over", why=other.reason)
+                else _file(other.name, "other", "passed_over", why=faults.get(other.name) or other.reason)
             )
 
 
