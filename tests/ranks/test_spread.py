@@ -99,6 +99,12 @@ def test_of_many_names_those_of_most_time_are_kept():
     kept = summed({f"op{number:03}": [1000 + number] for number in range(MOST + 10)})
     assert len(kept.names) == MOST
     assert (kept.names[0], kept.names[-1]) == ("op265", "op010")
+    # What is not kept is told, as other ranks may have kept it.
+    other = a_rank(1, {"op003": [50]})
+    table = tables(replace(a_rank(0), ran=Ran(kept, NOTHING, None, Experts(0, None))), other)["rank_spread"]
+    (note,) = table.notes
+    assert [value for _, _, value in note.values] == [MOST, sum(1000 + number for number in range(10))]
+    assert not tables(other, other)["rank_spread"].notes
     assert NOTHING.names == ()
 
 

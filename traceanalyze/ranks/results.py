@@ -131,6 +131,8 @@ class Times(NamedTuple):
     points: NDArray[np.int64]
     """(names, points) durations in order, from the shortest to the longest: all of them, or so many at equal distances
     of their places; of fewer calls than points the rest is 0."""
+    left: int
+    """Time of names that are not kept."""
 
     def of(self, row: int) -> OfName:
         """Those of one row."""
