@@ -242,6 +242,7 @@ def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, h
     report, why = traceanalyze.analyze(home), NotMeasured("work_lost")
     split = {row[0]: row[1] for row in report.tables["split"].rows}
     assert split[part] == split["communication"] == split["idle"] == split["dispatch"] == why
+    assert (split["memory_ops"] == why) == (part == "compute")
     assert f"neither {part} nor idle time is measured" in report.verdict
     assert not [one.rule for one in report.findings if one.saving]
     compared = traceanalyze.compare(write_ascend(tmp_path / "whole", RANKS[0], LAYOUT, "text"), home)
