@@ -126,6 +126,16 @@ def test_load_of_experts_by_tokens_else_by_what_is_sent():
     assert tables(*even)["expert_load"].absent == NotMeasured("no_experts")
 
 
+def test_a_rank_without_its_device_has_no_load_of_experts():
+    b = TraceBuilder()
+    b.step(1, 0, 1000)
+    b.op("aten::_grouped_mm", 10, 10)
+    host = ran(Context(b.trace(), Options()))
+    rows = list(tables(a_rank(0, experts=(4, 300)), replace(a_rank(1), ran=host))["expert_load"].records())
+    assert [row.calls for row in rows] == [4, NotMeasured("no_device_events")]
+    assert [row.of_mean for row in rows] == [1, None]
+
+
 def test_what_a_rank_ran_in_a_trace():
     b = TraceBuilder()
     b.step(1, 0, 1000)

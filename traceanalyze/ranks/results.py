@@ -143,7 +143,8 @@ class Times(NamedTuple):
 class Experts(NamedTuple):
     """Products of one rank that are grouped by expert."""
 
-    calls: int
+    calls: int | None
+    """None where the work of its device was not recorded."""
     tokens: int | None
     """Rows of what they multiply; None where shapes were not recorded."""
 

@@ -60,12 +60,13 @@ def ran(context: Context) -> Ran:
     code = np.where(code >= 0, code, device.name[event]).astype(np.int64)
     clock = ratio_argument(context, "core_clock", row)
     told = ~np.isnan(clock) & (time > 0)
+    recorded = bool(context.devices) and "compute" not in context.unmeasured
     grouped = context.trace.strings.matches(code.astype(np.int32), _GROUPED.search)
     return Ran(
         _named(context, code, time),
         _calls(context),
         float(np.average(clock[told], weights=time[told])) if told.any() else None,
-        _experts(context, row[grouped], work.op[chosen[grouped]]),
+        _experts(context, row[grouped], work.op[chosen[grouped]]) if recorded else Experts(None, None),
     )
 
 
@@ -250,7 +251,7 @@ def _expert_load(labels: Sequence[str], experts: Sequence[Experts], sent: Sequen
     no_shapes, no_bytes = NotMeasured("no_shapes"), NotMeasured("no_bytes")
     return _EXPERTS.fill(
         rank=labels,
-        calls=[one.calls for one in experts],
+        calls=[NotMeasured("no_device_events") if one.calls is None else one.calls for one in experts],
         tokens=[None if not one.calls else no_shapes if one.tokens is None else one.tokens for one in experts],
         of_mean=[None if amount is None or not mean else amount / mean for amount in load],
         sent_bytes=[no_bytes if size is None else size for size in sent],
