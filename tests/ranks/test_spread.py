@@ -99,6 +99,12 @@ def test_of_many_names_those_of_most_time_are_kept():
     kept = summed({f"op{number:03}": [1000 + number] for number in range(MOST + 10)})
     assert len(kept.names) == MOST
     assert (kept.names[0], kept.names[-1]) == ("op265", "op010")
+    # What is not kept is told, as other ranks may have kept it.
+    other = a_rank(1, {"op003": [50]})
+    table = tables(replace(a_rank(0), ran=Ran(kept, NOTHING, None, Experts(0, None))), other)["rank_spread"]
+    (note,) = table.notes
+    assert [value for _, _, value in note.values] == [MOST, sum(1000 + number for number in range(10))]
+    assert not tables(other, other)["rank_spread"].notes
     assert NOTHING.names == ()
 
 
@@ -118,6 +124,16 @@ def test_load_of_experts_by_tokens_else_by_what_is_sent():
     assert [(row.sent_bytes, row.of_mean) for row in tables(*sent)["expert_load"].records()] == [(96, 1.5), (32, 0.5)]
     even = [a_rank(at, collectives=[(0, "all_to_all", 64, 0, 10)]) for at in (0, 1)]
     assert tables(*even)["expert_load"].absent == NotMeasured("no_experts")
+
+
+def test_a_rank_without_its_device_has_no_load_of_experts():
+    b = TraceBuilder()
+    b.step(1, 0, 1000)
+    b.op("aten::_grouped_mm", 10, 10)
+    host = ran(Context(b.trace(), Options()))
+    rows = list(tables(a_rank(0, experts=(4, 300)), replace(a_rank(1), ran=host))["expert_load"].records())
+    assert [row.calls for row in rows] == [4, NotMeasured("no_device_events")]
+    assert [row.of_mean for row in rows] == [1, None]
 
 
 def test_what_a_rank_ran_in_a_trace():

@@ -150,6 +150,9 @@ class Context:
         """Parts of steps of which nobody knows the device's work, and why: copies and fills, or what is lost."""
         read = self._recorded.read
         copies = "no_names" if read.nameless else "no_timeline" if read.no_copies else ""
+        # Where the tasks of compute are lost, so are those that copy.
+        if "compute" in self._lost and not (self.device.klass == DeviceClass.MEM).any():
+            copies = copies or "work_lost"
         # Communication that compute hides cannot be told from any other without compute.
         lost = dict.fromkeys((*self._lost, "communication", "idle") if self._lost else (), "work_lost")
         return lost | ({"memory_ops": copies} if copies else {})

@@ -197,7 +197,7 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
             cell, name = path[-1]
             yield Row(cell, len(path) - 1, old, new, None if any(lost) else (found[0][1], found[1][1]), name)
             if cell == "group" and measured:
-                yield from _waiting(path, sums, moved)
+                yield from _waiting(path, sums, moved, lost)
         some = any(path[0][0] == key for side in sums for path in side)
         if key == "communication" and some and not measured:
             # Ranks tell the waiting of all groups together: of one it is a part, below several it would be none.
@@ -206,21 +206,26 @@ def _work(base: Side, candidate: Side) -> Iterator[Row]:
             for row, times in zip(("comm_wait", "comm_transfer"), zip(*split, strict=True), strict=True):
                 yield Row(row, len(paths) if any(isinstance(time, int) for time in times) else 1, *times)
         elif key == "communication" and some and len(paths) == 1:
-            yield from _waiting(((key, None), ("group", "")), sums, moved)
+            yield from _waiting(((key, None), ("group", "")), sums, moved, lost)
 
 
 def _by_ranks(side: Side, sums: Sums, moved: Mapping[str, Time], *, known: bool) -> tuple[Time, Time]:
     """Waiting and transfer as all ranks tell them, where that is `known`, else why they are not measured."""
-    waited = side.info.waited
+    waited, lost = side.info.waited, side.context.unmeasured.get("communication")
+    if lost:
+        return NotMeasured(lost), NotMeasured(lost)
     if waited is None or not known:
         why = next(iter(moved.values()), 0) if waited is None else NotMeasured("of_all_together")
         return why, why
     return waited, sums.get((("communication", None),), (0, 0))[0] - waited
 
 
-def _waiting(group: tuple[Cell, ...], sums: tuple[Sums, Sums], moved: Sequence[dict[str, Time]]) -> Iterator[Row]:
-    """A group's exposed time split into waiting for other ranks and moving data."""
-    transfer = [each.get(group[-1][1] or "", 0) for each in moved]
+def _waiting(
+    group: tuple[Cell, ...], sums: tuple[Sums, Sums], moved: Sequence[dict[str, Time]], lost: Sequence[str]
+) -> Iterator[Row]:
+    """A group's exposed time split into waiting for other ranks and moving data; `lost` is why a side has none."""
+    label = group[-1][1] or ""
+    transfer = [NotMeasured(why) if why else each.get(label, 0) for each, why in zip(moved, lost, strict=True)]
     wait = [
         time if isinstance(time, NotMeasured) else side.get(group, (0, 0))[0] - time
         for side, time in zip(sums, transfer, strict=True)

@@ -48,8 +48,9 @@ class SideInfo:
     """Of each step that counts."""
     cycle: int = 1
     """In how many steps long and short ones alternate, 1 where they do not."""
-    kernel_span: int = 0
-    """From the first to the last kernel or collective of the steps that count, those between included."""
+    kernel_span: int | None = 0
+    """From the first to the last kernel or collective of the steps that count, those between included; None where the
+    recording lacks some."""
     waited: int | None = None
     """Time of communication that is waiting for other ranks, by the recordings of all of them; None without these."""
 

@@ -161,8 +161,10 @@ def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> S
     )
 
 
-def _kernel_span(context: Context) -> int:
+def _kernel_span(context: Context) -> int | None:
     work, device = context.once(device_work).event, context.device
+    if "communication" in context.unmeasured:
+        return None
     if len(work) == 0:
         return 0
     own = work[(device.device[work] == context.devices[0]) & (device.klass[work] != DeviceClass.MEM)]

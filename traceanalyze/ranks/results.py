@@ -131,6 +131,8 @@ class Times(NamedTuple):
     points: NDArray[np.int64]
     """(names, points) durations in order, from the shortest to the longest: all of them, or so many at equal distances
     of their places; of fewer calls than points the rest is 0."""
+    left: int
+    """Time of names that are not kept."""
 
     def of(self, row: int) -> OfName:
         """Those of one row."""
@@ -141,7 +143,8 @@ class Times(NamedTuple):
 class Experts(NamedTuple):
     """Products of one rank that are grouped by expert."""
 
-    calls: int
+    calls: int | None
+    """None where the work of its device was not recorded."""
     tokens: int | None
     """Rows of what they multiply; None where shapes were not recorded."""
 

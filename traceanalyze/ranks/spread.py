@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -14,10 +15,13 @@ from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.ranks.results import Experts, OfName, Ran, RankSummary, Times
 
+_SAY = sentences(
+    spread_of_some="Of each rank and kind the {most} names of most time count; all others take {time} together."
+)
 MOST = 256
 """Names kept of a rank and kind, those of most time: they are sent between processes."""
 POINTS = 33
@@ -39,7 +43,8 @@ def times(names: Sequence[str], of: NDArray[np.int64], time: NDArray[np.int64]) 
     inside = place < number
     points = np.where(inside, ordered[first[kept, None] + np.where(inside, at, 0)], 0) if len(time) else at
     named = tuple(names[code] for code in of[rows.first[kept]].tolist())
-    return Times(named, count[kept], total[kept], square[kept], points)
+    left = int(total.sum() - total[kept].sum())
+    return Times(named, count[kept], total[kept], square[kept], points, left)
 
 
 def ran(context: Context) -> Ran:
@@ -55,12 +60,13 @@ def ran(context: Context) -> Ran:
     code = np.where(code >= 0, code, device.name[event]).astype(np.int64)
     clock = ratio_argument(context, "core_clock", row)
     told = ~np.isnan(clock) & (time > 0)
+    recorded = bool(context.devices) and "compute" not in context.unmeasured
     grouped = context.trace.strings.matches(code.astype(np.int32), _GROUPED.search)
     return Ran(
         _named(context, code, time),
         _calls(context),
         float(np.average(clock[told], weights=time[told])) if told.any() else None,
-        _experts(context, row[grouped], work.op[chosen[grouped]]),
+        _experts(context, row[grouped], work.op[chosen[grouped]]) if recorded else Experts(None, None),
     )
 
 
@@ -148,7 +154,10 @@ def spread_tables(ranks: Sequence[RankSummary]) -> Iterator[Table]:
         "call": [one.calls for one in known],
     }
     rows = [row for what, times_ in sides.items() for row in _over_ranks(what, labels, times_)]
-    yield _SPREAD.fill_records(rows) if rows else _SPREAD.missing("no_device_events")
+    left = sum(side.left for times_ in sides.values() for side in times_)
+    values = ("most", Kind.COUNT, MOST), ("time", Kind.DURATION, left)
+    notes = (Message(_SAY["spread_of_some"], values),) if left else ()
+    yield replace(_SPREAD.fill_records(rows), notes=notes) if rows else _SPREAD.missing("no_device_events")
     yield _clocks(labels, [one.clock for one in known])
     yield _expert_load(labels, [one.experts for one in known], list(map(_sent, ranks)))
 
@@ -242,7 +251,7 @@ def _expert_load(labels: Sequence[str], experts: Sequence[Experts], sent: Sequen
     no_shapes, no_bytes = NotMeasured("no_shapes"), NotMeasured("no_bytes")
     return _EXPERTS.fill(
         rank=labels,
-        calls=[one.calls for one in experts],
+        calls=[NotMeasured("no_device_events") if one.calls is None else one.calls for one in experts],
         tokens=[None if not one.calls else no_shapes if one.tokens is None else one.tokens for one in experts],
         of_mean=[None if amount is None or not mean else amount / mean for amount in load],
         sent_bytes=[no_bytes if size is None else size for size in sent],

@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
+from io import BytesIO
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import pandas as pd
 import pytest
 
 import traceanalyze
@@ -29,6 +31,7 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.ascend.folder import Profile, profile_of
 from traceanalyze.report.console import Style, render_all
+from traceanalyze.report.formats import renderer
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
@@ -239,11 +242,18 @@ def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, h
     report, why = traceanalyze.analyze(home), NotMeasured("work_lost")
     split = {row[0]: row[1] for row in report.tables["split"].rows}
     assert split[part] == split["communication"] == split["idle"] == split["dispatch"] == why
+    assert (split["memory_ops"] == why) == (part == "compute")
     assert f"neither {part} nor idle time is measured" in report.verdict
     assert not [one.rule for one in report.findings if one.saving]
     compared = traceanalyze.compare(write_ascend(tmp_path / "whole", RANKS[0], LAYOUT, "text"), home)
     times = {row.part: row.candidate_time_ns for row in compared.tables["step_difference"].records()}
     assert times[part] == times["idle"] == why
+    exposed = {row.index: row.candidate_time_ns for row in compared.tables["overall_metrics"].records()}
+    assert exposed["comm_wait"] == exposed["comm_transfer"] == why
+    sheet = pd.read_excel(BytesIO(renderer("msprof")([compared], texts("en"))), sheet_name="OverallMetrics", header=2)
+    told = sheet.set_index(sheet["Index"].str.strip())["Duration(ms).1"].dropna()
+    assert ("Computing Time" in told) == (part == "communication")
+    assert not {"Uncovered Communication Time", "Wait", "Transmit", "Free Time", "E2E Time"} & set(told.index)
     assert "the recording lacks work" in " ".join(map(str, compared.notes))
 
 

@@ -5,8 +5,9 @@ their heading, whatever their size; numbers are sums over all steps, not per ste
 where only the base is zero; what a side does not have is 0.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
+from operator import add, sub, truediv
 from typing import Any, NamedTuple, Self
 
 from xlsxwriter import Workbook
@@ -204,9 +205,12 @@ _PARTS = {
 _SIDES = ("base", "candidate")
 
 
-def _overall(rows: Iterable[Cells], spans: tuple[int, int]) -> Iterator[Cells]:
+def _overall(rows: Iterable[Cells], spans: tuple[int | None, int | None]) -> Iterator[Cells]:
     """Compute and communication with their classes, and what they leave of the time from first to last kernel."""
-    whole = {f"{side}_time_ns": span / _UNITS["(ms)"] for side, span in zip(_SIDES, spans, strict=True)}
+    whole = {
+        f"{side}_time_ns": None if span is None else span / _UNITS["(ms)"]
+        for side, span in zip(_SIDES, spans, strict=True)
+    }
     end = {"index": "E2E Time", **whole}
     free: Cells = {"index": "Free Time", **whole}
     found = list[Cells]()
@@ -219,7 +223,7 @@ def _overall(rows: Iterable[Cells], spans: tuple[int, int]) -> Iterator[Cells]:
         name = _PARTS.get(key, key)
         if level == 0:
             for side in whole:
-                free[side] -= cells[side] or 0
+                free[side] = _joined(sub, free[side], cells[side])
         elif part == "communication" and not key.startswith("comm_"):
             name = f"{name[0].upper()}{name[1:]} Communication"
         elif level == 1 and part == "compute":
@@ -230,16 +234,22 @@ def _overall(rows: Iterable[Cells], spans: tuple[int, int]) -> Iterator[Cells]:
         name = "\t" * level + name
         same = next((each for each in found if part == "compute" and each["index"] == name), None)
         if same is not None:
-            same.update({each: same[each] + cells[each] for each in (*whole, "base_number", "candidate_number")})
+            same.update(
+                {each: _joined(add, same[each], cells[each]) for each in (*whole, "base_number", "candidate_number")}
+            )
             continue
         found.append({**cells, "index": name})
     for cells in (*found, free, {**free, "index": "\tFree"}, end):
         shares = {
-            f"{side}_share": None if cells[at] is None else cells[at] / whole[at] if whole[at] else 0
-            for side, at in zip(_SIDES, whole, strict=True)
+            f"{side}_share": _joined(truediv, cells[at], span) if span != 0 else 0
+            for side, (at, span) in zip(_SIDES, whole.items(), strict=True)
         }
         numbers = {f"{side}_number": "/" for side in _SIDES if cells.get(f"{side}_number") is None}
         yield {**cells, **shares, **numbers}
+
+
+def _joined(join: Callable[[float, float], float], one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else join(one, other)
 
 
 def _told(rows: Iterable[Cells]) -> Iterator[Cells]:
