@@ -245,6 +245,17 @@ def test_events(tmp_path):
         write_events([str(SAMPLES / "gpu_sync")], str(tmp_path / "other.parquet"))
 
 
+def test_events_of_recordings_that_cannot_be_read_are_told(tmp_path):
+    path = ranks_of(tmp_path / "run", 2)
+    (path / "rank1.json").write_text('{"traceEvents": [')
+    (note,) = write_events([str(path)], str(tmp_path / "events.parquet"))
+    assert note.startswith(f"left out: {path / 'rank1.json'}: ")
+    ran = CliRunner().invoke(app, ["convert", str(path), "--parquet", str(tmp_path / "events.parquet"), "--lang", "zh"])
+    assert str(path / "rank1.json") in ran.stderr
+    assert note not in ran.stderr
+    assert {row["rank"] for row in pq.read_table(tmp_path / "events.parquet").to_pylist()} == {0}
+
+
 @pytest.mark.parametrize("recipe", RECIPES, ids=[str(at) for at in range(len(RECIPES))])
 def test_recipes(store, tmp_path, monkeypatch, recipe):
     need("duckdb")
