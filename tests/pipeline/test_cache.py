@@ -285,6 +285,37 @@ def test_every_file_of_a_profile_counts(tmp_path):
     assert key_of(Source(str(tmp_path / "gone")), about) is None
 
 
+@pytest.mark.parametrize(
+    ("main", "folder", "other"),
+    [
+        ("run/ASCEND_PROFILER_OUTPUT/trace_view.json", "run/ASCEND_PROFILER_OUTPUT", "run/profiler_metadata.json"),
+        ("run/ASCEND_PROFILER_OUTPUT/trace_view.json", "", "run/profiler_metadata.json"),
+        ("run/trace_view.json.gz", "", "run/profiler_info_0.json"),
+        ("run/renamed.json", "", "run/kernel_details.csv"),
+        ("run/msmonitor_1_2_0.db", "", "profiler_info.json"),
+        ("run/timeline/msprof_0_1.json", "run/timeline", "run/summary/op_summary_0_1.csv"),
+        ("run/ASCEND_PROFILER_OUTPUT/trace_view.json", "run", "elsewhere/kernel_details.csv"),
+    ],
+)
+def test_files_that_lie_around_a_profile_count(tmp_path, main, folder, other):
+    for path in (tmp_path / main, tmp_path / other):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    if other.startswith("elsewhere"):
+        (tmp_path / "run" / "linked").symlink_to(tmp_path / "elsewhere")
+    source, about = Source(str(tmp_path / main), folder=str(tmp_path / folder) if folder else ""), digest_of(())
+    before = key_of(source, about)
+    assert before == key_of(source, about) is not None
+    (tmp_path / other).write_text("{ }")
+    assert key_of(source, about) != before
+
+
+def test_a_folder_elsewhere_does_not_tell_that_its_files_changed(monkeypatch):
+    # That of the folder itself stays when a file in it is written anew.
+    monkeypatch.setattr("traceanalyze.pipeline.cache.stamp", lambda _: ("0", "mtime=1"))
+    assert key_of(Source("sftp://host/a_ascend_pt", folder="sftp://host/a_ascend_pt", size=9), digest_of(())) is None
+
+
 def test_the_command_line_keeps_results_unless_it_is_told_not_to(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
 

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -170,6 +171,16 @@ def test_what_costs_every_worker_is_left_out_by_name(run):
         (found,) = reports([str(run)], Choices(), work=Work(executor=_Workers(pool)))
     assert [rank.rank for rank in found.ranks] == [rank for rank in range(COUNT) if rank != 3]
     assert any("rank3.json: several workers were killed over it" in note for note in found.notes)
+
+
+def test_what_is_no_longer_wanted_ends_without_a_word(caplog):
+    from traceanalyze.pipeline.cluster import _Workers
+
+    given = Future()
+    executor = _Workers(SimpleNamespace(get_executor=lambda **_: SimpleNamespace(submit=lambda *_: given)))
+    assert executor.submit(len, "job").cancel()
+    given.set_result(3)
+    assert not caplog.records
 
 
 def test_nobody_is_there(monkeypatch):

@@ -98,6 +98,16 @@ def test_the_same_run_is_kept_once_from_wherever_it_is_read(store, tmp_path):
     assert len(rows(copy, "run_summary")) == len(NAMES)
 
 
+def test_a_run_that_is_kept_again_has_only_the_tables_that_it_has_now(store, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(store, copy)
+    shutil.copytree(copy / "run_summary", copy / "former")
+    before = {path.parent.name for path in copy.rglob("*.parquet")}
+    folder.record(reports([str(SAMPLES / "gpu_sync")], Choices()), str(copy))
+    assert {path.parent.name for path in copy.rglob("*.parquet")} == before
+    assert len([*(copy / "former").iterdir()]) == len(NAMES) - 1
+
+
 def test_many_writers(tmp_path):
     report = reports([str(SAMPLES / "gpu_sync")], Choices())
     others = [reports([str(ranks_of(tmp_path / f"run{count}", count))], Choices()) for count in (1, 2, 3)]
@@ -150,31 +160,31 @@ def test_change_points_seldom_see_what_is_not_there():
 
 
 def history(levels, **more):
+    return history_report(kept_rows(levels, **more), "store", "0")
+
+
+def kept_rows(levels, **more):
     values = series(*levels)
     parts = ("compute", "communication", "memory_ops", "data_loading", "sync", "dispatch", "idle")
-    return history_report(
-        [
-            {
-                **{f"{part}_share": 0.0 for part in parts},
-                "mode": "steps",
-                "run_id": str(at),
-                "name": f"run{at}",
-                "recorded_at": datetime.fromtimestamp(1_700_000_000 + 3600 * at, UTC),
-                "kept_at": datetime.fromtimestamp(0, UTC),
-                "step_ns": round(1e6 * value),
-                "device_name": "GPU",
-                "world_size": 8,
-                "recorded_ranks": 8,
-                "top_rule": None,
-                "compute_share": 90 / value,
-                "data_loading_share": 1 - 90 / value,
-                **more,
-            }
-            for at, value in enumerate(values)
-        ],
-        "store",
-        "0",
-    )
+    return [
+        {
+            **{f"{part}_share": 0.0 for part in parts},
+            "mode": "steps",
+            "run_id": str(at),
+            "name": f"run{at}",
+            "recorded_at": datetime.fromtimestamp(1_700_000_000 + 3600 * at, UTC),
+            "kept_at": datetime.fromtimestamp(0, UTC),
+            "step_ns": round(1e6 * value),
+            "device_name": "GPU",
+            "world_size": 8,
+            "recorded_ranks": 8,
+            "top_rule": None,
+            "compute_share": 90 / value,
+            "data_loading_share": 1 - 90 / value,
+            **more,
+        }
+        for at, value in enumerate(values)
+    ]
 
 
 def test_the_history_says_when_it_got_slower_and_what_did():
@@ -184,6 +194,16 @@ def test_the_history_says_when_it_got_slower_and_what_did():
     assert found.tables["history"].column("changed") == tuple(at == 8 for at in range(16))
     assert "at no run did it change" in history([(100, 8)]).verdict
     assert history([(100, 3)]).verdict == "3 runs: a change shows from four on."
+
+
+def test_runs_that_are_unlike_the_newest_are_counted():
+    rows = kept_rows([(100, 5)])
+    others = ({"mode": "whole_trace"}, {"mode": "empty", "step_ns": None}, {"step_ns": None}, {"device_name": "B"})
+    rows[:4] = [{**row, **other} for row, other in zip(rows, others, strict=False)]
+    found = history_report(rows, "store", "0")
+    assert found.notes == ("4 runs without steps, on other devices or with other numbers of ranks are left out.",)
+    assert len(found.tables["history"]) == 1
+    assert not history([(100, 5)]).notes
 
 
 def test_the_history_is_a_picture_in_the_page(tmp_path):
@@ -223,6 +243,17 @@ def test_events(tmp_path):
     (tmp_path / "other.parquet").write_bytes(b"mine")
     with pytest.raises(UsageError, match="is there and is no report"):
         write_events([str(SAMPLES / "gpu_sync")], str(tmp_path / "other.parquet"))
+
+
+def test_events_of_recordings_that_cannot_be_read_are_told(tmp_path):
+    path = ranks_of(tmp_path / "run", 2)
+    (path / "rank1.json").write_text('{"traceEvents": [')
+    (note,) = write_events([str(path)], str(tmp_path / "events.parquet"))
+    assert note.startswith(f"left out: {path / 'rank1.json'}: ")
+    ran = CliRunner().invoke(app, ["convert", str(path), "--parquet", str(tmp_path / "events.parquet"), "--lang", "zh"])
+    assert str(path / "rank1.json") in ran.stderr
+    assert note not in ran.stderr
+    assert {row["rank"] for row in pq.read_table(tmp_path / "events.parquet").to_pylist()} == {0}
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=[str(at) for at in range(len(RECIPES))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,18 @@ def test_of_many_ranks_those_that_are_worth_it_are_analysed_in_full_when_they_ar
     cached = Work(cache=str(tmp_path / "cache"))
     for _ in range(2):
         assert as_text(reports([str(path)], Choices(), work=cached)) == as_text(merged)
+
+
+def test_recordings_that_are_gone_when_they_are_wanted_again_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "MANY", 3)
+    path = ranks_of(tmp_path / "run", 6)
+    folder = shared_out([path], tmp_path / "parts", 2)
+    (whole,) = merged_reports(str(folder), Detail.VERBOSE, ALONE)
+    shutil.rmtree(path)
+    (merged,) = merged_reports(str(folder), Detail.VERBOSE, ALONE)
+    gone = set(merged.notes) - set(whole.notes)
+    assert gone
+    assert all("No such file" in note for note in gone)
 
 
 def test_shares_that_are_missing_or_damaged_are_named(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -17,8 +18,10 @@ import traceanalyze
 from tests.needs import need
 from traceanalyze.errors import InputError, TraceAnalyzeError
 from traceanalyze.locales import texts
-from traceanalyze.pipeline import Choices, reports
-from traceanalyze.pipeline.results import Work
+from traceanalyze.model.vocabulary import Detail
+from traceanalyze.pipeline import Choices, parts, reports
+from traceanalyze.pipeline.results import ALONE, Work
+from traceanalyze.pipeline.shards import Shard, merged_reports, write_shard
 from traceanalyze.readers.remote import is_remote, shown
 from traceanalyze.report.json import render
 
@@ -156,6 +159,17 @@ def test_signatures_are_told_to_nobody(web):
     assert caught.value.__cause__ is None
     found = traceanalyze.analyze(f"{web}/gpu_sync/trace.json.gz?X-Amz-Signature={SECRET}")
     assert SECRET not in render([found], texts())
+
+
+def test_shares_keep_no_signature(web, tmp_path):
+    paths = [f"{web}/gpu_two_ranks/rank{rank}.json.gz?X-Amz-Signature={SECRET}" for rank in range(2)]
+    write_shard(paths, Choices(), Shard(0, 1), tmp_path, ALONE, None)
+    for path in tmp_path.iterdir():
+        for section in parts.sections(path.read_bytes()).values():
+            with zipfile.ZipFile(io.BytesIO(section)) as file:
+                assert not [name for name in file.namelist() if SECRET.encode() in file.read(name)]
+    (merged,) = merged_reports(str(tmp_path), Detail.VERBOSE, ALONE)
+    assert render([merged], texts()) == render(reports(paths, Choices()), texts())
 
 
 @pytest.fixture(scope="module")

@@ -97,10 +97,7 @@ def analyze(
 def history(
     store: Annotated[str, typer.Argument(metavar="DIR", help="Where analyze --record keeps runs.")],
     *,
-    format_: Annotated[
-        options.TraceFormat | None,
-        typer.Option("--format", help="What to write; default: by the name of --output, else console."),
-    ] = None,
+    format_: options.TraceFormatOption = None,
     output: options.Output = None,
     overwrite: options.Overwrite = False,
     lang: options.Lang = LANG,

@@ -4,7 +4,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -135,8 +135,8 @@ def convert(
         from traceanalyze.pipeline.gather import write_events
 
         with Progress(texts(lang), wanted=not quiet) as progress:
-            write_events(paths, parquet, overwrite=overwrite, progress=progress)
-        typer.echo(in_language(Phrase("Wrote {path}", parquet), lang), err=True)
+            left_out = write_events(paths, parquet, overwrite=overwrite, progress=progress)
+        _tell(left_out, parquet, lang, quiet=quiet)
     if annotate is None:
         if parquet is None:
             raise UsageError("give a file to write, --annotate out.json.gz or --parquet out.parquet")
@@ -152,10 +152,13 @@ def convert(
             progress=progress,
             overwrite=overwrite,
         )
-    if not quiet:
-        for note in notes:
-            typer.echo(note, err=True)
-        typer.echo(in_language(Phrase("Wrote {path}", annotate), lang), err=True)
+    _tell(notes, annotate, lang, quiet=quiet)
+
+
+def _tell(notes: Sequence[str], path: str, lang: str, *, quiet: bool) -> None:
+    """Remarks on a file that was written."""
+    for note in () if quiet else (*notes, Phrase("Wrote {path}", path)):
+        typer.echo(in_language(note, lang) if isinstance(note, Phrase) else note, err=True)
 
 
 def tensorboard(

@@ -18,9 +18,10 @@ import numpy as np
 from traceanalyze import plugins
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.pipeline import parts
+from traceanalyze.readers.ascend.folder import around
 from traceanalyze.readers.remote import is_remote, stamp
 from traceanalyze.readers.source import STDIN, Source
-from traceanalyze.readers.sources import place_of
+from traceanalyze.readers.sources import place_of, walk
 from traceanalyze.version import __version__
 from traceanalyze.whole_file import whole_file
 
@@ -110,7 +111,8 @@ def digest_of(about: object) -> str | None:
 
 def key_of(source: Source, about: str | None) -> str | None:
     """What stands for a recording and what is asked about it; None where something unknown may change the answer."""
-    if about is None or source.path == STDIN:
+    # Of a folder elsewhere nothing tells whether its files changed.
+    if about is None or source.path == STDIN or (source.folder and is_remote(source.path)):
         return None
     try:
         return digest(repr((place_of(source.path), source, _stamps(source), about)).encode())
@@ -139,14 +141,13 @@ def _files(source: Source) -> Iterator[Path]:
     path = Path(source.path)
     yield path
     yield from map(Path, source.more)
-    if source.folder:
-        for place, folders, names in os.walk(source.folder):
+    profile = Path(source.folder) if source.folder else None
+    if profile is not None:
+        for place, folders, names in walk(profile):
             folders.sort()
-            yield from (Path(place, name) for name in sorted(names))
-    elif path.suffix == ".db":
-        # A database of a profile, whose other files say more about it.
-        for folder in {path.parent, path.parent.parent}:
-            yield from sorted(each for each in folder.iterdir() if each.is_file())
+            yield from (place / name for name in sorted(names))
+    for folder in filter(Path.is_dir, around(path, profile)):
+        yield from sorted(each for each in folder.iterdir() if each.is_file())
 
 
 @cache
@@ -157,7 +158,7 @@ def _tool() -> tuple[object, ...]:
         (entry.path, entry.stat().st_size, entry.stat().st_mtime_ns)
         for place, _, _ in os.walk(package)
         for entry in os.scandir(place)
-        if entry.name.endswith((".py", ".so", ".pyd"))
+        if entry.name.endswith((".py", ".so", ".dylib"))
     )
     return __version__, sys.version, np.__version__, digest(repr(code).encode())
 

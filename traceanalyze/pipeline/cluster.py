@@ -86,6 +86,9 @@ class _Workers(Executor):
 
 def _tell(told: Future[Any], job: Job, given: Future[Any]) -> None:
     """Why there is no result, where there is none."""
+    if not told.set_running_or_notify_cancel():
+        # Nobody waits for it any more.
+        return
     error = BrokenExecutor("cancelled") if given.cancelled() else given.exception()
     if error is None:
         told.set_result(given.result())

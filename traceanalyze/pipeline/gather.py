@@ -129,8 +129,10 @@ def _few(columns: Columns, end: NDArray[np.int64]) -> Columns:
 
 def write_events(
     paths: Sequence[str], output: str, *, overwrite: bool = False, progress: ReadProgress | None = None
-) -> None:
+) -> tuple[str, ...]:
     """Write every event of the recordings under the paths into one Parquet file; one recording at a time is in memory.
+
+    Returns remarks on recordings that were left out.
 
     Raises:
         InputError: There is no recording.
@@ -163,6 +165,7 @@ def write_events(
 
     with whole_file(target) as file:
         events(file, labelled(), types)
+    return read.notes
 
 
 _FEWEST = 2

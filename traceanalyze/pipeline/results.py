@@ -110,19 +110,26 @@ def put_together(
     read = collected(selection, traces(), required=required, known=known)
     analyses = {path: one.analysis for path, one in found.items()}
     # Those of other steps than the rest of their run are analysed over the steps that all ranks of it count. One that
-    # cannot be read again, as from a pipe, stays as it is.
+    # cannot be read again, as from a pipe, stays as it is, and a note says why.
+    unread: list[Phrase] = []
     for path, agreed in disagreeing(read.traces, analyses, read.lost).items():
         job_of[path] = job_of[path]._replace(agreed=agreed, lenient=True, together=True)
         ((_, one),) = results([job_of[path]], None, work)
-        found[path] = found[path] if isinstance(one, InputError) else one
+        if isinstance(one, InputError):
+            unread.append(one.phrase)
+        else:
+            found[path] = one
     if any(job.summary for job in jobs):
         chosen = _worth_full(read, found, jobs[0].choices)
         again = [job_of[path]._replace(summary=False, lenient=True, together=False) for path in chosen]
         full = dict(results(again, progress, work))
         for at, (path, why) in enumerate(chosen.items()):
             one = full[at]
-            found[path] = found[path] if isinstance(one, InputError) else one._replace(why=why)
-    return read, found
+            if isinstance(one, InputError):
+                unread.append(one.phrase)
+            else:
+                found[path] = one._replace(why=why)
+    return read._replace(notes=(*read.notes, *unread)), found
 
 
 def _worth_full(read: ReadRecordings, found: Mapping[str, AnalysedRank], choices: Choices) -> dict[str, str]:

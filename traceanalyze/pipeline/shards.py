@@ -20,7 +20,7 @@ from traceanalyze.pipeline.recordings import NO_SNAPSHOTS
 from traceanalyze.pipeline.results import Result, Work, jobs_of, put_together, results, unpack
 from traceanalyze.pipeline.run_report import reports_of
 from traceanalyze.readers.memory_sources import holds_memory_file
-from traceanalyze.readers.remote import is_remote, stamp
+from traceanalyze.readers.remote import is_remote, shown, stamp
 from traceanalyze.readers.source import STDIN
 from traceanalyze.readers.sources import Selection, expand
 from traceanalyze.report.model import Report
@@ -91,7 +91,10 @@ def write_shard(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError("{said}: cannot be written: {why}", folder, error.strerror) from error
-    _write(folder / f"{_RUN}-{run}.part", parts.archive({_RUN: parts.dumps(asked)}))
+    # Secrets of addresses are not for a disk; where one is needed to read a recording again, a note says so.
+    sources = tuple(one._replace(path=shown(one.path), folder=shown(one.folder)) for one in asked.selection.sources)
+    plain = asked._replace(selection=asked.selection._replace(sources=sources))
+    _write(folder / f"{_RUN}-{run}.part", parts.archive({_RUN: parts.dumps(plain)}))
     jobs = jobs_of(asked.selection.sources, choices, NO_SNAPSHOTS, lenient=False)
     places = range(shard.number, len(jobs), shard.of)
 

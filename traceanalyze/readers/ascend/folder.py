@@ -168,6 +168,16 @@ def profile_of(path: Path, *, database: bool = False) -> Profile:
     )
 
 
+def around(file: Path, folder: Path | None) -> tuple[Path, ...]:
+    """Folders outside that of a profile whose files may tell more about its main file; none for most traces."""
+    if folder is not None:
+        return (folder.parent if folder.name == OUTPUT else folder.parent / "summary",)
+    # Not by all names: many ranks may lie in one folder.
+    known = file.suffix == ".db" or file.name.startswith(TIMELINE) or file.parent.name == OUTPUT
+    known = known or any((file.parent / name).exists() for name in _TABLES)
+    return (file.parent, file.parent.parent) if known else ()
+
+
 def _is_output(folder: Path, names: Sequence[str]) -> bool:
     return folder.name == OUTPUT or bool(_TABLES & set(names)) or any(map(_DATABASE.fullmatch, names))
 
