@@ -45,8 +45,9 @@ def test_paths_alone_need_no_reader_of_options(run_process, sample):
 
 def test_an_analysis_needs_no_masked_arrays(run_process, sample):
     code = "import sys, atexit; atexit.register(lambda: print('numpy.ma' in sys.modules, file=sys.stderr))"
-    result = run_process(sample, code=f"{code}; from traceanalyze.cli.main import main; main()")
-    assert result.stderr == "False\n"
+    for given in ([sample], ["memory", SAMPLES / "memory"]):
+        result = run_process(*given, code=f"{code}; from traceanalyze.cli.main import main; main()")
+        assert result.stderr == "False\n"
 
 
 @pytest.mark.parametrize("options", [["--quiet"], ["--format", "json"]])

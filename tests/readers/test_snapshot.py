@@ -158,6 +158,11 @@ def test_usual_files_are_read_natively(tmp_path: Path, protocol: int) -> None:
     assert [len(device.history) for device in found.devices] == [2800, 1]
     assert found.devices[0].history.texts == (("x", ""),)
     assert found.devices[0].pools == ((0, 0), (3, 1))
+    silent = SMALL["device_traces"][0][0]
+    traces = [[{**silent}, {**silent, "user_metadata": "x"}, {**silent}]]
+    history = both(written(tmp_path, pickle.dumps({**SMALL, "device_traces": traces}, protocol))).devices[0].history
+    assert history.told is not None
+    assert [history.texts[code] for code in history.told] == [("", ""), ("x", ""), ("", "")]
 
 
 @pytest.mark.parametrize("path", sorted(snapshots.SHARED.glob("*.pickle")), ids=lambda path: path.stem)

@@ -7,6 +7,7 @@ import numpy as np
 from traceanalyze.analyses.memory import BLOCK_BYTES, BLOCKS, HOLE, LARGE, POOL, STREAM
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.snapshot import ProcessStatistics, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, Layout, Table, declare
 
@@ -116,7 +117,7 @@ def _tiles(device: SnapshotDevice) -> bool:
     if len(segments) == 0:
         return len(blocks) == 0
     end = blocks.address + blocks.size
-    if len(np.unique(blocks.segment)) != len(segments):
+    if len(distinct(blocks.segment)) != len(segments):
         return False
     first = np.append(True, blocks.segment[1:] != blocks.segment[:-1])
     last = np.append(first[1:], True)

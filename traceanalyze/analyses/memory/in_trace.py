@@ -17,6 +17,7 @@ from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.calls import Places
 from traceanalyze.analyses.memory.device_calls import DeviceCalls
 from traceanalyze.analyses.memory.steps import step_label
+from traceanalyze.analyses.steps.window import median
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
@@ -181,7 +182,7 @@ def _shift_of_marks(context: Context, allocator: AllocatorAnalysis) -> int | Non
     pairs = [] if markers is None else zip(markers.name, markers.start.tolist(), strict=True)
     differences = np.array([start - marked[name] for name, start in pairs if name in marked], np.int64)
     agree = len(differences) >= 2 and int(differences.max() - differences.min()) <= AGREE
-    return int(np.median(differences)) if agree else None
+    return median(differences) if agree else None
 
 
 def _request(allocator: AllocatorAnalysis, event: int) -> int | None:

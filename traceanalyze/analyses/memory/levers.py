@@ -18,6 +18,7 @@ from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.analyses.memory.sites import ModuleCall, frame_line
 from traceanalyze.analyses.memory.whatif import expandable_saving
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 
@@ -141,7 +142,7 @@ def _logits(device: Device, known: Categories) -> NDArray[np.bool_]:
     loss = device.of_stack("loss") & (lives.begin != BEFORE)
     largest = int(lives.requested[loss].max(initial=0))
     alike = np.zeros(len(lives), np.bool_)
-    for size in np.unique(lives.requested[loss & (lives.requested >= largest * _LARGE)]).tolist():
+    for size in distinct(lives.requested[loss & (lives.requested >= largest * _LARGE)]).tolist():
         alike |= np.isin(lives.requested, (size, 2 * size, size // 2))
     found: NDArray[np.bool_] = alike & (lives.begin != BEFORE)
     return found & known.of("activations", "transient", "backward", "other") & ~device.of_stack("optimizer")
@@ -218,7 +219,7 @@ def _saved(device: Device, rows: NDArray[np.int64], inside: NDArray[np.bool_]) -
     np.minimum.at(again, call, lives.end[rows])
     top = device.failures[0] if device.failures else device.blocks.peak[1]
     live = (lives.begin[rows] <= top) & (lives.end[rows] > top)
-    return _Saved(rows, over[call], again[call], np.append(call[1:] != call[:-1], True), len(np.unique(call[live])))
+    return _Saved(rows, over[call], again[call], np.append(call[1:] != call[:-1], True), len(distinct(call[live])))
 
 
 def _without(base: _Blocks, saved: _Saved, *, inputs: bool) -> _Blocks:

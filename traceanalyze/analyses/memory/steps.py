@@ -16,6 +16,7 @@ from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Curve
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.model.classify import PROFILER_STEP
+from traceanalyze.model.columns import distinct, median
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.snapshot import Action, History, Snapshot
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
@@ -178,17 +179,17 @@ def leaks(device: Device) -> tuple[Leak, ...] | NotMeasured:
     step = np.searchsorted(starts.first, lives.begin[alive], "right") - 1
     alive, step = alive[step >= 0], step[step >= 0]
     found = []
-    for stack in np.unique(lives.stack[alive]).tolist():
+    for stack in distinct(lives.stack[alive]).tolist():
         own = lives.stack[alive] == stack
         left = np.bincount(step[own], lives.requested[alive[own]], minlength=steps)[list(kept)]
         if stack >= 0 and (left > 0).all():
             found.append((stack, left.astype(np.int64)))
     # The first step also makes what stays for good, such as the optimizer's state.
     rises = np.diff(_extremes(starts, device.active, np.min)[1:])
-    rise = float(np.median(rises)) if len(rises) else 0.0
-    growth = sum(float(np.median(left)) for _, left in found)
+    rise = median(rises) if len(rises) else 0.0
+    growth = sum(median(left) for _, left in found)
     if rise <= 0 or abs(growth - rise) > AGREEMENT * rise:
         return ()
     confidence = "likely" if steps >= LIKELY_STEPS else "suspected"
-    rows = [Leak(device.sites[stack].line, int(np.median(left)), len(left), confidence) for stack, left in found]
+    rows = [Leak(device.sites[stack].line, int(median(left)), len(left), confidence) for stack, left in found]
     return tuple(sorted(rows, key=lambda leak: -leak.per_step))

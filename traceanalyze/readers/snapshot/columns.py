@@ -269,7 +269,7 @@ def history(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], w
 
 def _told(rows: Rows) -> tuple[NDArray[np.int32] | None, tuple[tuple[str, str], ...]]:
     """What the program and torch.compile say of each event, as far as they are texts."""
-    if not rows or rows[0].keys().isdisjoint(("user_metadata", "compile_context")):
+    if all(row.keys().isdisjoint(("user_metadata", "compile_context")) for row in rows):
         return None, ()
     found: dict[tuple[str, str], int] = {}
     pairs = ((row.get("user_metadata"), row.get("compile_context")) for row in rows)

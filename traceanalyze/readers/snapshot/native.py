@@ -102,7 +102,7 @@ class Recorded:
     def _told(
         self, codes: NDArray[np.int32], has: NDArray[np.uint8]
     ) -> tuple[NDArray[np.int32] | None, tuple[tuple[str, str], ...]]:
-        if not len(has) or not has[0] & _TOLD:
+        if not (has & _TOLD).any():
             return None, ()
         file = self._file
         found: dict[tuple[str, str], int] = {}
