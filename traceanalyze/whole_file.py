@@ -29,23 +29,19 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             yield file
         return
     path = path.resolve() if path.is_symlink() else path
-    try:
+    with _told(name):
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise UsageError("{said}: cannot be written: {why}", name, error.strerror) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes it private, a report is not.
-        os.chmod(temporary, 0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))  # noqa: PTH101
-        os.replace(temporary, path)  # noqa: PTH105 - both names are strings here
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UsageError("{said}: cannot be written: {why}", name, error.strerror) from error
-        raise
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            # mkstemp makes it private, a report is not.
+            os.chmod(temporary, 0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))  # noqa: PTH101
+            os.replace(temporary, path)  # noqa: PTH105 - both names are strings here
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
 
 
 def _mode(path: Path) -> int | None:

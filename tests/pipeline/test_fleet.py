@@ -213,6 +213,19 @@ def test_the_history_is_a_picture_in_the_page(tmp_path):
     assert "At run 9" in page
 
 
+def test_a_run_that_is_kept_again_has_no_rows_of_before(tmp_path):
+    made = reports([str(SAMPLES / "gpu_sync")], Choices())
+    folder.record(made, str(tmp_path))
+    (summary,) = (tmp_path / "run_summary").iterdir()
+    before = {path.parent.name for path in tmp_path.glob("*/*.parquet")}
+    for name in (summary.name, "other.parquet"):
+        (tmp_path / "gone").mkdir(exist_ok=True)
+        (tmp_path / "gone" / name).write_bytes(summary.read_bytes())
+    folder.record(made, str(tmp_path))
+    assert {path.parent.name for path in tmp_path.glob(f"*/{summary.name}")} == before
+    assert (tmp_path / "gone" / "other.parquet").exists()
+
+
 def test_commands(tmp_path):
     run = CliRunner().invoke
     path, store = str(SAMPLES / "gpu_two_ranks"), str(tmp_path / "store")

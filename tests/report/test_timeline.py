@@ -24,7 +24,7 @@ from traceanalyze.locales import rule_doc, texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.pipeline.recordings import MAX_PLACES, places_of
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.html import render
+from traceanalyze.report.html import render, timeline
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.ranks import MAX_CELLS, MAX_RANKS, fitted, heat_map, rank_chart, shade
 from traceanalyze.report.html.timeline import timeline_html
@@ -155,6 +155,20 @@ def test_the_timeline_holds_all_of_the_trace_and_every_instance(loading):
         assert len(mark["times"]) == min(len(one.intervals), 200)
     ids = {node[1].get("id") for node in Page(html).elements}
     assert {mark["at"] for mark in data["marks"]} <= ids
+
+
+def test_instances_that_the_timeline_does_not_mark_are_counted(loading, monkeypatch):
+    monkeypatch.setattr(timeline, "_MARKS", 2)
+    found = [len(one.intervals) for one in loading.findings]
+    html = render([loading], texts())
+    (section,) = re.findall(r'<section id="run-0-timeline" class="script">(.*?)</section>', html, re.DOTALL)
+    data, _ = packed(figures(section)[0])
+    assert [len(mark["times"]) for mark in data["marks"]] == [min(each, 2) for each in found]
+    left = sum(max(each - 2, 0) for each in found)
+    assert left > 1
+    assert f"Not marked: {left} shorter instances of findings." in section
+    monkeypatch.setattr(timeline, "_MARKS", max(found))
+    assert "Not marked" not in render([loading], texts())
 
 
 def test_findings_about_all_ranks_lead_to_the_cards_of_a_rank(two_ranks):

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.collectives import ranks_label
+from traceanalyze.analyses.communication.collectives import description_rows, ranks_label, sizes, types
 from traceanalyze.analyses.communication.parts import collective_parts
-from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.kernels.work import device_work

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.communication.collectives import description_rows, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.modules import event_modules

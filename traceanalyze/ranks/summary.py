@@ -5,9 +5,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.collectives import ranks_label
+from traceanalyze.analyses.communication.collectives import description_rows, ranks_label, sizes, types
 from traceanalyze.analyses.communication.parts import collective_parts
-from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
+from traceanalyze.analyses.communication.collectives import description_rows, sizes, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.idle import idle

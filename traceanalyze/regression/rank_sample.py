@@ -8,8 +8,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.collectives import collectives
-from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.communication.collectives import collectives, description_rows, types
 from traceanalyze.analyses.host.modules import event_modules
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis

@@ -46,7 +46,7 @@ class Evidence(NamedTuple):
     text: str
     """The value as pages show it."""
     start_ns: int | None = None
-    """Where to look in the trace, ns since its first event; with `end_ns`."""
+    """Where to look in the trace, ns from the time base of its file; with `end_ns`."""
     end_ns: int | None = None
     source_line: str | None = None
 
@@ -97,7 +97,7 @@ class Finding:
     count: int
     """Instances, over the analysed steps."""
     intervals: "NDArray[np.int64]" = field(repr=False)
-    """(n, 2) ns since the first event of the trace: the idle or exposed time behind it."""
+    """(n, 2) ns from the time base of the file: the idle or exposed time behind it."""
 
     def __repr__(self) -> str:
         """Rule, title and sentence."""

@@ -272,6 +272,10 @@ def record(reports: "Sequence[Report]", store: str) -> Phrase:
                 raise UsageError("{path}: cannot be made: {why}", path.parent, error.strerror) from error
             with whole_file(path) as file:
                 file.write(parquet(*found[key]))
+        for old in Path(store).glob(f"*/{run}.parquet"):
+            # Of an analysis that had more tables.
+            if old.parent.name not in found:
+                old.unlink(missing_ok=True)
     return Phrase("Kept {count} run(s) in {store}", len(reports), store)
 
 

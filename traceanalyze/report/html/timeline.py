@@ -4,7 +4,7 @@ Around a finding it shows what lies there; of a whole rank what stays to be seen
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from traceanalyze.analyses.excerpt import Box, Excerpt, Lane, LaneKind, Place
 from traceanalyze.model.table import Kind, Message, labels_of, sentences
@@ -22,6 +22,7 @@ _SAY = sentences(
     excerpt_hidden_events="Not drawn: {count} deeper operator(s).",
     excerpt_hidden_threads="Not drawn: {count} further thread(s).",
     excerpt_hidden_streams="Not drawn: {count} further stream(s).",
+    timeline_unmarked="Not marked: {count} shorter instance(s) of findings.",
     excerpt_ends_outside="It goes on after the end of the picture.",
     timeline_title="Timeline",
     timeline_findings="Findings",
@@ -65,17 +66,21 @@ def overview_html(
     found: Excerpt, shown: tuple[int, int], marks: Sequence[Mark], formatter: Formatter, at: str, heading: str
 ) -> str:
     """The timeline of a rank, at first of the time `shown` (ns), with its findings above."""
-    title = formatter.texts.messages[TITLE]
+    title, marked = formatter.texts.messages[TITLE], [_marked(mark, found) for mark in marks]
+    unmarked = sum(len(mark.finding.intervals) for mark in marks) - sum(len(each["times"]) for each in marked)
     packed = _packed(found, formatter) | {
         "view": [max(shown[0] - found.start, 0), min(shown[1] - found.start, found.length)],
-        "marks": [_marked(mark, found) for mark in marks],
+        "marks": marked,
         "findings": formatter.texts.messages[FINDINGS],
     }
-    picture = _figure(found, packed, "", title, [Message(_SAY["timeline_help"]), *_left_out(found)], formatter)
+    notes = [Message(_SAY["timeline_help"]), *_left_out(found)]
+    if unmarked:
+        notes.append(Message(_SAY["timeline_unmarked"], (("count", Kind.COUNT, unmarked),)))
+    picture = _figure(found, packed, "", title, notes, formatter)
     return element("section", element(heading, safe(title)) + picture, id=at, class_="script")
 
 
-def _marked(mark: Mark, found: Excerpt) -> dict[str, object]:
+def _marked(mark: Mark, found: Excerpt) -> dict[str, Any]:
     spans = mark.finding.intervals
     longest = (spans[:, 0] - spans[:, 1]).argsort(kind="stable")[:_MARKS]
     times = (spans[sorted(longest)] - found.start).tolist()

@@ -362,13 +362,13 @@ def _contents(page: Page, sheets: dict[str, Sheet]) -> None:
     page.listed(book.words["not_compared"], own[0].formatter.absent(absent, empty=True))
 
 
-_OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 
 
 def render(reports: Sequence[Report], texts: Texts) -> bytes:
     """Reports of all runs, or of two sides, as one workbook, the same bytes for the same reports."""
     target = BytesIO()
-    with Workbook(target, _OPTIONS) as workbook:
+    with Workbook(target, OPTIONS) as workbook:
         if reports[0].sides:
             write_sides(workbook, reports[0], texts)
         else:

@@ -16,10 +16,8 @@ from traceanalyze.locales import Texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import CompareReport, formatter_over
-from traceanalyze.report.xlsx import properties
+from traceanalyze.report.xlsx import OPTIONS, properties
 from traceanalyze.report.xlsx.formats import SIDE_FILLS, Formats, clean
-
-OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 
 _SAY = sentences(
     vendor_sheet="Where this workbook differs from that of msprof-analyze",

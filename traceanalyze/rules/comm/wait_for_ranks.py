@@ -3,8 +3,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.communication.collectives import description_rows
 from traceanalyze.analyses.communication.parts import collective_parts
-from traceanalyze.analyses.communication.ranges import description_rows
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.columns import MISSING
 from traceanalyze.rules.common.communication import Communicating, communicating

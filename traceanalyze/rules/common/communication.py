@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.communication.collectives import description_rows, shown_sizes, sizes, types
 from traceanalyze.analyses.communication.parts import (
     MOVES,
     NETWORK,
@@ -15,7 +16,6 @@ from traceanalyze.analyses.communication.parts import (
     outlasting,
     went_over,
 )
-from traceanalyze.analyses.communication.ranges import description_rows, shown_sizes, sizes, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.kernels.work import device_work
