@@ -196,3 +196,14 @@ def test_stacks_beside_a_dump_of_torch_npu(tmp_path):
     found = read(tmp_path, f'{text}  File "/app/train.py", line 7, in step\n    y\n', "hccl_trace_rank_3_py_traceback")
     (stack,) = found.stacks
     assert (stack.rank, stack.main, stack.frames[0]) == (3, True, "step (/app/train.py:7)")
+
+
+def test_threads_of_a_json_on_one_line_are_counted_one_by_one(tmp_path):
+    thread = {
+        "pid": 1,
+        "thread_id": 2,
+        "thread_name": "MainThread",
+        "frames": [{"name": "f", "filename": "a.py", "line": 1}],
+    }
+    found = read(tmp_path, json.dumps([thread, {**thread, "frames": None}, thread]), "spy_rank2.json")
+    assert (found.files[0].lines, found.files[0].understood) == (3, 2)

@@ -78,6 +78,12 @@ def test_other_tags_keep_their_names_and_images_are_passed_over(tmp_path):
     assert found.files[0].fault == ""
 
 
+def test_a_record_with_two_scalars_is_one_that_is_understood(tmp_path):
+    found = read(tmp_path, VERSION + event(1769829000.5, 7, scalar("loss", 2) + scalar("grad_norm", 1)))
+    assert {one.name: one.values.tolist() for one in found.series} == {"loss": [2], "grad_norm": [1]}
+    assert (found.files[0].lines, found.files[0].understood) == (2, 1)
+
+
 def test_a_writer_that_begins_anew_is_a_restart(tmp_path):
     found = read(tmp_path, VERSION + event(1769829001.0, 5, field(7, b"\x08\x01")))
     (one,) = found.of(What.RESTART)

@@ -213,7 +213,7 @@ def _document(stream: Stream, path: str, size: int) -> Evidence | None:
         stacks = tuple(spy_json(value, path))
         rank = _rank_of(path)
         stacks = tuple(stack._replace(rank=rank) for stack in stacks)
-        return Evidence(stacks=stacks, files=(FileRead(path, "stacks", size, lines, len(stacks), rank=rank),))
+        return Evidence(stacks=stacks, files=(FileRead(path, "stacks", size, len(value), len(stacks), rank=rank),))
     if isinstance(value, dict) and (event := _error_json(value, path)):
         rank = _rank_of(path)
         at, why = event.stamp_ns, "" if rank is None else "its name"

@@ -89,13 +89,15 @@ def read_events(stream: Stream, path: str, size: int) -> Evidence:
             if started:
                 source = Source(path, count)
                 starts.append(Event(What.RESTART, "the writer of the event file starts", source, ns, "utc", ns))
+            told = False
             for tag, value in values:
                 if tag in found or len(found) < _TAGS:
                     steps, times, column = found.setdefault(tag, (array("q"), array("q"), array("d")))
                     steps.append(step)
                     times.append(ns)
                     column.append(value)
-                    understood += 1
+                    told = True
+            understood += told
     except InputError as error:
         fault = str(error)
     series = []
