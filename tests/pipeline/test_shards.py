@@ -14,6 +14,7 @@ from tests.ranks.simulated import workload
 from tests.simulate.simulate import simulate
 from tests.simulate.workload import Fault
 from tests.simulate.writers.kineto import write as as_kineto
+from traceanalyze import plugins
 from traceanalyze.cli.app import app
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
@@ -156,6 +157,16 @@ def test_recordings_that_are_gone_when_they_are_wanted_again_are_told(tmp_path, 
     gone = set(merged.notes) - set(whole.notes)
     assert gone
     assert all("No such file" in note for note in gone)
+
+
+def test_a_share_that_is_run_again_forgets_what_failed(tmp_path, monkeypatch):
+    path, folder = ranks_of(tmp_path / "run"), tmp_path / "parts"
+    monkeypatch.setattr(plugins, "faults", lambda: (plugins.Fault("one", "rules", "error"),))
+    shared_out([path], folder, 1)
+    assert len([*folder.glob("faults-*")]) == 1
+    monkeypatch.undo()
+    shared_out([path], folder, 1)
+    assert not [*folder.glob("faults-*")]
 
 
 def test_shares_that_are_missing_or_damaged_are_named(tmp_path):

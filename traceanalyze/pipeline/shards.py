@@ -108,8 +108,12 @@ def write_shard(
         if at not in kept:
             name = jobs[places[at]].source.name
             raise UsageError("{name}: what plug-ins make of it has no place in a part; analyse it in one run", name)
+    faults = folder / f"{_FAULTS}-{run}-{shard.number}.part"
     if plugins.faults():
-        _write(folder / f"{_FAULTS}-{run}-{shard.number}.part", parts.archive({_FAULTS: parts.dumps(plugins.faults())}))
+        _write(faults, parts.archive({_FAULTS: parts.dumps(plugins.faults())}))
+    else:
+        # A share that is run again may have none any more.
+        faults.unlink(missing_ok=True)
     return Phrase("Wrote {count} of {all} recordings to {path}", len(places), len(jobs), str(folder))
 
 
