@@ -186,6 +186,14 @@ def test_the_history_says_when_it_got_slower_and_what_did():
     assert history([(100, 3)]).verdict == "3 runs: a change shows from four on."
 
 
+def test_a_change_without_measured_parts_names_none():
+    parts = ("compute", "communication", "memory_ops", "data_loading", "sync", "dispatch", "idle")
+    said = history([(100, 8), (120, 8)], **{f"{part}_share": None for part in parts}).verdict
+    assert "At run 9" in said
+    assert "largest change" not in said
+    assert "idle" not in said
+
+
 def test_the_history_is_a_picture_in_the_page(tmp_path):
     history([(100, 8), (120, 8)]).write(tmp_path / "history.html")
     page = (tmp_path / "history.html").read_text()
