@@ -24,7 +24,7 @@ from traceanalyze.pipeline import Choices, reports
 from traceanalyze.pipeline.gather import write_events
 from traceanalyze.regression.statistics import Prior, change_points
 from traceanalyze.report import folder
-from traceanalyze.report.contents.fleet import history_report
+from traceanalyze.report.contents.fleet import PARTS, history_report
 
 pq = pytest.importorskip("pyarrow.parquet")
 ROOT = Path(__file__).parents[2]
@@ -187,11 +187,20 @@ def test_the_history_says_when_it_got_slower_and_what_did():
 
 
 def test_a_change_without_measured_parts_names_none():
-    parts = ("compute", "communication", "memory_ops", "data_loading", "sync", "dispatch", "idle")
-    said = history([(100, 8), (120, 8)], **{f"{part}_share": None for part in parts}).verdict
+    said = history([(100, 8), (120, 8)], **{f"{part}_share": None for part in PARTS}).verdict
     assert "At run 9" in said
     assert "largest change" not in said
     assert "idle" not in said
+
+
+def test_runs_that_a_history_leaves_out_are_counted():
+    row = {"mode": "steps", "run_id": "a", "name": "a", "kept_at": datetime.fromtimestamp(0, UTC), "top_rule": None}
+    row |= {"recorded_at": None, "device_name": "GPU", "world_size": 8, "recorded_ranks": 8, "step_ns": 1_000_000}
+    row |= {f"{part}_share": None for part in PARTS}
+    others = [{**row, "mode": "whole_trace"}, {**row, "step_ns": None}, {**row, "device_name": "NPU", "run_id": "0"}]
+    found = history_report([*others, row], "store", "0")
+    assert len(found.tables["history"]) == 1
+    assert found.notes == ("3 runs without steps, on other devices or with other numbers of ranks are left out.",)
 
 
 def test_the_history_is_a_picture_in_the_page(tmp_path):

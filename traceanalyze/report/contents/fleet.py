@@ -80,7 +80,7 @@ _SAY = sentences(
     ),
     history_change_alone="At run {run} ({name}, {time}) the step went from {before} to {after} ({change}).",
     history_share="At run {run} ({name}, {time}) {part} went from {before} to {after} of the step.",
-    history_others="{count} runs on other devices or with other numbers of ranks are left out.",
+    history_others="{count} runs without steps, on other devices or with other numbers of ranks are left out.",
 )
 HISTORY = declare(
     "history",
@@ -114,8 +114,8 @@ def history_report(rows: Sequence[Mapping[str, Any]], store: str, version: str) 
     """What the rows of a store tell; those of runs like the newest one are compared."""
     stepped = sorted((row for row in rows if row["mode"] in _STEPPED and row["step_ns"]), key=_order)
     alike = [row for row in stepped if _kind(row) == _kind(stepped[-1])]
-    left_out = (("count", Kind.COUNT, len(stepped) - len(alike)),)
-    notes = (Message(_SAY["history_others"], left_out),) if len(alike) < len(stepped) else ()
+    left_out = (("count", Kind.COUNT, len(rows) - len(alike)),)
+    notes = (Message(_SAY["history_others"], left_out),) if alike and len(alike) < len(rows) else ()
     steps = _changes([math.log(row["step_ns"]) for row in alike], _FLOOR)
     return Report(
         name=store,
