@@ -24,7 +24,7 @@ from traceanalyze.pipeline import Choices, reports
 from traceanalyze.pipeline.gather import write_events
 from traceanalyze.regression.statistics import Prior, change_points
 from traceanalyze.report import folder
-from traceanalyze.report.contents.fleet import history_report
+from traceanalyze.report.contents.fleet import PARTS, history_report
 
 pq = pytest.importorskip("pyarrow.parquet")
 ROOT = Path(__file__).parents[2]
@@ -204,6 +204,13 @@ def test_runs_that_are_unlike_the_newest_are_counted():
     assert found.notes == ("4 runs without steps, on other devices or with other numbers of ranks are left out.",)
     assert len(found.tables["history"]) == 1
     assert not history([(100, 5)]).notes
+
+
+def test_a_change_without_measured_parts_names_none():
+    said = history([(100, 8), (120, 8)], **{f"{part}_share": None for part in PARTS}).verdict
+    assert "At run 9" in said
+    assert "largest change" not in said
+    assert "idle" not in said
 
 
 def test_the_history_is_a_picture_in_the_page(tmp_path):

@@ -261,9 +261,6 @@ def record(reports: "Sequence[Report]", store: str) -> Phrase:
         # In one language, whoever keeps it.
         found = _long([report], english())
         run = str(found[_LAST][1][0][0].run_id)
-        for old in Path(store).glob(f"*/{run}.parquet"):
-            if old.parent.name not in found:
-                old.unlink(missing_ok=True)
         for key in sorted(found, key=lambda key: (key == _LAST, key)):
             path = Path(store, key, f"{run}.parquet")
             try:

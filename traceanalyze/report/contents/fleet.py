@@ -78,6 +78,7 @@ _SAY = sentences(
         "At run {run} ({name}, {time}) the step went from {before} to {after} ({change}); the largest change is in "
         "{part}, from {part_before} to {part_after} of the step."
     ),
+    history_change_alone="At run {run} ({name}, {time}) the step went from {before} to {after} ({change}).",
     history_share="At run {run} ({name}, {time}) {part} went from {before} to {after} of the step.",
     history_others="{count} runs without steps, on other devices or with other numbers of ranks are left out.",
 )
@@ -193,18 +194,17 @@ def _of_step(
     end = steps[at + 1].at if at + 1 < len(steps) else len(rows)
     step = [_mean([row["step_ns"] for row in part]) for part in (rows[start : one.at], rows[one.at : end])]
     means = {part: (_mean(values[start : one.at]), _mean(values[one.at : end])) for part, values in shares.items()}
-    moved = max(means, key=lambda part: abs(means[part][1] * step[1] - means[part][0] * step[0]), default="idle")
-    before, after = means.get(moved, (0.0, 0.0))
     values: tuple[tuple[str, Kind, Value], ...] = (
         *_run(rows, one.at),
         ("before", Kind.DURATION, round(step[0])),
         ("after", Kind.DURATION, round(step[1])),
         ("change", Kind.TEXT, f"{step[1] / step[0] - 1:+.1%}"),
-        _part(moved),
-        ("part_before", Kind.SHARE, before),
-        ("part_after", Kind.SHARE, after),
     )
-    return Message(_SAY["history_change"], values)
+    if not means:
+        return Message(_SAY["history_change_alone"], values)
+    moved = max(means, key=lambda part: abs(means[part][1] * step[1] - means[part][0] * step[0]))
+    parts = (("part_before", Kind.SHARE, means[moved][0]), ("part_after", Kind.SHARE, means[moved][1]))
+    return Message(_SAY["history_change"], (*values, _part(moved), *parts))
 
 
 def _part(part: str) -> tuple[str, Kind, Value]:
