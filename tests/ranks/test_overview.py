@@ -42,6 +42,13 @@ def test_ranks_are_grouped_by_machine_stage_and_process_group(cluster):
     assert found["by_stage"].names == ("0", "1")
 
 
+def test_groups_of_ranks_that_were_not_recorded_have_no_steps():
+    first, *others = (replace(one, host="") for one in fleet_summaries(PLAN)[:72])
+    named = {**first.group_names, "dp16": (200, 208)}
+    known, found = (rank_steps(compare_ranks([one, *others])) for one in (first, replace(first, group_names=named)))
+    assert list(found.rows) == list(known.rows)
+
+
 def test_groups_are_told_the_slowest_first_with_their_slowest_rank(cluster):
     rows = list(rank_groups(cluster).records())
     first = {}

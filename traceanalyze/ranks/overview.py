@@ -219,7 +219,9 @@ def by_group(cluster: Cluster) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     whole = [one for one in kinds if (one.of >= 0).all()]
     if whole:
         one = max(whole, key=lambda each: (each.kind == "by_host", len(each.names)))
-        return tuple(spans([cluster.ranks[at].label for at in members]) for members in _members(one)), one.of
+        # Of groups that ranks merely know of none may be here.
+        names = (spans([cluster.ranks[at].label for at in members]) for members in _members(one) if len(members))
+        return tuple(names), np.unique(one.of, return_inverse=True)[1]
     size = -(-len(cluster.ranks) // MANY)
     labels = [rank.label for rank in cluster.ranks]
     names = (spans(labels[at : at + size]) for at in range(0, len(labels), size))
