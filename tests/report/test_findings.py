@@ -137,3 +137,22 @@ def test_shares_of_a_run_are_of_the_step_that_is_shown():
     shares = {one.rule: (one.saving.ns, one.share) for one in found.findings if one.saving}
     assert {"COM101", "RNK101"} <= set(shares)
     assert all(saving / share == pytest.approx(steps[1], abs=2) for saving, share in shares.values())
+
+
+@pytest.mark.parametrize(("kernel", "why"), [(2, True), (95, False)])
+def test_it_is_said_why_more_is_saved_than_the_kernels_take(tmp_path, kernel, why):
+    """Eight chained operators of 95 µs on the host: the device waits for them where their kernels take 2 µs."""
+    b = TraceBuilder()
+    for number in range(4):
+        at = number * 1000
+        b.step(number, at, 1000)
+        for begin in range(at, at + 800, 100):
+            b.op("aten::mul", begin, 95, **{"Input Dims": [[1024, 1024]] * 2, "Input type": ["float"] * 2})
+            name = "void at::native::vectorized_elementwise_kernel<4>"
+            b.launch(begin + 80, 10, begin + 85, kernel, name=name)
+        b.launch(at + 830, 10, at + 885, 100, name="gemm")
+    report = traceanalyze.analyze(b.write(tmp_path / "trace.json"))
+    (found,) = (each for each in report.findings if each.rule == "KRN106")
+    because = "the host, for which the device waits, has less to do"
+    assert (because in found.sentence) is why
+    assert (because in render(report, texts(), Style(width=300), View(Detail.VERBOSE))) is why

@@ -24,6 +24,7 @@ _SAY = sentences(
     finding_other="{rule}: {text}",
     at_line="At {line}.",
     of_recording="In recording {recording}: {text}",
+    of_host="Without it the host, for which the device waits, has less to do.",
     price_both="It costs {cost} {per}; removing it saves {saving}.",
     price_more="It costs {cost} {per} itself; removing it saves {saving}, as what comes after it comes sooner.",
     price_cost="It costs {cost} {per} ({share}); what removing it saves was not measured.",
@@ -160,6 +161,14 @@ def sentence_of(one: Finding) -> Message:
     return Message(f"finding_{one.rule}{variant}", values_of(one))
 
 
+def hosts_time(one: Finding) -> Iterator[Message]:
+    """Why it saves more than it takes on the device, where what the host does for it is taken out as well."""
+    times = [int(each.value) for each in one.evidence if each.kind == "DURATION"]
+    host = one.change is not None and (len(one.change.host.start) or one.change.threads)
+    if one.draws == "compute" and host and times and (one.saving or 0) > max(times):
+        yield Message(_SAY["of_host"])
+
+
 def values_of(one: Finding) -> tuple[tuple[str, Kind, Value], ...]:
     """What it measured, as its sentence mentions it."""
     return tuple((each.label, Kind[each.kind], each.value) for each in one.evidence)
@@ -252,6 +261,7 @@ def notes(found: Sequence[Said], replayed: Ends | None = None, with_ranks: Ends 
     given: set[str] = set()
     for one in found:
         yield one.sentence
+        yield from hosts_time(one.found)
         said = {value for _, _, value in one.sentence.values}
         yield from (
             Message(_SAY["at_line"], (("line", Kind.NAME, each),))
@@ -273,7 +283,7 @@ def _in_words(one: Said, texts: Texts) -> told.Finding:
     found, setting = one.found, one.setting
     formatter = Formatter(texts, setting.resolution_ns, whole=setting.whole, backward=setting.backward)
     named = texts.messages[_SAY["finding_other"]].format(rule=found.rule, text="").strip() if found.rule else ""
-    sentence = formatter.message(one.sentence).removeprefix(named).strip()
+    sentence = formatter.sentences((one.sentence, *hosts_time(found))).removeprefix(named).strip()
     if setting.recording:
         sentence = texts.messages[_SAY["of_recording"]].format(recording=setting.recording, text=sentence)
     saving = found.saving
