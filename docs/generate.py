@@ -66,10 +66,31 @@ def _title(each: Rule, words: Texts) -> str:
     return words.terms.get(f"rule_{each.id}") or each.doc.partition("\n")[0]
 
 
+_FAMILIES = {
+    "DAT": ("Loading of data", "数据加载"),
+    "HST": ("The host", "Host"),
+    "SYN": ("Waiting for the device", "同步"),
+    "MEM": ("Memory", "显存"),
+    "KRN": ("Kernels", "Kernel"),
+    "CGR": ("Compilation and graphs", "编译与图"),
+    "COM": ("Communication", "通信"),
+    "RNK": ("Ranks", "Rank 之间"),
+    "CAP": ("The recording itself", "采集本身"),
+    "NPU": ("Ascend NPU", "昇腾 NPU"),
+}
+
+
 def _index(rules: tuple[Rule, ...], words: Texts) -> Iterator[str]:
-    yield from (f"# {'Rules' if words.language == 'en' else '规则'}", "")
-    yield from ("| | | |", "|---|---|---|")
-    yield from (f"| [{each.id}]({each.id}.md) | `{each.slug}` | {_escaped(_title(each, words))} |" for each in rules)
+    chinese = words.language != "en"
+    yield f"# {'规则' if chinese else 'Rules'}"
+    for family, names in _FAMILIES.items():
+        head = "| 规则 | 名称 | 发现什么 |" if chinese else "| rule | name | what it finds |"
+        yield from ("", f"## {names[chinese]}", "", head, "|---|---|---|")
+        yield from (
+            f"| [{each.id}]({each.id}.md) | `{each.slug}` | {_escaped(_title(each, words))} |"
+            for each in rules
+            if each.id.startswith(family)
+        )
 
 
 def _rule(each: Rule, words: Texts) -> Iterator[str]:
@@ -103,7 +124,7 @@ def _commands() -> Iterator[str]:
             yield from ("", f"## traceanalyze {path}", "", _escaped(each.help or ""), "")
             options = [one for one in each.params if not getattr(one, "hidden", False)]
             if options:
-                yield from ("| | |", "|---|---|")
+                yield from ("| option | what |", "|---|---|")
             for one in options:
                 spelled = ", ".join(f"`{text}`" for text in (*one.opts, *one.secondary_opts))
                 argument = f"`{one.metavar or one.name}`" if one.param_type_name == "argument" else spelled
