@@ -85,7 +85,7 @@ class Recorded:
             stream=stream,
             time=time if len(has) and (has & _TIME).all() else None,
             stack=self._stacks(stack, stacks),
-            call=frames.astype(np.int64),
+            call=frames,
             device_free=dict(zip((free_row[own] - rows.start).tolist(), free[own].tolist(), strict=True)),
             pool=self._pools(pool, has, pools),
             unknown=unknown,
