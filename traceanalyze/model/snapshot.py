@@ -166,7 +166,7 @@ class Snapshot:
 
     path: str
     vendor: str
-    """cuda or npu"""
+    """cuda, npu or xpu"""
     devices: tuple[SnapshotDevice, ...]
     stacks: Stacks
     settings: Mapping[str, object]

@@ -116,10 +116,17 @@ def settings_variable(snapshot: Snapshot) -> str:
     """Environment variable of the allocator's settings; both of torch's names where the file does not tell which."""
     if snapshot.vendor == "npu":
         return "PYTORCH_NPU_ALLOC_CONF"
+    if snapshot.vendor == "xpu":
+        return "PYTORCH_ALLOC_CONF"
     # A setting that came with the new name, in torch 2.9.
     if "graph_capture_record_stream_reuse" in snapshot.settings:
         return "PYTORCH_ALLOC_CONF"
     return "PYTORCH_CUDA_ALLOC_CONF" if snapshot.settings else "PYTORCH_ALLOC_CONF / PYTORCH_CUDA_ALLOC_CONF"
+
+
+def memory_module(snapshot: Snapshot) -> str:
+    """Module of torch that records the allocator of such a device."""
+    return {"npu": "torch_npu.npu.memory", "xpu": "torch.xpu.memory"}.get(snapshot.vendor, "torch.cuda.memory")
 
 
 STEPS = 3
