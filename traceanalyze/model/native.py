@@ -7,15 +7,17 @@ Python for where it was not built.
 import ctypes
 import sys
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-_ABI_VERSION = 8
+_S = TypeVar("_S", bound=ctypes.Structure)
+_ABI_VERSION = 9
 """As in scan.h."""
 LIBRARY = (
     Path(__file__).parents[1]
@@ -61,6 +63,19 @@ def owned(found: Array, dtype: DTypeLike, *, width: int = 0) -> NDArray[Any]:
     return np.frombuffer(memory, dtype).reshape(shape)
 
 
+def given(kind: type[_S], columns: Mapping[str, NDArray[Any]], **numbers: float) -> _S:
+    """A structure of pointers to columns and of numbers; as long as it is there the columns are."""
+    kept = {name: np.ascontiguousarray(column) for name, column in columns.items()}
+    found = kind(**{name: column.ctypes.data for name, column in kept.items()}, **numbers)
+    found.given = kept
+    return found
+
+
+def pointers(*names: str) -> list[tuple[str, Any]]:
+    """Members of a structure that are columns."""
+    return [(name, ctypes.c_void_p) for name in names]
+
+
 class Stretches(ctypes.Structure):
     """Starts and ends, as the library reads them."""
 
@@ -69,7 +84,5 @@ class Stretches(ctypes.Structure):
 
 def stretches(start: NDArray[np.int64], end: NDArray[np.int64]) -> Stretches:
     """Stretches of time; as long as it is there the arrays are."""
-    given = [np.ascontiguousarray(each, np.int64) for each in (start, end)]
-    found = Stretches(*(each.ctypes.data for each in given), len(start))
-    found.given = given
-    return found
+    columns = {"start": np.asarray(start, np.int64), "end": np.asarray(end, np.int64)}
+    return given(Stretches, columns, size=len(start))

@@ -111,7 +111,7 @@ class History:
     time: NDArray[np.int64] | None
     """ns since 1970; None where the file has no times (torch ≤ 2.1, NPU)."""
     stack: NDArray[np.int32]
-    call: NDArray[np.int64]
+    call: NDArray[np.int32]
     device_free: Mapping[int, int] = field(default_factory=dict)
     """Event index of an OOM → bytes the device still had."""
     pool: NDArray[np.int32] | None = None
@@ -166,7 +166,7 @@ class Snapshot:
 
     path: str
     vendor: str
-    """cuda or npu"""
+    """cuda, npu or xpu"""
     devices: tuple[SnapshotDevice, ...]
     stacks: Stacks
     settings: Mapping[str, object]

@@ -291,3 +291,29 @@ def test_the_variable_of_the_settings_is_what_the_version_reads(
     path.write_bytes(pickle.dumps(content))
     (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)))
     assert found.variable == variable
+
+
+@pytest.mark.parametrize(
+    ("vendor", "base", "module", "variable"),
+    [
+        ("cuda", 0, "torch.cuda.memory", "PYTORCH_ALLOC_CONF / PYTORCH_CUDA_ALLOC_CONF"),
+        ("npu", 0, "torch_npu.npu.memory", "PYTORCH_NPU_ALLOC_CONF"),
+        ("cuda", (1 << 64) - (1 << 56), "torch.xpu.memory", "PYTORCH_ALLOC_CONF"),
+    ],
+)
+def test_advice_names_the_functions_of_the_device(
+    tmp_path: Path, vendor: str, base: int, module: str, variable: str
+) -> None:
+    """Addresses of the upper half are those of Intel's GPUs."""
+    allocator = Allocator(pad=32 if vendor == "npu" else 0)
+    allocator.malloc(MIB, user(50), stream=1 << 40 if vendor == "npu" else 0)
+    content = {**dump(allocator, vendor=vendor), "device_traces": []}
+    content.pop("allocator_settings", None)
+    for row in (row for segment in content["segments"] for row in (segment, *segment["blocks"])):
+        row["address"] += base
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(content))
+    (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)))
+    assert (found.module, found.variable) == (module, variable)
+    (advice,) = (one.advice for one in memory_findings(found) if one.key == "history_never_recorded")
+    assert str(module) in str(advice.values)

@@ -17,18 +17,9 @@ from tests.simulate.allocator.pool import DEFAULT, KIB, MIB, Allocator, OutOfMem
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.findings import memory_findings
+from traceanalyze.analyses.memory.replay import Outcome, Supposed, replay
 from traceanalyze.analyses.memory.sites import sites
-from traceanalyze.analyses.memory.whatif import (
-    EXACT,
-    Asked,
-    Outcome,
-    Supposed,
-    answers,
-    as_recorded,
-    expandable_saving,
-    replay,
-    unknown,
-)
+from traceanalyze.analyses.memory.whatif import EXACT, Asked, answers, as_recorded, expandable_saving, unknown
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline.memory import alloc_conf
 from traceanalyze.readers.snapshot import read_snapshot

@@ -220,6 +220,8 @@ class AllocatorAnalysis(NamedTuple):
     """Keys of configuration remarks."""
     variable: str
     """Environment variable of the allocator's settings."""
+    module: str
+    """Module of torch whose functions record the allocator."""
     growing: patterns.GrowingSizes | NotMeasured
     oversized: patterns.OversizedBlocks | NotMeasured
     small: patterns.SmallBlocks | NotMeasured
@@ -325,6 +327,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         capacity=device.capacity,
         settings=patterns.settings_remarks(device),
         variable=patterns.settings_variable(device.snapshot),
+        module=patterns.memory_module(device.snapshot),
         growing=patterns.growing_sizes(device),
         oversized=patterns.oversized_blocks(device),
         small=patterns.small_blocks(device),

@@ -5,6 +5,7 @@ The model does what the allocator would do with a sequence of requests under oth
 
 from __future__ import annotations
 
+import ctypes
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model import native
 from traceanalyze.model.snapshot import Action, Snapshot, State
 
 ALIGN = 512
@@ -85,6 +87,40 @@ def rules(snapshot: Snapshot) -> Rules:
             device.segments.expandable.any() or (device.history.action == Action.SEGMENT_MAP).any()
             for device in snapshot.devices
         ),
+    )
+
+
+def rounded(rules: Rules, requested: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sizes that requests need."""
+    sizes, of = np.unique(requested, return_inverse=True)
+    return np.array([rules.rounded(size) for size in sizes.tolist()], np.int64)[of.reshape(-1)]
+
+
+class NativeRules(ctypes.Structure):
+    """`Rules` as the library reads them."""
+
+    _fields_ = [
+        *((number, ctypes.c_int64) for number in ("pad", "max_split", "oversize")),
+        ("collect", ctypes.c_double),
+        *native.pointers("divisions"),
+        ("division_count", ctypes.c_uint64),
+        *((flag, ctypes.c_uint32) for flag in ("expandable", "aligned")),
+    ]
+
+
+def native_rules(rules: Rules, *, aligned: bool = False) -> NativeRules:
+    """Rules for the library; settings of a file may be any numbers."""
+    parts = np.array([min(max(each, 0), _SPACE) for each in rules.divisions], np.int64)
+    return native.given(
+        NativeRules,
+        {"divisions": parts},
+        pad=rules.pad,
+        max_split=-1 if rules.max_split is None else min(rules.max_split, _SPACE),
+        oversize=rules.oversize,
+        collect=rules.collect,
+        division_count=len(parts),
+        expandable=rules.expandable,
+        aligned=aligned,
     )
 
 

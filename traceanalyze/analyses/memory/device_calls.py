@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.memory import EVENT, LINE
 from traceanalyze.analyses.memory.caching import SMALL
 from traceanalyze.analyses.memory.device import Device
-from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
+from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, is_any
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.snapshot import Action, History
@@ -48,9 +48,9 @@ _RUNS = declare(
 def release_runs(device: Device) -> Table:
     """Segments given back to the device in one go, under one call, in order."""
     history = device.history
-    events = np.flatnonzero(np.isin(history.action, RELEASE))
+    events = np.flatnonzero(is_any(history.action, RELEASE))
     _, begin, last = _runs(events, np.diff(history.call[events]) != 0)
-    grown = np.append(0, np.cumsum(np.where(np.isin(history.action, GROWTH), history.size, 0)))
+    grown = np.append(0, np.cumsum(np.where(is_any(history.action, GROWTH), history.size, 0)))
     again = grown[np.append(begin[1:], len(history))[: len(begin)]] - grown[last + 1]
     released = np.append(0, np.cumsum(history.size))
     amount = released[last + 1] - released[begin]
@@ -125,7 +125,7 @@ class DeviceCalls:
 def device_calls(device: Device) -> DeviceCalls:
     """Successive growth and release events of one call are one row."""
     history, runs = device.history, device.once(release_runs)
-    grows, frees = np.isin(history.action, GROWTH), np.isin(history.action, RELEASE)
+    grows, frees = is_any(history.action, GROWTH), is_any(history.action, RELEASE)
     events = np.flatnonzero(grows | frees)
     call = history.call[events]
     # Without stacks nothing says that a growth belongs to the release before it.
@@ -141,7 +141,7 @@ def device_calls(device: Device) -> DeviceCalls:
 def _requests(history: History, last: NDArray[np.int64]) -> NDArray[np.int64]:
     """Bytes asked for by the allocation that follows each event at once, 0 where none does."""
     after = np.minimum(last + 1, len(history) - 1)
-    asks = (after > last) & np.isin(history.action[after], (Action.ALLOC, Action.OOM))
+    asks = (after > last) & is_any(history.action[after], (Action.ALLOC, Action.OOM))
     asks &= history.call[after] == history.call[last]
     return np.where(asks, history.size[after], 0)
 
@@ -174,7 +174,7 @@ def churn(device: Device) -> Churn | NotMeasured:
     history, runs, reserved_peak = device.history, device.once(release_runs), device.reserved.peak[0]
     if device.events <= 1:
         return NotMeasured("no_memory_history")
-    grown = np.where(np.isin(history.action, GROWTH), history.size, 0)
+    grown = np.where(is_any(history.action, GROWTH), history.size, 0)
     begin, released, reacquired = (runs.array(key) for key in ("event", "released_bytes", "reacquired_bytes"))
     recycled = _recycled(grown, begin, released)
     cycles = int(((reacquired > 0) & (reacquired >= CYCLE_SHARE * reserved_peak)).sum())

@@ -124,7 +124,7 @@ _SAY = sentences(
         "garbage_collection_threshold has no effect without a memory fraction (set_per_process_memory_fraction)."
     ),
     advice_history_never_recorded=(
-        "The snapshot has no history: call torch.cuda.memory._record_memory_history(max_entries=1000000) at the start."
+        "The snapshot has no history: call {module}._record_memory_history(max_entries=1000000) at the start."
     ),
     advice_state_only_recording=(
         'The history was not recorded (context="state"): call _record_memory_history(context="all", stacks="python").'
@@ -160,7 +160,7 @@ _SOON = 1000
 
 _KINDS = {
     **dict.fromkeys(("avoided", "count", "cycles", "segments", "steps"), Kind.COUNT),
-    **dict.fromkeys(("line", "pinner", "variable"), Kind.NAME),
+    **dict.fromkeys(("line", "module", "pinner", "variable"), Kind.NAME),
     "share": Kind.SHARE,
     "cost": Kind.DURATION,
 }
@@ -345,4 +345,5 @@ def _limits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     if waste >= _WASTE:
         yield MemoryFinding("info", "rounding", _advice("rounding", share=waste), share=waste)
     for key in analysis.settings:
-        yield MemoryFinding("info", key, _advice(key))
+        values = {"module": analysis.module} if key == "history_never_recorded" else {}
+        yield MemoryFinding("info", key, _advice(key, **values))

@@ -1,6 +1,7 @@
 """Free ranges inside segments, by domain; the state that the layout follower walks through."""
 
 from bisect import bisect_right
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -115,6 +116,14 @@ GROWTH = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
 RELEASE = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
 
 
+def is_any(action: NDArray[np.uint8], kinds: Collection[Action]) -> NDArray[np.bool_]:
+    """Which events do one of these."""
+    known = np.zeros(256, np.bool_)
+    known[list(kinds)] = True
+    found: NDArray[np.bool_] = known[action]
+    return found
+
+
 class Range(NamedTuple):
     """One segment, or one mapped run of an expandable one."""
 
@@ -153,9 +162,10 @@ def past_segments(device: SnapshotDevice, rules: Rules, event: int = 0) -> Past:
     order = np.argsort(segments.address, kind="stable")
     overlaps = segments.address[order[1:]] < (segments.address + segments.size)[order[:-1]]
     wrong, domains = int(overlaps.sum()), dict[int, Domain]()
-    changes = np.flatnonzero(np.isin(history.action, (*GROWTH, *RELEASE)))
+    changes = np.flatnonzero(is_any(history.action, (*GROWTH, *RELEASE)))
     changes = changes[changes >= event][::-1]
-    of_blocks = np.flatnonzero(np.isin(history.action, _OF_BLOCKS))
+    releases = changes[is_any(history.action[changes], RELEASE)]
+    of_blocks = np.flatnonzero(is_any(history.action, _OF_BLOCKS)) if len(releases) else releases
     of_blocks = of_blocks[np.argsort(history.address[of_blocks], kind="stable")]
     start, address = history.address[changes], history.address[of_blocks]
     inside = np.searchsorted(address, start), np.searchsorted(address, start + history.size[changes])

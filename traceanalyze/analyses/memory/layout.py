@@ -5,14 +5,17 @@ rule of splitting. At the dump the layout must equal the file's, which is checke
 costs the exact layout and nothing else.
 """
 
+import ctypes
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.memory.caching import ALIGN, SMALL, Domain, Rules
+from traceanalyze.analyses.memory.caching import ALIGN, SMALL, Domain, NativeRules, Rules, native_rules, rounded
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, Free, Holes, Past, free_at_dump, past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
+from traceanalyze.model import native
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 
@@ -48,6 +51,8 @@ class Layout(NamedTuple):
     growths: tuple[Growth, ...]
     watched: dict[int, tuple[Free, ...]]
     """Free memory of every domain just before the watched events, and (at the number of events) at the dump."""
+    past: Past
+    """The segments before the first event."""
     lost: LostWay | None
     """None: every block at the dump is at its place and of its size. Else `size` is what the request needs at least,
     but for blocks of the dump, `growths` is empty, and of `watched` only the dump is known."""
@@ -58,7 +63,7 @@ class _LostError(Exception):
 
 
 def follow(device: SnapshotDevice, lives: Lifetimes, rules: Rules, watch: frozenset[int] = frozenset()) -> Layout:
-    """Walk through the history.
+    """Walk through the history, natively where the library is there.
 
     Args:
         device: The allocator.
@@ -67,17 +72,17 @@ def follow(device: SnapshotDevice, lives: Lifetimes, rules: Rules, watch: frozen
         watch: Events at which to note the free memory of all domains.
     """
     past, at_dump = past_segments(device, rules), {len(device.history): free_at_dump(device)}
+    library = _library()
     try:
         early = _Early(device, lives, rules, past)
-        walk = _Walk(device, lives, rules, past, early)
-        walk.run(watch)
-        _check(device, lives, walk.size)
+        walk = _walk_twin if library is None else _walk
+        size, pool, growths, watched = walk(device, lives, rules, early, watch)
+        _check(device, lives, size)
     except _LostError as error:
-        size = np.array([rules.rounded(requested) for requested in lives.requested.tolist()], np.int64)
-        known = lives.block >= 0
+        size, known = rounded(rules, lives.requested), lives.block >= 0
         size[known] = device.blocks.size[lives.block[known]]
-        return Layout(size, np.zeros_like(size), np.zeros(len(size), np.int32), (), at_dump, error.args[0])
-    return Layout(walk.size, early.slack, walk.pool, tuple(walk.growths), walk.watched | at_dump, None)
+        return Layout(size, np.zeros_like(size), np.zeros(len(size), np.int32), (), at_dump, past, error.args[0])
+    return Layout(size, early.slack, pool, growths, watched | at_dump, past, None)
 
 
 class _Early:
@@ -92,23 +97,24 @@ class _Early:
     def __init__(self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, past: Past) -> None:
         if past.wrong:
             raise _LostError(LostWay("segments", past.wrong))
-        self.ranges = ranges = past.ranges
+        self.past = past
         early = np.flatnonzero(lives.begin == BEFORE)
         self.rows = early = early[np.argsort(lives.address[early], kind="stable")]
         self.start = lives.address[early]
         self.size, self.slack = np.zeros(len(early), np.int64), np.zeros(len(lives), np.int64)
         known = lives.block[early] >= 0
         self.size[known] = device.blocks.size[lives.block[early[known]]]
-        self.size[~known] = [rules.rounded(requested) for requested in lives.requested[early[~known]].tolist()]
-        self.range = np.searchsorted(np.array([one.start for one in ranges], np.int64), self.start, "right") - 1
-        border = np.array([*(one.end for one in ranges), -1], np.int64)[self.range]
+        self.size[~known] = rounded(rules, lives.requested[early[~known]])
+        self.bounds = np.array([(one.start, one.end) for one in past.ranges], np.int64).reshape(-1, 2)
+        self.range = np.searchsorted(self.bounds[:, 0], self.start, "right") - 1
+        border = np.append(self.bounds[:, 1], -1)[self.range]
         limit = np.minimum(np.append(self.start, np.iinfo(np.int64).max)[1:], border)
         gap = limit - self.start - self.size
         if (gap < 0).any():
             raise _LostError(LostWay("before", int((gap < 0).sum())))
         if rules.expandable or known.all():
             return
-        large = np.array([one.domain.large for one in ranges], np.bool_)[self.range]
+        large = np.array([one.domain.large for one in past.ranges], np.bool_)[self.range]
         open_ = np.flatnonzero(~known & large & (gap > 0))
         split = gap[open_] > SMALL
         if rules.max_split is not None:
@@ -131,35 +137,121 @@ class _Early:
             else:
                 self.slack[row] = min(SMALL, int(gap[at]) - SMALL - ALIGN)
 
-    def fill(self, holes: Holes) -> None:
-        """Holes before the first event: the segments without the blocks in them."""
-        end = self.start + self.size
-        bounds = np.searchsorted(self.range, np.arange(len(self.ranges) + 1)).tolist()
-        for item, first, last in zip(self.ranges, bounds, bounds[1:], strict=False):
-            if not item.expandable:
-                holes.enclose(item.start, item.end)
-            at = item.start
-            for left, right in zip(self.start[first:last].tolist(), end[first:last].tolist(), strict=True):
-                if left > at:
-                    holes.add(item.domain, at, left)
-                at = right
-            if at < item.end:
-                holes.add(item.domain, at, item.end)
+    def holes(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Start, end and range of what is free before the first event: the segments without the blocks in them."""
+        first = np.searchsorted(self.start, self.bounds[:, 0])
+        after = np.append(first[1:], len(self.start))[: len(first)]
+        # From the start of a segment or the end of a block in it to the next block, or to the end of the segment.
+        start = np.insert(self.start + self.size, first, self.bounds[:, 0])
+        end = np.insert(self.start, after, self.bounds[:, 1])
+        of = np.insert(self.range, first, np.arange(len(first)))
+        some = start < end
+        return start[some], end[some], of[some]
+
+
+_Walked = tuple[NDArray[np.int64], NDArray[np.int32], tuple[Growth, ...], dict[int, tuple[Free, ...]]]
+"""Of a `Layout`: size, pool, growths, watched."""
+
+
+class _History(ctypes.Structure):
+    _fields_ = [*native.pointers("action", "address", "size", "call"), ("events", ctypes.c_uint64)]
+
+
+class _Layout(ctypes.Structure):
+    _fields_ = [
+        *native.pointers("end"),
+        *((number, ctypes.c_uint64) for number in ("blocks", "early")),
+        *native.pointers("large"),
+        ("domains", ctypes.c_uint64),
+        *native.pointers("hole_start", "hole_end", "hole_domain"),
+        ("holes", ctypes.c_uint64),
+        *native.pointers("alone_start", "alone_end"),
+        ("alone", ctypes.c_uint64),
+        *native.pointers("change_domain", "watch"),
+        ("watched", ctypes.c_uint64),
+        *native.pointers("size", "domain"),
+        *((rows, native.Array) for rows in ("growths", "free")),
+        ("lost_event", ctypes.c_uint64),
+        ("lost", ctypes.c_uint32),
+    ]
+
+
+_LOST = ("", "place", "release")
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    library = native.library()
+    if library is not None:
+        library.trace_follow.argtypes = tuple(map(ctypes.POINTER, (_History, NativeRules, _Layout)))
+    return library
+
+
+def _walk(device: SnapshotDevice, lives: Lifetimes, rules: Rules, early: _Early, watch: frozenset[int]) -> _Walked:
+    history, past, library = device.history, early.past, _library()
+    assert library is not None
+    changes = [past.domain[event] for event in sorted(past.domain)]
+    domains = list(dict.fromkeys((*(one.domain for one in past.ranges), *changes)))
+    number = {domain: at for at, domain in enumerate(domains)}
+    of_range = np.array([number[one.domain] for one in past.ranges], np.int32)
+    start, end, of = early.holes()
+    alone = early.bounds[np.array([not one.expandable for one in past.ranges], np.bool_)]
+    size, domain = np.zeros(len(lives), np.int64), np.zeros(len(lives), np.int32)
+    size[early.rows], domain[early.rows] = early.size, of_range[early.range]
+    watched = np.array(sorted(event for event in watch if 0 <= event < len(history)), np.int64)
+    columns = {
+        "end": lives.end,
+        "large": np.array([one.large for one in domains], np.bool_),
+        "hole_start": start,
+        "hole_end": end,
+        "hole_domain": of_range[of],
+        "alone_start": alone[:, 0],
+        "alone_end": alone[:, 1],
+        "change_domain": np.array([number[one] for one in changes], np.int32),
+        "watch": watched,
+        "size": size,
+        "domain": domain,
+    }
+    counts = {"blocks": len(lives), "early": len(early.rows), "domains": len(domains), "holes": len(start)}
+    layout = native.given(_Layout, columns, **counts, alone=len(alone), watched=len(watched))
+    events = {name: getattr(history, name) for name in ("action", "address", "size", "call")}
+    given = native.given(_History, events, events=len(history)), native_rules(rules), layout
+    if library.trace_follow(*map(ctypes.byref, given)):
+        raise MemoryError("no memory left for the layout of blocks")
+    grown, free = (native.owned(rows, np.int64, width=5).tolist() for rows in (layout.growths, layout.free))
+    if layout.lost:
+        raise _LostError(LostWay(_LOST[layout.lost], layout.lost_event))
+    growths = tuple(Growth(event, int(history.call[event]), Free(domains[at], *told)) for event, at, *told in grown)
+    found: dict[int, tuple[Free, ...]] = dict.fromkeys(watched.tolist(), ())
+    for event, at, *told in free:
+        found[event] += (Free(domains[at], *told),)
+    return size, np.array([one.pool for one in domains] or [0], np.int32)[domain], growths, found
+
+
+def _walk_twin(device: SnapshotDevice, lives: Lifetimes, rules: Rules, early: _Early, watch: frozenset[int]) -> _Walked:
+    """The same in Python: slow, and the specification of the native function."""
+    walk = _Walk(device, lives, rules, early)
+    walk.run(watch)
+    return walk.size, walk.pool, tuple(walk.growths), walk.watched
 
 
 class _Walk:
-    """The pass over the events; plain Python, because each event depends on all before it."""
+    """The pass over the events, each of which depends on all before it."""
 
-    def __init__(self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, past: Past, early: _Early) -> None:
-        self.device, self.lives, self.rules, self.past = device, lives, rules, past
+    def __init__(self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, early: _Early) -> None:
+        self.device, self.lives, self.rules, self.past = device, lives, rules, early.past
         self.holes = Holes()
-        early.fill(self.holes)
-        self.size = np.zeros(len(lives), np.int64)
+        for one in early.past.ranges:
+            if not one.expandable:
+                self.holes.enclose(one.start, one.end)
+        of_range = [one.domain for one in early.past.ranges]
+        for start, end, of in zip(*(each.tolist() for each in early.holes()), strict=True):
+            self.holes.add(of_range[of], start, end)
+        self.size, self.pool = np.zeros(len(lives), np.int64), np.zeros(len(lives), np.int32)
         self.size[early.rows] = early.size
-        self.pool = np.zeros(len(lives), np.int32)
-        self.pool[early.rows] = np.array([one.domain.pool for one in past.ranges], np.int32)[early.range]
+        self.pool[early.rows] = np.array([one.pool for one in of_range], np.int32)[early.range]
         # What each live block takes, by its row: domain and end.
-        ends, domains = (early.start + early.size).tolist(), [past.ranges[at].domain for at in early.range.tolist()]
+        ends, domains = (early.start + early.size).tolist(), [of_range[at] for at in early.range.tolist()]
         self.live = dict(zip(early.rows.tolist(), zip(domains, ends, strict=True), strict=True))
         self.growths: list[Growth] = []
         self.watched: dict[int, tuple[Free, ...]] = {}

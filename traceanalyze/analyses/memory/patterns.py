@@ -5,7 +5,6 @@ settings (MEM119), a history without its beginning.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,9 @@ from traceanalyze.analyses.memory.categories import short_lived
 from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, device_calls
+from traceanalyze.analyses.memory.replay import replay
 from traceanalyze.analyses.memory.steps import step_starts
-from traceanalyze.analyses.memory.whatif import as_recorded, expandable_saving, replay, saving, unknown
+from traceanalyze.analyses.memory.whatif import as_recorded, expandable_saving, saving, unknown
 from traceanalyze.model.snapshot import Action, History, Snapshot
 from traceanalyze.model.table import NotMeasured
 
@@ -70,17 +70,23 @@ def held_gradients(device: Device) -> HeldGradients | NotMeasured:
     gradient, backward = device.of_stack("gradient"), device.of_stack("backward")
     if not gradient.any():
         return NotMeasured("no_gradient_stacks")
-    begins = np.sort(lives.begin[backward & (lives.begin >= 0)])
-    bounds = [*starts.first.tolist(), device.events]
-    worst: tuple[int, str] = (0, "")
-    for index, (first, until) in enumerate(pairwise(bounds)):
-        at = int(np.searchsorted(begins, first))
-        end = min(int(begins[at]), until) if at < len(begins) else until
-        if index == 0 or end <= first:
-            continue
-        top = first + int(active.after[first:end].argmax())
-        kept = gradient & (lives.begin < first) & (lives.end > top)
-        worst = max(worst, (int(lives.requested[kept].sum()), starts.name[index]))
+    begins = np.append(np.sort(lives.begin[backward & (lives.begin >= 0)]), device.events)
+    first, until = starts.first, np.append(starts.first[1:], device.events)
+    end = np.minimum(begins[np.searchsorted(begins, first)], until)
+    step = np.flatnonzero(end > first)
+    step = step[step > 0]
+    first = first[step]
+    top = np.array([a + int(active.after[a:b].argmax()) for a, b in zip(first, end[step], strict=True)], np.int64)
+    # Each gradient is held from the first step that begins after it to the last one whose peak it lives to see.
+    rows = np.flatnonzero(gradient)
+    held = np.zeros(len(step) + 1, np.int64)
+    since, last = np.searchsorted(first, lives.begin[rows], "right"), np.searchsorted(top, lives.end[rows])
+    seen = since < last
+    np.add.at(held, since[seen], lives.requested[rows[seen]])
+    np.subtract.at(held, last[seen], lives.requested[rows[seen]])
+    held = np.cumsum(held)[: len(step)]
+    most = int(held.max(initial=0))
+    worst = max(((most, starts.name[at]) for at in step[held == most].tolist()), default=(0, ""))
     share = worst[0] / active.peak[0] if active.peak[0] else 0.0
     return HeldGradients(worst[0], share, worst[1], share >= GRADIENT_SHARE)
 
@@ -110,10 +116,17 @@ def settings_variable(snapshot: Snapshot) -> str:
     """Environment variable of the allocator's settings; both of torch's names where the file does not tell which."""
     if snapshot.vendor == "npu":
         return "PYTORCH_NPU_ALLOC_CONF"
+    if snapshot.vendor == "xpu":
+        return "PYTORCH_ALLOC_CONF"
     # A setting that came with the new name, in torch 2.9.
     if "graph_capture_record_stream_reuse" in snapshot.settings:
         return "PYTORCH_ALLOC_CONF"
     return "PYTORCH_CUDA_ALLOC_CONF" if snapshot.settings else "PYTORCH_ALLOC_CONF / PYTORCH_CUDA_ALLOC_CONF"
+
+
+def memory_module(snapshot: Snapshot) -> str:
+    """Module of torch that records the allocator of such a device."""
+    return {"npu": "torch_npu.npu.memory", "xpu": "torch.xpu.memory"}.get(snapshot.vendor, "torch.cuda.memory")
 
 
 STEPS = 3

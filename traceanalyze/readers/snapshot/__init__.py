@@ -355,7 +355,9 @@ def _device(
 
 
 def _vendor(devices: tuple[SnapshotDevice, ...], settings: object) -> str:
-    """An NPU writes neither times nor settings, and its streams are pointers."""
+    """An NPU writes neither times nor settings, and its streams are pointers; XPUs use the upper half of addresses."""
+    if any((device.segments.address < 0).any() for device in devices):
+        return "xpu"
     streams = np.concatenate([device.segments.stream for device in devices]) if devices else np.zeros(0, np.int64)
     timed = any(device.history.time is not None for device in devices)
     return "npu" if not timed and settings is None and len(streams) and (streams > _POINTER).all() else "cuda"

@@ -33,18 +33,17 @@ class StackTable:
         self._stacks: dict[tuple[int, ...], int] = {}
         self._stack_of: dict[tuple[int, ...], int] = {}
 
-    def codes(self, rows: Iterable[dict[str, Any]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def codes(self, rows: Iterable[dict[str, Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Stack and call of each row: -1 where the row has no frames."""
         rows = list(rows)
-        call = np.fromiter((id(row.get("frames")) for row in rows), np.int64, len(rows))
-        lists, first, of = np.unique(call, return_index=True, return_inverse=True)
+        ids = np.fromiter((id(row.get("frames")) for row in rows), np.int64, len(rows))
+        lists, first, of = np.unique(ids, return_index=True, return_inverse=True)
         # Numbered as they first appear: where lists lie in memory differs from run to run.
         each = np.zeros(len(lists), np.int32)
         for place in np.argsort(first).tolist():
             each[place] = self.code(rows[first[place]].get("frames"))
         stack = each[of]
-        call[call == id(None)] = -1
-        return stack, call if self._identity else stack.astype(np.int64)
+        return stack, np.where(ids == id(None), -1, of).astype(np.int32) if self._identity else stack
 
     def code(self, frames: object) -> int:
         """Code of one stack."""

@@ -85,7 +85,7 @@ class Recorded:
             stream=stream,
             time=time if len(has) and (has & _TIME).all() else None,
             stack=self._stacks(stack, stacks),
-            call=frames.astype(np.int64),
+            call=frames,
             device_free=dict(zip((free_row[own] - rows.start).tolist(), free[own].tolist(), strict=True)),
             pool=self._pools(pool, has, pools),
             unknown=unknown,
@@ -164,7 +164,7 @@ class _File:
 
         self.texts, self.frames, self.stacks = sequences(_TEXTS), sequences(_FRAMES), sequences(_STACKS)
         self.pools, self.pairs = sequences(_POOLS), sequences(_PAIRS)
-        self.objects = take(_OBJECTS, np.int64)
+        self._objects = take(_OBJECTS, np.int64)
         self._chunks = take(_CHUNKS, np.int64, width=3)
         self._tags, self._payloads = take(_TAGS, np.uint8), take(_PAYLOADS, np.int64)
         self.columns = [take(_COLUMNS + place, dtype) for place, dtype in enumerate(_TYPES)]
@@ -207,11 +207,18 @@ class _File:
             found = self._frame_of[code] = {**members, "fx_original_trace": self.text(origin)}
         return found
 
-    def value(self, number: int) -> Any:
+    def whole(self, root: int) -> Any:
+        """The object that the file is; afterwards only events, stacks and texts are left here."""
+        found = self._value(root)
+        # What was built refers to this file: without it, nobody has to look for garbage.
+        del self._objects, self._chunks, self._tags, self._payloads, self._built
+        return found
+
+    def _value(self, number: int) -> Any:
         """The object of this number, with all that is in it."""
         if number in self._built:
             return self._built[number]
-        packed = int(self.objects[number])
+        packed = int(self._objects[number])
         kind, first, second = packed >> 56, packed >> 28 & _NUMBER, packed & _NUMBER
         if kind in {_EVENT, _FRAME}:
             raise UnusualError
@@ -240,7 +247,7 @@ class _File:
                 if tag == _TEXT:
                     yield self.text(payload)
                 else:
-                    yield self.value(payload) if tag == _OBJECT else _VALUE[tag](payload)
+                    yield self._value(payload) if tag == _OBJECT else _VALUE[tag](payload)
 
 
 def _refuse_rows(settings: object) -> None:
@@ -286,7 +293,7 @@ def load(stream: Stream) -> object:
                 raise UnusualError
             return native.owned(found, dtype, width=width)
 
-        found = _File(take).value(root.value)
+        found = _File(take).whole(root.value)
         _refuse_rows(found.get("allocator_settings") if isinstance(found, dict) else None)
         return found
     finally:

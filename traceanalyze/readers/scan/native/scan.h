@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 8
+#define TRACE_SCAN_ABI_VERSION 9
 
 typedef struct trace_scan trace_scan;
 
@@ -38,7 +38,7 @@ enum trace_scan_status {
     TRACE_SCAN_TOO_LARGE = 2, /* more rows or strings than the columns can number */
     TRACE_SCAN_BAD_OPTIONS = 3,
     TRACE_SCAN_INTERNAL = 4,
-    TRACE_SNAPSHOT_UNUSUAL = 5 /* the pickle has to be read in another way */
+    TRACE_SNAPSHOT_UNUSUAL = 5 /* Python has to do it, which takes longer */
 };
 
 enum trace_scan_kind { TRACE_SCAN_INT = 0, TRACE_SCAN_REAL = 1, TRACE_SCAN_TEXT = 2 };
@@ -302,6 +302,113 @@ TRACE_SCAN_API int trace_snapshot_feed(trace_snapshot *snapshot, uint64_t bytes,
 TRACE_SCAN_API int trace_snapshot_take(trace_snapshot *snapshot, uint32_t array_id, trace_scan_array *array);
 
 TRACE_SCAN_API void trace_snapshot_close(trace_snapshot *snapshot);
+
+/* How an allocator rounds requests and splits blocks: `Rules` in caching.py tells what the members mean. */
+typedef struct {
+    int64_t pad;
+    int64_t max_split; /* -1: none */
+    int64_t oversize;
+    double collect;
+    const int64_t *divisions;
+    uint64_t division_count;
+    uint32_t expandable;
+    uint32_t aligned; /* as on NPUs */
+} trace_rules;
+
+/* Events of an allocator; codes of actions are those of `Action` in model/snapshot.py. */
+typedef struct {
+    const uint8_t *action;
+    const int64_t *address;
+    const int64_t *size;
+    const int32_t *call;
+    uint64_t events;
+} trace_history;
+
+#define TRACE_ALLOC 0
+#define TRACE_SEGMENT_ALLOC 3
+#define TRACE_SEGMENT_FREE 4
+#define TRACE_SEGMENT_MAP 5
+#define TRACE_SEGMENT_UNMAP 6
+
+enum { TRACE_LOST_NOT = 0, TRACE_LOST_PLACE = 1, TRACE_LOST_RELEASE = 2 };
+
+/* What there was before the first event, and what becomes of it: see layout.py. Domains are numbers. */
+typedef struct {
+    const int64_t *end; /* event that gives each block back */
+    uint64_t blocks;
+    uint64_t early; /* so many are from before; the others begin with an allocation each */
+    const uint8_t *large; /* of each domain */
+    uint64_t domains;
+    const int64_t *hole_start;
+    const int64_t *hole_end;
+    const int32_t *hole_domain;
+    uint64_t holes;
+    const int64_t *alone_start; /* segments over whose borders nothing merges */
+    const int64_t *alone_end;
+    uint64_t alone;
+    const int32_t *change_domain; /* of what each growth and release took or gave back */
+    const int64_t *watch; /* events, ascending */
+    uint64_t watched;
+    int64_t *size; /* of each block; those of the early ones are known, the others are found */
+    int32_t *domain;
+    trace_scan_array growths; /* int64: event, domain, free bytes, holes, the largest of them, just before each growth */
+    trace_scan_array free; /* the same of every domain just before the watched events; both are for the caller to free */
+    uint64_t lost_event;
+    uint32_t lost;
+} trace_layout;
+
+TRACE_SCAN_API int trace_follow(const trace_history *history, const trace_rules *rules, trace_layout *layout);
+
+/* What an allocator has before the first event: segments, each of pieces that follow each other; or, `anew`, domains
+ * whose blocks are requested again, in this order, and what is reserved besides. See whatif.py. */
+typedef struct {
+    const int64_t *pool;
+    const int64_t *stream;
+    const uint8_t *large;
+    const int64_t *base;   /* where an expandable segment begins, -1: it is none */
+    const int64_t *total;  /* bytes of a domain */
+    const int64_t *bounds; /* of the pieces of each; there are segments + 1 */
+    uint64_t segments;
+    const int64_t *start;
+    const int64_t *end;
+    const int32_t *row; /* of a block in use, -1: it is free */
+    uint32_t anew;
+    const int64_t *place_size; /* addresses of segments by their size, those to use first at the end */
+    const int64_t *place_address;
+    uint64_t places;
+} trace_beginning;
+
+enum { TRACE_REQUEST = 1, TRACE_GIVE_BACK = 2, TRACE_EMPTY = 3, TRACE_FAILING = 4 };
+
+/* What the program does. */
+typedef struct {
+    const int64_t *event;
+    const uint8_t *operation;
+    const int32_t *row; /* of the block; of what fails there is none */
+    uint64_t operations;
+    const int64_t *size; /* of each event of the history */
+    const int64_t *stream;
+    const int64_t *requested; /* of each block */
+    const int32_t *pool;
+    uint64_t blocks;
+    const int64_t *emptied; /* pools that each emptying of the cache is about, and their bounds */
+    const int64_t *emptied_bounds;
+    int64_t *reserved; /* after each operation */
+} trace_program;
+
+#define TRACE_FAILED_NEVER (-1)
+#define TRACE_FAILED_BEFORE (-2)
+typedef struct {
+    int64_t limit; /* bytes that the device has, -1: any number */
+    int64_t start; /* bytes reserved before the first operation */
+    int64_t growths;
+    int64_t retries;
+    int64_t failed; /* first operation that failed even so */
+    int64_t missing;
+} trace_outcome;
+
+TRACE_SCAN_API int trace_replay(const trace_rules *rules, const trace_beginning *beginning,
+                                const trace_program *program, trace_outcome *outcome);
 
 #ifdef __cplusplus
 }
