@@ -5,17 +5,19 @@ from __future__ import annotations
 import gzip
 import io
 import re
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from traceanalyze.readers.scan import native, twin
-from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, Field, Kind, Scan
+from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, Field, Kind, Part, Read, Scan
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from traceanalyze.model.columns import Sparse
 
@@ -65,16 +67,24 @@ def scan_native(
     learn: bool = True,
     odd: bool = True,
     max_value_bytes: int = MAX_VALUE_BYTES,
+    cuts: Sequence[int] = (),
 ) -> Scan:
-    """The native scan of a text, fed in blocks of the given size."""
+    """The native scan of a text, fed in blocks of the given size; in parts that begin at `cuts`."""
     event_fields, instant_fields = (ODD_EVENT_FIELDS, ODD_INSTANT_FIELDS) if odd else (EVENT_FIELDS, INSTANT_FIELDS)
+    bounds = list(pairwise((*cuts, len(text))))
+    root = "object" if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "list"
+
+    def part(begin: int, end: int) -> Read:
+        return io.BytesIO(text[begin:end]).readinto
+
     return native.scan(
-        io.BytesIO(text).readinto,
+        io.BytesIO(text[: cuts[0]] if cuts else text).readinto,
         event_fields=event_fields,
         instant_fields=instant_fields,
         max_value_bytes=max_value_bytes,
         block_bytes=block_bytes,
         learn=learn,
+        parts=[Part(begin, root, partial(part, begin, end)) for begin, end in bounds] if cuts else (),
     )
 
 

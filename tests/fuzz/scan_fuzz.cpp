@@ -151,13 +151,7 @@ private:
     std::uint64_t hash_ = 0;
 };
 
-std::uint64_t scan(const std::uint8_t* data, std::size_t size, std::size_t block, std::uint64_t longest, bool learn) {
-    std::vector<trace_scan_key> keys;
-    for (const Key& key : kKeys)
-        keys.push_back({reinterpret_cast<const std::uint8_t*>(key.text), std::strlen(key.text), key.list, key.field, key.kind});
-    const trace_scan_options options = {keys.data(), keys.size(), kEventFields, kInstantFields, longest, learn};
-    trace_scan* scan = nullptr;
-    require(trace_scan_open(&options, &scan) == TRACE_SCAN_OK, "open");
+void feed(trace_scan* scan, const std::uint8_t* data, std::size_t size, std::size_t block) {
     while (size != 0) {
         const std::size_t some = size < block ? size : block;
         std::uint8_t* space = trace_scan_space(scan, some);
@@ -166,6 +160,31 @@ std::uint64_t scan(const std::uint8_t* data, std::size_t size, std::size_t block
         require(trace_scan_feed(scan, some) == TRACE_SCAN_OK, "feed");
         data += some;
         size -= some;
+    }
+}
+
+// What is behind `cut` is read by another scan, where there is a cut.
+std::uint64_t scan(const std::uint8_t* data, std::size_t size, std::size_t block, std::uint64_t longest, bool learn,
+                   std::size_t cut = 0) {
+    std::vector<trace_scan_key> keys;
+    for (const Key& key : kKeys)
+        keys.push_back({reinterpret_cast<const std::uint8_t*>(key.text), std::strlen(key.text), key.list, key.field, key.kind});
+    const trace_scan_options options = {keys.data(), keys.size(), kEventFields, kInstantFields, longest, learn,
+                                        TRACE_SCAN_ROOT_NONE, 0};
+    trace_scan* scan = nullptr;
+    require(trace_scan_open(&options, &scan) == TRACE_SCAN_OK, "open");
+    feed(scan, data, cut == 0 ? size : cut, block);
+    if (cut != 0) {
+        trace_scan_options later = options;
+        later.root = data[0] == '{' ? TRACE_SCAN_ROOT_OBJECT : TRACE_SCAN_ROOT_LIST;
+        later.begin = cut;
+        trace_scan* next = nullptr;
+        std::uint32_t joined = 0;
+        require(trace_scan_open(&later, &next) == TRACE_SCAN_OK, "open");
+        feed(next, data + cut, size - cut, block);
+        require(trace_scan_join(scan, next, &joined) == TRACE_SCAN_OK, "join");
+        trace_scan_close(next);
+        if (joined == 0) feed(scan, data + cut, size - cut, block);
     }
     require(trace_scan_finish(scan) == TRACE_SCAN_OK, "finish");
     const std::uint64_t digest = Result(scan).digest();
@@ -287,6 +306,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::uint64_t whole = scan(data + 2, size - 2, size, longest, true);
     require(scan(data + 2, size - 2, block, longest, true) == whole, "blocks change nothing");
     require(scan(data + 2, size - 2, size, longest, false) == whole, "learning changes nothing");
+    for (std::size_t cut = 1 + block % 7; cut < size - 2; cut += 1 + size / 8)
+        require(scan(data + 2, size - 2, block, longest, true, cut) == whole, "cuts change nothing");
     return 0;
 }
 

@@ -6,6 +6,7 @@ import gc
 import io
 import json
 import random
+import re
 import weakref
 from itertools import islice
 
@@ -60,6 +61,18 @@ def test_cut_anywhere_in_blocks_of_any_size(text):
     for end in range(len(text) + 1):
         agree(text[:end], 1 + end % 9)
     agree(text, *range(1, 20))
+
+
+@pytest.mark.parametrize("text", HAND_MADE)
+def test_cut_anywhere_in_parts(text):
+    """Wherever a part begins, in a string or in what is broken: the codes are the same, too."""
+    whole = scan_native(text)
+    for cut in range(1, len(text)):
+        parts = scan_native(text, cuts=sorted({cut, (cut + len(text)) // 2}))
+        wrong = difference(meaning(parts), meaning(whole))
+        assert not wrong, (cut, wrong)
+        assert parts.strings.blob.tobytes() == whole.strings.blob.tobytes()
+        assert np.array_equal(parts.events.name, whole.events.name)
 
 
 def test_keys_after_args_at_a_block_boundary():
@@ -253,7 +266,10 @@ def test_fields_in_use_fit():
 def test_mutated_documents():
     rng = random.Random(4)
     for text in islice(documents(rng), round(250 * TIMES)):
-        agree(text, rng.choice((1, 5, 17, 64, 300)))
+        expected = agree(text, rng.choice((1, 5, 17, 64, 300)))
+        braces = [place for place, byte in enumerate(text) if byte == ord("{") and place]
+        cuts = sorted(rng.sample(braces, min(3, len(braces))))
+        assert not difference(meaning(scan_native(text, cuts=cuts)), expected), cuts
 
 
 @pytest.mark.parametrize("path", real_traces(), ids=lambda path: path.name)
@@ -264,6 +280,10 @@ def test_real_traces(path):
     if len(text) >= HEAD_BYTES:
         whole = scan_native(text)
         generic = scan_native(text, 50_000, learn=False)
+        events = [found.start() for found in re.finditer(rb'(?<=,)\s*\{\s*"(?:ph|name)"', text)]
+        parts = scan_native(text, cuts=events[:: len(events) // 3 + 1][1:])
+        assert parts.strings.blob.tobytes() == whole.strings.blob.tobytes()
+        assert all(np.array_equal(getattr(parts.events, key), getattr(whole.events, key)) for key in ("name", "ts"))
         assert whole.counts == generic.counts
         assert whole.phases == generic.phases
         assert np.array_equal(whole.events.ts, generic.events.ts)

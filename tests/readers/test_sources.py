@@ -10,15 +10,18 @@ import threading
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from traceanalyze.errors import InputError
 from traceanalyze.readers import streams as background
 from traceanalyze.readers.inflate import Inflation, inflate
+from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import Selection, expand
 from traceanalyze.readers.streams import Background, open_stream
 
+ROOT = Path(__file__).resolve().parents[2]
 TRACE = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "pid": 1}]}'
 
 
@@ -355,3 +358,45 @@ def test_a_folder_that_may_not_be_looked_into_is_named(folder, monkeypatch):
     assert "closed (no permission to look into this folder)" in skipped(expand([str(folder)]))
     with pytest.raises(InputError, match="closed: no permission to read it"):
         expand([str(folder / "closed")])
+
+
+def _damaged(text: bytes) -> dict[str, bytes]:
+    middle, events = len(text) // 2, text.index(b'"traceEvents"') + len(b'"traceEvents": [')
+    inside = b'{"ph":"X","ts":1,"dur":1,"name":"' + b',{\\"ph\\":1,' * 20_000 + b'"},'
+    return {
+        "whole": text,
+        "list": text[events - 1 : text.rindex(b"]") + 1],
+        "truncated": text[: len(text) * 9 // 10],
+        "broken": text[:middle] + b'"' * 3 + text[middle + 50 :],
+        "followed": text + b" more",
+        "escaped": text[:events] + inside + text[events:],
+    }
+
+
+@pytest.mark.parametrize("kind", _damaged(b'"traceEvents": []'))
+def test_threads_read_what_one_reads(tmp_path, monkeypatch, kind):
+    sample = gzip.decompress((ROOT / "sample_traces/gpu_two_ranks/rank0.json.gz").read_bytes())
+    file = tmp_path / "t.json"
+    file.write_bytes(_damaged(sample)[kind])
+    (source,) = expand([str(file)]).sources
+    told: list[int] = []
+    one = read_trace(source)
+    monkeypatch.setattr(background, "_PART_BYTES", 1 << 17)
+    monkeypatch.setattr(background, "cores", lambda: 4)
+    with open_stream(source) as stream:
+        parts = stream.split()
+        assert len(parts) >= 2, "large enough"
+        assert [file.read_bytes()[part.begin :].lstrip()[:1] for part in parts] == [b"{"] * len(parts)
+    many = read_trace(source, told.append)
+    assert many.read == one.read
+    assert many.strings.blob.tobytes() == one.strings.blob.tobytes()
+    for own, other in ((many.events, one.events), (many.instants, one.instants), (many.flows, one.flows)):
+        for column in ("ts", "dur", "name", "cat", "track", "id", "phase"):
+            if hasattr(own, column):
+                assert np.array_equal(getattr(own, column), getattr(other, column)), column
+    assert many.events.fields.keys() == one.events.fields.keys()
+    for name, field in many.events.fields.items():
+        assert np.array_equal(field.row, one.events.fields[name].row), name
+        assert np.array_equal(field.value, one.events.fields[name].value), name
+    assert told == sorted(told)
+    assert told[-1] <= file.stat().st_size

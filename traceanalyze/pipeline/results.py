@@ -29,6 +29,7 @@ from traceanalyze.ranks.results import MANY
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import Selection, expand
+from traceanalyze.readers.streams import cores
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -343,14 +344,6 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
         costs=parts.Late(costs, read["costs"], {}),
         **at_once,
     )
-
-
-def cores() -> int:
-    """Those that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def workers_for(sizes: Sequence[int | None], most: int | None = None) -> int:

@@ -168,7 +168,8 @@ def _name(source: Source, stream: Stream) -> str:
 def _scan(stream: Stream | io.BytesIO, *, ascend: bool) -> Scan:
     """With the arguments of events that traces of Kineto, or of Ascend, have: one list has no room for all."""
     fields = header.ASCEND_FIELDS if ascend else header.EVENT_FIELDS
-    return scan(stream.readinto, event_fields=fields, instant_fields=header.INSTANT_FIELDS)
+    split = stream.split if isinstance(stream, Stream) else tuple
+    return scan(stream.readinto, event_fields=fields, instant_fields=header.INSTANT_FIELDS, split=split)
 
 
 def _has_rows(found: Scan) -> bool:

@@ -1,21 +1,26 @@
 """The text of one source as a stream of bytes, whatever it is packed in; content decides, never the name."""
 
+import os
 import queue
 import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, cast
 
 from traceanalyze.errors import InputError, Phrase
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES, ZSTD_MAGIC
 from traceanalyze.readers.inflate import Inflation, inflate, unzstd
 from traceanalyze.readers.remote import RemoteFile, is_remote
-from traceanalyze.readers.source import Source, no_permission
+from traceanalyze.readers.source import STDIN, Source, no_permission
+
+if TYPE_CHECKING:
+    from traceanalyze.readers.scan.result import Part, Read
 
 _BATCH_BYTES = 1 << 20
 _BATCHES_AHEAD = 4
@@ -106,14 +111,20 @@ class _Joined:
 
 
 class StoredBytes:
-    """Reads a source and counts what was read; an archive that is damaged ends early and says so in `fault`."""
+    """Reads a source and counts what was read; an archive that is damaged ends early and says so in `fault`.
 
-    def __init__(self, source: Source, *, whole: bool = True) -> None:
+    Of a plain file also the bytes from `begin` to before `end` only.
+    """
+
+    def __init__(self, source: Source, *, whole: bool = True, begin: int = 0, end: int = sys.maxsize) -> None:
         self.consumed = 0
         self.fault: str | None = None
         self._name = source.name
         self._resources = ExitStack()
         self._file = self._open(source, whole=whole)
+        self._most = end - begin
+        if begin:
+            cast("BinaryIO", self._file).seek(begin)
         self._buffer = memoryview(bytearray(_BLOCK))
 
     def read(self) -> bytes:
@@ -123,7 +134,7 @@ class StoredBytes:
     def readinto(self, buffer: memoryview) -> int:
         """Fill the beginning of `buffer`; the number of bytes, 0 at the end."""
         try:
-            count = self._file.readinto(buffer) or 0
+            count = self._file.readinto(buffer[: self._most - self.consumed]) or 0
         except OSError as error:
             raise InputError("{name}: cannot be read: {why}", self._name, error.strerror or error) from error
         except Exception as error:
@@ -176,6 +187,19 @@ class StoredBytes:
         return InputError("{name}: cannot be opened: {error}", self._name, error)
 
 
+def cores() -> int:
+    """Those that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+_PART_BYTES = 1 << 25
+"""Parts of a file that threads read are not smaller."""
+_EVENT = regex(rb'(?<=,)\s{0,256}\{\s{0,256}"(?:ph|name|cat|ts|pid|tid)"\s{0,256}:')
+
+
 class Stream:
     """Text of a source; `fault` and `trailing_bytes` are final at its end. Use it as a context manager."""
 
@@ -185,7 +209,10 @@ class Stream:
         self._progress = progress
         self._inflation = Inflation()
         self._thread: Background | None = None
+        self._source = source
         self._stored = StoredBytes(source, whole=ahead)
+        self._end = sys.maxsize
+        self._parts: list[StoredBytes] = []
         # What comes over a network is waited for in a thread, too.
         remote = ahead and is_remote(source.path)
         try:
@@ -212,7 +239,7 @@ class Stream:
     @property
     def consumed(self) -> int:
         """Bytes of the file as stored read so far."""
-        return self._stored.consumed
+        return self._stored.consumed + sum(part.consumed for part in self._parts)
 
     @property
     def fault(self) -> str | None:
@@ -227,7 +254,8 @@ class Stream:
     def readinto(self, buffer: memoryview) -> int:
         """Fill the beginning of `buffer` with text; the number of bytes, 0 at the end."""
         if self._progress:
-            self._progress(self._stored.consumed)
+            self._progress(min(self.consumed, self._source.size or sys.maxsize))  # a part may be read twice
+        buffer = buffer[: self._end - self.text_bytes]
         while not self._pending:
             block = next(self._blocks, None)
             if block is None:
@@ -241,6 +269,30 @@ class Stream:
         self.text_bytes += count
         return count
 
+    def split(self) -> "Sequence[Part]":
+        """Later parts of a plain file, for as many threads as there are cores; `readinto` ends where they begin."""
+        size = self._source.size or 0
+        count = min(cores(), size // _PART_BYTES)
+        whole = self.text_bytes or len(self._pending) != len(self.head)
+        if count < 2 or whole or self._threaded or self._source.more or self._source.path == STDIN:
+            return ()
+        # Imported when needed: most texts are no traces of that size.
+        from traceanalyze.readers.scan.result import Part
+
+        begins = list[int]()
+        for place in (size * number // count for number in range(1, count)):
+            with closing(StoredBytes(self._source, begin=place)) as window:
+                found = _EVENT.search(window.read())
+            begins += [place + found.start()] if found else []
+        self._end = min(begins, default=self._end)
+        root = "object" if self.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "list"
+        bounds = pairwise((*begins, sys.maxsize))
+        return [Part(begin, root, partial(self._part, begin, end)) for begin, end in bounds]
+
+    def _part(self, begin: int, end: int) -> "Read":
+        self._parts.append(StoredBytes(self._source, begin=begin, end=end))
+        return self._parts[-1].readinto
+
     def read(self) -> bytes:
         """All text that is left."""
         buffer, parts = memoryview(bytearray(1 << 20)), []
@@ -252,7 +304,8 @@ class Stream:
         """End the thread and release the file; may be called twice."""
         if self._thread:
             self._thread.close()
-        self._stored.close()
+        for stored in (self._stored, *self._parts):
+            stored.close()
 
     def _unpacked(self, first: bytes, *, ahead: bool) -> Iterator[bytes]:
         blocks: Iterator[bytes] = chain((first,), iter(self._stored.read, b""))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.columns import Sparse, occurs
 from traceanalyze.model.trace import Events
-from traceanalyze.readers.scan.result import BEGIN, END, Field, Scan
+from traceanalyze.readers.scan.result import BEGIN, END, Field, Part, Read, Scan
 
 
 def backend() -> str:
@@ -23,17 +23,22 @@ def backend() -> str:
 
 
 def scan(
-    readinto: Callable[[memoryview], int], *, event_fields: Sequence[Field], instant_fields: Sequence[Field]
+    readinto: Read,
+    *,
+    event_fields: Sequence[Field],
+    instant_fields: Sequence[Field],
+    split: Callable[[], Sequence[Part]] = tuple,
 ) -> Scan:
     """Read the text of a Chrome trace into columns, with the fastest scanner there is.
 
-    `readinto` fills a buffer and returns the number of bytes written, 0 at the end, as that of `io.RawIOBase` does. The
-    fields are the members of `args` to keep of complete and of instant events.
+    The fields are the members of `args` to keep of complete and of instant events. `split` gives parts of the text to
+    be read at the same time, and makes `readinto` end before them.
     """
     if backend() == "native":
         from traceanalyze.readers.scan import native
 
-        return whole_events(native.scan(readinto, event_fields=event_fields, instant_fields=instant_fields))
+        found = native.scan(readinto, event_fields=event_fields, instant_fields=instant_fields, parts=split())
+        return whole_events(found)
     # Imported only when needed: its expressions take time to compile.
     from traceanalyze.readers.scan import twin
 

@@ -1,10 +1,12 @@
 """The native scanner: feeds text to the shared library and wraps its columns as NumPy arrays without a copy."""
 
 import ctypes
+import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from traceanalyze.model import native
 from traceanalyze.model.columns import Sparse, Strings
 from traceanalyze.model.trace import Events, Flows, Instants
-from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Field, Kind, Metadata, Scan
+from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Field, Kind, Metadata, Part, Read, Scan
 
 _FAILURES: Mapping[int, tuple[type[Exception], str]] = {
     1: (MemoryError, "no memory left for the columns of the trace"),
@@ -46,6 +48,8 @@ class _Options(ctypes.Structure):
         ("instant_fields", ctypes.c_uint32),
         ("max_value_bytes", ctypes.c_uint64),
         ("learn", ctypes.c_uint32),
+        ("root", ctypes.c_uint32),
+        ("begin", ctypes.c_uint64),
     ]
 
 
@@ -69,6 +73,7 @@ def _library() -> ctypes.CDLL | None:
         "open": (ctypes.c_int, ctypes.POINTER(_Options), ctypes.POINTER(pointer)),
         "space": (pointer, pointer, ctypes.c_uint64),
         "feed": (ctypes.c_int, pointer, ctypes.c_uint64),
+        "join": (ctypes.c_int, pointer, pointer, ctypes.POINTER(ctypes.c_uint32)),
         "finish": (ctypes.c_int, pointer),
         "summarize": (ctypes.c_int, pointer, ctypes.POINTER(_Summary)),
         "take": (ctypes.c_int, pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(native.Array)),
@@ -96,7 +101,14 @@ class _Scanner:
     """A scan in the library."""
 
     def __init__(
-        self, event_fields: Sequence[Field], instant_fields: Sequence[Field], max_value_bytes: int, *, learn: bool
+        self,
+        event_fields: Sequence[Field],
+        instant_fields: Sequence[Field],
+        max_value_bytes: int,
+        *,
+        learn: bool,
+        root: int = 0,
+        begin: int = 0,
     ) -> None:
         library = _library()
         if library is None:
@@ -109,13 +121,13 @@ class _Scanner:
             for raw in (key.encode("utf-8", "surrogateescape") for key in field.keys)
         ]
         counts = len(keys), len(event_fields), len(instant_fields)
-        options = _Options((_Key * len(keys))(*keys), *counts, min(max(max_value_bytes, 0), 2**63), learn)
+        options = _Options((_Key * len(keys))(*keys), *counts, min(max(max_value_bytes, 0), 2**63), learn, root, begin)
         self._handle = ctypes.c_void_p()
         _check(library.trace_scan_open(ctypes.byref(options), ctypes.byref(self._handle)))
         weakref.finalize(self, library.trace_scan_close, self._handle)
 
-    def read(self, readinto: Callable[[memoryview], int], block_bytes: int) -> None:
-        """Scan all that `readinto` gives, block by block, in the scanner's own buffer."""
+    def read(self, readinto: Read, block_bytes: int) -> None:
+        """Scan what `readinto` gives, block by block, in the scanner's own buffer."""
         library = self._library
         while True:
             address = library.trace_scan_space(self._handle, block_bytes)
@@ -127,9 +139,16 @@ class _Scanner:
             if not filled:
                 break
             _check(library.trace_scan_feed(self._handle, filled))
-        _check(library.trace_scan_finish(self._handle))
+
+    def join(self, following: "_Scanner") -> bool:
+        """Take over what the scan of the text behind has found; not if this one does not lead to its beginning."""
+        joined = ctypes.c_uint32()
+        _check(self._library.trace_scan_join(self._handle, following._handle, ctypes.byref(joined)))
+        return bool(joined)
 
     def summary(self) -> _Summary:
+        """What the scan is to count; its text is complete with this."""
+        _check(self._library.trace_scan_finish(self._handle))
         summary = _Summary()
         _check(self._library.trace_scan_summarize(self._handle, ctypes.byref(summary)))
         return summary
@@ -201,20 +220,56 @@ def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Se
     )
 
 
+@contextmanager
+def _in_threads(work: Sequence[Callable[[], None]]) -> Iterator[None]:
+    """Do each at the same time as what is inside, and wait for them; the first of their errors is raised."""
+    errors: list[BaseException] = []
+
+    def done(one: Callable[[], None]) -> None:
+        try:
+            one()
+        except BaseException as error:  # it belongs to whoever waits
+            errors.append(error)
+
+    threads = [threading.Thread(target=done, args=(one,), name="traceanalyze-scan", daemon=True) for one in work]
+    for thread in threads:
+        thread.start()
+    yield
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
 def scan(
-    readinto: Callable[[memoryview], int],
+    readinto: Read,
     *,
     event_fields: Sequence[Field],
     instant_fields: Sequence[Field],
     max_value_bytes: int = MAX_VALUE_BYTES,
     block_bytes: int = 1 << 18,
     learn: bool = True,
+    parts: Sequence[Part] = (),
 ) -> Scan:
     """As `readers.scan.scan`, in one pass and in bounded memory.
 
     A longer event or header value than `max_value_bytes` is malformed. Of `block_bytes` of text read at a time, the
     default fits the second-level cache. Without `learn`, every step is derived from the grammar, for tests.
+
+    `parts` are read at the same time, each in a thread; `readinto` ends where the first of them begins. Where the text
+    before does not lead to the beginning of one, as one that is broken there, that part is read again behind it.
     """
-    scanner = _Scanner(event_fields, instant_fields, max_value_bytes, learn=learn)
-    scanner.read(readinto, block_bytes)
-    return _result(scanner, event_fields, instant_fields)
+
+    def scanner(root: int = 0, begin: int = 0) -> _Scanner:
+        return _Scanner(event_fields, instant_fields, max_value_bytes, learn=learn, root=root, begin=begin)
+
+    whole = scanner()
+    scanners = [scanner(_ROOTS.index(part.root), part.begin) for part in parts]
+    work = [partial(one.read, part.open(), block_bytes) for one, part in zip(scanners, parts, strict=True)]
+    with _in_threads(work):
+        whole.read(readinto, block_bytes)
+    for part in parts:
+        # Once joined, its memory is free for the columns that grow.
+        if not whole.join(scanners.pop(0)):
+            whole.read(part.open(), block_bytes)
+    return _result(whole, event_fields, instant_fields)

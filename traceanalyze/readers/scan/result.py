@@ -3,7 +3,7 @@
 Both scanners (the native one and its pure-Python twin) return a `Scan`; everything above them sees nothing else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
 from typing import NamedTuple
@@ -37,6 +37,21 @@ class Field(NamedTuple):
     name: str
     kind: Kind
     keys: tuple[str, ...]
+
+
+Read = Callable[[memoryview], int]
+"""Fills a buffer and returns the number of bytes written, 0 at the end, as `io.RawIOBase.readinto` does."""
+
+
+class Part(NamedTuple):
+    """A later part of a text, that may be scanned beside what is before it: it seems to begin with an event."""
+
+    begin: int
+    """Bytes of the text before it."""
+    root: str
+    """What the text is, as of `Scan`."""
+    open: Callable[[], Read]
+    """Reads the part, and ends where the next one begins."""
 
 
 class Metadata(NamedTuple):

@@ -158,4 +158,19 @@ private:
     std::size_t capacity_ = 0;
 };
 
+// Moves the values of a column to the end of another, each as `changed` gives it.
+template <class T, class Change>
+void append(Column<T>& column, Column<T>& more, Change changed) {
+    const std::size_t count = more.size();
+    if (count == 0) return;
+    std::transform(more.data(), more.data() + count, column.reserve(count), changed);
+    column.grown(count);
+    more = Column<T>();
+}
+
+template <class T>
+void append(Column<T>& column, Column<T>& more) {
+    append(column, more, [](T value) { return value; });
+}
+
 }  // namespace scan

@@ -115,9 +115,17 @@ void Buffer::filled(std::size_t bytes) {
     std::memset(data() + end_, 0, kPadding);
 }
 
-Document::Document(const Schema& schema, Rows& rows, std::size_t max_value_bytes, bool learn)
-    : max_value_bytes_(std::min(max_value_bytes, kMaxValueBytes)), reader_(std::in_place, schema, rows, learn) {
+Document::Document(const Schema& schema, Rows& rows, const trace_scan_options& options)
+    : max_value_bytes_(std::min<std::uint64_t>(options.max_value_bytes, kMaxValueBytes)),
+      begun_at_(options.begin),
+      reader_(std::in_place, schema, rows, options.learn != 0) {
     summary_.fault = -1;
+    if (options.root == TRACE_SCAN_ROOT_NONE) return;
+    state_ = State::list;
+    in_object_ = options.root == TRACE_SCAN_ROOT_OBJECT;
+    summary_.root = options.root;
+    summary_.size = options.begin;
+    buffer_.begin_at(options.begin);
 }
 
 void Document::feed(std::size_t bytes) {
@@ -134,6 +142,33 @@ void Document::finish() {
     buffer_.release();
     reader_.reset();
     summary_.trailing_bytes = summary_.size - std::min(tail_from_, summary_.size);
+}
+
+bool Document::leads_to(const Document& next) {
+    if (wanted_ > 0) {  // it waited for more
+        buffer_.filled(0);
+        run();
+    }
+    return state_ == State::list && buffer_.size() == 0 && summary_.size == next.begun_at_ &&
+           summary_.root == next.summary_.root;
+}
+
+void Document::go_on(Document& next) {
+    const trace_scan_summary found = next.summary_;
+    summary_.malformed += found.malformed;
+    summary_.skipped_bytes += found.skipped_bytes;
+    summary_.not_object += found.not_object;
+    summary_.size = found.size;
+    if (summary_.fault < 0) summary_.fault = found.fault;
+    const std::int64_t before = static_cast<std::int64_t>(header_.blob.size());
+    append(header_.blob, next.header_.blob);
+    append(header_.ends, next.header_.ends, [before](std::int64_t end) { return before + end; });
+    buffer_ = std::move(next.buffer_);
+    state_ = next.state_;
+    wanted_ = next.wanted_;
+    failed_at_ = next.failed_at_;
+    seek_from_ = next.seek_from_;
+    tail_from_ = next.tail_from_;
 }
 
 void Document::run() {

@@ -26,6 +26,7 @@ public:
     void filled(std::size_t bytes);
     bool has_space(std::size_t bytes) const { return end_ + bytes + kPadding <= memory_.size(); }
     void release() { memory_.resize(0); }
+    void begin_at(std::uint64_t offset) { base_ = offset; }
 
 private:
     Byte* data() const { return static_cast<Byte*>(memory_.data()); }
@@ -43,11 +44,16 @@ struct Header {
 
 class Document {
 public:
-    Document(const Schema& schema, Rows& rows, std::size_t max_value_bytes, bool learn);
+    Document(const Schema& schema, Rows& rows, const trace_scan_options& options);
 
     Buffer& buffer() { return buffer_; }
     void feed(std::size_t bytes);
     void finish();
+
+    // Whether all of the text has been read, up to between the two events where that of `next` began.
+    bool leads_to(const Document& next);
+    // Takes over what `next` has come to, but for its rows.
+    void go_on(Document& next);
 
     const Header& header() const { return header_; }
     // What the document knows; the other counts are up to Rows.
@@ -86,6 +92,7 @@ private:
     bool end_of_text();
 
     std::size_t max_value_bytes_;
+    std::uint64_t begun_at_;  // of a text that begins inside the event list
     Buffer buffer_;
     std::optional<Reader> reader_;  // until the text is complete
     Header header_;

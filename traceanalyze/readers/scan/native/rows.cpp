@@ -1,5 +1,6 @@
 #include "rows.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace scan {
@@ -7,6 +8,14 @@ namespace {
 
 // Rows are numbered by uint32.
 constexpr std::size_t kMaxRows = std::numeric_limits<std::uint32_t>::max();
+
+// Codes of texts are added to this where they stand for an id.
+constexpr std::int64_t kTextIds = std::numeric_limits<std::int64_t>::min();
+
+// What numbers have become elsewhere.
+auto numbered(const std::vector<std::int32_t>& numbers) {
+    return [&numbers](std::int32_t number) { return numbers[static_cast<std::size_t>(number)]; };
+}
 
 void append(Column<Byte>& blob, Text text) {
     if (text.size() == 0) return;
@@ -40,6 +49,24 @@ void Phases::list(Text text, std::int64_t count) {
     counts_.push(count);
 }
 
+void Phases::take(const Phases& more) {
+    for (unsigned c = 0; c < 256; ++c) single_[c] += more.single_[c];
+    for (std::size_t i = 0; i < more.long_counts_.size(); ++i) {
+        const Text text = more.long_.text(static_cast<std::int32_t>(i));
+        if (text.size() > 1) long_counts_[static_cast<std::size_t>(number(text) - 256)] += more.long_counts_[i];
+    }
+}
+
+std::vector<std::int32_t> Tracks::numbers(const Tracks& of, const std::vector<std::int32_t>& codes) {
+    std::vector<std::int32_t> found;
+    const Column<Byte>& pairs = of.pairs_.blob();
+    for (std::size_t at = 0; at < pairs.size(); at += sizeof(std::uint64_t)) {
+        const std::uint64_t pair = load8(pairs.data() + at);
+        found.push_back(number(codes[pair & 0xFFFFFFFF], codes[pair >> 32]));
+    }
+    return found;
+}
+
 std::int32_t Tracks::look_up(std::uint64_t pair) {
     Byte text[sizeof pair + kPadding] = {};
     std::memcpy(text, &pair, sizeof pair);
@@ -59,9 +86,54 @@ void Fields::build(const std::vector<FieldSlots>& fields) {
     }
 }
 
+void Fields::take(Fields& more, std::uint32_t rows, const std::vector<std::int32_t>& codes) {
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+        Field& field = fields_[i];
+        append(field.row, more.fields_[i].row, [rows](std::uint32_t row) { return rows + row; });
+        append(field.wide, more.fields_[i].wide);
+        append(field.codes, more.fields_[i].codes, numbered(codes));
+    }
+}
+
 Rows::Rows(const Schema& schema) {
     completes.fields.build(schema.fields(TRACE_SCAN_EVENTS));
     instants.fields.build(schema.fields(TRACE_SCAN_INSTANTS));
+}
+
+bool Rows::movable(const Rows& next) const {
+    const auto room = [](const auto& list, const auto& more) { return list.ts.size() + more.ts.size() <= kMaxRows; };
+    // Of an id that is a text, its code is kept, in a range that numbers may be in, too.
+    const auto textual = [](std::int64_t id) { return id < kTextIds + std::numeric_limits<std::int32_t>::max(); };
+    const std::int64_t* ids = next.flows.id.data();
+    return room(completes, next.completes) && room(instants, next.instants) && room(flows, next.flows) &&
+           std::none_of(ids, ids + next.flows.id.size(), textual);
+}
+
+void Rows::take(Rows& next) {
+    std::vector<std::int32_t> codes(next.strings.offsets().size() - 1);
+    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = strings.code(next.strings.text(static_cast<std::int32_t>(i)));
+    const std::vector<std::int32_t> numbers = tracks.numbers(next.tracks, codes);
+    const auto common = [&](Instants& list, Instants& more) {
+        list.fields.take(more.fields, static_cast<std::uint32_t>(list.ts.size()), codes);
+        append(list.ts, more.ts);
+        append(list.name, more.name, numbered(codes));
+        append(list.cat, more.cat, numbered(codes));
+        append(list.track, more.track, numbered(numbers));
+    };
+    phases.take(next.phases);
+    common(completes, next.completes);
+    append(completes.dur, next.completes.dur);
+    common(instants, next.instants);
+    append(flows.ts, next.flows.ts);
+    append(flows.id, next.flows.id);
+    append(flows.track, next.flows.track, numbered(numbers));
+    append(flows.cat, next.flows.cat, numbered(codes));
+    append(flows.phase, next.flows.phase);
+    const auto before = static_cast<std::int64_t>(metadata.blob.size());
+    append(metadata.codes, next.metadata.codes, numbered(codes));
+    append(metadata.blob, next.metadata.blob);
+    append(metadata.ends, next.metadata.ends, [before](std::int64_t end) { return before + end; });
+    counts.add(next.counts);
 }
 
 void Rows::freeze() {
@@ -148,7 +220,7 @@ std::int64_t Rows::flow_id(const Event& event) {
     const std::int32_t code = event.has(kId) ? strings.value_code(event.id) : 0;
     std::int64_t id;
     if (parse_canonical(strings.text(code), id)) return id;
-    return std::numeric_limits<std::int64_t>::min() + code;
+    return kTextIds + code;
 }
 
 void Rows::add_metadata(const Event& event) {

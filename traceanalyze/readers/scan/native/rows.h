@@ -40,6 +40,7 @@ public:
         else ++long_counts_[static_cast<std::size_t>(number - 256)];
     }
 
+    void take(const Phases& more);
     void freeze();
     const Column<Byte>& blob() const { return blob_; }
     const Column<std::int64_t>& ends() const { return ends_; }
@@ -68,6 +69,9 @@ public:
 
     void freeze() { pairs_.freeze(); }
     const Column<Byte>& pairs() const { return pairs_.blob(); }
+
+    // The numbers here of other tracks, whose texts have the codes `codes` here.
+    std::vector<std::int32_t> numbers(const Tracks& of, const std::vector<std::int32_t>& codes);
 
 private:
     static constexpr unsigned kRecent = 64;
@@ -107,6 +111,9 @@ public:
     }
 
     const std::vector<Field>& all() const { return fields_; }
+
+    // Fields of as many rows more, behind `rows`, whose texts have the codes `codes` here.
+    void take(Fields& more, std::uint32_t rows, const std::vector<std::int32_t>& codes);
 
 private:
     struct Claim {
@@ -152,6 +159,13 @@ struct Metadata {
 struct Counts {
     std::uint64_t no_phase, no_ts, bad_ts, no_dur, bad_dur, negative_dur, no_pid, bad_value;
     bool fractional;
+
+    void add(const Counts& more) {
+        for (auto count : {&Counts::no_phase, &Counts::no_ts, &Counts::bad_ts, &Counts::no_dur, &Counts::bad_dur,
+                           &Counts::negative_dur, &Counts::no_pid, &Counts::bad_value})
+            this->*count += more.*count;
+        fractional |= more.fractional;
+    }
 };
 
 class Rows {
@@ -161,6 +175,11 @@ public:
     // Throws std::bad_alloc or TooLarge, as all of this.
     void add(const Event& event);
     void freeze();
+
+    // Whether `next` can be taken without what only a scan of all the text could tell.
+    bool movable(const Rows& next) const;
+    // Rows that follow, with their strings numbered as if they had been read here; `next` keeps nothing of use.
+    void take(Rows& next);
 
     Strings strings;
     Phases phases;

@@ -87,8 +87,7 @@ int trace_scan_open(const trace_scan_options* options, trace_scan** scan) {
         auto opened = std::make_unique<trace_scan>();
         if (!opened->schema.build(*options)) return TRACE_SCAN_BAD_OPTIONS;
         opened->rows = std::make_unique<scan::Rows>(opened->schema);
-        opened->document = std::make_unique<scan::Document>(opened->schema, *opened->rows, options->max_value_bytes,
-                                                            options->learn != 0);
+        opened->document = std::make_unique<scan::Document>(opened->schema, *opened->rows, *options);
         *scan = opened.release();
         return TRACE_SCAN_OK;
     });
@@ -108,6 +107,18 @@ int trace_scan_feed(trace_scan* scan, uint64_t bytes) {
     return scan->advance([&]() -> int {
         if (!scan->document->buffer().has_space(bytes)) return TRACE_SCAN_INTERNAL;
         scan->document->feed(bytes);
+        return TRACE_SCAN_OK;
+    });
+}
+
+int trace_scan_join(trace_scan* scan, trace_scan* next, uint32_t* joined) {
+    return scan->advance([&]() -> int {
+        if (next->stage != trace_scan::Stage::reading) return TRACE_SCAN_INTERNAL;
+        *joined = scan->document->leads_to(*next->document) && scan->rows->movable(*next->rows);
+        if (*joined == 0) return TRACE_SCAN_OK;
+        next->stage = trace_scan::Stage::broken;
+        scan->rows->take(*next->rows);
+        scan->document->go_on(*next->document);
         return TRACE_SCAN_OK;
     });
 }

@@ -45,6 +45,8 @@ enum trace_scan_kind { TRACE_SCAN_INT = 0, TRACE_SCAN_REAL = 1, TRACE_SCAN_TEXT 
 
 enum trace_scan_list { TRACE_SCAN_EVENTS = 0, TRACE_SCAN_INSTANTS = 1 };
 
+enum trace_scan_root { TRACE_SCAN_ROOT_NONE = 0, TRACE_SCAN_ROOT_OBJECT = 1, TRACE_SCAN_ROOT_LIST = 2 };
+
 /* One key that a field of events or instants goes by; of several the first that an event has counts. */
 typedef struct {
     const uint8_t *key;
@@ -61,6 +63,8 @@ typedef struct {
     uint32_t instant_fields;
     uint64_t max_value_bytes;
     uint32_t learn; /* 0: derive every step from the grammar (for tests; the result is the same, slower) */
+    uint32_t root;  /* trace_scan_root, of a text that begins inside the event list of one, before an event; else NONE */
+    uint64_t begin; /* how many bytes of the document are before such a text */
 } trace_scan_options;
 
 enum trace_scan_array_id {
@@ -104,8 +108,6 @@ typedef struct {
     uint64_t items;
 } trace_scan_array;
 
-enum trace_scan_root { TRACE_SCAN_ROOT_NONE = 0, TRACE_SCAN_ROOT_OBJECT = 1, TRACE_SCAN_ROOT_LIST = 2 };
-
 typedef struct {
     uint64_t malformed;
     uint64_t skipped_bytes;
@@ -135,6 +137,11 @@ TRACE_SCAN_API uint8_t *trace_scan_space(trace_scan *scan, uint64_t bytes);
 
 /* Scans the `bytes` bytes just written to trace_scan_space. */
 TRACE_SCAN_API int trace_scan_feed(trace_scan *scan, uint64_t bytes);
+
+/* Takes over all that `next` has found, which may only be closed then, and goes on where it is: as if this scan had read
+ * its text, too. Only where this one, between two events, has come to where the text of `next` began; else `joined` is 0
+ * and both are as they were. */
+TRACE_SCAN_API int trace_scan_join(trace_scan *scan, trace_scan *next, uint32_t *joined);
 
 /* The text is complete: scans what is left and frees everything but the result. */
 TRACE_SCAN_API int trace_scan_finish(trace_scan *scan);
