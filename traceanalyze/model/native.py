@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-_ABI_VERSION = 8
+_ABI_VERSION = 9
 """As in scan.h."""
 LIBRARY = (
     Path(__file__).parents[1]
