@@ -99,3 +99,16 @@ def test_an_edge_loses_the_work_of_its_line_down_to_the_least_that_is_left(drawn
             patch.setattr(longest, "_library", lambda library=library: library)
             longest.take_out(host, 1, merge(start, start + length), found)
         assert found[::-1].tolist() == left
+
+
+@examples(60)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20))
+def test_edges_by_target_keep_their_order_and_know_their_numbers(rows):
+    source, target = np.array(rows, np.int32).reshape(-1, 2).T
+    ordered = sorted(range(len(rows)), key=lambda edge: rows[edge][1])
+    for way in (longest.by_target, longest._by_target_twin):
+        edges, number = way(source, target, 7)
+        assert [edges.source[place] for place in number] == [row[0] for row in rows]
+        assert [int(number[edge]) for edge in ordered] == list(range(len(rows)))
+        leads = [rows[edge][1] for edge in ordered]
+        assert edges.bounds.tolist() == [sum(target < point for target in leads) for point in range(8)]

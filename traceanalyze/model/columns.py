@@ -95,6 +95,11 @@ def distinct_codes(codes: NDArray[np.signedinteger[Any]], size: int) -> tuple[ND
     return distinct, position.take(place).astype(np.int64)
 
 
+def narrow(codes: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
+    """Codes in two bytes each, where they fit: short numbers are sorted in a fifth of the time."""
+    return codes.astype(np.uint16) if codes.max(initial=0) <= np.iinfo(np.uint16).max else codes
+
+
 def _present(place: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
     present = np.zeros(size, np.bool_)
     present[place] = True
@@ -103,7 +108,7 @@ def _present(place: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """Distinct values, ascending; `np.unique` would import `numpy.ma`, 10 ms of every run."""
-    ordered = np.sort(values)
+    ordered = np.sort(values, kind="stable")  # Mostly sorted, which the default takes no notice of.
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
@@ -138,7 +143,7 @@ def occurs(values: NDArray[Any], among: NDArray[Any] | Sequence[int]) -> NDArray
         table[np.subtract(among, low, dtype=np.int64)] = True
         found = table.take(np.subtract(values, low, dtype=np.int64), mode="clip") & (values >= low) & (values <= high)
     else:
-        ordered = np.sort(among)
+        ordered = np.sort(among, kind="stable")
         at = passed(ordered, values) - 1
         found = (ordered[at] == values) & (at >= 0)
     return found

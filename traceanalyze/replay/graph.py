@@ -5,6 +5,7 @@ windows) and the starts of device events. An edge says that a point comes so lon
 edges that lead to a point one fits exactly, so that the longest paths through the graph are the recording.
 """
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from traceanalyze.replay.host import (
     own_cost,
     reading,
 )
-from traceanalyze.replay.longest import NEVER, Edges, HostTime
+from traceanalyze.replay.longest import NEVER, Edges, HostTime, by_target
 from traceanalyze.replay.silences import silences
 
 
@@ -146,7 +147,7 @@ def graph(context: Context) -> Graph:
         ),
         dtype=np.int32,
     )
-    edges, number = _sorted(source, target, len(recorded))
+    edges, number = by_target(source, target, len(recorded))
     # Large, and nobody asks for them in this order again.
     del source, target, time
     cuts = np.cumsum([len(each) for each in (chains.source, launches.event, follows.event, waits.event)])
@@ -208,15 +209,6 @@ def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     rank = np.empty(len(time), np.int64)
     rank[order] = np.arange(len(time))
     return rank
-
-
-def _sorted(source: NDArray[np.int32], target: NDArray[np.int32], points: int) -> tuple[Edges, NDArray[np.int64]]:
-    """Edges by target, and the number that each has there."""
-    order = np.argsort(target, kind="stable")
-    number = np.empty(len(order), np.int64)
-    number[order] = np.arange(len(order))
-    bounds = np.concatenate(([0], np.cumsum(np.bincount(target, minlength=points)))).astype(np.int64)
-    return Edges(bounds, source[order]), number
 
 
 def _host_time(
@@ -288,10 +280,22 @@ class Program:
     call_track: NDArray[np.int64]
     owned: Owned
 
-    @property
+    @cached_property
     def began(self) -> int:
         """When the first window that counts began."""
         return int(self.steps.start[self.counted].min())
+
+    @cached_property
+    def length(self) -> NDArray[np.int64]:
+        """Of the device events."""
+        return self.end - self.start
+
+    @cached_property
+    def earliest(self) -> NDArray[np.int64]:
+        """Of the points: what began before the windows and is over sooner counts from their beginning on."""
+        found, after = self.graph.earliest.copy(), int(np.searchsorted(self.graph.time, self.began))
+        np.maximum(found[after:], self.began, out=found[after:])
+        return found
 
 
 def program(context: Context) -> Program:
@@ -323,5 +327,5 @@ def _owned(context: Context) -> Owned:
     event = np.argsort(owner, kind="stable")
     event = event[owner[event] >= 0]
     window = owner[event]
-    first = np.flatnonzero(np.diff(window, prepend=-1))
+    first = np.flatnonzero(np.append(True, window[1:] != window[:-1])[: len(window)])
     return Owned(window[first], first, event)

@@ -415,7 +415,7 @@ def _joined(
     and ended in the silence.
     """
     main = np.flatnonzero(line == 0)
-    main = main[np.argsort(rank[main])]
+    main = main[np.argsort(rank[main], kind="stable")]
     parts = []
     beside = np.flatnonzero(line[target] > 0)
     at = np.searchsorted(points.time[main], quiet.until[beside], "right") - 1
@@ -426,7 +426,7 @@ def _joined(
     parts.append((main[at[at >= 0]], first[at >= 0]))
     own = np.flatnonzero(line[target] == 0)
     other = np.flatnonzero(line > 0)
-    other = other[np.argsort(rank[other])]
+    other = other[np.argsort(rank[other], kind="stable")]
     begun = np.full(len(points.time), np.iinfo(np.int64).max)
     begun[target] = quiet.until
     # When the work that each point belongs to began: the last silence before it.

@@ -36,6 +36,30 @@ class HostTime(NamedTuple):
     """Row of `Graph.tracks`."""
 
 
+def by_target(source: NDArray[np.int32], target: NDArray[np.int32], points: int) -> tuple[Edges, NDArray[np.int64]]:
+    """Edges in the order of the points that they lead to, and the number that each has there."""
+    library = _library()
+    if library is None:
+        return _by_target_twin(source, target, points)
+    bounds, number = np.empty(points + 1, np.int64), np.empty(len(target), np.int64)
+    given = np.ascontiguousarray(target, np.int32)
+    library.trace_by_target(given.ctypes.data, len(given), bounds.ctypes.data, points, number.ctypes.data)
+    ordered = np.empty(len(source), np.int32)
+    ordered[number] = source
+    return Edges(bounds, ordered), number
+
+
+def _by_target_twin(
+    source: NDArray[np.int32], target: NDArray[np.int32], points: int
+) -> tuple[Edges, NDArray[np.int64]]:
+    """The same in NumPy: the specification of the native function."""
+    order = np.argsort(target, kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(target, minlength=points)))).astype(np.int64)
+    return Edges(bounds, source[order]), number
+
+
 def longest(edges: Edges, weight: NDArray[np.int64], earliest: NDArray[np.int64]) -> NDArray[np.int64]:
     """When each point happens, ns: at its earliest time, or the weight of an edge after that edge's source, if later.
 
@@ -78,6 +102,8 @@ def _library() -> ctypes.CDLL | None:
     if library is None:
         return None
     library.trace_longest_path.argtypes = (ctypes.POINTER(_Graph), ctypes.c_void_p, ctypes.c_void_p)
+    library.trace_by_target.restype = None
+    library.trace_by_target.argtypes = (*(ctypes.c_void_p, ctypes.c_uint64) * 2, ctypes.c_void_p)
     library.trace_take_out.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, *(ctypes.c_void_p,) * 2)
     return library
 

@@ -147,7 +147,7 @@ def run_together(run: Joint, changes: Mapping[int, Change], like_others: Collect
     for rank, (one, new) in enumerate(zip(run.programs, changed, strict=True)):
         own = (meetings.rank == rank) & (meetings.event >= 0)
         points = time[run.place[rank]]
-        lasted = one.end - one.start - new.shorter
+        lasted = new.lasted
         done = points[one.graph.event] + lasted
         event, waited = meetings.event[own], np.zeros(len(done), np.int64)
         met = time[run.met[own]] - meetings.ahead[own]
@@ -169,7 +169,7 @@ def _of_transfers(run: Joint, rank: int, change: Change) -> Change:
     meetings, one = run.meetings, run.programs[rank]
     own = (meetings.rank == rank) & (meetings.event >= 0)
     event, part = meetings.event[own], np.ones(len(one.start))
-    part[event] = 1 - meetings.wait[own] / np.maximum((one.end - one.start)[event], 1)
+    part[event] = 1 - meetings.wait[own] / np.maximum(one.length[event], 1)
     return change._replace(shorter=np.floor(change.shorter * part[change.events]).astype(np.int64))
 
 

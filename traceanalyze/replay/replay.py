@@ -132,8 +132,8 @@ def run_again(known: Program, change: Change) -> Again:
     """The program of a rank without what the change takes out."""
     changed = changed_program(known, change)
     time = longest(known.graph.edges, changed.weight, changed.earliest)
-    lasted = known.end - known.start - changed.shorter
-    return Again(changed.weight, time, lasted, *windows_of(known, time, time[known.graph.event] + lasted))
+    done = time.take(known.graph.event) + changed.lasted
+    return Again(changed.weight, time, changed.lasted, *windows_of(known, time, done))
 
 
 def replay(context: Context, change: Change) -> Replayed:
@@ -151,38 +151,40 @@ class Changed(NamedTuple):
     """Of its edges."""
     earliest: NDArray[np.int64]
     """Of its points."""
-    shorter: NDArray[np.int64]
-    """By how much each device event is shorter."""
+    lasted: NDArray[np.int64]
+    """How long each device event takes."""
 
 
 def changed_program(known: Program, change: Change) -> Changed:
     """What a change makes of the waits and times of a program."""
+    if not len(change.events):
+        return Changed(*_changed(known, change, None), known.length)
     shorter = _shorter(known, change)
-    return Changed(*_changed(known, change, shorter), np.minimum(shorter, known.end - known.start))
+    return Changed(*_changed(known, change, shorter), np.maximum(known.length - shorter, 0))
 
 
 def _shorter(known: Program, change: Change) -> NDArray[np.int64]:
     """By how much sooner each device event is over; of one that began before the windows, at most what is inside."""
     shorter = np.zeros(len(known.start), np.int64)
-    if len(change.events):
-        np.maximum.at(shorter, change.events, change.shorter)
-        before = known.start < known.began
-        shorter[before] = np.clip(shorter[before], 0, np.maximum(known.end[before] - known.began, 0))
+    np.maximum.at(shorter, change.events, change.shorter)
+    before = np.flatnonzero(known.start < known.began)
+    shorter[before] = np.clip(shorter[before], 0, np.maximum(known.end[before] - known.began, 0))
     return shorter
 
 
-def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _changed(
+    known: Program, change: Change, shorter: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Weights of the edges and earliest times of the points."""
     graph, began = known.graph, known.began
-    weight, earliest = graph.weight.copy(), graph.earliest.copy()
-    # What began before the windows and is over sooner counts from their beginning on.
-    after = int(np.searchsorted(graph.time, began))
-    np.maximum(earliest[after:], began, out=earliest[after:])
-    if len(change.events):
+    weight, earliest = graph.weight.copy(), known.earliest
+    if len(graph.batches.point) or len(change.pinned.start):
+        earliest = earliest.copy()
+    if shorter is not None:
         # Calls that wait for an event return when it is over; only what follows on the device closes up.
-        gone, waited = shorter[graph.busy_event], graph.busy_event[graph.follows :]
-        gone[graph.follows :] = np.minimum(gone[graph.follows :], (known.end - known.start)[waited])
-        weight[graph.busy] = np.maximum(weight[graph.busy] - gone, 0)
+        gone, waited = shorter.take(graph.busy_event), graph.busy_event[graph.follows :]
+        gone[graph.follows :] = np.minimum(gone[graph.follows :], known.length[waited])
+        weight[graph.busy] = np.maximum(weight.take(graph.busy) - gone, 0)
     ends = [change.calls]
     sooner = np.full(len(graph.batches.point), float(change.batches))
     read = graph.waiting.reading
@@ -197,13 +199,13 @@ def _changed(known: Program, change: Change, shorter: NDArray[np.int64]) -> tupl
         if len(waits):
             left[waits] -= intervals.coverage(removed, read.start[waits], read.end[waits])
         sooner[(graph.batches.line == row) & intervals.contains(removed, graph.batches.begin)] = 1
-    ready = np.maximum(earliest[graph.batches.point] - began, 0)
-    earliest[graph.batches.point] -= np.round(ready * sooner).astype(np.int64)
+    if len(sooner):
+        ready = np.maximum(earliest[graph.batches.point] - began, 0)
+        earliest[graph.batches.point] -= np.round(ready * sooner).astype(np.int64)
     calls = np.concatenate(ends)
     if len(calls):
         gone_calls = np.zeros(len(known.call_start), np.bool_)
-        gone_calls[calls] = True
-        gone_calls &= known.call_end > began
+        gone_calls[calls[known.call_end[calls] > began]] = True
         # What reads the result of a copy is not done before it, unless it is taken out, too.
         reads = 2 * left > read.end - read.start
         reads &= change.numbers | ~graph.waiting.number
@@ -264,7 +266,7 @@ def windows_of(
     steps, owned, marks = known.steps, known.owned, known.graph.marks
     latest = np.full(len(steps), NEVER)
     if len(owned.event):
-        latest[owned.window] = np.maximum.reduceat(done[owned.event], owned.first)
+        latest[owned.window] = np.maximum.reduceat(done.take(owned.event), owned.first)
     if marks.shape[1]:
         begin, back = time[marks]
     elif known.whole:
@@ -290,10 +292,11 @@ def _idle_gone(context: Context, again: Again) -> Intervals:
     """What would be gone of each idle gap of the headline device."""
     if not context.devices:
         return EMPTY
-    own, at, end, length = context.once(_headline)
-    start = again.time.take(context.once(program).graph.event.take(own))
-    ends = np.concatenate((context.all_steps.start[:1], start + again.lasted.take(own)))
-    left = start.take(at) - np.maximum.accumulate(ends).take(at)
+    own, point, at, end, length = context.once(_headline)
+    start, reach = again.time.take(point), np.empty(len(point) + 1, np.int64)
+    reach[0] = context.all_steps.start[0]
+    np.add(start, again.lasted.take(own), out=reach[1:])
+    left = start.take(at) - np.maximum.accumulate(reach, out=reach).take(at)
     gone = np.minimum(length - left, length)
     some = np.flatnonzero(gone > 0)
     end = end.take(some)
@@ -305,6 +308,8 @@ class _Headline(NamedTuple):
 
     event: NDArray[np.int64]
     """Its events."""
+    point: NDArray[np.int64]
+    """Of the program, at which each begins."""
     at: NDArray[np.int64]
     """Of each gap, the first of these events that begins when it ends."""
     end: NDArray[np.int64]
@@ -316,4 +321,5 @@ def _headline(context: Context) -> _Headline:
     own = np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
     at = intervals.passed(device.start[own], gaps.end - 1)
     known = (at < len(own)) & (gaps.event >= 0)
-    return _Headline(own, at[known], gaps.end[known], (gaps.end - gaps.start)[known])
+    point, length = context.once(program).graph.event.take(own), gaps.end - gaps.start
+    return _Headline(own, point, at[known], gaps.end[known], length[known])

@@ -206,7 +206,7 @@ def launch_queue(context: Context) -> Queue:
         first = events[lane == one]
         first = first[np.sort(group(link[first]).first)]
         firsts.append(first)
-        queued = np.sort(launch_start[first])
+        queued = np.sort(launch_start[first], kind="stable")
         started = device.start[first]
         depths.append(np.searchsorted(queued, started, "right") - np.searchsorted(started, started, "left"))
         launch = link[first]

@@ -247,7 +247,7 @@ def _silence(context: Context) -> Intervals:
     begun = events.ts[rows]
     edges = np.concatenate((_thinned(begun), _thinned(begun + events.dur[rows])))
     cuts = distinct(edges[intervals.contains(free, edges)])
-    start, end_ = np.sort(np.concatenate((free.start, cuts))), np.sort(np.concatenate((free.end, cuts)))
+    start, end_ = (np.sort(np.concatenate((each, cuts)), kind="stable") for each in free)
     long = end_ - start >= LEAST_NS
     return Intervals(start[long], end_[long])
 

@@ -83,7 +83,7 @@ def _draining_call(sync: NDArray[np.int64], calls: ApiCalls, gaps: Gaps) -> NDAr
     has_event = gaps.event >= 0
     for track in distinct(calls.track[sync]).tolist():
         own = sync[calls.track[sync] == track]
-        at = np.searchsorted(calls.start[own], gaps.start, "right") - 1
+        at = intervals.passed(calls.start[own], gaps.start) - 1
         candidate = np.where(at >= 0, own[at], -1)
         running = (candidate >= 0) & (gaps.start <= calls.end[candidate])
         after = (gaps.call < 0) | (gaps.call == candidate) | (gaps.launch_start >= calls.end[candidate])

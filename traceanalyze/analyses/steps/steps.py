@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.model import intervals
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
 from traceanalyze.model.columns import median
 from traceanalyze.model.trace import Trace
@@ -88,7 +89,7 @@ def owners(
     """Step that owns each device event, -1 for none."""
     if markers.track < 0:
         launch_start, linked = device.start, np.ones(len(device), np.bool_)
-    owner = np.searchsorted(markers.start, launch_start, "right") - 1
+    owner = intervals.passed(markers.start, launch_start) - 1
     outside = (owner == len(markers.start) - 1) & (launch_start > markers.end[-1])
     owner[outside | ~linked] = -1
     return owner

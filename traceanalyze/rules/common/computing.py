@@ -147,7 +147,7 @@ def _by_op(facts: Facts) -> dict[tuple[str, str], NDArray[np.int64]]:
             shown = ", ".join("×".join(map(str, shape)) for shape in shapes(text(int(code[first]))) if shape)
             found.setdefault((text(int(name[first])), shown), []).append(own)
     # Several texts may write the same shapes: scalars beside them are left out.
-    return {key: np.sort(np.concatenate(some)) for key, some in found.items()}
+    return {key: np.sort(np.concatenate(some), kind="stable") for key, some in found.items()}
 
 
 def op_text(
@@ -223,7 +223,8 @@ def compute_finding(
     if saving is None:
         saving = bound // 2
         more.setdefault("between", (shorter(facts.context, work.event[chosen], bound / max(whole, 1)),))
-    more.setdefault("change", shorter(facts.context, work.event[chosen], saving / max(whole, 1)))
+    if "change" not in more:
+        more["change"] = shorter(facts.context, work.event[chosen], saving / max(whole, 1))
     return Finding(
         saving=saving,
         bound=bound,

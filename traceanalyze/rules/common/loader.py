@@ -67,7 +67,7 @@ def begun_anew(facts: Facts, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     start, end = facts.spans(rows).T
     made = np.sort(facts.spans(facts.rows(EventKind.PYTHON, _MAKES_ITERATOR, anywhere=True))[:, 0])
     anew: NDArray[np.bool_] = np.diff(np.searchsorted(made, start), prepend=0) > 0
-    ops, ended = np.sort(facts.context.op_nest.start), np.zeros(len(rows), np.bool_)
+    ops, ended = np.sort(facts.context.op_nest.start, kind="stable"), np.zeros(len(rows), np.bool_)
     ended[1:] = np.searchsorted(ops, end[:-1]) == np.searchsorted(ops, start[1:])
     return anew | (ended & (float(ended.mean()) <= _OF_EPOCHS))
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.model.columns import ascending, distinct, occurs
-from traceanalyze.model.intervals import contains, merge
+from traceanalyze.model.columns import ascending, distinct, narrow, occurs
+from traceanalyze.model.intervals import contains, merge, passed
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import FUSIBLE, computing
@@ -76,7 +76,7 @@ def chains(facts: Facts) -> Chains:
     order = np.lexsort((work.start, launched, track))
     letter = context.trace.strings.lookup(_label(facts), letter_of).astype(np.uint8)[order]
     op, track = work.op[order], track[order]
-    step = np.searchsorted(context.all_steps.host_start, launched[order], "right")
+    step = passed(context.all_steps.host_start, launched[order])
     opens = np.ones(len(order), np.bool_)
     opens[1:] = (op[1:] != op[:-1]) | (op[1:] < 0)
     first = np.flatnonzero(opens)
@@ -139,7 +139,7 @@ def fusible_rows(facts: Facts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 def _first_again(code: NDArray[np.int32], opens: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Where in runs, of which the first places are known, a code stands that the run had since it last began anew."""
     again = np.full(len(code) + 1, len(code))
-    order = np.argsort(code, kind="stable")
+    order = np.argsort(narrow(code), kind="stable")
     same = code[order[1:]] == code[order[:-1]]
     again[order[:-1][same]] = order[1:][same]
     begin = np.flatnonzero(opens)

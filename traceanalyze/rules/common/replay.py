@@ -106,7 +106,7 @@ def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int32]) -> NDArra
     if _MANY * len(op) > len(nest):
         inside = _inside(nest, op)
         return np.flatnonzero((inside == every) & (inside > 0))
-    op, found = np.sort(op[op >= 0]), [op[:0]]
+    op, found = np.sort(op[op >= 0], kind="stable"), [op[:0]]
     each = distinct(op)
     # Where one launches something else, so do those around it.
     while len(each := each[np.searchsorted(op, nest.stop[each]) - np.searchsorted(op, each) == every[each]]):
@@ -140,7 +140,7 @@ def _called(context: Context) -> NDArray[np.int64]:
     for track in distinct(calls.track).tolist():
         low, high = np.searchsorted(calls.track, np.array((track, track + 1), calls.track.dtype)).tolist()
         own, done = nest.of(track), np.maximum.accumulate(calls.end[low:high])
-        at = np.searchsorted(calls.start[low:high], nest.start[own])
+        at = intervals.passed(calls.start[low:high], nest.start[own] - 1)
         before[own] = np.where(at > 0, np.maximum(before[own], done[at - 1]), before[own])
     far = (nest.start - before >= MOST_PYTHON_NS) | (before > nest.start)
     before[far] = nest.start[far]

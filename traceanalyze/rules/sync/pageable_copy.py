@@ -162,7 +162,7 @@ def _loads_until(facts: Facts) -> int:
 
 def _throughout(facts: Facts, spans: intervals.Intervals) -> bool:
     """Whether some of this time lies in half of ten parts of the recording that have as many kernels each."""
-    start = np.sort(facts.context.device.start[facts.headline(DeviceClass.COMPUTE)])
+    start = np.sort(facts.context.device.start[facts.headline(DeviceClass.COMPUTE)], kind="stable")
     edges = start[np.linspace(0, len(start), PARTS, endpoint=False).astype(np.int64)]
     each = intervals.coverage(spans, edges, np.append(edges[1:], facts.windows.end[-1:]))
     return facts.recurs(each, max(1.0, PRESENT * float(each.mean())))

@@ -200,6 +200,11 @@ typedef struct {
     uint64_t points;
 } trace_graph;
 
+/* The bounds of points (room for points + 1), and the number of each edge among all in order of the points that they lead
+ * to; of those of one point in the order given. */
+TRACE_SCAN_API void trace_by_target(const int32_t *target, uint64_t edges, int64_t *bounds, uint64_t points,
+                                    int64_t *number);
+
 /* When each point happens: not before its earliest time, nor before any of its edges allows, which is the time of the
  * edge's source and its weight later. */
 TRACE_SCAN_API int trace_longest_path(const trace_graph *graph, const int64_t *weight, int64_t *time);
