@@ -13,6 +13,7 @@ from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.links import links, sends
 from traceanalyze.ranks.match import common_steps, matched, missing_ranks
 from traceanalyze.ranks.overview import by_group, rank_groups
+from traceanalyze.ranks.pipeline import pipeline_tables
 from traceanalyze.ranks.results import MANY, Cluster, RankSummary
 from traceanalyze.ranks.spread import spread_tables
 from traceanalyze.ranks.stragglers import stragglers
@@ -156,6 +157,7 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
         clock_offsets(cluster),
         links(cluster.ranks),
         sends(cluster),
+        *pipeline_tables(cluster),
         *spread_tables(cluster.ranks),
     )
 
