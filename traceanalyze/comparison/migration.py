@@ -104,13 +104,17 @@ _TABLE = declare(
         Column("base_dtypes", Kind.TEXT, "base: their types", side="base"),
         Column("candidate_dtypes", Kind.TEXT, "candidate: their types", side="candidate"),
         *(
-            Column(f"{side}_roof", Kind.SHARE, f"{side}: least time that its device needs over the time", side=side)
+            Column(
+                f"{side}_roof",
+                Kind.SHARE,
+                f"{side}: least time that its device needs over the time taken",
+                heading=f"{side} of roofline",
+                side=side,
+            )
             for side in ("base", "candidate")
         ),
         Column("dynamic", Kind.SHARE, "of the candidate's kernels those whose shapes are known only when they run"),
-        Column(
-            "clock", Kind.NUMBER, "clock of the candidate's cores, MHz, mean weighted by time", heading="clock (MHz)"
-        ),
+        Column("clock", Kind.NUMBER, "clock of its cores, MHz, mean weighted by time", heading="clock (MHz)"),
         *(
             Column(
                 f"{side}_rate",

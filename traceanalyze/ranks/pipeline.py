@@ -17,8 +17,7 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Phase
-from traceanalyze.ranks.clocks import clock_offsets
-from traceanalyze.ranks.match import POINT_TO_POINT
+from traceanalyze.ranks.match import POINT_TO_POINT, clock_offsets
 from traceanalyze.ranks.overview import groupings
 from traceanalyze.ranks.results import MANY, Cluster, RankSummary, Stages, spans
 

@@ -88,6 +88,8 @@ class LinkTraffic:
     bytes: int
     time: int
     """Sum of the durations of the transfers."""
+    unsized: int = 0
+    """Transfers whose size is not recorded; they count in none of these."""
 
     @property
     def rate(self) -> float:

@@ -251,6 +251,12 @@ def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, h
     exposed = {row.index: row.candidate_time_ns for row in compared.tables["overall_metrics"].records()}
     assert exposed["comm_wait"] == exposed["comm_transfer"] == why
     sheets = pd.read_excel(BytesIO(renderer("msprof")([compared], texts("en"))), sheet_name=None, header=2)
+    # To who moves from a GPU it is no part that nothing is to win in.
+    moved = traceanalyze.compare("sample_traces/gpu_npu_pair/gpu", home).tables["migration"]
+    rows = list(moved.records())
+    untold = [row for row in rows if row.win_ns == why]
+    assert untold == rows[-len(untold) :]
+    assert {row.op for row in untold} >= {"idle"}
     # What is lost is an empty cell where a script would read 0, and a sheet says so.
     work = sheets["KernelCompare" if part == "compute" else "CommunicationCompare"]
     assert work["Calls"].gt(0).all()
