@@ -57,19 +57,27 @@ def _npu(path: Path) -> Path:
         made.queued(f"aclnn{kind}", op, op + 3, 4)
         made.kernel(f"aclnn{kind}_{kind}", at, dur, op_type=kind, core=core, launch=op + 4, **row)
 
-    shapes = {"Input Dims": "64,64;64,64", "Input type": "DT_BF16;DT_BF16"}
+    shapes = {"Input Dims": "64,64;64,64", "Input type": "c10::BFloat16;c10::BFloat16"}
     # Cycles of 20 cores at 1800 MHz, half of which are busy: a 910B3.
-    cube = {"aic_total_cycles": "7200000", "Block Dim": "20", "Input Data Types": "DT_BF16;DT_BF16"}
+    cube = {
+        "OP State": "static",
+        "aic_total_cycles": "7200000",
+        "aicore_time(us)": "200",
+        "Block Dim": "20",
+        "Input Data Types": "DT_BF16;DT_BF16",
+    }
     made.op("aten::mm", 0, 40, **shapes)
     launch(5, 100, 400, "MatMulV2", "AI_CORE", **cube)
-    launch(15, 510, 60, "TransData", **{"Input Shapes": '"64,64"', "Input Data Types": "DT_BF16"})
+    launch(
+        15, 510, 60, "TransData", **{"OP State": "dynamic", "Input Shapes": '"64,64"', "Input Data Types": "DT_BF16"}
+    )
     for number, (name, kind) in enumerate(_NORM):
         at = 600 + number * 60
         made.op(f"aten::{name}", at, 30)
         launch(at + 5, at + 40, 15, kind)
     made.op("aten::topk", 1100, 40)
     launch(1105, 1150, 90, "TopK", "AI_CPU", **{"Block Dim": "1"})
-    made.op("aten::bmm", 1300, 40, **{"Input Dims": "64,64;64,64", "Input type": "DT_FLOAT;DT_FLOAT"})
+    made.op("aten::bmm", 1300, 40, **{"Input Dims": "64,64;64,64", "Input type": "float;float"})
     full = {"Block Dim": "20", "Input Data Types": "FLOAT;FLOAT", "HF32 Eligible": "NO", "aic_mac_time(us)": "270"}
     launch(1305, 1350, 300, "BatchMatMulV2", "AI_CORE", **full)
     made.op("aten::gelu", 1700, 40)
@@ -160,6 +168,31 @@ def test_without_types_of_kernels_changes_of_layout_are_not_measured(tmp_path: P
     found = {row.op: row for row in report.comparison.tables["migration"].records()}["aten::mm"]
     assert found.candidate_time_ns == 460_000
     assert found.layout_ns == found.layout_bytes == NotMeasured("no_kernel_types")
+
+
+def test_how_near_the_roof_with_shapes_that_vary_and_the_clock(rows: dict[str, Any]) -> None:
+    product = rows["aten::mm"]
+    # 64 × 64 in bf16, twice read and once written: memory binds both, at 2,039 and 1,638.4 GB/s.
+    least = 3 * 64 * 64 * 2
+    assert product.base_roof == pytest.approx(least / 2039 / 100_000, rel=1e-3)
+    assert product.candidate_roof == pytest.approx(least / 1638.4 / 460_000, rel=1e-3)
+    # Of two kernels the change of layout has no cycles; 7.2 · 10⁶ of 20 cores in 200 µs.
+    assert product.clock == pytest.approx(1800)
+    assert product.dynamic == 0.5
+    assert rows["aten::gelu"].clock == NotMeasured("no_core_counters")
+
+
+def test_collectives_have_their_links_and_rates() -> None:
+    report = traceanalyze.compare(PAIR / "gpu", PAIR / "npu")
+    assert report.comparison is not None
+    rows = {row.op: row for row in report.comparison.tables["migration"].records()}
+    found = rows["all_reduce"]
+    of_all = report.comparison.tables["communication_compare"].records()
+    own = [row for row in of_all if row.collective == "all_reduce"]
+    moved = sum(row.size_bytes * row.base_calls for row in own)
+    assert found.base_rate == pytest.approx(moved / sum(row.base_total_ns for row in own), rel=1e-3)
+    (link,) = report.comparison.tables["link_rates"].records()
+    assert found.links == f"{link.link} {link.candidate_rate_gbs:.3g} GB/s"
 
 
 def test_what_the_environment_leaves_off_is_said_of_dispatch(rows: dict[str, Any]) -> None:
