@@ -14,8 +14,8 @@ from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.analyses.kernels.work import texts_or_none
 from traceanalyze.analyses.memory import MOMENT, STEP
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
-from traceanalyze.analyses.memory.calls import Places
 from traceanalyze.analyses.memory.device_calls import DeviceCalls
+from traceanalyze.analyses.memory.recorded import Places
 from traceanalyze.analyses.memory.steps import step_label
 from traceanalyze.analyses.steps.window import median
 from traceanalyze.model import intervals
