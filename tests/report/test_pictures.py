@@ -40,8 +40,7 @@ from traceanalyze.report.contents import build_report
 from traceanalyze.report.contents.gate import build_gate
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import curve_html
-from traceanalyze.report.html.ranks import heat_map, rank_chart
-from traceanalyze.report.html.steps import step_chart
+from traceanalyze.report.html.ranks import heat_map, rank_chart, step_chart
 from traceanalyze.report.html.timeline import timeline_html
 from traceanalyze.report.model import FindingExcerpt, Report
 from traceanalyze.report.view import View
@@ -65,7 +64,7 @@ def curve() -> str:
     )
     rows = ((0, 0, 0, 0), (2 * MS, 40 << 20, 10 << 20, 3), (6 * MS, 40 << 20, 40 << 20, 4), (8 * MS, 20 << 20, 0, None))
     table = table_of_rows("memory_timeline", columns, rows, plot=("reserved_bytes", "allocated_bytes"), title="Memory")
-    return curve_html(table, None, FORMAT)
+    return curve_html(table, FORMAT)
 
 
 def slope(*, unicode: bool) -> str:
@@ -78,20 +77,10 @@ def slope(*, unicode: bool) -> str:
 
 def bands() -> str:
     """Three groups on top of each other; the second is empty throughout."""
-    columns = (
-        Column("time_ns", Kind.DURATION),
-        *(Column(f"group_{n}_bytes", Kind.MEMORY) for n in range(3)),
-        *(Column(f"group_{n}_blocks", Kind.COUNT, machine=True) for n in range(3)),
-    )
-    rows = ((0, 100, 0, 0, 1, 0, 0), (MS, 100, 0, 300, 1, 0, 2), (4 * MS, 0, 0, 390, 0, 0, 3))
+    columns = (Column("time_ns", Kind.DURATION), *(Column(f"group_{n}_bytes", Kind.MEMORY) for n in range(3)))
+    rows = ((0, 100, 0, 0), (MS, 100, 0, 300), (4 * MS, 0, 0, 390))
     stack = tuple(f"group_{n}_bytes" for n in range(3))
-    named = ("memory_category", "source_line", "call_stack")
-    groups = table_of_rows(
-        "groups",
-        tuple(Column(key, Kind.TEXT) for key in named),
-        (("weights", "model.py:3", "a\nb"), ("", "", ""), ("activations", None, None)),
-    )
-    return curve_html(table_of_rows("memory_timeline", columns, rows, stack=stack, title="Groups"), groups, FORMAT)
+    return curve_html(table_of_rows("memory_timeline", columns, rows, stack=stack, title="Groups"), FORMAT)
 
 
 def bars(ranks: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.locales import LANGUAGES, Texts, texts
 from traceanalyze.model.patterns import dataclass
-from traceanalyze.model.table import Kind, Message, Table
+from traceanalyze.model.table import Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.finding import Finding, Saving
 from traceanalyze.report.format import Formatter
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import os
 
     from traceanalyze.analyses.excerpt import Excerpt, Place
+    from traceanalyze.analyses.memory.history import MemoryHistory
     from traceanalyze.comparison.results import Comparison
     from traceanalyze.regression.explain import Why
     from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary
@@ -137,6 +138,8 @@ class RankReport:
     """What the trace shows around some of the findings, most saving first."""
     timeline: Timeline | None = field(default=None, repr=False)
     """All of the trace; None of many recordings, and of those that show nothing over time."""
+    memory: Sequence[MemoryHistory | NotMeasured] = field(default=(), repr=False)
+    """Of a snapshot's device every block; none of anything else."""
 
     def __repr__(self) -> str:
         """Rank and file."""
@@ -178,6 +181,8 @@ class Report:
     """What the rules about ranks found in the comparison of the ranks, as `RankReport.findings`."""
     said: tuple[Said, ...] = field(default=(), repr=False)
     """Everything that was found, on any rank and about all of them, before a language is chosen."""
+    of_devices: tuple[tuple[Said, ...], ...] = field(default=(), repr=False)
+    """Of a snapshot, the same by device."""
     language: str = LANGUAGES[0]
     """In which it speaks, by its code; files and pages are asked for theirs."""
 

@@ -18,7 +18,7 @@ from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentence
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.contents.quality import doubts
 from traceanalyze.report.contents.words import Said, Setting, of_memory
-from traceanalyze.report.model import RankReport, Report, headline, remark
+from traceanalyze.report.model import Late, RankReport, Report, headline, remark
 from traceanalyze.version import __version__
 
 _LONGER = 'record a longer history (max_entries) or shorter stacks (stacks="python")'
@@ -43,6 +43,11 @@ _SAY = sentences(
     memory_missing_more_line="No single change frees so much; {lever} frees most: {saved}, at {line}.",
     memory_largest="The largest category is {category} ({share}), the largest holder {line} ({held}).",
     ran_out="The run ran out of memory.",
+    memory_failed_first="Device {device} ran out of memory first, {time} before device {other}.",
+    memory_failed_alone="Of {count} devices only device {device} ran out of memory.",
+    memory_failed_unordered=(
+        "{count} devices ran out of memory; the history has no times, so which was first is not known."
+    ),
     memory_contradicts="The snapshot contradicts itself, so leaks and fragmentation are not judged.",
     timeline_peak="Peak {peak} of tensors (the allocator's blocks are larger).",
     timeline_largest="The largest part ({share}) is {category}.",
@@ -136,21 +141,43 @@ def of_snapshot(snapshot: Snapshot, analyses: tuple[AllocatorAnalysis, ...]) -> 
     found = [memory_findings(one) for one in analyses]
     devices = tuple(_device_report(snapshot, *each) for each in zip(analyses, found, strict=True))
     largest = max(range(len(analyses)), key=lambda at: int(analyses[at].moments.array("reserved_bytes")[0]))
+    said = tuple(
+        tuple(of_memory(one, Setting(path=snapshot.path, place=str(at))) for one in each)
+        for at, each in enumerate(found)
+    )
+    first, order = _first_to_fail(analyses)
+    leading, several = largest if first is None else first, range(len(devices))
     notes = tuple(map(remark, snapshot.notes))
     report = Report(
         snapshot.path,
         __version__,
-        devices[largest].verdict_messages,
+        (*order, *devices[leading].verdict_messages),
         notes,
         (),
         devices,
-        focus=tuple(range(len(devices))),
+        focus=(leading, *(at for at in several if at != leading)) if order else tuple(several),
         command="memory",
-        said=tuple(
-            of_memory(one, Setting(path=snapshot.path, place=str(at))) for at, each in enumerate(found) for one in each
-        ),
+        said=tuple(chain(*said)),
+        of_devices=said,
     )
     return MemoryFile(snapshot.path, "snapshot", report, analyses, tuple(chain(*found)))
+
+
+def _first_to_fail(analyses: Sequence[AllocatorAnalysis]) -> tuple[int | None, tuple[Message, ...]]:
+    """The device on which a request failed first, None where none did or nothing tells; and what is said of it."""
+    failed = [at for at, one in enumerate(analyses) if one.ooms]
+    if not failed or len(analyses) == 1:
+        return (failed[0] if failed else None), ()
+    if len(failed) == 1:
+        values = (("device", Kind.COUNT, analyses[failed[0]].device), ("count", Kind.COUNT, len(analyses)))
+        return failed[0], (Message(_SAY["memory_failed_alone"], values),)
+    times = [one.time for one in analyses]
+    known = [(int(time[analyses[at].ooms[0].event]), at) for at in failed if (time := times[at]) is not None]
+    if len(known) < len(failed):
+        return failed[0], (Message(_SAY["memory_failed_unordered"], (("count", Kind.COUNT, len(failed)),)),)
+    (begin, first), (then, second), *_ = sorted(known)
+    devices = (("device", Kind.COUNT, analyses[first].device), ("other", Kind.COUNT, analyses[second].device))
+    return first, (Message(_SAY["memory_failed_first"], (*devices, ("time", Kind.DURATION, then - begin))),)
 
 
 def of_timeline(timeline: MemoryTimeline) -> MemoryFile:
@@ -257,6 +284,7 @@ def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis, found: tuple
         tables=(*analysis.held, findings_table(found), *analysis.state),
         checks=doubts(checks),
         hints=tuple(check.message for check in checks),
+        memory=Late(lambda: (analysis.history(),)),
     )
 
 

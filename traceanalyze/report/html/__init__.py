@@ -3,20 +3,21 @@
 Verdict first, then the tables of all ranks or both sides and of each rank, quality last.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import Message, Table
+from traceanalyze.model.table import Message, NotMeasured, Table
 from traceanalyze.report.finding import Finding
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import sides
 from traceanalyze.report.html.cards import Scene, cards, pictures, span_of
 from traceanalyze.report.html.curve import curve_html
-from traceanalyze.report.html.frame import Place, document, element, safe, sentence
-from traceanalyze.report.html.ranks import heat_map, pipeline_chart, rank_chart
-from traceanalyze.report.html.steps import step_chart
+from traceanalyze.report.html.frame import Place, aside, document, element, folded, safe, sentence
+from traceanalyze.report.html.memory import TITLE as MEMORY
+from traceanalyze.report.html.memory import memory_html
+from traceanalyze.report.html.ranks import heat_map, pipeline_chart, rank_chart, step_chart
 from traceanalyze.report.html.tables import MAX_ROWS, listed, short_title, table_section
 from traceanalyze.report.html.timeline import FINDINGS, TITLE, Mark, overview_html
 from traceanalyze.report.model import Doubt, RankReport, Report, Said, formatter_of, formatter_over
@@ -29,14 +30,14 @@ _HEADLINE = 3
 """Sentences of a verdict that are set large."""
 _PARTS = 12
 """Causes named in a cell."""
-_GROUPS_OF = {"allocator_group_curve": "allocator_groups"}
-"""Table with bands → table that describes them."""
 _CHARTS = {"ranks": rank_chart, "rank_steps": heat_map, "pipeline": pipeline_chart}
 """Tables over ranks that have a picture."""
 _ON_CARDS = frozenset(
     {"findings", "capture_findings", "finding_evidence", "rank_findings", "rank_finding_evidence", "memory_findings"}
 )
 """Tables whose rows stand on cards."""
+_IN_PICTURE = frozenset({"allocator_group_curve"})
+"""Tables that the picture of every block shows, and more."""
 _CAPTURE = "CAP"
 """Family of the rules about the recording itself."""
 _FIRST = frozenset({"split", "run_causes"})
@@ -50,7 +51,14 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
     """Reports of all runs as one HTML document."""
     names = _names(reports)
     runs = [
-        _Run(report, texts, report.command if report.sides else f"run{at}" if at else "run", names[at], later=at > 0)
+        _Run(
+            report,
+            texts,
+            report.command if report.sides else f"run{at}" if at else "run",
+            names[at],
+            later=at > 0,
+            share=max(sum(len(each.focus[:MAX_RANKS]) for each in reports), 1),
+        )
         for at, report in enumerate(reports)
     ]
     body = "\n".join(run.html() for run in runs)
@@ -81,6 +89,8 @@ class _Run:
     name: str
     later: bool
     """There is another one above it."""
+    share: int = 1
+    """Parts of all runs that the page shows."""
     contents: list[Place] = field(default_factory=list)
     """Level, target and title of what the page holds, filled while it is written."""
 
@@ -104,13 +114,20 @@ class _Run:
         elsewhere = [
             pair for found in of_ranks.values() for pair in found if pair[1].rule in rules and span_of(pair[1])
         ]
-        scene = Scene(formatter, heading="h3", shut=self.later)
+        drawn = {one.id: f"{self.id}-{device}-memory" for device, one in self._of_devices(shown)}
+        scene = Scene(formatter, picture=drawn, heading="h3", shut=self.later)
         made = [self._cards(own, report.summary, scene, self.id, "h2"), pictures(elsewhere, formatter)]
         parts += self._tables(report.summary, formatter, self.id, "".join(made), heading="h2", shut=self.later)
         for place, (number, at) in enumerate(shown.items()):
             shut = self.later or place > 0
             parts += self._rank(report.ranks[number], at, of_ranks[number], with_verdict=several, shut=shut)
         return element("article", "\n".join(parts))
+
+    def _of_devices(self, shown: Collection[int]) -> Iterator[tuple[int, Finding]]:
+        """What a snapshot's devices have to say, by the part of the page that a device has."""
+        for at, found in enumerate(self.report.of_devices):
+            if at in shown and self.report.ranks[at].memory:
+                yield from ((at, one.in_words(self.texts)) for one in found)
 
     def _found(self, said: Sequence[Said], at: str) -> Cards:
         """Findings in words, by where their cards will be."""
@@ -201,6 +218,7 @@ class _Run:
             whole, marks = rank.timeline, [Mark(one, place) for place, one in found]
             self.contents.append((3, overview, words[TITLE]))
             made += overview_html(whole.excerpt, (whole.start, whole.end), marks, formatter, overview, "h3")
+        made += self._memory(rank, formatter, f"{at}-memory", shut=shut)
         yield from self._tables(rank.tables, formatter, at, made, heading="h3", shut=shut)
         if rank.checks:
             checks = "".join(self._check(check, formatter) for check in rank.checks)
@@ -212,6 +230,18 @@ class _Run:
         if hints:
             yield self._heading("h3", f"{at}-more", words["measure_more"], 3) + listed(hints)
 
+    def _memory(self, rank: RankReport, formatter: Formatter, at: str, *, shut: bool) -> str:
+        """A snapshot's device block by block."""
+        if not rank.memory:
+            return ""
+        title = self.texts.messages[MEMORY]
+        self.contents.append((3, at, title))
+        history, heading = rank.memory[0], "h3"
+        if isinstance(history, NotMeasured):
+            return element("section", element(heading, safe(title)) + aside(formatter.missing([history.reason])), id=at)
+        picture = memory_html(history, formatter, at, heading, self.share)
+        return folded(element("h3", safe(title)), picture, class_="table") if shut else picture
+
     def _tables(
         self, tables: Sequence[Table], formatter: Formatter, at: str, found: str, *, heading: str, shut: bool
     ) -> Iterator[str]:
@@ -220,10 +250,10 @@ class _Run:
         above = any(table.key in _FIRST and len(table) for table in tables)
         yield "" if above else found
         for table in tables:
-            if len(table) and table.key not in _ON_CARDS:
+            if len(table) and table.key not in _ON_CARDS | _IN_PICTURE:
                 chart = ""
                 if table.plot or table.stack:
-                    chart = curve_html(table, by_key.get(_GROUPS_OF.get(table.key, "")), formatter)
+                    chart = curve_html(table, formatter)
                 elif table.key == "steps" and "split" in by_key:
                     chart = step_chart(by_key["split"], table, formatter)
                 elif table.key in _CHARTS:

@@ -1,7 +1,7 @@
 """Findings as cards: how much, what, what to do, what it rests on, its place in the trace, what its rule says."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from shlex import quote
 
 from traceanalyze.locales import rule_doc
@@ -23,6 +23,7 @@ _SAY = sentences(
     card_count="instances",
     card_rule="What {rule} finds, and how",
     card_timeline="Show it on the timeline",
+    card_picture="Show it block by block",
     card_pictures="In the trace:",
 )
 OPEN_CARDS = 12
@@ -44,6 +45,8 @@ class Scene:
     heading: str = "h3"
     shut: bool = False
     """All cards are to be opened."""
+    picture: Mapping[str, str] = field(default_factory=dict)
+    """Where the picture of the device's memory is, by the id of a finding."""
 
 
 def cards(found: Sequence[tuple[str, Finding]], scene: Scene) -> Iterator[str]:
@@ -136,6 +139,10 @@ def _scope(one: Finding, formatter: Formatter) -> Iterator[tuple[str, str]]:
 def _ways(one: Finding, scene: Scene) -> Iterator[str]:
     """To its place on the timeline, and in Perfetto."""
     span = span_of(one)
+    if one.id in scene.picture:
+        label, at = safe(scene.formatter.texts.messages[_SAY["card_picture"]]), scene.picture[one.id]
+        line = next(iter((*one.scope.source_lines, *one.scope.operators)), "")
+        yield element("p", element("a", label, href=f"#{at}", class_="place", data_line=line), class_="script")
     if span is None:
         return
     if scene.timeline is not None:

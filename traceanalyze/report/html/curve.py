@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from traceanalyze.analyses.memory import BLOCK_BYTES, BLOCKS
 from traceanalyze.model import units
 from traceanalyze.model.table import SIZES, TIMES, Kind, Table
 from traceanalyze.report.format import Formatter
@@ -17,8 +16,6 @@ WIDE, HIGH = 100_000, 1_000
 _TICKS = 5
 _LABEL = 0.06
 """Part of the height that a label takes."""
-_HUE = 137.5
-"""Degrees between the colours of neighbours: no two of twenty are alike."""
 
 
 class Band(NamedTuple):
@@ -26,15 +23,13 @@ class Band(NamedTuple):
 
     label: str
     amounts: tuple[int, ...]
-    blocks: tuple[int, ...] = ()
-    stack: tuple[str, ...] = ()
 
 
-def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
-    """The picture of a table with `plot` or `stack`, whose bands `groups` describes; nothing without two points."""
+def curve_html(table: Table, formatter: Formatter) -> str:
+    """The picture of a table with `plot` or `stack`; nothing without two points."""
     if len(table) < 2:
         return ""
-    bands = _bands(table, groups, formatter)
+    bands = _bands(table, formatter)
     at = table.numbers(table.columns[0].key)
     outer, inner = (table.numbers(key) for key in table.plot[:2]) if table.plot else ([], [])
     levels = list(accumulate((band.amounts for band in bands), _added))
@@ -44,7 +39,10 @@ def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
         paths += [_area(at, outer, top, css="outer")] if table.plot[0] != table.plot[1] else []
         paths += [_area(at, inner, top, css="inner")] if not bands else []
     # The highest first, so that each covers what lies below it.
-    paths += [_area(at, levels[index], top, css="band", number=index) for index in reversed(range(len(bands)))]
+    paths += [
+        _area(at, levels[index], top, css=f"band band{index % 8}", number=index)
+        for index in reversed(range(len(bands)))
+    ]
     words = formatter.texts.messages
     kind = table.columns[0].kind
     amount = table[table.plot[0]] if table.plot else next(each for each in table.columns if each.kind in SIZES)
@@ -70,28 +68,11 @@ def _added(low: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(low, more, strict=True))
 
 
-def _bands(table: Table, groups: Table | None, formatter: Formatter) -> list[Band]:
-    """Bands that are not empty throughout, named by their groups, else by their columns."""
-    names = {column.key: formatter.texts.heading(table, column) for column in table.columns}
-    found = []
-    for index, key in enumerate(table.stack):
-        amounts = tuple(table.numbers(key))
-        counts = key.removesuffix("_bytes") + "_blocks"
-        blocks = tuple(table.numbers(counts)) if counts in names else ()
-        label, stack = names[key], tuple[str, ...]()
-        if groups is not None:
-            label, stack = _described(groups, index, formatter)
-        if any(amounts):
-            found.append(Band(label, amounts, blocks, stack))
-    return found
-
-
-def _described(groups: Table, index: int, formatter: Formatter) -> tuple[str, tuple[str, ...]]:
-    """Category and line of a group, and its call stack."""
-    values = dict(zip(groups.keys, groups.known_rows[index], strict=True))
-    shown = [formatter.value(groups[key].kind, values[key]) for key in ("memory_category", "source_line")]
-    stack = values["call_stack"]
-    return " · ".join(filter(None, shown)), tuple(stack.split("\n")) if isinstance(stack, str) and stack else ()
+def _bands(table: Table, formatter: Formatter) -> list[Band]:
+    """Bands that are not empty throughout, named by their columns."""
+    names = [formatter.texts.heading(table, table[key]) for key in table.stack]
+    found = [Band(name, tuple(table.numbers(key))) for name, key in zip(names, table.stack, strict=True)]
+    return [band for band in found if any(band.amounts)]
 
 
 def _area(at: Sequence[int], values: Sequence[int], top: int, *, css: str, number: int | None = None) -> str:
@@ -104,10 +85,7 @@ def _area(at: Sequence[int], values: Sequence[int], top: int, *, css: str, numbe
             path.append(f"h{right - x}v{high - y}" if right != x else f"v{high - y}")
             x, y = right, high
     path.append(f"H{WIDE}V{HIGH}z")
-    style = None if number is None else f"--hue:{round(number * _HUE) % 360}"
-    return element(
-        "path", "", class_=css, d="".join(path), style=style, data_band=None if number is None else str(number)
-    )
+    return element("path", "", class_=css, d="".join(path), data_band=None if number is None else str(number))
 
 
 def _scale(top: int, kind: Kind, formatter: Formatter) -> tuple[str, str]:
@@ -127,7 +105,7 @@ def _scale(top: int, kind: Kind, formatter: Formatter) -> tuple[str, str]:
 
 
 def _key(table: Table, bands: Sequence[Band], formatter: Formatter) -> str:
-    """What the colours mean; the call stack of a group behind its name."""
+    """What the colours mean."""
     if not bands:
         keys = dict.fromkeys(table.plot[:2])
         names = [formatter.texts.heading(table, table[key]) for key in keys]
@@ -138,10 +116,7 @@ def _key(table: Table, bands: Sequence[Band], formatter: Formatter) -> str:
     items = []
     for number, band in reversed(list(enumerate(bands))):
         most = safe(f"≤ {formatter.value(amount, max(band.amounts))}")
-        name = f'<i style="--hue:{round(number * _HUE) % 360}"></i>{safe(band.label)} <small>{most}</small>'
-        if band.stack:
-            frames = "\n".join(safe(frame) for frame in band.stack)
-            name = f"<details><summary>{name}</summary><pre>{frames}</pre></details>"
+        name = f'<i class="band{number % 8}"></i>{safe(band.label)} <small>{most}</small>'
         items.append(f'<li data-band="{number}">{name}</li>')
     return f'<ul class="legend bands">{"".join(items)}</ul>'
 
@@ -160,11 +135,7 @@ def _behind(table: Table, bands: Sequence[Band], at: Sequence[int], formatter: F
         "at": list(at),
         "kind": _of(table.columns[0].kind),
         "shown": shown,
-        "bands": [
-            {"name": band.label, "values": band.amounts, "blocks": band.blocks, "stack": band.stack} for band in bands
-        ],
-        "sum": "" if table.plot else texts.heading(table, BLOCK_BYTES),
-        "blocks": texts.heading(table, BLOCKS),
+        "bands": [{"name": band.label, "values": band.amounts} for band in bands],
     }
 
 

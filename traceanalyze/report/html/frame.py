@@ -81,7 +81,9 @@ def document(title: str, body: str, places: Sequence[Place], *, version: str, te
     links = "".join(f'<li class="level{level}"><a href="#{at}">{safe(name)}</a></li>' for level, at, name in places)
     contents = element("nav", f"<strong>{safe(texts.messages['page_contents'])}</strong><ol>{links}</ol>")
     words = data({key: texts.messages[said] for key, said in _SAY.items()}, "words")
-    style, script = _asset("page.css"), _asset("page.js")
+    parts = ["memory.js"] if 'class="memory"' in body else []
+    script = '"use strict";\n(function () {\n' + "".join(map(_asset, [*parts, "page.js"])) + "})();\n"
+    style = _asset("page.css")
     # What is not in this file is never fetched, and no other script runs, whatever a trace holds.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (

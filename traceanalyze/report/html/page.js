@@ -1,5 +1,3 @@
-"use strict";
-(function () {
   document.documentElement.classList.add("scripted");
 
   function make(tag, text, css) {
@@ -235,15 +233,10 @@
         }
       });
       if (data.bands.length) {
-        var sum = data.bands.reduce(function (all, band) { return all + band.values[i]; }, 0);
-        if (data.sum) tip.append(make("div", data.sum + ": " + memory(sum)));
         var number = bandAt(i, event), band = data.bands[number];
         mark(number);
         if (band) {
-          tip.append(make("b", band.name));
-          var count = band.blocks.length ? ", " + data.blocks + ": " + written("count", band.blocks[i], 1) : "";
-          tip.append(make("div", memory(band.values[i]) + count));
-          if (band.stack.length) tip.append(make("pre", band.stack.join("\n")));
+          tip.append(make("b", band.name), make("div", memory(band.values[i])));
         }
       }
       cursor.style.left = 100 * x + "%";
@@ -285,23 +278,93 @@
     }
   }
 
+  // A canvas of which a part is in view, moved and zoomed by pointer, wheel, keys and buttons; `view` is changed in place.
+  function movable(canvas, view, length, least, of) {
+    var dragged = null, moved = false, from = null;
+    function set(start, end) {
+      var size = Math.min(Math.max(end - start, least), length);
+      view[0] = Math.min(Math.max(start, 0), length - size);
+      view[1] = view[0] + size;
+      of.draw();
+    }
+    function zoom(factor, around) {
+      var middle = around === undefined ? (view[0] + view[1]) / 2 : around;
+      set(middle - (middle - view[0]) * factor, middle + (view[1] - middle) * factor);
+    }
+    function pan(share) { var size = view[1] - view[0]; set(view[0] + share * size, view[1] + share * size); }
+    function under(event) {
+      return view[0] + (event.clientX - canvas.getBoundingClientRect().left - of.left()) / of.wide() * (view[1] - view[0]);
+    }
+    var acts = Object.assign({
+      ArrowLeft: function () { pan(-0.2); }, ArrowRight: function () { pan(0.2); },
+      ArrowUp: function () { zoom(0.5); }, ArrowDown: function () { zoom(2); },
+      "+": function () { zoom(0.5); }, "=": function () { zoom(0.5); }, "-": function () { zoom(2); },
+      Home: function () { set(0, length); }
+    }, of.keys);
+    canvas.addEventListener("keydown", function (event) {
+      if (!acts[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      acts[event.key]();
+    });
+    canvas.addEventListener("wheel", function (event) {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      zoom(Math.pow(1.0015, event.deltaY), under(event));
+    }, {passive: false});
+    canvas.addEventListener("pointerdown", function (event) {
+      if (event.button !== 0) return;
+      dragged = event.clientX;
+      moved = false;
+      from = view.slice();
+      if (event.isTrusted) canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", function (event) {
+      if (dragged === null) { of.tell(event); return; }
+      var by = (dragged - event.clientX) / of.wide() * (from[1] - from[0]);
+      if (Math.abs(dragged - event.clientX) > 3) moved = true;
+      if (moved) { tip.hidden = true; set(from[0] + by, from[1] + by); }
+    });
+    canvas.addEventListener("pointerup", function (event) {
+      var clicked = dragged !== null && !moved;
+      dragged = null;
+      if (clicked) of.click(event);
+    });
+    canvas.addEventListener("pointercancel", function () { dragged = null; });
+    canvas.addEventListener("pointerleave", function () { tip.hidden = true; });
+    canvas.addEventListener("dblclick", function (event) { zoom(0.25, under(event)); });
+    new ResizeObserver(of.draw).observe(canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", of.draw);
+    matchMedia("print").addEventListener("change", of.draw);
+    return {set: set, under: under, buttons: [
+      button("+", function () { zoom(0.5); }, said.page_zoom_in), button("−", function () { zoom(2); }, said.page_zoom_out),
+      button("⌂", function () { set(0, length); }, said.page_zoom_all)
+    ]};
+  }
+
   // Time as a picture: lanes of boxes on a canvas, of a part of it that is moved and zoomed.
   var TOP = 24, BOTTOM = 22, LANE = 20, HIGH = 17, BETWEEN = 8, timelines = {}, details = {};
   function round(least) {
     var power = Math.pow(10, Math.floor(Math.log10(least)));
     return Math.max([1, 2, 5, 10].find(function (digit) { return digit * power >= least; }) * power, 1);
   }
+  // Text in a row of so much room, cut where it has to be.
+  function fitted(pen, text, room) {
+    if (room < 14) return "";
+    if (pen.measureText(text).width <= room) return text;
+    var low = 0, high = text.length;
+    while (low < high) {
+      var middle = (low + high + 1) >> 1;
+      if (pen.measureText(text.slice(0, middle) + "…").width <= room) low = middle; else high = middle - 1;
+    }
+    return low >= 3 ? text.slice(0, low) + "…" : "";
+  }
   function timeline(figure) {
     var data = JSON.parse(figure.querySelector("script").textContent), canvas = figure.querySelector("canvas");
     var pen = canvas.getContext("2d"), home = data.view || [0, data.length], view = home.slice();
-    var lanes = data.lanes.slice(), at = TOP, dragged = null, moved = false, gone = null, colours = {}, from = null;
+    var lanes = data.lanes.slice(), at = TOP, gone = null, colours = {};
     if (data.marks && data.marks.length) lanes.unshift({kind: "marks", name: data.findings, boxes: [], apart: false});
     lanes.forEach(function (lane) { if (lane.apart) at += BETWEEN; lane.top = at; at += LANE; });
     var bottom = at, bar = make("div", undefined, "keys"), back = make("a", said.page_to_finding);
-    function zoomer(text, title, act) { bar.append(button(text, act, title)); }
-    zoomer("+", said.page_zoom_in, function () { zoom(0.5); });
-    zoomer("−", said.page_zoom_out, function () { zoom(2); });
-    zoomer("⌂", said.page_zoom_all, function () { set(0, data.length); });
     back.hidden = true;
     bar.append(back);
     canvas.before(bar);
@@ -310,18 +373,13 @@
     function left() { return Math.min(150, canvas.clientWidth * 0.24); }
     function wide() { return Math.max(canvas.clientWidth - left() - 6, 1); }
     function x(ns) { return left() + wide() * (ns - view[0]) / (view[1] - view[0]); }
-    function ns(px) { return view[0] + (px - left()) / wide() * (view[1] - view[0]); }
-    function set(start, end) {
-      var size = Math.min(Math.max(end - start, 20), data.length);
-      start = Math.min(Math.max(start, 0), data.length - size);
-      view = [start, start + size];
-      draw();
-    }
-    function zoom(factor, around) {
-      var middle = around === undefined ? (view[0] + view[1]) / 2 : around;
-      set(middle - (middle - view[0]) * factor, middle + (view[1] - middle) * factor);
-    }
-    function pan(share) { var size = view[1] - view[0]; set(view[0] + share * size, view[1] + share * size); }
+    var moves = movable(canvas, view, data.length, 20, {left: left, wide: wide, draw: draw, tell: tell, keys: {
+      Enter: nearest, Escape: function () { if (!back.hidden) back.click(); }
+    }, click: function (event) {
+      var found = under(event);
+      if (found && found.mark) read(found.mark);
+    }});
+    bar.prepend.apply(bar, moves.buttons);
     function seen() {
       var style = getComputedStyle(figure), mark;
       ["fore", "dim", "rule", "link", "back", "worse", "warn", "base"].forEach(function (name) { colours[name] = style.getPropertyValue("--" + name); });
@@ -329,16 +387,6 @@
         mark = getComputedStyle(each).getPropertyValue("--c");
         each.classList.forEach(function (css) { if (css !== "k") colours["k-" + css] = mark; });
       });
-    }
-    function fit(text, room) {
-      if (room < 14) return "";
-      if (pen.measureText(text).width <= room) return text;
-      var low = 0, high = text.length;
-      while (low < high) {
-        var middle = (low + high + 1) >> 1;
-        if (pen.measureText(text.slice(0, middle) + "…").width <= room) low = middle; else high = middle - 1;
-      }
-      return low >= 3 ? text.slice(0, low) + "…" : "";
     }
     // Where a finding is, its own picture knows more than the whole: that stands there once there is room for it.
     function parts(lane) {
@@ -414,7 +462,7 @@
       lanes.forEach(function (lane) {
         pen.textAlign = "left";
         pen.fillStyle = colours.dim;
-        pen.fillText(fit(lane.name, left() - 8), 0, lane.top + HIGH - 4);
+        pen.fillText(fitted(pen, lane.name, left() - 8), 0, lane.top + HIGH - 4);
         boxes(lane, function (low, size, box) {
           var full = box.count < 2 || box.busy >= 0.9 * (box.end - box.start);
           var part = full ? HIGH : Math.max(HIGH * box.busy / Math.max(box.end - box.start, 1), 1.5);
@@ -424,7 +472,7 @@
           pen.globalAlpha = 1;
           if (full && size > 3) pen.strokeRect(low + 0.5, lane.top + 0.5, size - 1, HIGH - 1);
           if (size < 22) return;
-          var text = fit(labelled(lane, box), size - 6);
+          var text = fitted(pen, labelled(lane, box), size - 6);
           pen.fillStyle = colours.fore;
           if (text) pen.fillText(text, low + 3, lane.top + HIGH - 5);
         });
@@ -488,53 +536,13 @@
       });
       if (best) read(best[1]);
     }
-    canvas.addEventListener("keydown", function (event) {
-      var acts = {
-        ArrowLeft: function () { pan(-0.2); }, ArrowRight: function () { pan(0.2); },
-        ArrowUp: function () { zoom(0.5); }, ArrowDown: function () { zoom(2); },
-        "+": function () { zoom(0.5); }, "=": function () { zoom(0.5); }, "-": function () { zoom(2); },
-        Home: function () { set(0, data.length); }, Enter: nearest, Escape: function () { if (!back.hidden) back.click(); }
-      };
-      if (!acts[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      acts[event.key]();
-    });
-    canvas.addEventListener("wheel", function (event) {
-      if (!event.ctrlKey && !event.metaKey) return;
-      event.preventDefault();
-      zoom(Math.pow(1.0015, event.deltaY), ns(event.clientX - canvas.getBoundingClientRect().left));
-    }, {passive: false});
-    canvas.addEventListener("pointerdown", function (event) {
-      if (event.button !== 0) return;
-      dragged = event.clientX;
-      moved = false;
-      from = view.slice();
-      if (event.isTrusted) canvas.setPointerCapture(event.pointerId);
-    });
-    canvas.addEventListener("pointermove", function (event) {
-      if (dragged === null) { tell(event); return; }
-      var by = (dragged - event.clientX) / wide() * (from[1] - from[0]);
-      if (Math.abs(dragged - event.clientX) > 3) moved = true;
-      if (moved) { tip.hidden = true; set(from[0] + by, from[1] + by); }
-    });
-    canvas.addEventListener("pointerup", function (event) {
-      var found = moved ? null : under(event);
-      dragged = null;
-      if (found && found.mark) read(found.mark);
-    });
-    canvas.addEventListener("pointercancel", function () { dragged = null; });
-    canvas.addEventListener("pointerleave", function () { tip.hidden = true; });
-    canvas.addEventListener("dblclick", function (event) { zoom(0.25, ns(event.clientX - canvas.getBoundingClientRect().left)); });
-    new ResizeObserver(draw).observe(canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-    matchMedia("print").addEventListener("change", draw);
     if (data.of) (details[data.of] = details[data.of] || []).push(data);
     else timelines[figure.parentNode.id] = function (span, card) {
       var start = span[0] - data.start, end = span[1] - data.start, room = Math.max(end - start, 10);
       gone = [start, end, time(end - start, data.resolution)];
       back.href = "#" + card;
       back.hidden = false;
-      set(start - room, end + room);
+      moves.set(start - room, end + room);
       canvas.focus({preventScroll: true});
       figure.scrollIntoView({block: "center"});
     };
@@ -553,6 +561,7 @@
   function alive(part) {
     part.querySelectorAll("figure.timeline").forEach(timeline);
     part.querySelectorAll("figure.curve").forEach(curve);
+    part.querySelectorAll("figure.memory").forEach(function (figure) { memoryPicture(figure); });
     part.querySelectorAll(".command code").forEach(function (code) {
       var copy = button(said.page_copy, function () {
         getSelection().selectAllChildren(code);
@@ -569,16 +578,17 @@
   }, true);
   document.addEventListener("click", function (event) {
     var link = event.target.closest && event.target.closest("a.place");
+    if (link) arrive(link.hash);
     var go = link && timelines[link.hash.slice(1)];
     if (!go) return;
     event.preventDefault();
     history.pushState(null, "", link.hash);
-    go(link.dataset.span.split(",").map(Number), link.closest(".card").id);
+    go(link.dataset.line === undefined ? link.dataset.span.split(",").map(Number) : link.dataset.line, link.closest(".card").id);
   });
 
   // A link to a closed part opens it, and all around it.
-  function arrive() {
-    var target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  function arrive(hash) {
+    var target = document.getElementById(decodeURIComponent((typeof hash === "string" ? hash : location.hash).slice(1)));
     if (!target) return;
     for (var part = target; part; part = part.parentElement) {
       if (part.tagName === "DETAILS") { unfold(part); part.open = true; }
@@ -587,4 +597,3 @@
   }
   window.addEventListener("hashchange", arrive);
   arrive();
-})();

@@ -1,0 +1,375 @@
+"""The picture of every block of a snapshot: what is packed for it, and what a browser makes of that."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import zlib
+from base64 import b64decode
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.report.browser import evaluated
+from tests.report.test_html import HOSTILE, Page, in_browser
+from tests.simulate.allocator.dump import dump
+from tests.simulate.allocator.pool import MIB, Allocator
+from tests.simulate.allocator.programs import Loop, frame, train
+from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.layout import follow
+from traceanalyze.analyses.memory.sites import sites
+from traceanalyze.locales import texts
+from traceanalyze.pipeline.memory import memory
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.source import Source
+from traceanalyze.report.html import memory as picture
+from traceanalyze.report.html import render
+
+_COLUMNS = (
+    *("begin", "life", "kind", "where", "places", "size", "asked", "stack", "category"),
+    *("starts", "lengths", "flags", "changed", "timed", "times"),
+)
+_SUMS = {"begin", "places", "changed", "timed", "times"}
+"""Packed as distances."""
+
+
+def write(folder, found, name="snapshot.pickle"):
+    path = folder / name
+    path.write_bytes(pickle.dumps(found))
+    return path
+
+
+def unpacked(html):
+    """Texts and columns of every picture in a page."""
+    return [
+        columns(json.loads(text)) for text in re.findall(r'<figure class="memory"><script[^>]*>(.*?)</script>', html)
+    ]
+
+
+def columns(figure):
+    raw = zlib.decompress(b64decode(figure["data"]), -15)
+    at = 4 + int.from_bytes(raw[:4], "little")
+    found = json.loads(raw[4:at])
+    for name, count in zip(_COLUMNS, found["counts"], strict=True):
+        values = []
+        for _ in range(count):
+            value = power = 0
+            while True:
+                byte = raw[at]
+                at += 1
+                value |= (byte & 127) << power
+                power += 7
+                if byte < 128:
+                    break
+            values.append(value)
+        found[name] = np.cumsum(values, dtype=np.int64).tolist() if name in _SUMS else values
+    assert at == len(raw)
+    return found
+
+
+def blocks_after(found, event):
+    """Address and requested bytes of every block that is alive after an event."""
+    base, state = int(found["base"], 16), event - found["first"]
+    rows = zip(found["begin"], found["life"], found["kind"], found["where"], strict=True)
+    return Counter(
+        (base + found["unit"] * found["places"][where], found["asked"][kind])
+        for begin, life, kind, where in rows
+        if begin <= state < begin + life
+    )
+
+
+def replayed(events, final):
+    """The same from the events themselves, backwards from the dump: what is alive after each of them."""
+    live = Counter(final)
+    after = []
+    for event in reversed(events):
+        after.append(Counter(live))
+        if event["action"] == "alloc":
+            live[event["addr"], event["size"]] -= 1
+        elif event["action"] == "free_completed":
+            live[event["addr"], event["size"]] += 1
+        live = +live
+    return [live, *reversed(after)]
+
+
+def live_blocks(dumped, device=0):
+    return [
+        (block["address"], block["requested_size"])
+        for segment in dumped["segments"]
+        if segment["device"] == device
+        for block in segment["blocks"]
+        if block["state"] != "inactive"
+    ]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["segments", "expandable"])
+def looping(request, tmp_path_factory):
+    allocator = train(Loop(steps=4, leak=40 * MIB, empty_cache=True), Allocator(expandable=request.param))
+    return write(tmp_path_factory.mktemp("loop"), dump(allocator)), dump(allocator)
+
+
+def test_the_blocks_after_each_event_are_those_that_the_events_lead_to(looping):
+    path, dumped = looping
+    (found,) = unpacked(render([memory(path)], texts()))
+    events = dumped["device_traces"][0]
+    assert found["states"] == len(events) + 1
+    for number, expected in enumerate(replayed(events, live_blocks(dumped)), start=-1):
+        assert blocks_after(found, number) == expected
+
+
+def device_of(path):
+    snapshot = read_snapshot(Source(str(path), size=path.stat().st_size))
+    return Device(snapshot, snapshot.devices[0], sites(snapshot.stacks))
+
+
+STATES = """
+return document.querySelector('figure.memory').ready.then(function () {
+  var figure = document.querySelector('figure.memory'), out = [];
+  for (var at = 0; at < figure.memory.data.states; at += %d) {
+    figure.memory.go(at);
+    out.push([at + figure.memory.data.first].concat(figure.memory.state()[1].map(function (one) {
+      return [one.reserved, one.used, one.free, one.holes, one.largest];
+    })));
+  }
+  return out;
+});
+"""
+
+
+@in_browser
+def test_segments_blocks_and_holes_after_each_event_are_the_follower_s(looping, tmp_path):
+    path, _ = looping
+    device = device_of(path)
+    every = range(device.events + 1)
+    watched = follow(device.device, device.lives, device.rules, frozenset(every)).watched
+    for event, *domains in evaluated(render([memory(path)], texts()), tmp_path, STATES % 7):
+        free = sorted((one.bytes, one.holes, one.largest) for one in watched[event + 1])
+        assert sorted(tuple(one[2:]) for one in domains if one[2]) == free
+        assert sum(one[0] for one in domains) == device.reserved.at(event)
+        assert sum(one[1] for one in domains) == device.blocks.at(event)
+
+
+def big(count, seed=5):
+    """Requests of many sizes and lines in no order: nothing of it can be packed well."""
+    random, allocator, live = np.random.default_rng(seed), Allocator(), []
+    stacks = [[frame(f"f{at}", f"/home/me/p{at % 9}.py", at)] for at in range(200)]
+    while len(allocator.events) < count:
+        if len(live) < 40 or random.random() < 0.5:
+            live.append(allocator.malloc(int(random.integers(512, 8 * MIB)), stacks[int(random.integers(200))]))
+        else:
+            allocator.free(live.pop(int(random.integers(len(live)))))
+    return dump(allocator)
+
+
+def test_what_has_no_room_is_left_out_around_the_peak_and_it_is_said(tmp_path, monkeypatch):
+    dumped = big(6_000)
+    report = memory(write(tmp_path, dumped))
+    whole = render([report], texts())
+    assert "The page has room" not in whole
+    monkeypatch.setattr(picture, "BUDGET", 12_000)
+    monkeypatch.setattr(picture, "_LEAST", 0)
+    html = render([report], texts())
+    (text,) = re.findall(r'<figure class="memory"><script[^>]*>(.*?)</script>', html)
+    assert len(json.loads(text)["data"]) <= 12_000
+    (found,) = unpacked(html)
+    first, states = found["first"], found["states"]
+    assert (
+        f"room for the blocks of {states:,} of {len(dumped['device_traces'][0]):,} events, from event {first:,} on"
+        in html
+    )
+    peak = next(report.tables["memory_moments"].records()).event
+    assert first <= peak < first + states
+    expected = replayed(dumped["device_traces"][0], live_blocks(dumped))
+    for event in range(first, first + states, 50):
+        assert blocks_after(found, event) == expected[event + 1]
+
+
+def test_a_million_events_have_room_in_three_megabytes(tmp_path):
+    """A tenth of them, with a tenth of the room."""
+    report = memory(write(tmp_path, big(100_000)))
+    html = render([report], texts())
+    assert "The page has room" not in html
+    (text,) = re.findall(r'<figure class="memory"><script[^>]*>(.*?)</script>', html)
+    assert len(text) < 550_000
+
+
+def test_several_snapshots_share_the_room(tmp_path, monkeypatch):
+    reports = [memory(write(tmp_path, big(6_000, seed), f"{seed}.pickle")) for seed in range(3)]
+    monkeypatch.setattr(picture, "BUDGET", 45_000)
+    monkeypatch.setattr(picture, "_LEAST", 0)
+    html = render(reports, texts())
+    found = re.findall(r'<figure class="memory"><script[^>]*>(.*?)</script>', html)
+    assert len(found) == 3
+    assert sum(len(json.loads(text)["data"]) for text in found) <= 45_000
+
+
+def test_six_snapshots_in_a_page_are_small_but_for_their_data(tmp_path):
+    reports = [memory(write(tmp_path, dump(train(Loop(leak=MIB), Allocator())), f"{n}.pickle")) for n in range(6)]
+    html = render(reports, texts())
+    assert len(re.sub(r'<script type="application/json".*?</script>', "", html).encode()) <= 300_000
+
+
+def test_what_the_dump_alone_tells_is_drawn_without_a_history(tmp_path):
+    allocator = Allocator()
+    for size in (3, 40, 7):
+        allocator.malloc(size * MIB, [frame("f", "/home/me/train.py", 3)])
+    dumped = {**dump(allocator), "device_traces": [[]]}
+    (found,) = unpacked(render([memory(write(tmp_path, dumped))], texts()))
+    assert found["states"] == 1
+    assert blocks_after(found, -1) == Counter(live_blocks(dumped))
+
+
+def test_marks_and_ranges_stand_at_their_events(tmp_path):
+    allocator = train(Loop(steps=3), Allocator())
+    report = memory(write(tmp_path, dump(allocator)))
+    (found,) = unpacked(render([report], texts()))
+    marks = {(kind, event + found["first"]) for kind, _, event, _ in found["marks"]}
+    moments = {
+        (one.moment, -1 if one.event is None else one.event) for one in report.tables["memory_moments"].records()
+    }
+    assert moments <= marks
+    time = [event["time_us"] for event in allocator.events]
+    begins = [note["time_us"] for note in allocator.notes if note["stage"] == "START"]
+    assert begins
+    assert sorted(begin + found["first"] for _, begin, _ in found["spans"]) == sorted(
+        sum(at < begin for at in time) for begin in begins
+    )
+
+
+def test_a_page_without_a_snapshot_has_no_script_for_it_and_hostile_names_stay_text(tmp_path):
+    allocator = Allocator()
+    for name in HOSTILE:
+        allocator.malloc(MIB, [frame(name, f"/home/{name}.py", 3)] if name.isprintable() else [])
+    html = render([memory(write(tmp_path, dump(allocator)))], texts())
+    assert Page(html).errors == []
+    assert not Page(html).find("img")
+
+
+_SIGHT = {
+    "normal": np.eye(3),
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+"""How colours look to those who lack one kind of cones (Machado, Oliveira and Fernandes 2009)."""
+
+
+def lab(colour, sight):
+    """CIE L*a*b* of a colour as somebody sees it."""
+    part = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(_SIGHT[sight]) @ linear, 0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen
+    f = xyz / [0.9505, 1, 1.089]
+    f = np.where(f > 0.008856, np.cbrt(f), 7.787 * f + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("sight", _SIGHT)
+def test_colours_of_categories_are_told_apart_by_everybody(sight):
+    css = (Path(picture.__file__).parent / "page.css").read_text(encoding="utf-8")
+    named = dict(re.findall(r"--c-(\w+): (#\w{6});", css))
+    assert len(named) == 12
+    for free in re.findall(r"--outer: (#\w{6});", css):
+        seen = [lab(colour, sight) for colour in (*named.values(), free)]
+        assert min(np.linalg.norm(one - other) for one, other in combinations(seen, 2)) > 15
+
+
+PICTURE = """
+return document.querySelector('figure.memory').ready.then(function () {
+  var figure = document.querySelector('figure.memory'), both = figure.querySelectorAll('canvas');
+  var curve = both[0], map = both[1];
+  function press(canvas, key) { canvas.dispatchEvent(new KeyboardEvent('keydown', {key: key, bubbles: true})); }
+  function event() { return Number(figure.dataset.event); }
+  function find(text) {
+    var box = figure.querySelector('.find input');
+    box.value = text;
+    box.dispatchEvent(new Event('input'));
+    return figure.querySelector('.find output').textContent;
+  }
+  %s
+});
+"""
+
+
+@in_browser
+def test_one_goes_from_event_to_event_by_keys_buttons_and_slider(tmp_path, looping):
+    path, _ = looping
+    script = (
+        "var out=[event()];press(curve,'.');out.push(event());press(curve,',');press(curve,',');out.push(event());"
+        "figure.querySelectorAll('.scrub button')[1].click();out.push(event());"
+        "var range=figure.querySelector('.scrub input');range.value=40;"
+        "range.dispatchEvent(new Event('input'));out.push(event());press(curve,'Home');var whole=curve.dataset.view;"
+        "press(curve,'+');return out.concat([whole,curve.dataset.view]);"
+    )
+    report = memory(path)
+    peak = next(report.tables["memory_moments"].records()).event
+    *events, whole, near = evaluated(render([report], texts()), tmp_path, PICTURE % script)
+    assert events == [peak, peak + 1, peak - 1, peak, 40]
+    count = device_of(path).events + 1
+    assert whole == f"0,{count}"
+    low, high = map(int, near.split(","))
+    assert high - low == pytest.approx(count / 2, abs=1)
+
+
+@in_browser
+def test_a_block_is_chosen_by_key_and_found_by_line_address_and_size(tmp_path, looping):
+    path, dumped = looping
+    address, _ = max(live_blocks(dumped), key=lambda block: block[1])
+    script = (
+        "figure.memory.go(figure.memory.data.states-1);press(map,'ArrowRight');"
+        "var chosen=figure.querySelector('.block').textContent,all=find('');"
+        f"var one=find('{address:#x}'),huge=find('> 1000 GiB'),leaks=find('left behind');find('');"
+        "var item=Array.from(figure.querySelectorAll('.legend button')).find(function(button){"
+        "return /left behind/.test(button.textContent);});item.click();"
+        "return [chosen,all,one,huge,leaks,figure.querySelector('.find output').textContent,"
+        "item.getAttribute('aria-pressed')];"
+    )
+    chosen, all_, one, huge, leaks, without, pressed = evaluated(
+        render([memory(path)], texts()), tmp_path, PICTURE % script
+    )
+    lowest = min(live_blocks(dumped))
+    assert f"{lowest[0]:#x}" in chosen
+    count = len(live_blocks(dumped))
+    assert all_.startswith(f"{count:,} blocks")
+    assert one.startswith("1 blocks")
+    assert huge.startswith("0 blocks")
+    held = int(leaks.split()[0])
+    assert 0 < held < count
+    assert without.startswith(f"{count - held:,} blocks")
+    assert pressed == "false"
+
+
+@in_browser
+@pytest.mark.parametrize("wide", [500, 800, 1400])
+def test_it_fits_the_window_and_both_pictures_show_something(tmp_path, looping, wide):
+    path, _ = looping
+    script = (
+        "return [document.documentElement.scrollWidth-innerWidth].concat([curve,map].map(function(canvas){"
+        "var data=canvas.getContext('2d').getImageData(0,0,canvas.width,canvas.height).data,seen=new Set();"
+        "for(var i=0;i<data.length;i+=4)if(data[i+3])seen.add(data[i]+','+data[i+1]+','+data[i+2]);"
+        "return seen.size;}));"
+    )
+    over, *shades = evaluated(
+        render([memory(path)], texts()), tmp_path, PICTURE % script, options=(f"--window-size={wide},1200",)
+    )
+    assert over <= 0
+    assert min(shades) > 5
+
+
+@in_browser
+def test_from_a_finding_to_its_blocks_and_back(tmp_path, looping):
+    path, _ = looping
+    script = (
+        "var link=document.querySelector('a.place'),card=link.closest('.card').id;link.click();"
+        "var box=figure.querySelector('.find input').value,back=figure.querySelector('.find a');"
+        "var there=back.getAttribute('href')==='#'+card;"
+        "return [link.dataset.line,box,document.activeElement===curve,!back.hidden,there];"
+    )
+    line, searched, *rest = evaluated(render([memory(path)], texts()), tmp_path, PICTURE % script)
+    assert line == searched
+    assert rest == [True, True, True]
