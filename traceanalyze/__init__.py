@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from traceanalyze.pipeline.perfetto import annotate
     from traceanalyze.pipeline.postmortem import postmortem
     from traceanalyze.pipeline.whatif import whatif
+    from traceanalyze.recording.callbacks import handler, lightning_callback, trainer_callback
     from traceanalyze.recording.context import record
     from traceanalyze.report.finding import Finding
     from traceanalyze.report.model import CompareReport, Report
@@ -43,11 +44,14 @@ _HOME = {
     "annotate": "pipeline.perfetto",
     "compare": "pipeline.compare",
     "gate": "pipeline.gate",
+    "handler": "recording.callbacks",
+    "lightning_callback": "recording.callbacks",
     "load": "pipeline",
     "load_runs": "pipeline",
     "memory": "pipeline.memory",
     "postmortem": "pipeline.postmortem",
     "record": "recording.context",
+    "trainer_callback": "recording.callbacks",
     "whatif": "pipeline.whatif",
 }
 
@@ -67,11 +71,14 @@ __all__ = [
     "annotate",
     "compare",
     "gate",
+    "handler",
+    "lightning_callback",
     "load",
     "load_runs",
     "memory",
     "postmortem",
     "record",
+    "trainer_callback",
     "whatif",
 ]
 

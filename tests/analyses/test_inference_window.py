@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.options import Options
+from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.model.table import NotMeasured
 
 US, MS = 1_000, 1_000_000
@@ -71,8 +74,7 @@ def test_phases_add_up():
 
 def test_the_steady_state_is_the_longest_run_of_like_iterations():
     steady = serving().found().steady
-    missing = NotMeasured("not_in_name")
-    assert steady == (DECODE, 6, 5 * MS, 11 * MS, MS, 2, missing, missing)
+    assert steady == (DECODE, 6, 5 * MS, 11 * MS, MS, 2, 12, 2000.0)
 
 
 def test_another_batch_size_ends_the_run():
@@ -127,7 +129,9 @@ def test_of_nested_styles_the_one_that_tells_most_counts():
 
 
 def test_iterations_without_a_phase_are_counted():
-    found = Server().run("execute_model", 1000).run("step[IDLE]", 1000).found()
+    server = Server()
+    server.annotation("execute_model", 1001, 40)
+    found = server.run("step[IDLE]", 1000).found()
     assert [(each.phase, each.iterations) for each in found.phases] == [(OTHER, 1)]
     assert found.left_out == {1}
 
@@ -175,6 +179,77 @@ def test_other_traces():
     trace.annotation("## forward ##", 0, 10)
     trace.event("gpu_user_annotation", "capture_32_DECODE", 0, 10, pid=0, tid=7)
     assert trace.analyze().tables["inference_phases"].absent == NotMeasured("no_inference_annotations")
+
+
+def test_iterations_are_the_steps_where_there_are_no_others():
+    analysis = serving().analyze()
+    assert analysis.steps.name == tuple(f"iteration {number}" for number in range(11))
+    # The prefill is the first and four times as long as a decode: it is neither a slow start nor incomplete.
+    assert analysis.steps.counted.all()
+    assert int(analysis.steps.time.sum()) == 16 * MS
+    assert not [check for check in analysis.checks if check.id in {"Q06", "Q07"}]
+
+
+def test_tokens_and_requests_by_phase():
+    decode, mixed = serving().found().phases[1:]
+    # Six iterations of two requests, three of three: 21 tokens in 9 ms.
+    assert (decode.requests_mean, decode.tokens, round(decode.tokens_per_second)) == (21 / 9, 21, 2333)
+    assert (mixed.requests_mean, mixed.tokens) == (3, 40)
+    unknown = Server().run("step[MIXED bs=3]", 1000).found().phases[0]
+    assert (unknown.tokens, unknown.tokens_per_second) == (NotMeasured("not_in_name"),) * 2
+
+
+def test_an_iteration_without_device_work_counts_in_no_mean():
+    server = serving()
+    server.annotation("step[DECODE bs=2]", server.now, 50)
+    analysis = server.analyze()
+    assert analysis.steps.complete.tolist() == [True] * 11 + [False]
+    assert [row.iterations for row in analysis.records("inference_phases")] == [1, 9, 1]
+
+
+def test_marked_steps_and_expressions_of_the_user_come_first():
+    server = Server()
+    server.step(7, 1000, 1500)
+    server.run("step[DECODE bs=2]", 1000)
+    assert server.analyze().steps.name == ("ProfilerStep#7",)
+    marker = ClassifyOptions(step_marker=re.compile("^other$"))
+    assert serving().analyze(Options(classify=marker)).steps.name == ("whole trace",)
+
+
+def test_ranges_of_any_program_named_decode_are_no_steps():
+    assert Server().run("decode", 1000).analyze().steps.name == ("whole trace",)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "vllm/v1/worker/gpu_model_runner.py(3380): execute_model",
+        "/sgl-workspace/sglang/python/sglang/srt/managers/tp_worker.py(445): forward_batch_generation",
+    ],
+)
+def test_without_annotations_the_loop_of_the_server_tells_iterations(function):
+    server = Server()
+    for _ in range(4):
+        server.python(function, server.now, 60)
+        server.python("torch/nn/modules/module.py(1): forward", server.now + 1, 40)
+        server.run("aten", 1000)
+    analysis = server.analyze()
+    assert len(analysis.steps) == 4
+    assert analysis.steps.time.tolist() == [MS] * 4
+    assert [(row.phase, row.iterations) for row in analysis.records("inference_phases")] == [(OTHER, 4)]
+
+
+def test_a_replayed_graph_is_one_launch():
+    server = Server()
+    for number in range(3):
+        server.annotation("step[DECODE bs=4]", server.now, 50)
+        server.api("cudaGraphLaunch", server.now + 10, 20, correlation=900 + number)
+        for kernel in range(8):
+            server.device(server.now + 100 + 100 * kernel, 100, correlation=900 + number)
+        server.now += 1000
+    analysis = server.analyze()
+    assert analysis.steps.time.tolist() == [900 * US] * 3
+    assert [(row.call, row.count) for row in analysis.records("runtime_calls")] == [("cudaGraphLaunch", 3)]
 
 
 @pytest.mark.parametrize(

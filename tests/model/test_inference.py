@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.analyses.steps.inference import STYLES, InferencePhase, Iteration, iteration_style
+from traceanalyze.analyses.steps.iterations import STYLES, InferencePhase, Iteration, iteration_style
 
 PREFILL, DECODE, MIXED, OTHER = InferencePhase
 
@@ -22,7 +22,7 @@ def told(name):
         ("execute_new_2_cached_0", (PREFILL, 2, None)),
         ("execute_new_0_cached_8", (DECODE, 8, None)),
         ("execute_new_1_cached_8", (MIXED, 9, None)),
-        ("step[DECODE bs=32]", (DECODE, 32, None)),
+        ("step[DECODE bs=32]", (DECODE, 32, 32)),
         ("step[EXTEND bs=2 toks=96]", (PREFILL, 2, 96)),
         ("step[MIXED bs=4 toks=70]", (MIXED, 4, 70)),
         ("step[IDLE]", (OTHER, None, None)),

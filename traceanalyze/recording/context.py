@@ -185,6 +185,14 @@ class Recording:
             if self.done:
                 self._stop_profiler()
 
+    def take(self, profiler: Any, steps: int) -> None:
+        """Write what a profiler of the user's own has recorded until now, after so many steps, and all beside it."""
+        if not self.owned:
+            return
+        self._device, self.steps = self._device or find_device(), steps
+        exporter(self._device.kind, self.folder, lambda: rank_and_world()[0], self.files.append)(profiler)
+        self.finish()
+
     @property
     def owned(self) -> bool:
         """Whether this is the process that records, not one that it forked."""
@@ -258,6 +266,27 @@ def find_device() -> Device:
     return Device(CPU, (), versions)
 
 
+def exporter(kind: str, folder: Path, rank: Callable[[], int], written: Callable[[str], None]) -> Callable[[Any], None]:
+    """What writes a profile of a kind of device; `written` takes the names of what it leaves in the folder."""
+
+    def export(profile: Any) -> None:
+        name = trace_name(rank())
+        hidden = folder / f".{name}"
+        profile.export_chrome_trace(str(hidden))
+        os.replace(hidden, folder / name)  # noqa: PTH105
+        written(name)
+
+    def export_npu(profile: Any) -> None:
+        from torch_npu import profiler
+
+        worker = worker_name(rank())
+        profiler.tensorboard_trace_handler(str(folder), worker_name=worker)(profile)
+        for path in sorted(folder.glob(f"{worker}_*_ascend_pt")):
+            written(path.name)
+
+    return export_npu if kind == NPU else export
+
+
 def make_profiler(
     device: Device, options: RecordOptions, folder: Path, rank: Callable[[], int], written: Callable[[str], None]
 ) -> Any:
@@ -268,22 +297,9 @@ def make_profiler(
     else:
         from torch import profiler
 
-    def export(profile: Any) -> None:
-        name = trace_name(rank())
-        hidden = folder / f".{name}"
-        profile.export_chrome_trace(str(hidden))
-        os.replace(hidden, folder / name)  # noqa: PTH105
-        written(name)
-
-    def export_npu(profile: Any) -> None:
-        worker = worker_name(rank())
-        profiler.tensorboard_trace_handler(str(folder), worker_name=worker)(profile)
-        for path in sorted(folder.glob(f"{worker}_*_ascend_pt")):
-            written(path.name)
-
     common = {
         "schedule": profiler.schedule(wait=options.wait, warmup=options.warmup, active=options.active, repeat=1),
-        "on_trace_ready": export_npu if npu else export,
+        "on_trace_ready": exporter(device.kind, folder, rank, written),
         "record_shapes": options.with_shapes,
         "with_stack": options.stacks,
         "profile_memory": options.memory,

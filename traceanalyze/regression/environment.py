@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.regression.measures import RankSteps
 from traceanalyze.regression.samples import Environment, EnvironmentValue, RunSample
@@ -31,7 +32,7 @@ class Difference(NamedTuple):
 def rank_environment(rank: RankSteps, tool_version: str) -> Environment:
     """The keys that one rank's recording tells; `device_count` and `world_size` are those of the rank alone."""
     context = rank.side.context
-    trace, marker = context.trace, context.options.classify.step_marker
+    trace = context.trace
     versions = trace.versions
     return {
         "device": rank.side.info.device_name,
@@ -44,12 +45,19 @@ def rank_environment(rank: RankSteps, tool_version: str) -> Environment:
         "cann": versions.get("cann"),
         "driver": versions.get("cuda_driver"),
         "profiler_options": _profiler_options(rank),
-        "step_marker": None if context.markers is None else "ProfilerStep" if marker is None else marker.pattern,
+        "step_marker": _marker(context),
         "usable_steps": rank.count,
         "host": hashlib.sha256(trace.origin.host.encode()).hexdigest()[:12] if trace.origin.host else None,
         "format": trace.origin.format,
         "tool_version": tool_version,
     }
+
+
+def _marker(context: Context) -> str | None:
+    if context.markers is None:
+        return None
+    asked = context.options.classify.step_marker
+    return asked.pattern if asked is not None else "ProfilerStep" if context.markers.iterations is None else "iteration"
 
 
 def _profiler_options(rank: RankSteps) -> tuple[str, ...]:

@@ -378,7 +378,7 @@ def _edges(context: Context) -> Iterator[Check]:
         yield Check("Q07", Level.WARN, _SAY["last_step_cut"], (("step", steps.name[-1]),))
     first, rest = int(steps.time[0]), median(steps.time[1:])
     first_counts = bool(occurs(steps.start[:1], context.counted.start)[0])
-    if first > 1.3 * rest and first_counts:
+    if first > 1.3 * rest and first_counts and steps.iterations is None:
         values = (("step", steps.name[0]), ("ratio", first / rest if rest else 0.0))
         yield Check("Q07", Level.WARN, _SAY["first_step_slow"], values)
 

@@ -1,29 +1,12 @@
-"""Prefill and decode of a language model's inference, and its steady state, by annotations that name iterations.
+"""Prefill and decode of a language model's inference, and its steady state.
 
-An iteration is a step in the sense of definitions §3 with its annotation as the marker: it lasts until the device is
-done with what was launched before the next one, wherever that was launched. Names of iterations:
-
-`execute_32_context_2(sq96sk128…)_generation_30(sq30sk900…)`, `execute_context_2(96)_generation_30(30)`
-    vLLM 0.11 and later, and tools that patch SGLang. Context requests are prefill, generation requests decode, both
-    are mixed; `sq` or the number in brackets are tokens.
-`execute_new_2_cached_30`
-    vLLM of 2025. New requests are prefill, cached ones decode (a prompt's later chunks count as cached).
-`step[DECODE bs=32]`, `step[EXTEND bs=2 toks=96]`
-    SGLang. EXTEND and PREFILL are prefill, DECODE is decode, MIXED is mixed; of other modes it is not known.
-`prefill`, `model.decode`, `forward_decode`, `Decode step 3`
-    Any program: the whole word; both words are mixed.
-`execute_model`
-    vLLM, other programs. The phase is not known.
-
-Of several styles in one recording the one that stands higher here counts, because they lie inside each other.
-Captures of device graphs (`capture_32_DECODE`) and warm-up are no iterations.
+An iteration (`iterations.py`: what names them) is a step in the sense of definitions §3 with its annotation as the
+marker: it lasts until the device is done with what was launched before the next one, wherever that was launched.
 """
 
-import re
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from enum import IntEnum
 from itertools import groupby
 from typing import NamedTuple
 
@@ -31,107 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.steps.steps import Markers, outermost_markers, step_windows
-from traceanalyze.analyses.steps.window import rounded
+from traceanalyze.analyses.steps.iterations import STYLES, WORDS, InferencePhase, Iteration, iteration_style
+from traceanalyze.analyses.steps.steps import outermost_markers, step_windows
+from traceanalyze.analyses.steps.window import Steps, rounded
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import quantile
-from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import Role, op_role
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Values, declare, sentences
 from traceanalyze.model.vocabulary import EventKind
-
-
-class InferencePhase(IntEnum):
-    """What an iteration does for its requests."""
-
-    PREFILL = 0
-    """Reads prompts."""
-    DECODE = 1
-    """Generates the next tokens."""
-    MIXED = 2
-    OTHER = 3
-    """The name does not tell."""
-
-
-class Iteration(NamedTuple):
-    """What the name of an iteration tells; None for what it does not."""
-
-    phase: InferencePhase
-    requests: int | None = None
-    tokens: int | None = None
-    """Tokens that go into the model."""
-
-
-_CONTEXT = regex(
-    r"execute_(?:\d+_)?context_(?P<new>\d+)(?:\((?P<new_of>[^()]*)\))?"
-    r"_generation_(?P<old>\d+)(?:\((?P<old_of>[^()]*)\))?"
-)
-_NEW = regex(r"execute_new_(?P<new>\d+)_cached_(?P<old>\d+)")
-_STEP = regex(r"step\[(?P<mode>\w+)(?: bs=(?P<requests>\d+))?(?: toks=(?P<tokens>\d+))?[^\]]*\]")
-_MODEL = regex(r"(.*[.:/ ])?execute_model(_?\d+)?")
-_WORD = regex(r"(?<![a-z])(prefill|decode)(?![a-z])", re.IGNORECASE)
-_NO_ITERATION = regex(r"captur|warm_?up|image|jpe?g|png|video|audio|base64|json|utf|batch_decode", re.IGNORECASE)
-_TOKENS = regex(r"(?:sq)?(\d+)")
-_MODES = {
-    "DECODE": InferencePhase.DECODE,
-    "EXTEND": InferencePhase.PREFILL,
-    "PREFILL": InferencePhase.PREFILL,
-    "MIXED": InferencePhase.MIXED,
-}
-
-
-def _of_requests(new: int, old: int) -> InferencePhase:
-    if new and old:
-        return InferencePhase.MIXED
-    if new or old:
-        return InferencePhase.PREFILL if new else InferencePhase.DECODE
-    return InferencePhase.OTHER
-
-
-def _context(name: str) -> Iteration | None:
-    if (found := _CONTEXT.fullmatch(name)) is None:
-        return None
-    new, old = int(found["new"]), int(found["old"])
-    counts = [_TOKENS.match(text or "") for text in (found["new_of"], found["old_of"])]
-    tokens = sum(int(count[1]) for count in counts if count) if all(counts) else None
-    return Iteration(_of_requests(new, old), new + old, tokens)
-
-
-def _new(name: str) -> Iteration | None:
-    if (found := _NEW.fullmatch(name)) is None:
-        return None
-    new, old = int(found["new"]), int(found["old"])
-    return Iteration(_of_requests(new, old), new + old)
-
-
-def _step(name: str) -> Iteration | None:
-    if (found := _STEP.fullmatch(name)) is None:
-        return None
-    requests, tokens = (None if found[key] is None else int(found[key]) for key in ("requests", "tokens"))
-    return Iteration(_MODES.get(found["mode"].upper(), InferencePhase.OTHER), requests, tokens)
-
-
-def _word(name: str) -> Iteration | None:
-    words = {word.lower() for word in _WORD.findall(name)}
-    if not words or _NO_ITERATION.search(name):
-        return None
-    return Iteration(InferencePhase.MIXED if len(words) > 1 else InferencePhase[words.pop().upper()])
-
-
-def _model(name: str) -> Iteration | None:
-    return Iteration(InferencePhase.OTHER) if _MODEL.fullmatch(name) else None
-
-
-STYLES: tuple[Callable[[str], Iteration | None], ...] = (_context, _new, _step, _word, _model)
-"""Ways to name iterations, the ones that tell most first."""
-WORDS = STYLES.index(_word)
-"""The style that says nothing in a recording of training."""
-
-
-def iteration_style(name: str) -> int:
-    """Which of `STYLES` names an iteration so, or the number of styles."""
-    return next((style for style, read in enumerate(STYLES) if read(name) is not None), len(STYLES))
-
 
 _SAY = sentences(
     inference_left_out=(
@@ -209,6 +99,9 @@ _PHASES = declare(
         heading="host, 90 %",
         minor=True,
     ),
+    Column("requests_mean", Kind.NUMBER, "requests an iteration works on, by its name", heading="requests at once"),
+    Column("tokens", Kind.COUNT, "tokens that go into the model in these iterations, by their names"),
+    Column("tokens_per_second", Kind.NUMBER, "tokens over the time of these iterations"),
 )
 _STEADY = declare(
     "steady_state",
@@ -271,19 +164,30 @@ class _Iterations(NamedTuple):
 
 def inference(context: Context) -> tuple[Table, Table]:
     """Iterations by phase, and the longest run of like ones; host annotations before those of the device."""
+    steps = context.counted
+    if steps.iterations is not None:
+        on_device = context.markers is not None and context.markers.track < 0
+        found = _windows(context, steps.iterations, steps, on_device=on_device)
+        named = _named(context, EventKind.DEVICE_ANNOTATION if on_device else EventKind.ANNOTATION)[0]
+        return _tables(found, max(len(named) - len(steps), 0))
     for kind in (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION):
         rows, style = _named(context, kind)
         if len(rows):
             # Of the style that tells most.
             on_device = kind == EventKind.DEVICE_ANNOTATION
             markers = outermost_markers(context.trace, rows[style == style.min()], on_device=on_device)
-            found = _iterations(context, markers, STYLES[int(style.min())])
-            # Ranges named like iterations that lie inside others, or on other threads.
-            left_out = len(rows) - len(markers.start)
-            notes = (Message(_SAY["inference_left_out"], (("count", Kind.COUNT, left_out),)),) if left_out else ()
-            return replace(_phases(found), notes=notes), _steady(found)
+            windows = step_windows(markers, context.device, *context.ownership)
+            names = tuple(filter(None, map(STYLES[int(style.min())], markers.name)))
+            found = _windows(context, names, windows, on_device=on_device)
+            return _tables(found, len(rows) - len(markers.start))
     reason = "no_inference_annotations"
     return _PHASES.missing(reason, detail=True), _STEADY.missing(reason, detail=True)
+
+
+def _tables(found: _Iterations, left_out: int) -> tuple[Table, Table]:
+    """`left_out`: ranges named like iterations that lie inside others, or on other threads."""
+    notes = (Message(_SAY["inference_left_out"], (("count", Kind.COUNT, left_out),)),) if left_out else ()
+    return replace(_phases(found), notes=notes), _steady(found)
 
 
 def _named(context: Context, kind: EventKind) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -304,16 +208,26 @@ def _trains(context: Context) -> bool:
     return bool(context.trace.strings.matches(names, lambda text: op_role(text) & Role.BACKWARD).any())
 
 
-def _iterations(context: Context, markers: Markers, read: Callable[[str], Iteration | None]) -> _Iterations:
+def _windows(context: Context, names: tuple[Iteration, ...], windows: Steps, *, on_device: bool) -> _Iterations:
     """Windows of the iterations, and how long the device was busy in each."""
-    windows = step_windows(markers, context.device, *context.ownership)
     busy = None
     if len(context.device):
         active = intervals.union(*context.class_sets(context.devices[0]).values())
         busy = intervals.coverage(active, windows.start, windows.end)
-    names = tuple(found for found in map(read, markers.name) if found is not None)
-    host = None if markers.track < 0 else markers.end - markers.start
+    host = None if on_device else windows.host_end - windows.host_start
     return _Iterations(names, windows.start, windows.end, host, busy)
+
+
+def by_phase(iterations: Sequence[Iteration], time: NDArray[np.int64]) -> Iterator[tuple[str, int, int, float | None]]:
+    """Of each phase its term, number of iterations, mean time (ns), and tokens a second where all names tell them."""
+    phase = np.array([each.phase for each in iterations])
+    for each in InferencePhase:
+        rows = np.flatnonzero(phase == each).tolist()
+        if rows:
+            total = int(time[rows].sum())
+            _, rate = _tokens([iterations[row] for row in rows], total)
+            told = None if isinstance(rate, NotMeasured) else rate
+            yield f"inference_{each.name.lower()}", len(rows), rounded(total, len(rows)), told
 
 
 def _phases(found: _Iterations) -> Table:
@@ -321,14 +235,33 @@ def _phases(found: _Iterations) -> Table:
     there = [each for each in InferencePhase if (phase == each).any()]
     members = [phase == each for each in there]
     total = [int(found.time[member].sum()) for member in members]
+    names = [[found.names[at] for at in np.flatnonzero(member).tolist()] for member in members]
+    tokens, rates = zip(*map(_tokens, names, total), strict=True)
     return _PHASES.fill(
         phase=[f"inference_{each.name.lower()}" for each in there],
         iterations=[int(member.sum()) for member in members],
+        requests_mean=[_requests(each) for each in names],
+        tokens=tokens,
+        tokens_per_second=rates,
         iteration_share=[time / max(sum(total), 1) for time in total],
         **_distribution("iteration", found.time, members, ""),
         **_distribution("busy", found.busy, members, "no_device_events"),
         **_distribution("host", found.host, members, "no_annotations"),
     )
+
+
+def _requests(names: Sequence[Iteration]) -> float | NotMeasured:
+    """Mean of the requests that iterations work on."""
+    known = [each.requests for each in names if each.requests is not None]
+    return sum(known) / len(known) if len(known) == len(names) else NotMeasured("not_in_name")
+
+
+def _tokens(names: Sequence[Iteration], time: int) -> tuple[int | NotMeasured, float | NotMeasured]:
+    """Tokens of all these iterations, and by the second of a time, ns."""
+    known = [each.tokens for each in names if each.tokens is not None]
+    if len(known) < len(names):
+        return NotMeasured("not_in_name"), NotMeasured("not_in_name")
+    return sum(known), sum(known) / time * 1e9 if time > 0 else NotMeasured("no_duration")
 
 
 def _distribution(
@@ -361,13 +294,7 @@ def _steady(found: _Iterations) -> Table:
         return _STEADY.missing("no_steady_state")
     run = found.names[first:stop]
     start, end = int(found.start[first]), int(found.end[stop - 1])
-    known = [each.tokens for each in run if each.tokens is not None]
-    tokens = sum(known) if len(known) == len(run) else NotMeasured("not_in_name")
-    rate: float | NotMeasured = NotMeasured("no_duration")
-    if isinstance(tokens, NotMeasured):
-        rate = tokens
-    elif end > start:
-        rate = tokens / (end - start) * 1e9
+    tokens, rate = _tokens(run, end - start)
     requests = run[0].requests
     return _STEADY.fill(
         phase=[f"inference_{run[0].phase.name.lower()}"],

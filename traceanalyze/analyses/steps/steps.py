@@ -1,12 +1,22 @@
 """Step windows: from the marker's start to the last device event the step launched (definitions §3)."""
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.events import DeviceEvents
+from traceanalyze.analyses.steps.iterations import (
+    STYLES,
+    WORDS,
+    InferencePhase,
+    Iteration,
+    iteration_style,
+    read_iteration,
+    served_by,
+)
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
@@ -26,19 +36,41 @@ class Markers(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     track: int
+    iterations: tuple[Iteration, ...] | None = None
+    """What an inference server says of each; None where they mark steps of another program."""
 
 
 def find_markers(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions) -> Markers | None:
-    """Markers on the thread that has most of them; equal-named nested ones count once, the outer. None without any."""
+    """Markers on the thread that has most of them; equal-named nested ones count once, the outer. None without any.
+
+    Without any, and without an expression of the user, iterations of an inference server are steps.
+    """
     host = np.isin(kind, _HOST_KINDS)
-    if host.any():
-        rows = _named_like_marker(trace, np.flatnonzero(host), options)
-    elif not ((kind == EventKind.API) | (kind == EventKind.PYTHON)).any():
-        # A trace of the device alone: its own annotations are the only steps there are.
-        rows = _named_like_marker(trace, np.flatnonzero(kind == EventKind.DEVICE_ANNOTATION), options)
-    else:
+    # Of a trace of the device alone its own annotations are the only steps there are.
+    alone = not (host | (kind == EventKind.API) | (kind == EventKind.PYTHON)).any()
+    ranges = np.flatnonzero(kind == EventKind.DEVICE_ANNOTATION if alone else host)
+    rows = _named_like_marker(trace, ranges, options)
+    if len(rows):
+        return outermost_markers(trace, rows, on_device=alone)
+    return None if options.step_marker is not None else _iterations(trace, kind, ranges, on_device=alone)
+
+
+def _iterations(trace: Trace, kind: NDArray[np.uint8], ranges: NDArray[np.int64], *, on_device: bool) -> Markers | None:
+    """Iterations of an inference server by its annotations, without any by the function that its loop calls."""
+    names = trace.events.name
+    style = trace.strings.lookup(names[ranges], iteration_style)
+    # What other programs call prefill and decode may be any part of their work.
+    style[style == WORDS] = len(STYLES)
+    rows = ranges[(style == style.min()) & (style < len(STYLES))] if len(ranges) else ranges
+    if not len(rows):
+        functions = np.flatnonzero(kind == EventKind.PYTHON)
+        rows = functions[trace.strings.matches(names[functions], served_by)]
+    if not len(rows):
         return None
-    return outermost_markers(trace, rows, on_device=not host.any()) if len(rows) else None
+    found = outermost_markers(trace, rows, on_device=on_device)
+    said = tuple(read_iteration(name) or Iteration(InferencePhase.OTHER) for name in found.name)
+    # All ranks of a server call the same iteration the same.
+    return found._replace(name=tuple(f"iteration {number}" for number in range(len(said))), iterations=said)
 
 
 def outermost_markers(trace: Trace, rows: NDArray[np.int64], *, on_device: bool) -> Markers:
@@ -80,7 +112,10 @@ def step_windows(
     marks, late = (markers.start, markers.end), int(start[0] - markers.start[0])
     own = owner[(owner >= 0) & (device.start >= start[owner])]
     early = np.bincount(own, minlength=count) < COMPLETE_SHARE * owned
-    return Steps(markers.name, start, end, *marks, owned, _complete(owned), between, lead_in=late, early=early)
+    # Batches differ as they may, and what is recorded of an iteration was recorded from its start to its end.
+    whole = _complete(owned) if markers.iterations is None else (owned > 0) | ~(owned > 0).any()
+    found = Steps(markers.name, start, end, *marks, owned, whole, between, lead_in=late, early=early)
+    return replace(found, iterations=markers.iterations)
 
 
 def owners(

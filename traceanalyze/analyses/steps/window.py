@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.steps.iterations import Iteration
 from traceanalyze.model.patterns import dataclass, regex
 from traceanalyze.model.table import Kind, NotMeasured, Table
 
@@ -62,6 +63,8 @@ class Steps:
     """Steps whose device events begin, too many for a complete step, in windows before theirs; None: none."""
     starting: NDArray[np.bool_] | None = None
     """Steps of the start of the run, shown but not counted (definitions §18, "Steady steps"); None: nobody asked."""
+    iterations: tuple[Iteration, ...] | None = None
+    """What an inference server says of each step, where they are its iterations."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -90,6 +93,7 @@ class Steps:
             complete=self.complete[chosen],
             early=None if self.early is None else self.early[chosen],
             starting=None if self.starting is None else self.starting[chosen],
+            iterations=self.iterations and tuple(compress(self.iterations, chosen.tolist())),
         )
 
 
@@ -175,6 +179,9 @@ def settled(steps: Steps, agreed: Collection[StepKey] | None = None) -> Steps:
     starting = np.zeros(len(steps), np.bool_)
     if agreed is not None:
         starting |= [key not in agreed for key in step_keys(steps.name)]
+        return replace(steps, starting=starting)
+    if steps.iterations is not None:
+        # A long one reads a prompt.
         return replace(steps, starting=starting)
     complete = np.flatnonzero(steps.complete)
     early = np.zeros(len(steps), np.bool_) if steps.early is None else steps.early

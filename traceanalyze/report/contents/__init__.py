@@ -164,6 +164,8 @@ def _headline(analysis: RankAnalysis, window: Window) -> Message:
     device = "" if analysis.device is None else trace.device_name(analysis.device) or ""
     left_out = len(analysis.steps) - window.count
     key, where = _headline_key(analysis.mode, window.count, left_out), trace.origin
+    if analysis.steps.iterations is not None and not left_out:
+        key = key.replace("_step", "_iteration")
     return headline(
         key, where.path, window.count, device=analysis.device, name=device, rank=where.rank, left_out=left_out
     )

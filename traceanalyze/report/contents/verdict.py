@@ -1,6 +1,6 @@
 """The sentences a report opens with: first the number, then the cause."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
 import numpy as np
@@ -20,7 +20,11 @@ _SPAN = "From first to last device event {time}"
 _SAY = sentences(
     **{
         f"{form}_{key}": f"{span}: the device is {text}"
-        for form, span, of in (("step", "Step {time}", " of the step"), ("trace", _SPAN, ""))
+        for form, span, of in (
+            ("step", "Step {time}", " of the step"),
+            ("iteration", "Iteration {time}", " of the iteration"),
+            ("trace", _SPAN, ""),
+        )
         for key, text in (
             ("idle", "idle {idle} of it."),
             ("idle_mostly", f"idle {{idle}} of it, mostly {{cause}} ({{share}}{of})."),
@@ -30,6 +34,8 @@ _SAY = sentences(
             ("busy_3", "busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} {share3}."),
         )
     },
+    served="{count} iteration(s) of {phase}, {time} each.",
+    served_tokens="{count} iteration(s) of {phase}, {time} each: {tokens} tokens/s.",
     work_lost=(
         "Of {time} neither {part} nor idle time is measured: the recording lacks what the profile's own numbers tell."
     ),
@@ -76,14 +82,35 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
         lost = NotMeasured("work_lost")
         part = next((row.part for row in analysis.records("split") if row.sum_ns == lost), None)
         first = (
-            _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window, part),
+            _device_sentence(_form(analysis), analysis.partitions[0], analysis.idle, window, part),
             *_sync_cost(analysis.synced, analysis.steps, analysis.idle, window),
         )
-    return (*first, *start_left_out(analysis), *_outlier(analysis.steps, window), *damage(analysis))
+    return (*_served(analysis), *first, *start_left_out(analysis), *_outlier(analysis.steps, window), *damage(analysis))
+
+
+def _form(analysis: RankAnalysis) -> str:
+    if analysis.mode != Mode.STEPS:
+        return "trace"
+    return "step" if analysis.steps.iterations is None else "iteration"
+
+
+def _served(analysis: RankAnalysis) -> Iterator[Message]:
+    """What an inference server did: iterations by phase, and tokens where their names tell."""
+    steps = analysis.steps.select(analysis.steps.counted)
+    if steps.iterations is None:
+        return
+    from traceanalyze.analyses.steps.inference import by_phase
+
+    for phase, count, time, rate in by_phase(steps.iterations, steps.time):
+        values = (("count", Kind.COUNT, count), ("phase", Kind.TERM, phase), ("time", Kind.DURATION, time))
+        if rate is None:
+            yield Message(_SAY["served"], values)
+        else:
+            yield Message(_SAY["served_tokens"], (*values, ("tokens", Kind.NUMBER, rate)))
 
 
 def _device_sentence(
-    mode: Mode, partition: Partition, idle: IdleCauses, window: Window, lost: str | None = None
+    form: str, partition: Partition, idle: IdleCauses, window: Window, lost: str | None = None
 ) -> Message:
     spans = {
         "compute": window.sum(partition.compute),
@@ -91,7 +118,6 @@ def _device_sentence(
         "exposed_memory_ops": window.sum(partition.mem_exposed),
     }
     idle_ns = window.sum(partition.idle)
-    form = "step" if mode == Mode.STEPS else "trace"
     time = ("time", Kind.DURATION, window.mean(window.total))
     if lost is not None:
         return Message(_SAY["work_lost"], (time, ("part", Kind.TERM, lost)))
@@ -168,8 +194,8 @@ def damage(analysis: RankAnalysis) -> tuple[Message, ...]:
 
 
 def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:
-    """A sentence when single steps are much longer than the usual one."""
-    if window.count < 3:
+    """A sentence when single steps are much longer than the usual one; iterations of a server differ by their work."""
+    if window.count < 3 or steps.iterations is not None:
         return ()
     times = {row: int(steps.end[row] - steps.start[row]) for row in window.rows}
     middle = median(tuple(times.values()))

@@ -32,7 +32,7 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     steps = facts.analysis.steps
     time = steps.time[list(facts.window.rows)]
-    if not facts.marked or len(time) < 3:
+    if not facts.marked or len(time) < 3 or steps.iterations is not None:
         return
     middle = int(median(time))
     if time[0] >= options.number("ratio") * max(middle, 1):
