@@ -23,6 +23,7 @@ COMMANDS = frozenset(
         "merge",
         "open",
         "postmortem",
+        "query",
         "record",
         "rule",
     }
