@@ -19,6 +19,7 @@ COMMANDS = frozenset(
         "convert",
         "gate",
         "history",
+        "mcp",
         "memory",
         "merge",
         "open",

@@ -16,21 +16,13 @@ import typer
 
 from traceanalyze.cli import options
 from traceanalyze.errors import Phrase, UsageError
-from traceanalyze.model.table import Column, Kind, Table, declare
+from traceanalyze.model.table import UNITS, Column, Kind, Table, declare
 
 if TYPE_CHECKING:
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import Report
 
 Format = StrEnum("Format", ("table", "csv", "json", "parquet"))
-_UNITS = {
-    **dict.fromkeys(("duration_ns", "change_ns"), "ns"),
-    **dict.fromkeys(("bytes", "memory_bytes", "change_bytes", "change_memory_bytes"), "bytes"),
-    "share": "fraction of 1",
-    "ratio": "factor",
-    "count": "count",
-}
-"""By kinds, as the metadata of columns has them."""
 _COLUMNS = declare(
     "columns",
     "Tables and their columns",
@@ -199,7 +191,7 @@ def _columns(tables: Mapping[str, Any], words: Texts) -> Any:
                 "table": name,
                 "column": field.name,
                 "type": str(getattr(field.type, "value_type", field.type)),
-                "units": _UNITS.get(_told(field.metadata, "kind"), ""),
+                "units": UNITS.get(Kind(_told(field.metadata, "kind") or Kind.TEXT), ""),
                 "meaning": _meaning(name, field, words.column_meanings),
             }
             for name, each in sorted(tables.items())
