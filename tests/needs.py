@@ -27,6 +27,7 @@ HERE = {
     "aiohttp": all(map(find_spec, ("fsspec", "aiohttp"))),
     "fsspec": find_spec("fsspec") is not None,
     "hta": find_spec("hta") is not None,
+    "mcp": find_spec("mcp") is not None,
     "node": shutil.which("node") is not None,
     "notebook": all(map(find_spec, ("ipykernel", "matplotlib", "nbclient"))),
     "s3": "s3" in _REQUIRED and all(map(find_spec, ("moto", "s3fs", "flask"))),

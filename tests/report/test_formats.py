@@ -21,10 +21,10 @@ def test_no_two_formats_have_one_ending():
 
 
 def test_every_command_offers_every_format_but_those_of_another():
-    common = ("console", "json", "xlsx", "csv", "parquet", "html", "markdown")
+    common = ("console", "json", "xlsx", "csv", "parquet", "html", "markdown", "brief")
     for command in ("compare", "memory", "postmortem", "whatif"):
         assert names(command) == common
-    assert names("analyze") == ("console", "json", "xlsx", "csv", "parquet", "svg", "html", "markdown")
+    assert names("analyze") == ("console", "json", "xlsx", "csv", "parquet", "svg", "html", "markdown", "brief")
     assert names("gate") == (*common, "junit", "github", "sarif")
     assert TABLES == ("csv", "parquet")
 

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+import traceanalyze
 from tests.report.make import analysis, empty, host_only, whole_trace
 from traceanalyze.locales import texts
 from traceanalyze.report.contents import build_report
-from traceanalyze.report.markdown import MAX_ROWS, plain, render
+from traceanalyze.report.markdown import MAX_ROWS, brief, plain, render
 
 
 def page(*analyses, name="run"):
@@ -70,3 +75,70 @@ def test_names_stay_text(name, shown):
 
 def test_the_name_of_a_run_cannot_become_markup():
     assert page(analysis(), name="<b>|x").startswith("# \\<b\\>\\|x\n")
+
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+NAMES = sorted(path.name for path in SAMPLES.iterdir() if path.name.startswith(("gpu_", "npu_", "cpu_")))
+
+
+def readable(text):
+    """What a page shows of it."""
+    return re.sub(r"\\(?=[^A-Za-z0-9\s])|<!-- -->", "", text)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "gpu_npu_pair"])
+def test_a_brief_has_the_verdict_and_what_to_do_first_in_2_kb(name, language, tmp_path):
+    report = traceanalyze.analyze(SAMPLES / name, language=language)
+    text = brief([report], texts(language))
+    assert len(text.encode()) <= 1950
+    shown = readable(text)
+    assert report.verdict[:40] in shown
+    told = [one for one in report.findings if one.severity in {"high", "medium"} and not one.rule.startswith("CAP")]
+    for one in told[:1]:
+        for piece in (one.rule, one.sentence, one.advice[0], one.grade):
+            assert piece in shown
+
+
+def test_a_brief_says_what_the_sample_is_about():
+    shown = readable(brief([traceanalyze.analyze(SAMPLES / "gpu_data_loading")], texts()))
+    for piece in ("data loading 18.33 ms", "saves 16–18 ms a step (58 %) · train.py:41 step · DAT101"):
+        assert piece in shown
+    assert "Not measured: Where the host waited" in shown
+
+
+def test_a_brief_counts_what_has_no_room():
+    report = traceanalyze.analyze(SAMPLES / "gpu_two_ranks")
+    one = report.said[0]
+    many = replace(report, ranks=(replace(report.ranks[0], said=(one,) * 50),), focus=(0,), said=(one,) * 50)
+    text = brief([many], texts())
+    kept = text.count("\n- ")
+    assert 0 < kept < 50
+    assert f"\nand {50 - kept} more\n" in text
+    runs = brief([report] * 30, texts())
+    assert len(runs.encode()) <= 1950
+    assert runs.endswith("and 26 more\n")
+
+
+def test_a_brief_of_endless_names_ends():
+    text = brief([build_report("]`*" * 3000, [analysis()], version="0")], texts())
+    assert len(text.encode()) <= 1950
+    assert "…" in text
+
+
+def test_a_brief_of_two_sides_has_both():
+    found = traceanalyze.compare(SAMPLES / "gpu_sync", SAMPLES / "gpu_data_loading")
+    assert "idle 3.102 ms → 18.47 ms" in brief([found], texts())
+
+
+def test_a_brief_replaces_the_one_before(tmp_path):
+    from typer.testing import CliRunner
+
+    from traceanalyze.cli.app import app
+
+    for _ in range(2):
+        done = CliRunner().invoke(
+            app, ["analyze", str(SAMPLES / "gpu_sync"), "-q", "--format", "brief", "-o", str(tmp_path / "x.md")]
+        )
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "x.md").stat().st_size <= 2000

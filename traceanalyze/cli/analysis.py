@@ -63,7 +63,7 @@ def report_on(
         tell_slow_scanner()
     with _executor(scheduler) as executor:
         work = Work(workers, executor, cache, _teller(shown))
-        _write(paths, shown, lambda detail, progress: _traces_or_memory(paths, choices, detail, progress, work), record)
+        _write(paths, shown, lambda detail, progress: traces_or_memory(paths, choices, detail, progress, work), record)
 
 
 def _executor(scheduler: str | None) -> "AbstractContextManager[Executor | None]":
@@ -120,7 +120,7 @@ def _teller(shown: Shown) -> "Callable[[Phrase], None] | None":
     return (lambda said: tell_written(said, shown.lang)) if shown.verbose else None
 
 
-def _traces_or_memory(
+def traces_or_memory(
     paths: list[str], choices: "Choices | None", detail: "Detail | None", progress: "Progress", work: "Work"
 ) -> "tuple[Report, ...]":
     """Reports on the traces under the paths; where there is none but there are files on memory, on these."""

@@ -10,8 +10,10 @@ from traceanalyze.cli.compare import compare
 from traceanalyze.cli.gate import gate
 from traceanalyze.cli.guard import guarded
 from traceanalyze.cli.help import Command, Group
+from traceanalyze.cli.mcp import mcp
 from traceanalyze.cli.memory import memory
 from traceanalyze.cli.postmortem import postmortem
+from traceanalyze.cli.query import query
 from traceanalyze.cli.record import record
 from traceanalyze.cli.rule import rule
 from traceanalyze.cli.viewing import convert, open_, tensorboard
@@ -36,6 +38,8 @@ app.command("memory", cls=Command)(guarded(memory))
 app.command("postmortem", cls=Command)(guarded(postmortem))
 app.command("whatif", cls=Command)(guarded(whatif))
 app.command("convert", cls=Command)(guarded(convert))
+app.command("query", cls=Command)(guarded(query))
+app.command("mcp", cls=Command)(guarded(mcp))
 app.command("open", cls=Command)(guarded(open_))
 app.command("rule", cls=Command)(guarded(rule))
 # What follows the command to record is that command's, options too.

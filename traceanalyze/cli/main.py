@@ -19,10 +19,12 @@ COMMANDS = frozenset(
         "convert",
         "gate",
         "history",
+        "mcp",
         "memory",
         "merge",
         "open",
         "postmortem",
+        "query",
         "record",
         "rule",
     }

@@ -113,6 +113,14 @@ TIMES = frozenset({Kind.DURATION, Kind.CHANGE})
 """What is counted in nanoseconds."""
 SIZES = frozenset({Kind.BYTES, Kind.BYTES_CHANGE, Kind.MEMORY, Kind.MEMORY_CHANGE})
 NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER, Kind.QUANTITY})
+UNITS = {
+    **dict.fromkeys(TIMES, "ns"),
+    **dict.fromkeys(SIZES, "bytes"),
+    Kind.SHARE: "fraction of 1",
+    Kind.RATIO: "factor",
+    Kind.COUNT: "count",
+}
+"""Of numbers as programs have them; those of other kinds have none, or one of their own."""
 LABELLED = frozenset({Kind.KERNEL, Kind.PLACE})
 _WORDS = frozenset({Kind.TEXT, Kind.NAME, *LABELLED, Kind.TERM})
 _DTYPES = {

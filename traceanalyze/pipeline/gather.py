@@ -139,7 +139,7 @@ def write_events(
         UsageError: The file cannot be written, or is none of this tool's.
     """
     # Imported here: only this writes events.
-    from traceanalyze.readers.header import DTYPES, EVENT_FIELDS
+    from traceanalyze.readers.header import ASCEND_FIELDS, DTYPES, EVENT_FIELDS
     from traceanalyze.report.folder import events, label_of, needs_pyarrow
     from traceanalyze.report.output import refuse_input, refuse_other
 
@@ -164,7 +164,7 @@ def write_events(
                 yield label._replace(rank=origin.rank, host=origin.host), read_trace(sources[origin.path])
 
     with whole_file(target) as file:
-        events(file, labelled(), types)
+        events(file, labelled(), types, {field.name: field.keys[0] for field in (*ASCEND_FIELDS, *EVENT_FIELDS)})
     return read.notes
 
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.locales import Texts
 from traceanalyze.locales import texts as english
-from traceanalyze.model.table import SIZES, TIMES, Column, Kind, Quantity, Table, Value, plain
+from traceanalyze.model.table import SIZES, TIMES, Column, Kind, Quantity, Table, Value, declare, plain
 from traceanalyze.report import json
 from traceanalyze.report.formats import renderer
 from traceanalyze.version import __version__
@@ -23,6 +23,8 @@ from traceanalyze.whole_file import whole_file
 Contents = Callable[[], bytes]
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from traceanalyze.model.trace import Trace
     from traceanalyze.report.model import Report
 
@@ -119,6 +121,23 @@ class Label(NamedTuple):
     tool_version: str = __version__
 
 
+EVENTS = declare(
+    "events",
+    "Every event",
+    Column("run_id", Kind.TEXT, "of the content of the recordings"),
+    Column("run", Kind.NAME, "name of the run"),
+    Column("rank", Kind.COUNT, "whose row it is; null where it is about the whole run"),
+    Column("host", Kind.TEXT, "where the recording tells it"),
+    Column("recorded_at", Kind.TEXT, "begin of the first event, UTC; null where the clock tells no absolute time"),
+    Column("tool_version", Kind.TEXT, "that made the row"),
+    Column("ts_ns", Kind.DURATION, "begin, since 1970 where the clock of the recording tells that"),
+    Column("dur_ns", Kind.DURATION, "how long it took"),
+    Column("name", Kind.NAME, "of the operator, the call or the kernel"),
+    Column("cat", Kind.TEXT, "category, as in the trace"),
+    Column("pid", Kind.TEXT, "process, as in the trace"),
+    Column("tid", Kind.TEXT, "thread or stream, as in the trace"),
+)
+"""What all events have; in front what all long tables have."""
 _YEAR_2000_NS = 946_684_800 * 10**9
 
 
@@ -158,14 +177,32 @@ def _long(reports: "Sequence[Report]", texts: Texts) -> dict[str, tuple[Table, l
     return {key: (each[0][1], each) for key, each in found.items()}
 
 
+def long_tables(reports: "Sequence[Report]", texts: Texts) -> "dict[str, pa.Table]":
+    """Every table by its key as Arrow, with the rows of all runs and ranks; what a column is stands in its metadata."""
+    return {key: arrow(*each) for key, each in _long(reports, texts).items()}
+
+
 def parquet(table: Table, rows: "Sequence[tuple[Label, Table]]" = ()) -> bytes:
     """The table with every row, its columns typed by their kinds; what was not measured is null.
 
     With the `rows` of several runs and ranks, in front of them of which they are. A rank that a table has itself
     counts; where that is text, as of groups of ranks, `rank_text` has all of it.
     """
-    import pyarrow as pa
+    return packed(arrow(table, rows))
+
+
+def packed(found: "pa.Table") -> bytes:
+    """A table of Arrow as a file of Parquet."""
     import pyarrow.parquet as pq
+
+    out = io.BytesIO()
+    pq.write_table(found, out, compression="zstd")
+    return out.getvalue()
+
+
+def arrow(table: Table, rows: "Sequence[tuple[Label, Table]]" = ()) -> "pa.Table":
+    """The table as Arrow, as `parquet` has it."""
+    import pyarrow as pa
 
     tables = [each for _, each in rows] or [table]
     columns = {column.key: column for each in tables for column in each.columns}
@@ -193,15 +230,13 @@ def parquet(table: Table, rows: "Sequence[tuple[Label, Table]]" = ()) -> bytes:
     absent = sorted({str(each.absent.reason) for each in tables if each.absent is not None})
     about = {"schema": _SCHEMA, "tool": f"traceanalyze {__version__}", "table": table.key, "title": table.title}
     schema = pa.schema(names, metadata=about | ({"not_measured": ", ".join(absent)} if absent else {}))
-    out = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), out, compression="zstd")
-    return out.getvalue()
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _fronts(pa: Any) -> list[Any]:
     """Columns that all long tables begin with."""
     types = {"rank": pa.int64(), "recorded_at": pa.timestamp("us", tz="UTC")}
-    return [pa.field(key, types.get(key, pa.string())) for key in Label._fields]
+    return [pa.field(key, types.get(key, pa.string()), metadata=_about(EVENTS[key])) for key in Label._fields]
 
 
 def _number(value: Value) -> int | None:
@@ -242,7 +277,7 @@ def _typed(column: Column, value: Value) -> object:
     return found.encode("utf-8", errors="replace").decode() if isinstance(found, str) else found
 
 
-_LAST = "run_summary"
+LAST = "run_summary"
 """The table that says that a run is kept whole; it also has when that was."""
 
 
@@ -260,8 +295,8 @@ def record(reports: "Sequence[Report]", store: str) -> Phrase:
             raise UsageError("--record {store}: {name} is no run of recordings", store, report.name)
         # In one language, whoever keeps it.
         found = _long([report], english())
-        run = str(found[_LAST][1][0][0].run_id)
-        for key in sorted(found, key=lambda key: (key == _LAST, key)):
+        run = str(found[LAST][1][0][0].run_id)
+        for key in sorted(found, key=lambda key: (key == LAST, key)):
             path = Path(store, key, f"{run}.parquet")
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -276,6 +311,34 @@ def record(reports: "Sequence[Report]", store: str) -> Phrase:
     return Phrase("Kept {count} run(s) in {store}", len(reports), store)
 
 
+def kept_tables(store: str) -> dict[str, Any]:
+    """The tables of all runs in a store by name, as datasets of Arrow, with the columns that any of their files has.
+
+    Raises:
+        InputError: A file is damaged, or has other types than the rest.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found = {}
+    for place in sorted({path.parent for path in Path(store).glob("*/*.parquet")}):
+        schemas, files = list[Any](), sorted(place.glob("*.parquet"))
+        for path in files:
+            try:
+                schemas.append(pa.unify_schemas([*schemas[-1:], pq.read_schema(path)]))
+            except (OSError, pa.ArrowException) as error:
+                raise InputError("{path}: damaged: {why}; record the run again", path, type(error).__name__) from error
+        found[place.name] = on_disk(*files, schema=schemas[-1])
+    return found
+
+
+def on_disk(*files: Path, schema: "pa.Schema | None" = None) -> Any:
+    """Files of Parquet as one table of which only what is asked for is read."""
+    from pyarrow.dataset import dataset
+
+    return dataset([str(path) for path in files], schema, format="parquet")
+
+
 def kept(store: str) -> list[dict[str, Any]]:
     """The rows of all runs in a store, with when they were kept.
 
@@ -287,7 +350,7 @@ def kept(store: str) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     found = []
-    for path in sorted(Path(store, _LAST).glob("*.parquet")):
+    for path in sorted(Path(store, LAST).glob("*.parquet")):
         try:
             (row,) = pq.read_table(path, partitioning=None).to_pylist()
             written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
@@ -307,24 +370,31 @@ def needs_pyarrow(what: str) -> None:
         raise UsageError("{what}: needs pyarrow, which is not installed (pip install pyarrow)", what)
 
 
-_OWN = ("ts_ns", "dur_ns", "name", "cat", "pid", "tid")
-
-
-def events(file: IO[bytes], traces: "Iterable[tuple[Label, Trace]]", types: Mapping[str, str]) -> int:
+def events(
+    file: IO[bytes], traces: "Iterable[tuple[Label, Trace]]", types: Mapping[str, str], written: Mapping[str, str]
+) -> int:
     """Write the events of recordings into one Parquet file, a group of rows a recording; how many there were.
 
-    `types` has the arguments that events may have, and their types; one that an event does not have is null.
+    `types` has the arguments that events may have, and their types; one that an event does not have is null. `written`
+    is how they are called in traces.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     text = pa.dictionary(pa.int32(), pa.string())
     kinds = {"int64": pa.int64(), "float64": pa.float64(), "int32": text}
-    own = [pa.field(key, pa.int64() if key.endswith("_ns") else text) for key in _OWN]
-    fields = [*_fronts(pa), *own, *(pa.field(key, kinds[kind]) for key, kind in sorted(types.items()))]
-    about = {"schema": "traceanalyze.events/1", "tool": f"traceanalyze {__version__}"}
+    own = [
+        pa.field(each.key, pa.int64() if each.kind in TIMES else text, metadata=_about(each))
+        for each in EVENTS.columns[len(Label._fields) :]
+    ]
+    about = {
+        key: {"meaning": f"args: {written.get(key, key)}", "kind": "bytes" if "bytes" in key else ""} for key in types
+    }
+    arguments = [pa.field(key, kinds[kind], metadata=about[key]) for key, kind in sorted(types.items())]
+    fields = [*_fronts(pa), *own, *arguments]
+    made = {"schema": "traceanalyze.events/1", "tool": f"traceanalyze {__version__}"}
     count = 0
-    with pq.ParquetWriter(file, pa.schema(fields, metadata=about), compression="zstd") as writer:
+    with pq.ParquetWriter(file, pa.schema(fields, metadata=made), compression="zstd") as writer:
         for label, trace in traces:
             frame = trace.to_pandas()
             frame["ts_ns"] += trace.base_ns

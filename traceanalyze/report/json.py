@@ -109,7 +109,7 @@ def _report(report: "Report", texts: Texts, intervals: int | None) -> Json:
             {"side": side.key, "path": side.path, "name": side.name, "about": _messages(side.about, formatter)}
             for side in report.sides
         ],
-        "tables": {table.key: _table(table, formatter) for table in report.summary},
+        "tables": {table.key: as_json(table, formatter) for table in report.summary},
         "remarks": {key: _messages(found, formatter) for key, found in report.remarks.items()},
         "in_detail": list(report.focus),
         "findings": [one.as_json(intervals) for one in report.findings_in(texts.language)],
@@ -137,7 +137,7 @@ def _rank(rank: "RankReport", texts: Texts) -> Json:
         "mode": rank.mode.name.lower(),
         "resolution_ns": rank.resolution_ns,
         "verdict": _messages(rank.verdict_messages, formatter),
-        "tables": {table.key: _table(table, formatter) for table in rank.tables},
+        "tables": {table.key: as_json(table, formatter) for table in rank.tables},
         "together": None if rank.together is None else rank.together._asdict(),
         "checks": [_check(check, formatter) for check in rank.checks],
         "to_measure_more": [
@@ -171,7 +171,8 @@ def _with_unit(name: str, kind: Kind) -> str:
     return f"{name}_ns" if kind in TIMES and not name.endswith("_ns") else name
 
 
-def _table(table: Table, formatter: Formatter) -> Json:
+def as_json(table: Table, formatter: Formatter) -> Json:
+    """Rows by the keys of their columns, what they sum to, and notes; the reason where nothing was measured."""
     if isinstance(table.rows, NotMeasured):
         return {"rows": None, "reason": table.rows.reason, "text": formatter.texts.reasons[table.rows.reason]}
     out: Json = {"rows": [_row(table.columns, row) for row in table.rows]}

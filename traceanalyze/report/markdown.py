@@ -6,7 +6,11 @@ from html import escape
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import NUMBERS, Table
+from traceanalyze.model.table import NUMBERS, Kind, Table
+from traceanalyze.report.console.sections import TWO_SIDES, Sections
+from traceanalyze.report.console.style import Style
+from traceanalyze.report.console.tables import amount
+from traceanalyze.report.finding import Finding
 from traceanalyze.report.format import Formatter, printable, shown_columns
 from traceanalyze.report.model import Report, formatter_of, formatter_over
 from traceanalyze.report.view import Half, View, compared, with_columns
@@ -21,6 +25,8 @@ _LINKED = regex(r"(?P<before>@|\\#(?=\d)|:(?=//)|\bwww(?=\.))", re.IGNORECASE)
 # What opens a list, a rule or a heading where a line begins; a number with its sign or its decimals does not.
 _BLOCK = regex(r"^(?P<number>\d+(?=[.)](?:\s|$))|(?=[-+=](?!\d)))(?P<mark>[-+=.)])")
 
+BRIEF_BYTES = 1_950
+"""2 kB with the line of a file that says who wrote it."""
 COMMENT_BYTES = 60_000
 """GitHub refuses comments of more than 65,536 characters."""
 _UNMARKED = regex(r"[^\w. ]+")
@@ -179,3 +185,84 @@ def _causes(half: Half, formatter: Formatter, top: int) -> Iterator[str]:
 def _major(table: Table) -> Table:
     """The columns that tell most."""
     return with_columns(table, [index for index, column in enumerate(table.columns) if not column.minor])
+
+
+_BRIEF_RUNS = 4
+"""That share a brief; of more only the number is told."""
+_NAMED = 6
+"""Parts of a step, or of a difference, that are worth a word."""
+_WIDE = Style(width=120)
+
+
+def brief(reports: Sequence[Report], texts: Texts) -> str:
+    """What the runs come to in 2 kB, for a prompt, an issue or a chat.
+
+    Of each the verdict, the parts of the step, what to do, and what was not measured; what has no room is counted.
+    """
+    shown = reports[:_BRIEF_RUNS]
+    left = [_more(Sections(reports[0], texts, _WIDE), len(reports) - len(shown))] * (len(reports) > len(shown))
+    room = (BRIEF_BYTES - sum(len(line.encode()) + 2 for line in left)) // len(shown) - 2
+    return "\n\n".join([*(_in_short(report, texts, room) for report in shown), *left]) + "\n"
+
+
+def _in_short(report: Report, texts: Texts, limit: int) -> str:
+    sections = Sections(report, texts, _WIDE)
+    formatter = sections.formatter
+    head = formatter.said_of([report.name], formatter.sentences(next(filter(None, sections.verdict()))))
+    advice = [formatter.message(each) for each in report.remarks.get("advice", ())]
+    items = [
+        *([_parts(sections.parts, formatter)] if sections.parts else []),
+        *(_item(one, sections) for one in sections.told),
+        *(f"- {plain(each)}" for each in advice),
+    ]
+    doubts = [formatter.said_of([about], why) if about else why for about, why in sections.missing()]
+    missing = formatter.said_of([texts.messages["not_measured"]], texts.messages["group_mark"].join(doubts))
+    last = [_clipped(missing, limit // 5)] if doubts else []
+    kept = [f"**{_clipped(head, limit // 2)}**\n"]
+    # How much has no room is said in any case.
+    used = sum(len(line.encode()) + 2 for line in (*kept, *last, _more(sections, 10_000)))
+    for at, item in enumerate(items):
+        used += len(item.encode()) + 1
+        if used > limit:
+            kept.append(_more(sections, len(items) - at))
+            break
+        kept.append(item)
+    return "\n".join([*kept, "", *last]).rstrip("\n")
+
+
+def _more(sections: Sections, count: int) -> str:
+    return plain(sections.say("more", count=(Kind.COUNT, count)))
+
+
+def _item(one: Finding, sections: Sections) -> str:
+    """A finding with how sure it is, what it is worth, where it is, and the first thing to do."""
+    pieces = (one.grade, sections.worth(one), *sections.places(one)[:1], one.rule)
+    about = plain(" · ".join(filter(None, pieces)))
+    advice = f"\n  → {_clipped(one.advice[0], _LINE)}" if one.advice else ""
+    return f"- {_clipped(one.sentence or one.title, _LINE)} ({about}){advice}"
+
+
+_LINE = 400
+
+
+def _parts(table: Table, formatter: Formatter) -> str:
+    """The largest parts and what each takes; of two sides on both."""
+    sides = next((pair for pair in TWO_SIDES if set(pair) <= set(table.keys)), None)
+    keys = sides or [next(column.key for column in table.columns if column.kind in NUMBERS)]
+    rows = [(row[0], [row[table.keys.index(key)] for key in keys]) for row in table.known_rows if not table.depth(row)]
+    rows.sort(key=lambda row: -max(amount(cell) for cell in row[1]))
+    said = (
+        f"{formatter.value(table.columns[0].kind, name)} "
+        + " → ".join(formatter.value(table[key].kind, cell) for key, cell in zip(keys, cells, strict=True))
+        for name, cells in rows[:_NAMED]
+        if any(amount(cell) for cell in cells)
+    )
+    return f"{plain(formatter.title(table))}: {plain(formatter.texts.messages['list_mark'].join(said))}\n"
+
+
+def _clipped(text: str, limit: int) -> str:
+    """Text that is no markup, in so many bytes at most; what is cut off is shown by its mark."""
+    kept = text
+    while len((found := plain(kept)).encode()) > limit:
+        kept = kept[: min(len(kept) * 9 // 10, limit)].rstrip("… ") + "…"
+    return found

@@ -95,7 +95,8 @@ def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
         raise UsageError("{path}: {taken} is there and is not from an older report; choose another folder", path, taken)
 
 
-_SIGNED = {"console": "\ntraceanalyze {version}", "markdown": "\n<!-- traceanalyze {version} -->"}
+_COMMENT = "\n<!-- traceanalyze {version} -->"
+_SIGNED = {"console": "\ntraceanalyze {version}", "markdown": _COMMENT, "brief": _COMMENT}
 """Last line of files in formats that have no other place for who wrote them."""
 _MARK = b"traceanalyze"
 """In every report, so that the next one knows what it may replace."""

@@ -1,6 +1,6 @@
 """What stands on a screen: parts of a report, items in the order in which they are told, and how these share lines."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -52,7 +52,7 @@ _LEVERS = ("memory_levers",)
 """What would make the peak smaller."""
 _WORK = ("incident_timeline", "slower", "faster", "gate_reasons", "memory_at_peak", "kernels", "operators")
 """What takes most of it; the first there is, of a comparison both."""
-_TWO = (("base_time_ns", "candidate_time_ns"), ("baseline_ns", "candidate_ns"), ("now_ns", "then_ns"))
+TWO_SIDES = (("base_time_ns", "candidate_time_ns"), ("baseline_ns", "candidate_ns"), ("now_ns", "then_ns"))
 """Columns of the two sides of such a table."""
 _FOUND = ("findings", "rank_findings", "memory_findings", "run_causes", "actions", "not_judged")
 """What is told as a list of what to do, or of what is missing."""
@@ -114,9 +114,14 @@ class Sections:
         return [one for one in found if not one.rule.startswith(_CAPTURE)]
 
     @cached_property
-    def _told(self) -> list[Finding]:
+    def told(self) -> list[Finding]:
         """Those that say what to do; where there is none, lesser ones."""
         return [one for one in self._findings if one.severity != "note"] or self._findings
+
+    @property
+    def parts(self) -> Table | None:
+        """What the step, the difference or the peak consists of."""
+        return next((self._tables[key] for key in _PARTS if len(self._tables.get(key, ()))), None)
 
     @cached_property
     def _tables(self) -> dict[str, Table]:
@@ -133,12 +138,13 @@ class Sections:
             for each in shown
         }
 
-    def _say(self, key: str, **values: tuple[Kind, Value]) -> str:
+    def say(self, key: str, **values: tuple[Kind, Value]) -> str:
+        """A sentence of a screen."""
         return self.formatter.message(Message(_SAY[f"screen_{key}"], tuple((n, *each) for n, each in values.items())))
 
     def _counts(self, *before: str, **counts: int) -> str:
         """`3 more warnings; 2 notes`; nothing of what there is none of."""
-        found = [*before, *(self._say(key, count=(Kind.COUNT, count)) for key, count in counts.items() if count)]
+        found = [*before, *(self.say(key, count=(Kind.COUNT, count)) for key, count in counts.items() if count)]
         return self._line(self.texts.messages["group_mark"].join(filter(None, found)), "dim")
 
     def _line(self, text: str, colour: str = "bold") -> str:
@@ -146,9 +152,7 @@ class Sections:
 
     def top(self, most: int, about: int) -> list[str]:
         """The verdict in so many lines, what was lost, and in so many what was recorded."""
-        told = tuple(one.sentence for one in self._told if one.sentence)
-        said = [each for each in self.report.verdict_messages if each.key not in _LOST | _TOLD | _LEFT_OUT]
-        verdict = [each for each in said if not self.formatter.message(each).endswith(told)]
+        verdict, said = self.verdict(but=_LOST | _TOLD | _LEFT_OUT)
         lost = [each for each in (*self.report.verdict_messages, *self.report.note_messages) if each.key in _LOST]
         warned = self._marked("!", "yellow", self._said_within(lost, 4, "  "), 4, all_of_it=True) if lost else ()
         colour = ANSWER_COLOURS.get(self.report.answer, "bold")
@@ -156,13 +160,19 @@ class Sections:
         first = self.style.clip(self._said_within(verdict or said, room), room)
         return [*(self.style.paint(line, colour) for line in first), *warned, *self._recorded()[:about]]
 
+    def verdict(self, but: Collection[str] = ()) -> tuple[list[Message], list[Message]]:
+        """Its sentences without those that findings repeat, and with them; none of these keys."""
+        told = tuple(one.sentence for one in self.told if one.sentence)
+        said = [each for each in self.report.verdict_messages if each.key not in but]
+        return [each for each in said if not self.formatter.message(each).endswith(told)], said
+
     def _said_within(self, said: Sequence[Message], most: int, indent: str = "") -> str:
         """As many sentences as there is room for, and how many more there are; the first in any case."""
         text = ""
         for kept in range(len(said), 0, -1):
             text = printable(self.formatter.sentences(said[:kept]))
             if kept < len(said):
-                text = self._say("sentences", text=(Kind.TEXT, text), count=(Kind.COUNT, len(said) - kept))
+                text = self.say("sentences", text=(Kind.TEXT, text), count=(Kind.COUNT, len(said) - kept))
             if len(self.style.clip(text, _ALL, indent, first=indent)) <= most:
                 break
         return text
@@ -217,7 +227,7 @@ class Sections:
     @property
     def length(self) -> float:
         """Of the step, or how large the peak is."""
-        table = next((self._tables[key] for key in _PARTS if len(self._tables.get(key, ()))), None)
+        table = self.parts
         at = None if table is None else next(i for i, each in enumerate(table.columns) if each.kind in NUMBERS)
         return 0.0 if table is None or at is None else sum(amount(row[at]) for row in table.known_rows)
 
@@ -250,7 +260,7 @@ class Sections:
         if total is not None and table.bar is not None:
             amount = next(at for at, column in enumerate(table.columns) if column.kind in NUMBERS)
             summed = self.formatter.value(table.columns[amount].kind, total[amount])
-            title, total = self._say("sum", title=(Kind.TEXT, title), sum=(Kind.TEXT, summed)), None
+            title, total = self.say("sum", title=(Kind.TEXT, title), sum=(Kind.TEXT, summed)), None
         head, lines = compact(table, [*rows, *([total] if total else [])], self.formatter, self.style)
         bars = self._stacked(table)
         yield Section(
@@ -260,7 +270,7 @@ class Sections:
             lambda omitted: self._counts(more=len(omitted) + len(every) - len(first)),
             order=[places.index(at) for at in first],
             foot=(*lines[len(rows) :], *bars),
-            line=self._line(self._say("no_room", title=(Kind.TEXT, title))) if name in {"work", "asked"} else "",
+            line=self._line(self.say("no_room", title=(Kind.TEXT, title))) if name in {"work", "asked"} else "",
             kept=least + len(bars),
             least=least + len(bars),
             fair=(fair or large(table) + 3) + len(bars),
@@ -269,7 +279,7 @@ class Sections:
 
     def _stacked(self, table: Table) -> list[str]:
         """A bar a side of a table of parts, on one scale, and what its shades mean."""
-        sides = next((pair for pair in _TWO if set(pair) <= set(table.keys)), ()) if table.key in _PARTS else ()
+        sides = next((pair for pair in TWO_SIDES if set(pair) <= set(table.keys)), ()) if table.key in _PARTS else ()
         rows = [row for row in table.known_rows if not table.depth(row)]
         cells = [[row[table.keys.index(side)] for row in rows] for side in sides]
         # What was not measured has no length.
@@ -295,13 +305,13 @@ class Sections:
 
     def _todo(self) -> Iterator[Section]:
         """Findings; of a comparison where to look."""
-        told, lesser = self._told, [one for one in self._findings if one not in self._told]
+        told, lesser = self.told, [one for one in self._findings if one not in self.told]
 
         def more(omitted: Sequence[int]) -> str:
             found = [*(told[at] for at in omitted if told), *lesser * self.alone]
             titles = [self.style.shorten(printable(one.title), self.style.width // 2) for one in found]
             named = (Kind.TEXT, self._some(dict.fromkeys(titles), 4))
-            return self._counts(self._say("titles", count=(Kind.COUNT, len(titles)), titles=named) if titles else "")
+            return self._counts(self.say("titles", count=(Kind.COUNT, len(titles)), titles=named) if titles else "")
 
         advice = [self._advice(self.formatter.message(each)) for each in self.report.remarks.get("advice", ())]
         if advice:
@@ -312,22 +322,22 @@ class Sections:
             weighty = max((at + 1 for at, one in enumerate(told) if one.severity in {"high", "medium"}), default=0)
             sure = max(weighty, min(len(told), _NAMED))
             items = [self._forms(one, alone=at < sure) for at, one in enumerate(told)]
-            rest = self._say("more", count=(Kind.COUNT, len(told) - 1)) if told[1:] else ""
+            rest = self.say("more", count=(Kind.COUNT, len(told) - 1)) if told[1:] else ""
             only = self._short(told[0], rest)
             least = 1 + len(items[0][2]) + sure
             fair = least + sum(len(each[2]) - 1 for each in items[1:weighty])
             head, kept, least, fair = (self._heading(),), min(least, _NAMED + 2), min(least, _TODO), min(fair, _TODO)
             yield Section("todo", head, items, more, sure, line=only, kept=kept, least=least, fair=fair)
         elif self.alone and any(rank.said for rank in self.ranks):
-            yield Section("todo", (self._line(self._say("nothing")),), (), more, kept=1)
+            yield Section("todo", (self._line(self.say("nothing")),), (), more, kept=1)
 
     def _heading(self) -> str:
         """With what they save together, where that was replayed."""
-        lesser, saves = self._told[0].severity == "note", any(one.saving for one in self._told)
-        costs = any(one.saving is None and one.cost_ns and not one.once for one in self._told)
+        lesser, saves = self.told[0].severity == "note", any(one.saving for one in self.told)
+        costs = any(one.saving is None and one.cost_ns and not one.once for one in self.told)
         priced = "todo_costs" if costs else "todo"
         title, short = (
-            self._line(self._say("minor" if lesser else key if saves else "todo_unpriced")) for key in (priced, "todo")
+            self._line(self.say("minor" if lesser else key if saves else "todo_unpriced")) for key in (priced, "todo")
         )
         tables = [self._tables[key] for key in ("rank_findings", "findings") if key in self._tables]
         priced_in = [each for each in tables if any(each.column("saving_ns"))]
@@ -370,17 +380,17 @@ class Sections:
 
     def _advised(self, one: Finding) -> list[str]:
         """The one thing to do, unless a finding before it says the same."""
-        before = self._told[: self._told.index(one)]
+        before = self.told[: self.told.index(one)]
         return [each for each in one.advice[:1] if not any(each in other.advice[:1] for other in before)]
 
     def _beside(self, one: Finding, *, apart: bool) -> tuple[str, ...]:
         """How sure it is, what it is worth, and where it is: `apart` where its function, else its line has no room."""
         unknown = one.saving is None and one.cost_ns is not None and not one.once
-        said, room = [one.grade, self._worth(one), self._say("unknown") if unknown else ""], self.style.width - 2
+        said, room = [one.grade, self.worth(one), self.say("unknown") if unknown else ""], self.style.width - 2
         # That it costs, and does not save, is said in any case.
         fitting = (each for each in (said[:3], said[:2], said[1:2]) if display_width(self._placed(one, each)) <= room)
         said = next(fitting, said[1:2])
-        line, places = self._placed(one, said, room=room), self._places(one)
+        line, places = self._placed(one, said, room=room), self.places(one)
         if len(places) > 1 and places[-2 if apart else -1] not in line:
             place = next((each for each in places[:-1] if display_width(each) <= room), places[-1])
             return f"  {self._placed(one, said)}", f"  {self.style.shorten(place, room)}"
@@ -391,8 +401,8 @@ class Sections:
 
         Where others have the same title, and their places no room, the operator or place stands for it.
         """
-        line, places = self._titled(one, one.title, rest), self._places(one)
-        alike = any(other.title == one.title and self._places(other) != places for other in self._told)
+        line, places = self._titled(one, one.title, rest), self.places(one)
+        alike = any(other.title == one.title and self.places(other) != places for other in self.told)
         if alike and places and not any(each in line for each in places):
             named = (*one.scope.operators, *places[1:], *places)[0]
             line = self._titled(replace(one, scope=Scope(one.scope.ranks)), named, rest)
@@ -401,7 +411,7 @@ class Sections:
     def _titled(self, one: Finding, title: str, rest: str) -> str:
         title, room, line = printable(title), self.style.width - 2, ""
         for _ in range(2):
-            text = self.formatter.said_of([title], self._worth(one)).rstrip(" :：")
+            text = self.formatter.said_of([title], self.worth(one)).rstrip(" :：")
             line = self._placed(one, [text], rest, room)
             title = self.style.shorten(title, max(display_width(title) - max(display_width(line) - room, 0), _PLACE))
         return line
@@ -413,7 +423,7 @@ class Sections:
         if whose and room and display_width(" · ".join(pieces)) > room:
             pieces.remove(whose)
         left = room - display_width(" · ".join(pieces)) - 3
-        places = self._places(one)
+        places = self.places(one)
         where = next((each for each in places if display_width(each) <= left), "")
         if len(places) == 1 and left >= 2 * _PLACE:
             where = self.style.shorten(places[0], left)
@@ -425,7 +435,7 @@ class Sections:
         of_one = len(one.scope.ranks) == 1 and len({rank.rank for rank in self.report.ranks} - {None}) > 1
         return self.formatter.value(Kind.PLACE, f"rank {one.scope.ranks[0]}") if of_one else ""
 
-    def _places(self, one: Finding) -> list[str]:
+    def places(self, one: Finding) -> list[str]:
         """Where it is: a line of the program with its folder, without, and without its function; or an operator."""
         places = (*one.scope.source_lines, *one.scope.operators)
         place = next((each for each in places if each not in {f"rank {rank}" for rank in one.scope.ranks}), "")
@@ -436,18 +446,18 @@ class Sections:
             return [found["folder"] + whole, whole, line]
         return [where] if where else []
 
-    def _worth(self, one: Finding) -> str:
+    def worth(self, one: Finding) -> str:
         """Saving with its range and share, else the cost, else how much memory."""
         if one.once:
-            return self._say("once")
+            return self.say("once")
         saving, share = one.saving, (Kind.SHARE, one.share)
         if one.share is None or (saving is None and one.cost_ns is None):
             return next((each.text for each in one.evidence if each.unit == "bytes"), "")
         if saving is None:
-            return self._say("costs", saving=(Kind.DURATION, one.cost_ns), share=share)
+            return self.say("costs", saving=(Kind.DURATION, one.cost_ns), share=share)
         sure = saving.high_ns - saving.low_ns <= 0.01 * saving.high_ns
         amount = saving.ns if sure else Between.of(saving.ns, saving.low_ns, saving.high_ns)
-        return self._say("saves", saving=(Kind.DURATION, amount), share=share)
+        return self.say("saves", saving=(Kind.DURATION, amount), share=share)
 
     def trust(self, *others: "Sections") -> Iterator[Section]:
         """Doubts, remarks, and what was not measured, by the reason; each once, with the runs of which it is true."""
@@ -475,14 +485,14 @@ class Sections:
             left = [weights[at] for at in omitted]
             remarked, missing = left.count(_REMARK), left.count(_MISSING)
             kept = {"notes": remarked + notes, "hints": hints} if self.alone else {"notes": remarked}
-            warned = self._say("warnings", count=(Kind.COUNT, len(left) - remarked - missing))
+            warned = self.say("warnings", count=(Kind.COUNT, len(left) - remarked - missing))
             called = dict.fromkeys(names[at] for at in omitted if names[at])
             before = [self._cells(warned, called, 8) if called else warned] if len(left) > remarked + missing else []
             return self._counts(*before, missing=missing, **kept)
 
         sure = len(weights) - weights.count(_REMARK) - weights.count(_MISSING)
         if items or more(()):
-            heads = (self._line(self._say("trust")),) if items else ()
+            heads = (self._line(self.say("trust")),) if items else ()
             # All of each warning, and two of what was not measured.
             fair = sum(len(each[-1]) for each in items[:sure]) + min(len(items) - sure, 2) + 2
             least = max(min(sure, 4) + 2, 3)
@@ -511,9 +521,9 @@ class Sections:
         yield from ((0, "", "", fill(each)) for each in doubts)
         gate = chain(*(said for key, said in remarks.items() if key.startswith("gate")))
         yield from ((_REMARK, "", "", fill(each)) for each in gate)
-        yield from ((_MISSING, "", *each) for each in self._missing())
+        yield from ((_MISSING, "", *each) for each in self.missing())
 
-    def _missing(self) -> list[tuple[str, str]]:
+    def missing(self) -> list[tuple[str, str]]:
         """What was not measured, whole tables or cells of rows that a page shows, and why; each reason once."""
         if self.report.sides:
             shown = [*self._tables.values(), *(each for each in self.report.summary if each.absent)]
@@ -539,7 +549,7 @@ class Sections:
         return [*found, *(("", self.formatter.message(each)) for each in notes)]
 
     def _cells(self, title: str, names: Iterable[str], most: int = 2) -> str:
-        return self._say("cells", title=(Kind.TEXT, title), names=(Kind.TEXT, self._some(names, most)))
+        return self.say("cells", title=(Kind.TEXT, title), names=(Kind.TEXT, self._some(names, most)))
 
     def _some(self, names: Iterable[str], most: int = 2) -> str:
         """The first of them, and how many more there are."""

@@ -1,0 +1,271 @@
+"""`traceanalyze query`: the tables and the events of recordings, asked in SQL of DuckDB, which sees nothing else."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from traceanalyze.cli import options
+from traceanalyze.errors import Phrase, UsageError
+from traceanalyze.model.table import UNITS, Column, Kind, Table, declare
+
+if TYPE_CHECKING:
+    from traceanalyze.locales import Texts
+    from traceanalyze.report.model import Report
+
+Format = StrEnum("Format", ("table", "csv", "json", "parquet"))
+_COLUMNS = declare(
+    "columns",
+    "Tables and their columns",
+    Column("table", Kind.TEXT, "name of the table"),
+    Column("column", Kind.TEXT, "name of the column"),
+    Column("type", Kind.TEXT, "of its values"),
+    Column("units", Kind.TEXT, "of its numbers; nothing where the type says all"),
+    Column("meaning", Kind.TEXT, "what it holds"),
+)
+_CLOSED = (
+    "python_enable_replacements = false",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
+"""No file, no network, no extension, no variable of this program; and no way back."""
+_SHOWN = 200
+"""Rows of a page; files have all of them."""
+_WIDEST = 80
+_SCHEMA = """FROM "columns" WHERE "table" = 'events' OR "column" NOT IN
+('run_id', 'run', 'host', 'recorded_at', 'tool_version')"""
+"""What all tables have in front is told once."""
+
+
+def query(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, a folder, a glob, or a store of runs.")],
+    sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT; FROM may stand first.")] = None,
+    *,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="List tables, columns, units and meanings; in SQL the table `columns`.")
+    ] = False,
+    format_: Annotated[
+        Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else table.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE (.csv, .json, .parquet).")
+    ] = None,
+    overwrite: options.Overwrite = False,
+    lang: options.Lang = "en",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks.")] = False,
+) -> None:
+    """Ask the tables and the events of recordings in SQL.
+
+    Every table of the report is one, with run and rank in front; so are `events` and `columns`, which says what they
+    hold. Nothing but these can be read, and nothing written. Needs DuckDB.
+    """
+    # Imported here, so that --help and usage errors answer at once.
+    from traceanalyze.cli.output import show, tell_written
+    from traceanalyze.locales import texts
+    from traceanalyze.report.output import refuse_input, refuse_other, write_whole
+
+    if not all(map(find_spec, ("duckdb", "pyarrow"))):
+        raise UsageError("query: needs DuckDB: pip install 'traceanalyze[duckdb]'")
+    if schema == (sql is not None):
+        raise UsageError("query: give a question in SQL, or --schema")
+    words, target = texts(lang), Path(output) if output else None
+    chosen = _format(format_, target)
+    if target is not None:
+        refuse_input(target, (path,))
+        if not overwrite and chosen != "table":
+            refuse_other(target)
+    with TemporaryDirectory(prefix="traceanalyze-") as scratch:
+        found, remarks = _asked(path, _SCHEMA if sql is None else sql, words, Path(scratch), quiet=quiet)
+    for remark in () if quiet else remarks:
+        tell_written(remark, lang)
+    content = _written(found, chosen, words, len(found) if schema else _SHOWN)
+    if target is None:
+        show(content if isinstance(content, str) else content.decode())
+    else:
+        write_whole(target, content if isinstance(content, bytes) else content.encode("utf-8", errors="replace"))
+        tell_written(Phrase("Wrote {path}", target), lang)
+
+
+def _format(format_: str | None, target: Path | None) -> str:
+    meant = "" if target is None else target.suffix.lower().removeprefix(".")
+    chosen = format_ or (meant if meant in Format.__members__ else "table" if target is None else "")
+    if not chosen:
+        raise UsageError("{path}: end the name in .csv, .json or .parquet, or give --format", target)
+    if chosen == "parquet" and target is None:
+        raise UsageError("--format parquet: give a file name, -o answer.parquet")
+    return chosen
+
+
+def _asked(path: str, sql: str, words: Texts, scratch: Path, *, quiet: bool) -> tuple[Any, list[Phrase]]:
+    """The answer as a table of Arrow, and remarks: what the question names and was not measured, and what was left out.
+
+    Raises:
+        InputError: There is no recording.
+        UsageError: It is not one SELECT, or cannot be answered.
+    """
+    import duckdb
+
+    base = duckdb.connect(":memory:")
+    try:
+        statements = base.extract_statements(sql)
+        if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+            raise UsageError("query: only one SELECT can be asked (PIVOT: with its values, ON … IN (…))")
+        named = {each.lower() for each in re.findall(r"\w+", sql)}
+        tables, remarks = _tables(path, words, scratch, named, quiet=quiet)
+        for name, each in tables.items():
+            base.register(name, each)
+        base.execute(f"SET temp_directory = '{scratch}'")
+        for setting in _CLOSED:
+            base.execute(f"SET {setting}")
+        found = base.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise UsageError("query: {why}", " ".join(str(error).partition("\n\nLINE ")[0].split())) from None
+    finally:
+        base.close()
+    return found, remarks
+
+
+def _tables(
+    path: str, words: Texts, scratch: Path, named: set[str], *, quiet: bool
+) -> tuple[dict[str, Any], list[Phrase]]:
+    """All tables by name, and remarks; events are read only where they are named, or all columns are."""
+    # Imported here: a store has them all.
+    from traceanalyze.cli.analysis import traces_or_memory
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.pipeline.results import Work
+    from traceanalyze.report import folder
+
+    if Path(path, folder.LAST).is_dir():
+        tables, remarks = folder.kept_tables(path), list[Phrase]()
+    else:
+        with Progress(words, wanted=not quiet) as progress:
+            reports = traces_or_memory([path], None, None, progress, Work(None, cache=""))
+            remarks = _notes(reports, words)
+            tables = folder.long_tables(reports, words)
+            if {"events", "columns"} & named and any(each.analyses for each in reports):
+                from traceanalyze.pipeline.gather import write_events
+
+                write_events([path], str(scratch / "events.parquet"), progress=progress)
+                tables["events"] = folder.on_disk(scratch / "events.parquet")
+    tables["columns"] = _columns(tables, words)
+    for name in sorted(named & set(tables)):
+        reason = _told(tables[name].schema.metadata, "not_measured")
+        if reason:
+            why = words.messages["group_mark"].join(words.reasons[each] for each in reason.split(", "))
+            remarks.append(Phrase("{name}: not measured: {why}", name, why))
+    return tables, remarks
+
+
+def _notes(reports: Sequence[Report], words: Texts) -> list[Phrase]:
+    """Remarks on the input; tables are about all ranks."""
+    return [
+        Phrase("note: {note}", note)
+        for each in reports
+        for message, note in zip(each.note_messages, each.in_language(words.language).notes, strict=True)
+        if message.key != "details_of_rank"
+    ]
+
+
+def _told(metadata: Mapping[bytes, bytes] | None, key: str) -> str:
+    return (metadata or {}).get(key.encode(), b"").decode()
+
+
+def _columns(tables: Mapping[str, Any], words: Texts) -> Any:
+    """What every column of every table is: the table `columns`."""
+    from traceanalyze.report import folder
+
+    return folder.arrow(
+        _COLUMNS.fill_records(
+            {
+                "table": name,
+                "column": field.name,
+                "type": str(getattr(field.type, "value_type", field.type)),
+                "units": UNITS.get(Kind(_told(field.metadata, "kind") or Kind.TEXT), ""),
+                "meaning": _meaning(name, field, words.column_meanings),
+            }
+            for name, each in sorted(tables.items())
+            for field in each.schema
+        )
+    )
+
+
+def _meaning(table: str, field: Any, known: Mapping[str, str]) -> str:
+    from traceanalyze.report.folder import Label
+
+    own, table = _told(field.metadata, "meaning"), "events" if field.name in Label._fields else table
+    # An argument of events means what the profiler means by it, whatever columns of other tables are called.
+    return own if own.startswith("args: ") else known.get(f"{table}.{field.name}") or known.get(field.name) or own
+
+
+def _written(found: Any, format_: str, words: Texts, most: int) -> str | bytes:
+    # Imported here: a wrong question needs none of it.
+    from json import dumps
+
+    from traceanalyze.report import folder
+
+    names = found.column_names
+    if format_ != "table" and len({*names}) < len(names):
+        raise UsageError("query: two columns have one name; name them with AS: {names}", ", ".join(names))
+    if format_ == "parquet":
+        return folder.packed(found)
+    rows = [[_plain(value) for value in row] for row in zip(*(each.to_pylist() for each in found.columns), strict=True)]
+    if format_ == "json":
+        lines = ",\n".join(dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in rows)
+        return f"[\n{lines}\n]\n"
+    if format_ == "csv":
+        values = [[_cell(each) if isinstance(each, dict | list) else each for each in row] for row in rows]
+        columns = [Column(name, Kind.TEXT, values=[row[at] for row in values]) for at, name in enumerate(names)]
+        return folder.csv(Table("query", tuple(columns))).decode("utf-8-sig")
+    return "\n".join(_page(names, rows, words, most)) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: times as texts, infinity as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Decimal):
+        # Sums of whole numbers.
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, list):
+        # Arrow tells maps so.
+        return dict(value) if all(isinstance(each, tuple) for each in value) else [_plain(each) for each in value]
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _page(names: Sequence[str], rows: Sequence[Sequence[Any]], words: Texts, most: int) -> Iterator[str]:
+    """Aligned columns, their first rows, and how many there are."""
+    from traceanalyze.report.console.style import display_width, file_style, padded
+    from traceanalyze.report.format import printable
+
+    cells = [[file_style().shorten(printable(_cell(each)), _WIDEST) for each in row] for row in (names, *rows[:most])]
+    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
+    numbers = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(names))]
+    for at, line in enumerate(cells):
+        told = (
+            " " * (width - display_width(cell)) + cell if right else padded(cell, width)
+            for cell, width, right in zip(line, widths, numbers, strict=True)
+        )
+        yield "  ".join(told).rstrip()
+        if at == 0:
+            yield "  ".join("─" * width for width in widths)
+    if len(rows) > most:
+        yield Phrase("The first {kept} of {count:,} rows; -o FILE has all of them.", most, len(rows)).said(
+            words.phrases
+        )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key}={each}" for key, each in value.items())
+    return "" if value is None else f"{value:.10g}" if isinstance(value, float) else str(value)
