@@ -1,70 +1,103 @@
-"""Build the fuzz target with sanitizers and run it: `run.py [--seconds N] [--seed S] [--libfuzzer] [FILE ...]`.
+"""Fuzz everything that reads files, guided by coverage: `run.py [--seconds N] [--seed S] [--libfuzzer] [TARGET ...]`.
 
-Without files it starts from the sample traces and the hand-made documents; snapshots are added.
-`--libfuzzer` needs clang.
+Targets: `scan`, `snapshot` and `tree` of the native library under sanitizers, by a driver of their own or libFuzzer
+(which needs clang); `csv`, `communication`, `database`, `snapshot-json` of the Python readers, by Atheris. They share
+the seconds. First every allocation of the library fails once, and all of the corpus runs. What a target dies of is left
+in the current folder as TARGET.crash; with `--corpus FOLDER` what libFuzzer and Atheris keep goes there.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import os
-import random
 import subprocess
 import sys
 import tempfile
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from tests.fuzz import snapshots
-from tests.fuzz.agreement import HAND_MADE, ROOT, head, read
-
-SOURCES = ROOT / "traceanalyze" / "readers" / "scan" / "native"
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE.parents[1] / "traceanalyze" / "readers" / "scan" / "native"
+NATIVE = ("scan", "snapshot", "tree")
+PYTHON = ("csv", "communication", "database", "snapshot-json")
+_SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _LARGEST = 20_000
-"""Of the target."""
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+"""Bytes of an input."""
 
 
 def build(folder: Path, *, libfuzzer: bool) -> Path:
-    """Compile the target."""
-    program = folder / "scan_fuzz"
+    """Compile the targets: into the library, and only there, go the marks that coverage is counted by."""
     compiler = "clang++" if libfuzzer else os.environ.get("CXX", "g++")
-    fuzzer = ("-fsanitize=fuzzer", "-DTRACE_SCAN_LIBFUZZER") if libfuzzer else ()
-    sources = [Path(__file__).with_name("scan_fuzz.cpp"), *sorted(SOURCES.glob("*.cpp"))]
-    command = [compiler, "-std=c++17", "-O1", "-g", *SANITIZE, *fuzzer, f"-I{SOURCES}", *map(str, sources), "-o"]
-    subprocess.run([*command, str(program)], check=True)
+    common = [compiler, "-std=c++17", "-O1", "-g", *_SANITIZE, f"-I{SOURCES}"]
+    seen = ["-fsanitize=fuzzer-no-link" if libfuzzer else "-fsanitize-coverage=trace-pc"]
+    units = dict.fromkeys(SOURCES.glob("*.cpp"), seen) | {path: [] for path in (HERE / "native").glob("*.cpp")}
+    if libfuzzer:
+        del units[HERE / "native" / "allocations.cpp"]
+        common.append("-DFUZZ_LIBFUZZER")
+
+    def compiled(path: Path) -> str:
+        made = folder / f"{path.parent.parent.name}-{path.stem}.o"
+        subprocess.run([*common, *units[path], "-c", str(path), "-o", str(made)], check=True)
+        return str(made)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compiled, sorted(units)))
+    program = folder / "fuzz"
+    link = ["-fsanitize=fuzzer"] if libfuzzer else ["-Wl,--wrap=malloc", "-Wl,--wrap=realloc"]
+    subprocess.run([compiler, *_SANITIZE, *objects, *link, "-o", str(program)], check=True)
     return program
 
 
-def seeds(folder: Path, files: list[Path]) -> list[Path]:
-    """The corpus as files of the target: two bytes of options are the mutator's, or put in front for libFuzzer."""
-    files = files or [path for pattern in ("*.json", "*.json.gz") for path in (ROOT / "sample_traces").rglob(pattern)]
-    pickles = (text for text in snapshots.files(random.Random(0)) if len(text) < _LARGEST)
-    texts = [*HAND_MADE, *(head(read(path), 6000) for path in files), *islice(pickles, 40)]
-    folder.mkdir()
+def corpus(target: str) -> list[bytes]:
+    """Inputs kept in the repository, one a line as Python writes bytes, each for what no other one reaches."""
+    path = HERE / "corpus" / f"{target}.txt"
+    return [ast.literal_eval(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def written(texts: list[bytes], folder: Path) -> list[str]:
+    """Inputs as files."""
+    folder.mkdir(parents=True, exist_ok=True)
     for number, text in enumerate(texts):
-        (folder / f"{number}.json").write_bytes(text)
-    return sorted(folder.iterdir())
+        (folder / f"{number:04}").write_bytes(text)
+    return [str(folder / f"{number:04}") for number in range(len(texts))]
 
 
 def main() -> int:
-    """Build, run, and pass on how it ended."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=int, default=60)
+    """Build and run all of them; the status of the first that fails."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=90)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--libfuzzer", action="store_true")
-    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("targets", nargs="*", choices=[*NATIVE, *PYTHON], default=[*NATIVE, *PYTHON])
     options = parser.parse_args()
+    seconds = max(options.seconds // len(options.targets), 1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        program = build(folder, libfuzzer=options.libfuzzer)
-        corpus = seeds(folder / "corpus", options.files)
-        if options.libfuzzer:
-            arguments = [f"-max_total_time={options.seconds}", f"-seed={options.seed}", str(folder / "corpus")]
-        else:
-            arguments = [str(options.seconds), str(options.seed), *map(str, corpus)]
-        return subprocess.run([str(program), *arguments], check=False).returncode
+        native = [target for target in options.targets if target in NATIVE]
+        program = build(folder, libfuzzer=options.libfuzzer) if native else folder
+        for target in options.targets:
+            files = written(corpus(target), folder / target)
+            kept = [str(options.corpus / target if options.corpus else folder / target), str(folder / target)]
+            guided = [f"-max_total_time={seconds}", f"-seed={options.seed}", f"-max_len={_LARGEST}", "-timeout=20"]
+            guided += [f"-artifact_prefix={target}.crash.", "-print_final_stats=1", "-verbosity=1", *kept]
+            Path(kept[0]).mkdir(parents=True, exist_ok=True)
+            if target in PYTHON:
+                commands = [[sys.executable, str(HERE / "readers.py"), target, *guided]]
+            elif options.libfuzzer:
+                commands = [[str(program), *guided]]
+            else:
+                commands = [
+                    [str(program), target, *more, *files]
+                    for more in (["allocations"], [str(seconds), str(options.seed)])
+                ]
+            for command in commands:
+                done = subprocess.run(command, env=os.environ | {"FUZZ_TARGET": target}, check=False)
+                if done.returncode:
+                    print(f"{target}: failed with status {done.returncode}, see {target}.crash* here")
+                    return done.returncode
+    return 0
 
 
 if __name__ == "__main__":

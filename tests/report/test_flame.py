@@ -88,6 +88,12 @@ def test_any_name_can_be_drawn(name):
     assert svg.count("<script>") == 1
 
 
+def test_no_name_can_turn_the_text_around():
+    trace = TraceBuilder()
+    trace.op("a\u202eb\u2066c\u200fd", 0, 30)
+    assert not re.search("[\u200e\u200f\u202a-\u202e\u2066-\u2069]", drawn(trace))
+
+
 def test_it_needs_nothing_from_outside():
     svg = drawn(model())
     assert re.findall(r"https?://[^\s\"']+", svg) == ["http://www.w3.org/2000/svg"]

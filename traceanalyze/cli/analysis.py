@@ -59,8 +59,7 @@ def report_on(
     from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.pipeline.results import Work
 
-    if not shown.quiet:
-        tell_slow_scanner()
+    tell_slow_scanner(quiet=shown.quiet)
     with _executor(scheduler) as executor:
         work = Work(workers, executor, cache, _teller(shown))
         _write(paths, shown, lambda detail, progress: traces_or_memory(paths, choices, detail, progress, work), record)

@@ -248,8 +248,7 @@ def compare(
         targets = [in_layout_of_msprof(target) for target in targets]
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
-    if not quiet:
-        tell_slow_scanner()
+    tell_slow_scanner(quiet=quiet)
     with Progress(words, wanted=not quiet) as progress:
         found = compare_report(choices, progress=progress)
     write_compare(found, targets, words, view)

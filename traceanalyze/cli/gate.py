@@ -157,8 +157,7 @@ def gate(
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     words = texts(lang)
     choices = Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()))
-    if not quiet:
-        tell_slow_scanner()
+    tell_slow_scanner(quiet=quiet)
     with Progress(words, wanted=not quiet) as progress:
         found = gate_report(
             candidate,

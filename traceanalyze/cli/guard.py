@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -140,11 +141,11 @@ def _ends_command(error: BaseException) -> bool:
     return typer is not None and isinstance(error, typer.Exit)
 
 
-def tell_slow_scanner() -> None:
-    """Say so when the native scanner is missing, as reading then takes far longer."""
-    from traceanalyze.readers.scan import backend
+def tell_slow_scanner(*, quiet: bool = False) -> None:
+    """Say so when the native scanner is missing, as reading then takes far longer; functions then need not warn."""
+    from traceanalyze.readers.scan import SLOW, backend
 
     if backend() == "python":
-        sys.stderr.write(
-            "note: the native scanner was not built (no C++ compiler at installation?); reading is far slower\n"
-        )
+        warnings.filterwarnings("ignore", re.escape(SLOW))
+        if not quiet:
+            sys.stderr.write(f"note: {SLOW}\n")

@@ -86,8 +86,7 @@ def postmortem(
     wanted = targets(output, format_, inputs=paths, command="postmortem", overwrite=overwrite)
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole, usual=TOP)
-    if not quiet:
-        tell_slow_scanner()
+    tell_slow_scanner(quiet=quiet)
     with Progress(words, wanted=not quiet) as progress:
         found = postmortem_reports(paths, choices, capacity=capacity, progress=progress, work=Work(workers=None))
     write(found, wanted, words, view)

@@ -127,10 +127,12 @@ def convert(
     Several ranks become one file.
     """
     # Imported here, so that --help and usage errors answer at once.
+    from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import perfetto
 
+    tell_slow_scanner(quiet=quiet)
     if parquet is not None:
         from traceanalyze.pipeline.gather import write_events
 

@@ -16,6 +16,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import no_such
 from traceanalyze.model.vocabulary import Detail, EventKind
 from traceanalyze.pipeline.selection import Chosen, step_chooser, stream_chooser
+from traceanalyze.readers.scan import warn_if_slow
 from traceanalyze.rules.config import Plan, RuleConfig, rule_config
 
 _KEYS = ("pattern", "name", "bandwidth_gbs", "tflops")
@@ -24,7 +25,8 @@ PathLike = str | os.PathLike[str]
 
 
 def path_texts(paths: PathLike | Sequence[PathLike], *, required: bool = True) -> tuple[str, ...]:
-    """One path or several, as text; none only where none is `required`."""
+    """One path or several, as text; none only where none is `required`. Every function of the API begins with this."""
+    warn_if_slow()
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     try:
         found = tuple(os.fspath(path) for path in several)

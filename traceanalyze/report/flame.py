@@ -31,7 +31,6 @@ _LETTER = 6.7
 """Width of a letter of the picture's font, rounded up."""
 _NARROWEST = 0.1
 """Boxes narrower than this, in pixels, are left out, and said to be."""
-"""What XML cannot hold, however it is written, and control characters."""
 
 
 class Box(NamedTuple):

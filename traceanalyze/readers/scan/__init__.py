@@ -3,9 +3,11 @@
 The native scanner does the work wherever its library was built; the twin stands in elsewhere, slowly.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,16 @@ def backend() -> str:
     from traceanalyze.readers.scan import native
 
     return "native" if native.available() else "python"
+
+
+SLOW = "the native scanner was not built (no C++ compiler at installation?); reading is far slower"
+
+
+@cache
+def warn_if_slow() -> None:
+    """Warn who called a function of the API, once a process, where the native scanner is missing."""
+    if backend() == "python":
+        warnings.warn(SLOW, RuntimeWarning, stacklevel=4)
 
 
 def scan(

@@ -32,7 +32,7 @@ struct Events {
 // Stable sort that is nearly linear where the rows come in a few sorted stretches, as profilers write them.
 void sort_stretches(std::int32_t* begin, std::int32_t* end, const Events& before) {
     std::vector<std::int32_t*> cuts{begin};
-    for (std::int32_t* row = begin; row + 1 < end; ++row) {
+    for (std::int32_t* row = begin; end - row > 1; ++row) {
         if (before(row[1], row[0])) cuts.push_back(row + 1);
     }
     cuts.push_back(end);

@@ -1,0 +1,346 @@
+"""Files made to hurt, of 10 MB each: `python -m tests.bombs [--bytes N] [NAME …]`.
+
+Each is given to the commands that would read it. None takes more than 1 GB or 60 s of CPU, none ends in a traceback,
+and what cannot be read is refused in one line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import io
+import os
+import pickle
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from backports import zstd
+
+MOST_BYTES, MOST_SECONDS = 1 << 30, 60
+_EVENT = b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.5,"dur":1,"args":{"stream":7}},'
+
+
+def repeated(piece: bytes, size: int, begin: bytes = b"", end: bytes = b"") -> bytes:
+    """A piece again and again."""
+    return begin + piece * (size // len(piece)) + end
+
+
+def numbered(piece: str, size: int, begin: str = "", end: str = "") -> bytes:
+    """A piece again and again, each with a number of its own."""
+    return (begin + "".join(piece.replace("#", str(i)) for i in range(size // len(piece))) + end).encode()
+
+
+def traces(size: int) -> Iterator[tuple[str, bytes]]:
+    """Timelines."""
+    head, tail = '{"traceEvents":[', "]}"
+    event = '{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":2}'
+    yield "nested", b"[" * size
+    yield "nested-args", b'{"traceEvents":[{"ph":"X","args":' + b'{"a":' * (size // 5)
+    yield "empty-events", repeated(b"{},", size, head.encode())
+    yield "no-events", repeated(b"0,", size, head.encode())
+    yield "long-text", b'{"traceEvents":[{"ph":"X","name":"' + b"x" * size + b'"}]}'
+    yield "long-number", b'{"traceEvents":[{"ph":"X","ts":' + b"9" * size + b"}]}"
+    yield "quotes", b'"' * size
+    yield "backslashes", b'{"traceEvents":["' + b"\\" * size
+    yield "names", numbered(event.replace('"a"', '"a#"') + ",", size, head, tail)
+    yield "threads", numbered(event.replace('"tid":1', '"tid":#') + ",", size, head, tail)
+    yield "processes", numbered(event.replace('"pid":1', '"pid":"p#"') + ",", size, head, tail)
+    yield "streams", numbered(_EVENT.decode().replace("7", "#"), size, head, tail)
+    yield "categories", numbered(event.replace("cpu_op", "c#") + ",", size, head, tail)
+    yield (
+        "deep-calls",
+        numbered('{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":#,"dur":99999999},', size, head, tail),
+    )
+    yield (
+        "steps",
+        numbered(event.replace('"a"', '"ProfilerStep##"').replace('"ts":1', '"ts":#') + ",", size, head, tail),
+    )
+    yield "begins", numbered('{"ph":"B","name":"n#","pid":1,"tid":1,"ts":#},', size, head, tail)
+    yield "flows", numbered('{"ph":"s","id":#,"name":"ac2g","cat":"ac2g","pid":1,"tid":1,"ts":1},', size, head, tail)
+    yield (
+        "metadata",
+        numbered('{"ph":"M","name":"process_name","pid":#,"tid":0,"args":{"name":"n#"}},', size, head, tail),
+    )
+    yield "header", numbered('"k#":[#],', size, "{", '"traceEvents":[]}')
+    yield "shapes", numbered(event[:-1] + ',"args":{"Input Dims":[[#,#],[#]]}},', size, head, tail)
+    yield (
+        "far-apart",
+        numbered('{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":#00000000.5,"dur":1},', size, head, tail),
+    )
+    yield (
+        "unended-collectives",
+        numbered(
+            '{"ph":"X","cat":"user_annotation","name":"nccl:all_reduce","pid":1,"tid":1,"ts":#,"dur":99999999},',
+            size,
+            head,
+            tail,
+        ),
+    )
+
+
+def packed(size: int) -> Iterator[tuple[str, bytes]]:
+    """Files that are small only as they are stored."""
+    room = size * 1000
+    for name, piece in (("blanks", b" "), ("events", _EVENT), ("text", b"x")):
+        buffer = io.BytesIO()
+        with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=9) as file:
+            file.write(b'{"traceEvents":[' + (b'{"name":"' if name == "text" else b""))
+            block = piece * ((1 << 20) // len(piece))
+            while buffer.tell() < size and file.tell() < room:
+                file.write(block)
+        yield f"{name}.json.gz", buffer.getvalue()
+    yield "members.json.gz", gzip.compress(b"[") + gzip.compress(b"") * (size // 20)
+    packer = zstd.ZstdCompressor()
+    block, made = b" " * (1 << 20), b""
+    for _ in range(room >> 20):
+        made += packer.compress(block)
+    yield "blanks.json.zst", made + packer.flush()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("trace.json", b'{"traceEvents":[' + _EVENT * (50 * size // len(_EVENT)))
+    yield "events.zip", buffer.getvalue()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for number in range(size // 120):
+            archive.writestr(f"{number}.json", b"[]")
+    yield "million-files.zip", buffer.getvalue()
+
+
+def snapshots(size: int) -> Iterator[tuple[str, bytes]]:
+    """Allocator snapshots, and what else is a pickle."""
+    yield "nested.json", b'{"segments":' + b"[" * size
+    yield "objects.json", repeated(b'{"a":{}},', size, b'{"segments":[', b"{}]}")
+    yield "lists.json", repeated(b"[],", size, b'{"device_traces":[[', b"[]]]}")
+    yield "texts.json", numbered('{"k#":"v#"},', size, '{"segments":[', "{}]}")
+    yield "numbers.json", b'{"segments":[{"address":' + b"9" * size + b"}]}"
+    yield "blocks.json", repeated(b"{},", size, b'{"segments":[{"blocks":[', b"{}]}]}")
+    yield "frames.json", repeated(b'{"frames":[{}]},', size, b'{"device_traces":[[', b"{}]]}")
+    yield "nested.pickle", b"\x80\x04" + b"]" * size
+    yield "closed.pickle", b"\x80\x04" + b"]" * (size // 2) + b"a" * (size // 2 - 1) + b"."
+    yield "dicts.pickle", b"\x80\x04](" + b"}" * size + b"e."
+    yield "tuples.pickle", b"\x80\x04)" + b"\x85" * size + b"."
+    yield "doubled.pickle", b"\x80\x04]\x94" + b"(" + b"h\x00" * (size // 2 - 8) + b"e."
+    yield (
+        "powers.pickle",
+        b"\x80\x02]q\x00"
+        + b"".join(b"](" + b"h" + bytes([i]) + b"h" + bytes([i]) + b"eq" + bytes([i + 1]) for i in range(200))
+        + b".",
+    )
+    yield "integer.pickle", b"\x80\x04\x8b" + (size).to_bytes(4, "little") + b"\x7f" * size + b"."
+    yield "decimal.pickle", b"\x80\x02I" + b"9" * size + b"\n."
+    yield "claims.pickle", b"\x80\x04\x8e" + (1 << 40).to_bytes(8, "little") + b"x" * 100
+    yield (
+        "memo.pickle",
+        b"\x80\x04N"
+        + b"".join(b"r" + i.to_bytes(4, "little") for i in range(0, 1 << 31, (1 << 31) // (size // 5)))
+        + b".",
+    )
+    rows = [
+        {
+            "action": "alloc",
+            "addr": i,
+            "size": 512,
+            "stream": 0,
+            "frames": [{"filename": f"f{i}", "name": f"n{i}", "line": i}],
+        }
+        for i in range(size // 60)
+    ]
+    yield "stacks.pickle", pickle.dumps({"segments": [], "device_traces": [rows]}, 4)[: 2 * size]
+
+
+def logs(size: int) -> Iterator[tuple[str, bytes]]:
+    """What a dead job leaves."""
+    yield "line.log", b"Traceback (most recent call last): " + b"x" * size
+    yield "lines.log", b"\n" * size
+    yield "tracebacks.log", repeated(b'Traceback (most recent call last):\n  File "a", line 1\nE: x\n', size)
+    yield "ranks.log", numbered("[rank#]: RuntimeError: NCCL error # in: /a.cpp:#\n", size)
+    yield "steps.log", numbered("step # loss: nan lr 0.1 grad_norm inf\n", size)
+    yield (
+        "watchdog.log",
+        numbered(
+            "[rank#]:[E1 12:00:00.000 ProcessGroupNCCL.cpp:616] [Rank #] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=#, OpType=ALLREDUCE, NumelIn=#, NumelOut=#, Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n",
+            size,
+        ),
+    )
+    yield (
+        "recorder_0.json",
+        numbered(
+            '{"record_id":#,"pg_id":#,"process_group":["#","d"],"collective_seq_id":#,"profiling_name":"nccl:all_reduce","input_sizes":[[#]],"state":"completed"},',
+            size,
+            '{"version":"2.4","entries":[',
+            "{}]}",
+        ),
+    )
+
+
+def csv_folder(size: int) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Ascend profiles of text."""
+    header = b"Type,Accelerator Core,Start Time(us),Duration(us),Name\n"
+    row = b"MatMul,AI_CORE,1736408883686740.710\t,1.5,m\n"
+    event = b'[{"ph":"X","name":"a","pid":1,"tid":1,"ts":"1736408883686740.710","dur":1,"args":{}}]'
+    tables = {
+        "quotes": header + b'"' * size,
+        "commas": header + b"," * size,
+        "columns": b"Type," * (size // 5) + b"\n" + row,
+        "rows": header + row * (size // len(row)),
+        "cell": header + b"x" * size,
+        "open-quotes": header + b'a"b,c\n' * (size // 6),
+        "digits": header + b"MatMul,AI_CORE," + b"9" * size + b",1,m\n",
+        "distinct": header + numbered("T#,C#,#.5,#,n#\n", size),
+        "empty-lines": header + b"\n" * size,
+    }
+    for name, text in tables.items():
+        yield f"csv-{name}", {"trace_view.json": event, "kernel_details.csv": text}
+    deep = {
+        "nested": b'{"a":' * (size // 5),
+        "lists": b"[" + b"[]," * (size // 3) + b"[]]",
+        "entries": numbered(
+            '"step#":{"collective":{"hcom_allReduce__#_0_1@1":{"Communication Time Info":{"Elapse Time(ms)":#}}}},',
+            size,
+            "{",
+            '"x":1}',
+        ),
+        "digits": b'{"step1":' + b"9" * size + b"}",
+    }
+    for name, text in deep.items():
+        yield f"communication-{name}", {"trace_view.json": event, "communication.json": text}
+
+
+def databases(size: int) -> Iterator[tuple[str, list[str]]]:
+    """SQL that makes a small file which answers with a lot."""
+    fill = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {size // 12})"
+    names = "CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY, value TEXT)"
+    api = "CREATE TABLE PYTORCH_API (startNs INTEGER, endNs INTEGER, globalTid INTEGER, connectionId INTEGER, name INTEGER, type INTEGER)"
+    connections = "CREATE TABLE CONNECTION_IDS (id INTEGER, connectionId INTEGER)"
+    task = "CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER, globalTaskId INTEGER, taskType INTEGER, streamId INTEGER)"
+    yield "blob", [names, api, f"INSERT INTO STRING_IDS VALUES (1, zeroblob({size}))"]
+    yield (
+        "default",
+        [
+            "CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY)",
+            f"{fill} INSERT INTO STRING_IDS SELECT i FROM n",
+            f"ALTER TABLE STRING_IDS ADD COLUMN value TEXT DEFAULT '{'x' * 900_000}'",
+            api,
+        ],
+    )
+    yield (
+        "generated",
+        [
+            "CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY, value TEXT AS (hex(zeroblob(30000000 + id))))",
+            "INSERT INTO STRING_IDS (id) VALUES " + ",".join(f"({i})" for i in range(400)),
+            api,
+        ],
+    )
+    yield "rows", [names, api, f"{fill} INSERT INTO PYTORCH_API SELECT i, i + 5, 1, i, i, 1 FROM n"]
+    yield (
+        "view",
+        [
+            names,
+            "CREATE VIEW PYTORCH_API AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS startNs, i AS endNs, i AS globalTid, i AS connectionId, i AS name, i AS type FROM n",
+            connections,
+        ],
+    )
+    yield (
+        "pairs",
+        [
+            names,
+            "INSERT INTO STRING_IDS VALUES (1, 'a')",
+            api,
+            connections,
+            task,
+            f"{fill} INSERT INTO CONNECTION_IDS SELECT 1, 1 FROM n WHERE i % 4 = 0",
+            f"{fill} INSERT INTO PYTORCH_API SELECT i, i + 5, 1, 1, 1, 50001 FROM n WHERE i % 4 = 0",
+            f"{fill} INSERT INTO TASK SELECT i, i + 5, 0, 1, i, 1, 1 FROM n WHERE i % 4 = 0",
+        ],
+    )
+    yield "tables", [names, *(f"CREATE TABLE t{i} (a)" for i in range(min(size // 4200, 2000)))]
+
+
+def written(folder: Path, size: int) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
+    """Name, path and commands of every bomb, made as it is asked for."""
+    for kind, makers, commands in (
+        ("trace", traces, ("analyze",)),
+        ("packed", packed, ("analyze",)),
+        ("snapshot", snapshots, ("memory", "analyze")),
+        ("log", logs, ("postmortem",)),
+    ):
+        for name, content in makers(size):
+            home = folder / f"{kind}-{name}"
+            home.mkdir()
+            path = home / (name if "." in name else f"{name}.pt.trace.json")
+            path.write_bytes(content)
+            yield f"{kind}-{name}", path, commands
+    for name, texts in csv_folder(size):
+        output = folder / name / "r0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        for file, text in texts.items():
+            (output / file).write_bytes(text)
+        yield name, output.parent, ("analyze",)
+    for name, statements in databases(size):
+        output = folder / f"db-{name}" / "r0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        path = output / "ascend_pytorch_profiler_0.db"
+        with closing(sqlite3.connect(path)) as database, database:
+            for statement in statements:
+                database.execute(statement)
+        yield f"db-{name}", output.parent, ("analyze",)
+
+
+def measured(command: list[str]) -> tuple[int, float, int, str]:
+    """Exit status, CPU seconds and peak bytes of a program and all that it starts, and what it says to stderr."""
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (3 * MOST_SECONDS, 3 * MOST_SECONDS))
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=limited)  # noqa: PLW1509
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace")
+    return process.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss << 10, said
+
+
+def main() -> int:
+    """Explode all, or those named; how many hurt."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bytes", type=int, default=10_000_000)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path, commands in written(Path(folder), options.bytes):
+            if options.names and not any(part in name for part in options.names):
+                continue
+            for command in commands:
+                words = [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "traceanalyze",
+                    *([] if command == "analyze" else [command]),
+                    str(path),
+                    "--format",
+                    "json",
+                ]
+                code, seconds, peak, said = measured(words)
+                bad = code not in {0, 1, 2} or seconds > MOST_SECONDS or peak > MOST_BYTES or "Traceback" in said
+                bad |= code == 2 and len(said.strip().splitlines()) != 1
+                wrong += bad
+                print(
+                    f"{'WRONG' if bad else 'ok':5} {name:28} {command:10} exit {code:3} {seconds:6.1f} s {peak >> 20:5} MB  {said.strip()[-150:]!r}",
+                    flush=True,
+                )
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
