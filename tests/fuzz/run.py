@@ -70,8 +70,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--libfuzzer", action="store_true")
     parser.add_argument("--corpus", type=Path)
-    parser.add_argument("targets", nargs="*", choices=[*NATIVE, *PYTHON], default=[*NATIVE, *PYTHON])
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
     options = parser.parse_args()
+    options.targets = options.targets or [*NATIVE, *PYTHON]
+    if unknown := set(options.targets) - {*NATIVE, *PYTHON}:
+        parser.error(f"no such target: {', '.join(sorted(unknown))}")
     seconds = max(options.seconds // len(options.targets), 1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
