@@ -173,10 +173,10 @@ std::uint64_t scan(const std::uint8_t* data, std::size_t size, std::size_t block
     return digest;
 }
 
-// A pickle that was read, seen through its C interface.
-class Pickled {
+// A snapshot that was read, seen through its C interface.
+class Read {
 public:
-    Pickled(trace_snapshot* snapshot, std::int64_t root) : snapshot_(snapshot), hash_(mix(0, static_cast<std::uint64_t>(root))) {
+    Read(trace_snapshot* snapshot, std::int64_t root) : snapshot_(snapshot), hash_(mix(0, static_cast<std::uint64_t>(root))) {
         const std::size_t texts = sequences(TRACE_SNAPSHOT_TEXTS, 0, 0), frames = sequences(TRACE_SNAPSHOT_FRAMES, texts, 4);
         const std::size_t stacks = sequences(TRACE_SNAPSHOT_STACKS, frames, 1), pools = sequences(TRACE_SNAPSHOT_POOLS, 0, 0);
         const std::size_t told = sequences(TRACE_SNAPSHOT_TOLD, texts, 2);
@@ -253,14 +253,15 @@ private:
     std::uint64_t hash_;
 };
 
-std::uint64_t unpickle(const std::uint8_t* data, std::size_t size, std::size_t block) {
+std::uint64_t read(const std::uint8_t* data, std::size_t size, std::size_t block, bool is_json) {
     trace_snapshot* snapshot = nullptr;
-    require(trace_snapshot_open(&snapshot) == TRACE_SCAN_OK, "open");
+    require(trace_snapshot_open(is_json, &snapshot) == TRACE_SCAN_OK, "open");
     std::int64_t root = -1;
     int status = TRACE_SCAN_OK;
-    while (size != 0 && root < 0 && status == TRACE_SCAN_OK) {
+    for (bool more = true; more && root < 0 && status == TRACE_SCAN_OK;) {
+        more = size != 0;
         const std::size_t some = size < block ? size : block;
-        std::uint8_t* space = trace_snapshot_space(snapshot, some);
+        std::uint8_t* space = trace_snapshot_space(snapshot, some + 1);
         require(space != nullptr, "space");
         std::memcpy(space, data, some);
         status = trace_snapshot_feed(snapshot, some, &root);
@@ -268,21 +269,22 @@ std::uint64_t unpickle(const std::uint8_t* data, std::size_t size, std::size_t b
         size -= some;
     }
     require(status == TRACE_SCAN_OK || status == TRACE_SNAPSHOT_UNUSUAL, "status");
-    const std::uint64_t digest = root < 0 ? static_cast<std::uint64_t>(status) : Pickled(snapshot, root).digest();
+    const std::uint64_t digest = root < 0 ? static_cast<std::uint64_t>(status) : Read(snapshot, root).digest();
     trace_snapshot_close(snapshot);
     return digest;
 }
 
 }  // namespace
 
-// The first two bytes choose the size of the blocks and the longest value; the text, or a pickle, follows.
+// The first two bytes choose the size of the blocks and the longest value; the text, or a snapshot, follows.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 2) return 0;
     const std::size_t block = data[0] < 128 ? data[0] + 1u : (data[0] - 127u) * 61u;
     if (size > 2 && data[2] == 0x80) {
-        require(unpickle(data + 2, size - 2, block) == unpickle(data + 2, size - 2, size), "blocks change nothing");
+        require(read(data + 2, size - 2, block, false) == read(data + 2, size - 2, size, false), "blocks change nothing");
         return 0;
     }
+    require(read(data + 2, size - 2, block, true) == read(data + 2, size - 2, size, true), "blocks change nothing");
     const std::uint64_t longest = data[1] < 64 ? data[1] * 16u : std::uint64_t{1} << 26;
     const std::uint64_t whole = scan(data + 2, size - 2, size, longest, true);
     require(scan(data + 2, size - 2, block, longest, true) == whole, "blocks change nothing");
