@@ -1,4 +1,4 @@
-"""Hold the native reader of snapshots and the unpickler against each other: `snapshots.py COUNT [SEED]`.
+"""Hold the native reader of snapshots against the unpickler and Python's JSON: `snapshots.py COUNT [SEED]`.
 
 The files are mutated. Stops at the first difference, leaves the file behind, and fails.
 """
@@ -6,6 +6,7 @@ The files are mutated. Stops at the first difference, leaves the file behind, an
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import random
 import sys
@@ -159,13 +160,51 @@ def damage_bytes(text: bytes, rng: random.Random) -> bytes:
     return bytes(made)
 
 
+_TOKENS = (
+    *(
+        b'"',
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b" ",
+        b"\t",
+        b"\x00",
+        b"\\",
+        b"\\n",
+        b"\\u00e9",
+        b"\\ud83d\\ude00",
+        b"\\ud83d",
+    ),
+    *(b"-0", b"01", b"1e5", b"0.25", b"1.0E-3", b"1.", b"NaN", b"null", b"true", b"18446744073709551615", "ü".encode()),
+)
+
+
+def as_json(text: bytes, rng: random.Random) -> bytes:
+    """The same content as JSON, tokens and bytes changed in some; what JSON cannot hold stays a pickle."""
+    try:
+        content = json.dumps(pickle.loads(text), ensure_ascii=rng.random() < 0.5, indent=rng.choice((None, None, 1)))
+    except (TypeError, ValueError, RecursionError):
+        return text
+    made = bytearray(content.encode("utf-8", "surrogatepass"))
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        at, size = rng.randrange(len(made) + 1), rng.choice((0, 1, 2, 9))
+        made[at : at + size] = rng.choice((rng.choice(_TOKENS), made[at : at + 40], rng.randbytes(1)))
+    return bytes(made)
+
+
 def files(rng: random.Random) -> Iterator[bytes]:
     """Mutated files without end."""
     contents = corpus()
     while True:
         content = rng.choice(contents)
         text = damage_values(content, rng)
-        yield damage_bytes(text, rng) if rng.random() < 0.4 else text
+        if rng.random() < 0.3:
+            yield as_json(text, rng)
+        else:
+            yield damage_bytes(text, rng) if rng.random() < 0.4 else text
 
 
 def compare(count: int, seed: int, path: Path) -> tuple[str, int]:
@@ -176,9 +215,9 @@ def compare(count: int, seed: int, path: Path) -> tuple[str, int]:
         path.write_bytes(text)
         source = Source(str(path), size=len(text))
         with reader.open_stream(source) as stream:
-            found = reader._natively(stream, source)
+            found = reader._natively(stream, source, is_json=text[:1] in b"{[")
         if found is None:
-            continue  # the unpickler has the word
+            continue  # its twin has the word
         natively += 1
         try:
             expected = plain(reader.read_snapshot(source, natively=False))

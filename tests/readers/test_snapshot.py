@@ -133,12 +133,12 @@ def test_blocks_of_torch_1_13_have_their_address_from_those_before_them(tmp_path
 
 
 def both(source: Source) -> Snapshot:
-    """What the native reader makes of a file, if there is one; the unpickler makes the same of it."""
+    """What the native reader makes of a file, if there is one; its twin makes the same of it."""
     expected = read_snapshot(source, natively=False)
     if native.library() is None:
         return expected
     with open_stream(source) as stream:
-        found = _natively(stream, source)
+        found = _natively(stream, source, is_json=stream.head[:1] != b"\x80")
     assert found is not None
     assert snapshots.plain(found) == snapshots.plain(expected)
     return found
@@ -168,6 +168,67 @@ def test_usual_files_are_read_natively(tmp_path: Path, protocol: int) -> None:
 @pytest.mark.parametrize("path", sorted(snapshots.SHARED.glob("*.pickle")), ids=lambda path: path.stem)
 def test_real_files_are_read_natively(path: Path) -> None:
     both(Source(str(path), size=path.stat().st_size))
+
+
+@pytest.mark.parametrize("path", sorted(snapshots.SHARED.glob("*.pickle")), ids=lambda path: path.stem)
+def test_real_files_as_json_are_read_natively(path: Path, tmp_path: Path) -> None:
+    text = json.dumps(pickle.loads(path.read_bytes())).encode()
+    if len(text) < 10_000_000:
+        both(written(tmp_path, text, "s.json"))
+
+
+ODD_FRAME = {
+    "name": 'a "b"\n\u00e9\U0001f600\\',
+    "filename": "dir\\f.py",
+    "line": 3,
+    "fx_original_trace": 'File "b.py", line 7, in f',
+}
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_json_of_all_kinds_is_read_natively(tmp_path: Path, ascii_only: bool) -> None:
+    settings = {"a": 0.25, "b": -1e-7, "c": 2**63, "d": -(2**63), "e": None, "f": True, "g": {"1": 0}, "": "x"}
+    members = {"frames": [ODD_FRAME], "pool_id": (3, 1), "user_metadata": "\u2028", "compile_context": "N/A"}
+    events = [{**event, **members} for event in SMALL["device_traces"][0]]
+    content = {
+        **SMALL,
+        "allocator_settings": settings,
+        "external_annotations": [{"stage": "START", "name": "s", "device": 0, "time_us": 5}, {}],
+        "device_traces": [events, [], [with_event()["device_traces"][0][1]]],
+    }
+    text = json.dumps(content, ensure_ascii=ascii_only, indent=1)
+    found = both(written(tmp_path, (text + "\n").encode(), "s.json"))
+    assert (found.settings, found.devices[0].pools) == (settings, ((0, 0), (3, 1)))
+    assert {frame.name for frame in found.stacks.frames} >= {ODD_FRAME["name"], "f"}
+    both(written(tmp_path, gzip.compress(text.encode()), "s.json.gz"))
+    both(written(tmp_path, json.dumps(SMALL["segments"]).encode(), "list.json"))
+
+
+_FOR_PYTHON = {
+    "lists": b"[" * 30_000_000,
+    "dictionaries": b'{"segments":' * 3_000_000,
+    "open": b'{"segments": "x',
+    "numbers": b'{"segments": [' + b"1," * 20_000_000 + b"1]}",
+    "digits": b'{"segments": ' + b"9" * 30_000_000 + b"}",
+    "text": b'{"segments": "' + b"x" * 70_000_000 + b'"}',
+    "more": b'{"segments": []} x',
+    "comma": b'{"segments": [],}',
+    "comma in list": b'{"segments": [1,]}',
+    "surrogate": b'{"segments": ["\\ud800"]}',
+    "nan": b'{"segments": NaN}',
+    "zero": b'{"segments": 01}',
+    "colon": b'{"segments" []}',
+    "bracket": b'{"segments": [}]',
+    "control": b'{"segments": ["\x01"]}',
+    "mark": b'\xef\xbb\xbf{"segments": []}',
+}
+
+
+@pytest.mark.parametrize("what", _FOR_PYTHON)
+def test_odd_json_is_left_to_python(tmp_path: Path, what: str) -> None:
+    source = written(tmp_path, _FOR_PYTHON[what], "s.json")
+    with open_stream(source) as stream:
+        assert _natively(stream, source, is_json=True) is None
 
 
 def test_damaged_files_are_what_the_unpickler_makes_of_them(tmp_path: Path) -> None:

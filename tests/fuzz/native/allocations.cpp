@@ -96,12 +96,15 @@ int scan(const Bytes& text) {
 
 int snapshot(const Bytes& text) {
     trace_snapshot* snapshot = nullptr;
-    int status = library(trace_snapshot_open, &snapshot);
+    const bool is_json = text.empty() || text[0] != 0x80;
+    int status = library(trace_snapshot_open, is_json, &snapshot);
     if (status != TRACE_SCAN_OK) return status;
     std::int64_t root = -1;
     status = feed(snapshot, text, trace_snapshot_space, [&root](trace_snapshot* each, std::uint64_t bytes) {
         return root < 0 ? trace_snapshot_feed(each, bytes, &root) : TRACE_SCAN_OK;
     });
+    // JSON ends where nothing more is fed.
+    if (status == TRACE_SCAN_OK && root < 0) status = library(trace_snapshot_feed, snapshot, 0, &root);
     if (status == TRACE_SCAN_OK && root >= 0) status = take(snapshot, 26, trace_snapshot_take);
     trace_snapshot_close(snapshot);
     return status;

@@ -1,14 +1,14 @@
-// Fuzz target of the reader of snapshots: whatever the pickle, reading it in blocks of any size gives what reading it
+// Fuzz target of the reader of snapshots: whatever the pickle or JSON, reading it in blocks of any size gives what reading it
 // whole gives, and what it gives holds together.
 #include "fuzz.h"
 
 namespace fuzz {
 namespace {
 
-// A pickle that was read, seen through its C interface.
-class Pickled {
+// A snapshot that was read, seen through its C interface.
+class Read {
 public:
-    Pickled(trace_snapshot* snapshot, std::int64_t root) : snapshot_(snapshot), hash_(mix(0, static_cast<std::uint64_t>(root))) {
+    Read(trace_snapshot* snapshot, std::int64_t root) : snapshot_(snapshot), hash_(mix(0, static_cast<std::uint64_t>(root))) {
         const std::size_t texts = sequences(TRACE_SNAPSHOT_TEXTS, 0, 0), frames = sequences(TRACE_SNAPSHOT_FRAMES, texts, 4);
         const std::size_t stacks = sequences(TRACE_SNAPSHOT_STACKS, frames, 1), pools = sequences(TRACE_SNAPSHOT_POOLS, 0, 0);
         const std::size_t told = sequences(TRACE_SNAPSHOT_TOLD, texts, 2);
@@ -85,14 +85,15 @@ private:
     std::uint64_t hash_;
 };
 
-std::uint64_t unpickle(const std::uint8_t* data, std::size_t size, std::size_t block) {
+std::uint64_t read(const std::uint8_t* data, std::size_t size, std::size_t block, bool is_json) {
     trace_snapshot* snapshot = nullptr;
-    require(trace_snapshot_open(&snapshot) == TRACE_SCAN_OK, "open");
+    require(trace_snapshot_open(is_json, &snapshot) == TRACE_SCAN_OK, "open");
     std::int64_t root = -1;
     int status = TRACE_SCAN_OK;
-    while (size != 0 && root < 0 && status == TRACE_SCAN_OK) {
+    for (bool more = true; more && root < 0 && status == TRACE_SCAN_OK;) {
+        more = size != 0;
         const std::size_t some = size < block ? size : block;
-        std::uint8_t* space = trace_snapshot_space(snapshot, some);
+        std::uint8_t* space = trace_snapshot_space(snapshot, some + 1);
         require(space != nullptr, "space");
         std::memcpy(space, data, some);
         status = trace_snapshot_feed(snapshot, some, &root);
@@ -100,14 +101,18 @@ std::uint64_t unpickle(const std::uint8_t* data, std::size_t size, std::size_t b
         size -= some;
     }
     require(status == TRACE_SCAN_OK || status == TRACE_SNAPSHOT_UNUSUAL, "status");
-    const std::uint64_t digest = root < 0 ? static_cast<std::uint64_t>(status) : Pickled(snapshot, root).digest();
+    const std::uint64_t digest = root < 0 ? static_cast<std::uint64_t>(status) : Read(snapshot, root).digest();
     trace_snapshot_close(snapshot);
     return digest;
 }
 
+// A pickle says so in its first byte.
+bool is_pickle(const std::uint8_t* data, std::size_t size) { return size != 0 && data[0] == 0x80; }
+
 void run(const std::uint8_t* data, std::size_t size) {
     const std::size_t block = 1 + mix(0, data, size) % 300;
-    require(unpickle(data, size, block) == unpickle(data, size, size), "blocks change nothing");
+    const bool is_json = !is_pickle(data, size);
+    require(read(data, size, block, is_json) == read(data, size, size, is_json), "blocks change nothing");
 }
 
 // How many bytes the opcode at a place has.
@@ -162,6 +167,10 @@ Bytes any_opcode(Random& random) {
 }
 
 void mutate(Bytes& text, const Bytes& other, Random& random) {
+    if (!is_pickle(text.data(), text.size())) {
+        kScan.mutate(text, other, random);
+        return;
+    }
     std::vector<Bytes> made = opcodes(text);
     const std::vector<Bytes> more = opcodes(other);
     // A frame has a length, which nothing that is changed inside keeps.

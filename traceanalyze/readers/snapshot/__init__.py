@@ -156,6 +156,8 @@ __all__ = ["read_snapshot"]
 
 _PICKLES = {Kind.SNAPSHOT, Kind.PICKLE}
 _TEXTS = {Kind.SNAPSHOT_JSON, Kind.JSON, Kind.TRACE}
+_NATIVE = {*_PICKLES, Kind.SNAPSHOT_JSON}
+"""Other JSON is most likely no snapshot: it is told only when all of it was read."""
 _ADVICE = Phrase("give the file torch.cuda.memory._dump_snapshot wrote")
 _TEXT_ROOM = 64 << 20
 _POINTER = 1 << 16
@@ -165,13 +167,13 @@ _POINTER = 1 << 16
 def read_snapshot(source: Source, progress: Callable[[int], None] | None = None, *, natively: bool = True) -> Snapshot:
     """Read one snapshot; `progress` is called with the bytes of the stored file read so far.
 
-    A pickle is read `natively` as far as that is possible, which gives the same.
+    It is read `natively` as far as that is possible, which gives the same.
     """
     with open_stream(source, progress) as stream:
         kind = sniff(stream.head, source.name)
         # What comes through a pipe cannot be read again where this fails.
-        quickly = natively and kind in _PICKLES and source.size is not None
-        if quickly and (found := _natively(stream, source)) is not None:
+        quickly = natively and kind in _NATIVE and source.size is not None
+        if quickly and (found := _natively(stream, source, is_json=kind not in _PICKLES)) is not None:
             return found
         if quickly:
             value = None
@@ -187,12 +189,13 @@ def read_snapshot(source: Source, progress: Callable[[int], None] | None = None,
     return _snapshot(value, source.name, rows_most, identity=kind in _PICKLES)
 
 
-def _natively(stream: Stream, source: Source) -> Snapshot | None:
-    """What a pickle holds, None where only its unpickler can tell, also what is wrong with it."""
+def _natively(stream: Stream, source: Source, *, is_json: bool = False) -> Snapshot | None:
+    """What a file holds, None where only its twin can tell, also what is wrong with it."""
     try:
         with _without_collector(), _at_most(_room(stream, source.size)):
-            value = native.load(stream)
-            return _snapshot(value, source.name, max(stream.text_bytes, 1), identity=True)
+            readinto = _bounded(stream, source.name) if is_json else stream.readinto
+            value = native.load(readinto, is_json=is_json)
+            return _snapshot(value, source.name, max(stream.text_bytes, 1), identity=not is_json)
     except (UnusualError, InputError, MemoryError, RecursionError):
         return None
 
@@ -201,16 +204,26 @@ _TEXT_PER_PACKED_BYTE = 300
 """Real snapshots as JSON hold up to 95 bytes of text in a byte of gzip."""
 
 
-def _text(stream: Stream, name: str) -> bytes:
-    """All of the text, if it is not far more than a snapshot can be packed to."""
-    buffer, parts = memoryview(bytearray(1 << 20)), []
-    while count := stream.readinto(buffer):
-        parts.append(bytes(buffer[:count]))
+def _bounded(stream: Stream, name: str) -> Callable[[memoryview], int]:
+    """Reads text, if it is not far more than a snapshot can be packed to."""
+
+    def readinto(buffer: memoryview) -> int:
+        count = stream.readinto(buffer)
         if stream.compressed and stream.text_bytes > _TEXT_ROOM + stream.consumed * _TEXT_PER_PACKED_BYTE:
             found = name, stream.text_bytes, stream.consumed, _ADVICE
             raise InputError(
                 "{name}: {text:,} bytes of text in {packed:,} of the file are no snapshot; {advice}", *found
             )
+        return count
+
+    return readinto
+
+
+def _text(stream: Stream, name: str) -> bytes:
+    """All of the text."""
+    buffer, parts, readinto = memoryview(bytearray(1 << 20)), [], _bounded(stream, name)
+    while count := readinto(buffer):
+        parts.append(bytes(buffer[:count]))
     return b"".join(parts)
 
 

@@ -1,6 +1,7 @@
-"""Pickled snapshots by the native library: events as columns straight from the opcodes, the rest as values.
+"""Snapshots by the native library: events as columns straight from the opcodes of a pickle or JSON, the rest as values.
 
-The unpickler is its twin: whatever the library does not know how to keep raises `UnusualError`, never a guess.
+The unpickler and Python's JSON are its twins: whatever the library does not know how to keep raises `UnusualError`,
+never a guess.
 """
 
 import ctypes
@@ -14,7 +15,6 @@ from numpy.typing import DTypeLike, NDArray
 from traceanalyze.model import native
 from traceanalyze.model.snapshot import Action, History
 from traceanalyze.readers.snapshot.columns import ACTIONS, StackTable, pool_index
-from traceanalyze.readers.streams import Stream
 
 _BLOCK = 1 << 18
 # As in snapshot.h.
@@ -39,7 +39,7 @@ _TEXT, _OBJECT = 6, 7
 
 
 class UnusualError(Exception):
-    """The library cannot read this pickle; the unpickler can, or says what is wrong."""
+    """The library cannot read this file; its twin can, or says what is wrong."""
 
 
 MOST_DEVICES = 64
@@ -78,14 +78,15 @@ class Recorded:
         own = np.flatnonzero((free_row >= rows.start) & (free_row < rows.stop))
         own = own[action[free_row[own] - rows.start] == Action.OOM]
         pairs, texts = self._told(told, has)
+        known = self._stacks(stack, stacks)
         return History(
             action=action,
             address=address,
             size=size,
             stream=stream,
             time=time if len(has) and (has & _TIME).all() else None,
-            stack=self._stacks(stack, stacks),
-            call=frames,
+            stack=known,
+            call=frames if file.shared else known,
             device_free=dict(zip((free_row[own] - rows.start).tolist(), free[own].tolist(), strict=True)),
             pool=self._pools(pool, has, pools),
             unknown=unknown,
@@ -158,7 +159,10 @@ class _Sequences:
 class _File:
     """What the library made of a file; equal stacks and frames are one list and one dictionary."""
 
-    def __init__(self, take: Callable[..., NDArray[Any]]) -> None:
+    def __init__(self, take: Callable[..., NDArray[Any]], *, shared: bool) -> None:
+        self.shared = shared
+        """Lists may be the same object, as those of one call are."""
+
         def sequences(first: int) -> _Sequences:
             return _Sequences(take(first, np.uint8), take(first + 1, np.int64))
 
@@ -262,18 +266,18 @@ def _refuse_rows(settings: object) -> None:
             left.extend(value.values())
 
 
-def load(stream: Stream) -> object:
-    """The value of a pickled snapshot, as the unpickler gives it; lists of events are `Recorded`.
+def load(readinto: Callable[[memoryview], int], *, is_json: bool) -> object:
+    """The value of a snapshot, as its twin gives it; lists of events are `Recorded`, in JSON pairs of numbers tuples.
 
     Raises:
-        UnusualError: Only the unpickler can tell.
+        UnusualError: Only the twin can tell.
     """
     library = native.library()
     if library is None:
         raise UnusualError
     handle = ctypes.c_void_p()
     library.trace_snapshot_space.restype = ctypes.c_void_p
-    if library.trace_snapshot_open(ctypes.byref(handle)):
+    if library.trace_snapshot_open(ctypes.c_uint32(is_json), ctypes.byref(handle)):
         raise UnusualError
     try:
         root = ctypes.c_int64(-1)
@@ -282,9 +286,10 @@ def load(stream: Stream) -> object:
             if address is None:
                 raise UnusualError
             block = memoryview((ctypes.c_ubyte * _BLOCK).from_address(address)).cast("B")
-            count = stream.readinto(block)
+            count = readinto(block)
             block.release()
-            if not count or library.trace_snapshot_feed(handle, ctypes.c_uint64(count), ctypes.byref(root)):
+            failed = library.trace_snapshot_feed(handle, ctypes.c_uint64(count), ctypes.byref(root))
+            if failed or (root.value < 0 and not count):
                 raise UnusualError
 
         def take(array_id: int, dtype: DTypeLike, *, width: int = 0) -> NDArray[Any]:
@@ -293,7 +298,7 @@ def load(stream: Stream) -> object:
                 raise UnusualError
             return native.owned(found, dtype, width=width)
 
-        found = _File(take).whole(root.value)
+        found = _File(take, shared=not is_json).whole(root.value)
         _refuse_rows(found.get("allocator_settings") if isinstance(found, dict) else None)
         return found
     finally:

@@ -3,8 +3,7 @@
 #include <memory>
 
 #include "boundary.h"
-#include "document.h"
-#include "snapshot.h"
+#include "walker.h"
 
 namespace {
 
@@ -14,8 +13,9 @@ using scan::Tag;
 using scan::Unusual;
 using scan::Value;
 
-constexpr std::size_t kLongest = std::size_t{64} << 20;   // bytes of one text, and of a frame of the file
-constexpr std::size_t kDeepest = std::size_t{1} << 24;    // values that wait for their list or dictionary
+using scan::kDeepest;
+using scan::kLongest;
+
 constexpr std::uint64_t kMostPayload = std::uint64_t{1} << 56;
 
 std::uint64_t little(const Byte* p, std::size_t bytes) {
@@ -24,15 +24,11 @@ std::uint64_t little(const Byte* p, std::size_t bytes) {
     return x;
 }
 
-class Pickle {
+class Pickle final : public scan::Walker {
 public:
-    scan::Buffer buffer;
-    scan::Snapshot snapshot;
-    Value root{};
-    bool done = false;
+    Pickle() : Walker(true) {}
 
-    // Takes all complete opcodes.
-    void walk() {
+    void walk(bool) override {
         const Byte* p = buffer.begin();
         while (!done) {
             const Byte* next = step(p, buffer.end());
@@ -41,7 +37,10 @@ public:
         }
         buffer.consume(p);
         if (buffer.size() > kLongest + 16) throw Unusual();
-        if (done) release();
+        if (!done) return;
+        marks_ = Column<std::size_t>();
+        memo_ = Column<std::uint64_t>();
+        release();
     }
 
 private:
@@ -106,7 +105,7 @@ private:
                 return operand + 4;
             case '(':  // MARK
                 if (marks_.size() >= kDeepest) throw Unusual();
-                marks_.push(stack_.size());
+                marks_.push(stack.size());
                 return operand;
             case 'u': fill(marked(), true); return operand;     // SETITEMS
             case 's': fill(above(2), true); return operand;     // SETITEM
@@ -121,24 +120,20 @@ private:
                 open_frame(buffer.offset(operand + 8), scan::load8(operand));
                 return operand + 8;
             case '.':  // STOP
-                if (marks_.size() != 0 || stack_.size() != 1 || stack_[0].tag != Tag::object) throw Unusual();
+                if (marks_.size() != 0 || stack.size() != 1 || stack[0].tag != Tag::object) throw Unusual();
                 if (buffer.offset(operand) < frame_end_) throw Unusual();
-                root = stack_[0];
+                root = stack[0];
                 done = true;
                 return operand;
             default: throw Unusual();
         }
     }
 
-    void push(Value value) {
-        if (stack_.size() >= kDeepest) throw Unusual();
-        stack_.push(value);
-    }
     // Values below the last mark are out of reach.
     std::size_t fence() const { return marks_.size() == 0 ? 0 : marks_[marks_.size() - 1]; }
     std::size_t above(std::size_t count) const {
-        if (stack_.size() < fence() + count) throw Unusual();
-        return stack_.size() - count;
+        if (stack.size() < fence() + count) throw Unusual();
+        return stack.size() - count;
     }
     std::size_t marked() {
         if (marks_.size() == 0) throw Unusual();
@@ -146,25 +141,24 @@ private:
         marks_.drop(1);
         return found;
     }
-    void cut(std::size_t size) { stack_.drop(stack_.size() - size); }
 
     void fill(std::size_t first, bool dict) {
         if (first <= fence()) throw Unusual();
-        const Value* values = stack_.data();
+        const Value* values = stack.data();
         const Value into = values[first - 1];
-        if (dict) snapshot.set(into, values + first, values + stack_.size());
-        else snapshot.append(into, values + first, values + stack_.size());
+        if (dict) snapshot.set(into, values + first, values + stack.size());
+        else snapshot.append(into, values + first, values + stack.size());
         cut(first);
     }
     void gather(std::size_t first) {
-        const Value made = snapshot.tuple(stack_.data() + first, stack_.data() + stack_.size());
+        const Value made = snapshot.tuple(stack.data() + first, stack.data() + stack.size());
         cut(first);
         push(made);
     }
 
     // The memo grows by one at a time: a file that leaves room in it claims more than it holds.
     void remember(std::size_t place) {
-        const Value value = stack_[above(1)];
+        const Value value = stack[above(1)];
         if (place != memo_.size() || (value.tag != Tag::text && value.tag != Tag::object)) throw Unusual();
         memo_.push(static_cast<std::uint64_t>(value.tag) * kMostPayload | static_cast<std::uint64_t>(value.payload));
     }
@@ -196,16 +190,6 @@ private:
         frame_end_ = begin + size;
     }
 
-    // What only the walk needs.
-    void release() {
-        buffer.release();
-        stack_ = Column<Value>();
-        marks_ = Column<std::size_t>();
-        memo_ = Column<std::uint64_t>();
-        snapshot.finish();
-    }
-
-    Column<Value> stack_;
     Column<std::size_t> marks_;
     Column<std::uint64_t> memo_;
     std::uint64_t frame_end_ = 0;
@@ -213,13 +197,15 @@ private:
 
 }  // namespace
 
+std::unique_ptr<scan::Walker> scan::pickle_walker() { return std::make_unique<Pickle>(); }
+
 struct trace_snapshot {
-    Pickle pickle;
+    std::unique_ptr<scan::Walker> walker;
     bool broken = false;
 
     template <class Action>
     int advance(Action action) noexcept {
-        if (broken || pickle.done) return TRACE_SCAN_INTERNAL;
+        if (broken || walker->done) return TRACE_SCAN_INTERNAL;
         const int status = scan::guarded([&]() -> int {
             try {
                 return action();
@@ -267,9 +253,11 @@ trace_scan_array array(scan::Snapshot& from, std::uint32_t id) {
 
 extern "C" {
 
-int trace_snapshot_open(trace_snapshot** snapshot) {
+int trace_snapshot_open(uint32_t is_json, trace_snapshot** snapshot) {
     return scan::guarded([&]() -> int {
-        *snapshot = std::make_unique<trace_snapshot>().release();
+        auto made = std::make_unique<trace_snapshot>();
+        made->walker = is_json != 0 ? scan::json_walker() : scan::pickle_walker();
+        *snapshot = made.release();
         return TRACE_SCAN_OK;
     });
 }
@@ -278,7 +266,7 @@ uint8_t* trace_snapshot_space(trace_snapshot* snapshot, uint64_t bytes) {
     uint8_t* space = nullptr;
     snapshot->advance([&]() -> int {
         if (bytes > kLongest) return TRACE_SCAN_NO_MEMORY;
-        space = snapshot->pickle.buffer.space(bytes);
+        space = snapshot->walker->buffer.space(bytes);
         return TRACE_SCAN_OK;
     });
     return space;
@@ -286,18 +274,18 @@ uint8_t* trace_snapshot_space(trace_snapshot* snapshot, uint64_t bytes) {
 
 int trace_snapshot_feed(trace_snapshot* snapshot, uint64_t bytes, int64_t* root) {
     return snapshot->advance([&]() -> int {
-        Pickle& pickle = snapshot->pickle;
-        if (!pickle.buffer.has_space(bytes)) return TRACE_SCAN_INTERNAL;
-        pickle.buffer.filled(bytes);
-        pickle.walk();
-        *root = pickle.done ? pickle.root.payload : -1;
+        scan::Walker& walker = *snapshot->walker;
+        if (!walker.buffer.has_space(bytes)) return TRACE_SCAN_INTERNAL;
+        walker.buffer.filled(bytes);
+        walker.walk(bytes == 0);
+        *root = walker.done ? walker.root.payload : -1;
         return TRACE_SCAN_OK;
     });
 }
 
 int trace_snapshot_take(trace_snapshot* snapshot, uint32_t array_id, trace_scan_array* result) {
-    if (snapshot->broken || !snapshot->pickle.done) return TRACE_SCAN_INTERNAL;
-    *result = array(snapshot->pickle.snapshot, array_id);
+    if (snapshot->broken || !snapshot->walker->done) return TRACE_SCAN_INTERNAL;
+    *result = array(snapshot->walker->snapshot, array_id);
     return TRACE_SCAN_OK;
 }
 

@@ -271,7 +271,7 @@ TRACE_SCAN_API void trace_take_narrow(const trace_sparse *column, const int64_t 
 TRACE_SCAN_API void trace_passed(const int64_t *moments, uint64_t size, const int64_t *instants, uint64_t count,
                                  int64_t *passed);
 
-/* An allocator snapshot, read from its pickle like a scan from its text: events and distinct stacks as columns, the
+/* An allocator snapshot, read from its pickle or JSON like a scan from its text: events and distinct stacks as columns, the
  * rest as it was written. snapshot.h tells what the arrays hold. */
 typedef struct trace_snapshot trace_snapshot;
 
@@ -301,16 +301,16 @@ enum trace_snapshot_array_id {
     TRACE_SNAPSHOT_FREE_BYTES = 25 /* int64 */
 };
 
-TRACE_SCAN_API int trace_snapshot_open(trace_snapshot **snapshot);
+TRACE_SCAN_API int trace_snapshot_open(uint32_t is_json, trace_snapshot **snapshot);
 
 /* As of a scan. */
 TRACE_SCAN_API uint8_t *trace_snapshot_space(trace_snapshot *snapshot, uint64_t bytes);
 
-/* Reads the `bytes` bytes just written to trace_snapshot_space. `root` is the number of the object that the pickle is,
- * -1 as long as it goes on. */
+/* Reads the `bytes` bytes just written to trace_snapshot_space, none at the end of the file. `root` is the number of the
+ * object that the file is, -1 as long as it goes on; JSON does so to the end. */
 TRACE_SCAN_API int trace_snapshot_feed(trace_snapshot *snapshot, uint64_t bytes, int64_t *root);
 
-/* An array of a pickle that was read to its end, as of a scan; trace_scan_free frees it. */
+/* An array of a file that was read to its end, as of a scan; trace_scan_free frees it. */
 TRACE_SCAN_API int trace_snapshot_take(trace_snapshot *snapshot, uint32_t array_id, trace_scan_array *array);
 
 TRACE_SCAN_API void trace_snapshot_close(trace_snapshot *snapshot);

@@ -61,7 +61,7 @@ std::int32_t text_of(const Value* value) {
 
 }  // namespace
 
-Snapshot::Snapshot() {
+Snapshot::Snapshot(bool shared) : shared_(shared) {
     Byte* text = scratch_.reserve(2 * kPadding);
     for (unsigned key = 1; key < kMembers; ++key) {
         const std::size_t size = std::strlen(kKeys[key]);
@@ -179,15 +179,34 @@ bool Snapshot::extend_stack(std::uint64_t& list, const Value* begin, const Value
     return true;
 }
 
+// What events, frames and stacks were made of is in their columns.
+Value Snapshot::made(std::size_t mark, bool dict, const Value* begin, const Value* end) {
+    const bool pair = end - begin == 2 && begin[0].tag == Tag::integer && begin[1].tag == Tag::integer;
+    if (pair && !dict) return tuple(begin, end);
+    const Value found = object(dict ? Kind::dict : Kind::list);
+    if (dict) set(found, begin, end);
+    else append(found, begin, end);
+    const std::uint64_t packed_object = at(found);
+    const Kind kind = kind_of(packed_object);
+    if (kind == Kind::map || kind == Kind::values) return found;
+    objects.drop(objects.size() - mark);
+    objects.push(packed_object);
+    return {static_cast<std::int64_t>(mark), Tag::object};
+}
+
+// The code of what a list of frames is, 0: it has none.
+std::int32_t Snapshot::stack(std::uint64_t list) {
+    if (kind_of(list) == Kind::stack) return static_cast<std::int32_t>(first_of(list));
+    if (kind_of(list) != Kind::list) throw Unusual();
+    return 0;
+}
+
 void Snapshot::finish() {
-    const std::size_t rows = events.frames.size();
+    const std::size_t rows = shared_ ? events.frames.size() : 0;
     std::int32_t* code = events.stack.reserve(rows);
     for (std::size_t row = 0; row < rows; ++row) {
-        code[row] = 0;
-        if (events.frames[row] < 0) continue;
-        const std::uint64_t list = objects[static_cast<std::size_t>(events.frames[row])];
-        if (kind_of(list) == Kind::stack) code[row] = static_cast<std::int32_t>(first_of(list));
-        else if (kind_of(list) != Kind::list) throw Unusual();
+        const std::int32_t list = events.frames[row];
+        code[row] = list < 0 ? 0 : stack(objects[static_cast<std::size_t>(list)]);
     }
     events.stack.grown(rows);
     for (Strings* each : {&texts, &frames, &stacks, &pools, &told}) each->freeze();
@@ -198,10 +217,11 @@ std::uint64_t Snapshot::event(const Value* const* member) {
     const std::uint64_t row = numbered(events.action.size());
     if (member[kAction]->tag != Tag::text || member[kSize] == nullptr) throw Unusual();
     if (member[kPool] != nullptr && member[kSegmentPool] != nullptr) throw Unusual();
-    std::int32_t frames_object = -1;
+    std::int32_t frames_object = -1, stack_code = 0;
     if (const Value* given = member[kFrames]; given != nullptr && given->tag != Tag::none) {
         if (given->tag != Tag::object) throw Unusual();
-        frames_object = static_cast<std::int32_t>(given->payload);
+        if (shared_) frames_object = static_cast<std::int32_t>(given->payload);
+        else stack_code = stack(at(*given));
     }
     const bool said = member[kMetadata] != nullptr || member[kCompile] != nullptr;
     const Value* pool_given = member[kPool] != nullptr ? member[kPool] : member[kSegmentPool];
@@ -212,6 +232,7 @@ std::uint64_t Snapshot::event(const Value* const* member) {
     events.stream.push(member[kStream] == nullptr ? 0 : member[kStream]->payload);
     events.time.push(member[kTime] == nullptr ? 0 : integer(member[kTime], 0, kLatest));
     events.frames.push(frames_object);
+    if (!shared_) events.stack.push(stack_code);
     const std::int64_t pair[] = {text_or_none(member[kMetadata]), text_or_none(member[kCompile])};
     if (pair[0] != last_told_[0] || pair[1] != last_told_[1]) {
         Byte* bytes = scratch_.reserve(sizeof pair + kPadding);

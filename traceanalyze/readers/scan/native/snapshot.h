@@ -30,7 +30,7 @@ struct Happened {
     Column<std::int64_t> size;
     Column<std::int64_t> stream;
     Column<std::int64_t> time;
-    Column<std::int32_t> frames;  // number of the object, -1: none
+    Column<std::int32_t> frames;  // number of the object, -1: none, or nothing is shared
     Column<std::int32_t> told;    // code of a pair
     Column<std::int32_t> pool;    // code of a pair
     Column<std::uint8_t> has;     // which members it has: kHas...
@@ -44,7 +44,8 @@ constexpr std::uint8_t kHasTime = 1, kHasPool = 2, kHasSegmentPool = 4, kHasTold
 // All of it throws std::bad_alloc, TooLarge and Unusual.
 class Snapshot {
 public:
-    Snapshot();
+    // Whether one object may be in several lists and dictionaries, and be filled later on.
+    explicit Snapshot(bool shared);
 
     Value dict() { return object(Kind::dict); }
     Value list() { return object(Kind::list); }
@@ -53,6 +54,10 @@ public:
     // Puts keys and values, alternating, into a dictionary; values at the end of a list.
     void set(Value dict, const Value* begin, const Value* end);
     void append(Value list, const Value* begin, const Value* end);
+
+    // A list or dictionary of a file that shares nothing, of which all is known. Objects made since the mark are in it.
+    std::size_t mark() const { return objects.size(); }
+    Value made(std::size_t mark, bool dict, const Value* begin, const Value* end);
 
     // There is no more to come: looks up the stacks of events, and frees what only the rest needs.
     void finish();
@@ -80,6 +85,9 @@ private:
     bool extend_stack(std::uint64_t& list, const Value* begin, const Value* end);
     std::int32_t pool(Value value);
 
+    std::int32_t stack(std::uint64_t list);
+
+    bool shared_;
     Column<Byte> scratch_;
     std::int64_t last_told_[3] = {-1, -1, 0};
 };
