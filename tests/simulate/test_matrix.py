@@ -34,6 +34,7 @@ SAMPLE = (
 """Their first cause is right, and their savings are in range."""
 CASES = {case.name: case for case in every()}
 FAST, SLOW = Host(op=2 * US, python=2 * US), Host(op=7 * US, python=8 * US)
+MIDDLE = Host(op=5 * US, python=6 * US)
 NARROW, LOW = Model(layers=1, hidden=768, sequence=256, vocabulary=4096), Model(layers=3, hidden=512, batch=1)
 OTHERS: tuple[tuple[str, dict[str, float], Model, Host, int, int], ...] = (
     # Pauses of two kinds at one place; some that are irregular; one of which the device has other work beside.
@@ -49,6 +50,17 @@ OTHERS: tuple[tuple[str, dict[str, float], Model, Host, int, int], ...] = (
     ("ascend", {"zero_fill": 2}, replace(NARROW, layers=2), FAST, 2, 7),
     # What holds one rank before a barrier on the host holds all.
     ("ascend", {"host_barrier": 2.1, "device_sync": 2}, Model(layers=4, hidden=768, batch=3), SLOW, 3, 7),
+    # A copy that holds the host up until a collective is over makes it late afterwards.
+    ("nvidia", {"pageable_copy": 0.6, "late_buckets": 7}, replace(NARROW, hidden=512, batch=2), SLOW, 3, 7),
+    # What only the first step gains, which begins on an idle device.
+    (
+        "ascend",
+        {"pageable_copy": 0.6, "late_batches": 4.84},
+        replace(NARROW, layers=2, hidden=1024, batch=8),
+        MIDDLE,
+        3,
+        7,
+    ),
     # What a fused optimizer leaves is no work of chains.
     ("nvidia", {"written_out": 4, "loop_optimizer": 4}, Model(layers=4, batch=3), SLOW, 1, 7),
 )

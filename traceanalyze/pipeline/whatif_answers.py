@@ -38,7 +38,7 @@ from traceanalyze.rules.config import RuleConfig, options_of
 from traceanalyze.rules.evaluate import evaluate, faint
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Outcome
-from traceanalyze.rules.pricing import Price, below_waits, lasting, priced, proven, ranged, ranged_together
+from traceanalyze.rules.pricing import Price, below_waits, lasting, passing, priced, proven, ranged, ranged_together
 from traceanalyze.rules.ranking import by_its_rule
 from traceanalyze.rules.registry import own_rules
 
@@ -254,9 +254,9 @@ def _priced(facts: Facts, change: Change) -> Finding:
 def _lasting(price: Price, facts: Facts) -> Finding:
     """The finding with its range; what a long run gains where only the first step of this one does."""
     one = ranged(price, facts).finding
-    if price.steps is None or len(later := lasting(price.steps, facts)) == len(price.steps):
+    if price.steps is None or not passing(price, facts):
         return one
-    return replace(one, saving=max(0, facts.mean(int(later.sum()))), low=0)
+    return replace(one, saving=max(0, facts.mean(int(price.steps[1:].sum()))), low=0)
 
 
 def _each(run: _Run, gain: Gain, found_by: Callable[[Facts], Sequence[Finding] | NotMeasured]) -> _Supposed:
@@ -321,7 +321,7 @@ def _answered(run: _Run, one: _Supposed) -> _Supposed:
         low, saving, high = one.about[0].ends
     elif run.joint is not None:
         gains = np.delete(shorter_steps(run.joint, again), one.like_others, axis=0)
-        saving = beside + mean_gain(lasting(gains, run.ranks[0]))
+        saving = beside + mean_gain(lasting(gains, run.step, run.joint.programs[0].counted))
         ends = across_ranks.ends_of_run([*found, *one.about * len(ranks)], saving, run.step)
         waits = 0 if run.cluster is None else absent_waits(run.cluster)[0]
         low, saving, high = below_waits(ends, found, waits) if found else ends
@@ -353,7 +353,7 @@ def _again(run: _Run, changes: Mapping[int, Change], like_others: Sequence[int])
 def _gain_alone(facts: Facts, again: Again) -> int:
     known = facts.context.once(program)
     gains = (known.steps.time - (again.end - again.start))[known.counted]
-    return max(0, round(float(lasting(gains, facts).mean())))
+    return max(0, round(float(lasting(gains, facts.step_time, known.counted).mean())))
 
 
 def _state(run: _Run, rank: int, again: Sequence[Again], changes: Mapping[int, Change]) -> State:

@@ -10,13 +10,13 @@ import numpy as np
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster, RankSummary
-from traceanalyze.replay.ranks import Joint, gain_of, mean_gain, steps_with
+from traceanalyze.replay.ranks import Joint, mean_gain, steps_with
 from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import LAUNCHES, why
 from traceanalyze.rules.finding import Confidence, Finding, FindingKey, NotApplicable, Outcome, Severity
-from traceanalyze.rules.pricing import LEAST_SHARE, OVER, below_waits, beside_waits, ends_together
+from traceanalyze.rules.pricing import LEAST_SHARE, OVER, below_waits, beside_waits, ends_together, lasting
 from traceanalyze.rules.ranking import HIGH, LEFT, MEDIUM, PRESENT, by_its_rule, small
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
@@ -281,7 +281,8 @@ def with_run_gains(
         if (key, like_others) not in known:
             pieces = [each for kind in kinds if kind in key for each in kinds[kind]]
             less = faint_beside(pieces, outcomes)
-            saving = gain_of(run, changes_of([*pieces, *less]), like_others) + stated(pieces, len(outcomes))
+            steps = np.delete(steps_with(run, changes_of([*pieces, *less]), like_others), like_others, axis=0)
+            saving = mean_gain(lasting(steps, step.time, run.programs[0].counted)) + stated(pieces, len(outcomes))
             # A rank that hides how regular the cause is, as it waits for others, makes no other one unsure.
             least = {kind: min(Confidence.MEDIUM, max(one.confidence or 0 for _, one in kinds[kind])) for kind in key}
             sure = [one for kind in key for _, one in kinds[kind] if (one.confidence or 0) >= least[kind]]

@@ -110,15 +110,21 @@ def ranged(price: Price, facts: Facts) -> Price:
     return price._replace(finding=_ranged(replace(one, change=change), saving, between, facts), stated=None)
 
 
-def lasting(gains: NDArray[np.int64], facts: Facts) -> NDArray[np.int64]:
+def lasting(gains: NDArray[np.int64], step: int, counted: NDArray[np.bool_]) -> NDArray[np.int64]:
     """By how much the windows (last axis) are shorter, ns, as in a long run: without the first if nothing else is.
 
-    The first recorded one begins on an idle device; what it alone gains the others lose again.
+    The first recorded one, if it is `counted`, begins on an idle device; what it alone gains the others lose again.
     """
-    if gains.shape[-1] < FEW_STEPS or not facts.context.once(counted_windows)[0]:
+    if gains.shape[-1] < FEW_STEPS or not counted[0]:
         return gains
     later = gains[..., 1:]
-    return later if later.mean() < LEAST_SHARE * facts.step_time <= gains.mean() else gains
+    return later if later.mean() < LEAST_SHARE * step <= gains.mean() else gains
+
+
+def passing(price: Price, facts: Facts) -> bool:
+    """Whether next to nothing is gained but in the first step (`lasting`)."""
+    steps, counted = price.steps, facts.context.once(counted_windows)
+    return steps is not None and len(lasting(steps, facts.step_time, counted)) < len(steps)
 
 
 def _with_cost(one: Finding, spans: Intervals, facts: Facts) -> Finding:

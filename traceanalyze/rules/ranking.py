@@ -23,7 +23,7 @@ from traceanalyze.rules.common.launching import cut_off, excerpt
 from traceanalyze.rules.common.replay import launching, saved
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity, intervals_of
-from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, lasting, priced, ranged
+from traceanalyze.rules.pricing import LEAST_SHARE, SMALL, Price, gaps_of, passing, priced, ranged
 from traceanalyze.rules.rule import Rule
 
 HIGH, MEDIUM = 0.20, SMALL
@@ -138,7 +138,7 @@ def _at_most_alone(one: Finding, change: Change | None, facts: Facts) -> Finding
 def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:
     """A finding at its price, None where it is not worth a row; what comes again without a rule may save nothing."""
     price = priced(one, facts)
-    if not rule.rare and price.steps is not None and len(lasting(price.steps, facts)) < len(price.steps):
+    if not rule.rare and passing(price, facts):
         return None
     if _is_explained(price.finding, part, facts) or not _enough(price.finding, facts, rule):
         return None
