@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -57,19 +58,27 @@ def _npu(path: Path) -> Path:
         made.queued(f"aclnn{kind}", op, op + 3, 4)
         made.kernel(f"aclnn{kind}_{kind}", at, dur, op_type=kind, core=core, launch=op + 4, **row)
 
-    shapes = {"Input Dims": "64,64;64,64", "Input type": "DT_BF16;DT_BF16"}
+    shapes = {"Input Dims": "64,64;64,64", "Input type": "c10::BFloat16;c10::BFloat16"}
     # Cycles of 20 cores at 1800 MHz, half of which are busy: a 910B3.
-    cube = {"aic_total_cycles": "7200000", "Block Dim": "20", "Input Data Types": "DT_BF16;DT_BF16"}
+    cube = {
+        "OP State": "static",
+        "aic_total_cycles": "7200000",
+        "aicore_time(us)": "200",
+        "Block Dim": "20",
+        "Input Data Types": "DT_BF16;DT_BF16",
+    }
     made.op("aten::mm", 0, 40, **shapes)
     launch(5, 100, 400, "MatMulV2", "AI_CORE", **cube)
-    launch(15, 510, 60, "TransData", **{"Input Shapes": '"64,64"', "Input Data Types": "DT_BF16"})
+    launch(
+        15, 510, 60, "TransData", **{"OP State": "dynamic", "Input Shapes": '"64,64"', "Input Data Types": "DT_BF16"}
+    )
     for number, (name, kind) in enumerate(_NORM):
         at = 600 + number * 60
         made.op(f"aten::{name}", at, 30)
         launch(at + 5, at + 40, 15, kind)
     made.op("aten::topk", 1100, 40)
     launch(1105, 1150, 90, "TopK", "AI_CPU", **{"Block Dim": "1"})
-    made.op("aten::bmm", 1300, 40, **{"Input Dims": "64,64;64,64", "Input type": "DT_FLOAT;DT_FLOAT"})
+    made.op("aten::bmm", 1300, 40, **{"Input Dims": "64,64;64,64", "Input type": "float;float"})
     full = {"Block Dim": "20", "Input Data Types": "FLOAT;FLOAT", "HF32 Eligible": "NO", "aic_mac_time(us)": "270"}
     launch(1305, 1350, 300, "BatchMatMulV2", "AI_CORE", **full)
     made.op("aten::gelu", 1700, 40)
@@ -162,6 +171,35 @@ def test_without_types_of_kernels_changes_of_layout_are_not_measured(tmp_path: P
     assert found.layout_ns == found.layout_bytes == NotMeasured("no_kernel_types")
 
 
+def test_how_near_the_roof_with_shapes_that_vary_and_the_clock(rows: dict[str, Any]) -> None:
+    product = rows["aten::mm"]
+    # 64 × 64 in bf16, twice read and once written: memory binds both, at 2,039 and 1,638.4 GB/s.
+    least = 3 * 64 * 64 * 2
+    assert product.base_roof == pytest.approx(least / 2039 / 100_000, rel=1e-3)
+    assert product.candidate_roof == pytest.approx(least / 1638.4 / 460_000, rel=1e-3)
+    # Of two kernels the change of layout has no cycles; 7.2 · 10⁶ of 20 cores in 200 µs.
+    assert product.clock == pytest.approx(1800)
+    assert product.dynamic == 0.5
+    assert rows["aten::gelu"].clock == NotMeasured("no_core_counters")
+
+
+def test_collectives_have_their_links_and_rates() -> None:
+    report = traceanalyze.compare(PAIR / "gpu", PAIR / "npu")
+    assert report.comparison is not None
+    rows = {row.op: row for row in report.comparison.tables["migration"].records()}
+    found = rows["all_reduce"]
+    of_all = report.comparison.tables["communication_compare"].records()
+    own = [row for row in of_all if row.collective == "all_reduce"]
+    moved = sum(row.size_bytes * row.base_calls for row in own)
+    assert found.base_rate == pytest.approx(moved / sum(row.base_total_ns for row in own), rel=1e-3)
+    # Nothing of it is waiting: the other rank is as fast.
+    (said,) = found.to_do
+    assert said.key == "to_move"
+    assert said.values[0][2] == pytest.approx(found.candidate_time_ns, rel=0.01)
+    (link,) = report.comparison.tables["link_rates"].records()
+    assert found.links == f"{link.link} {link.candidate_rate_gbs:.3g} GB/s"
+
+
 def test_what_the_environment_leaves_off_is_said_of_dispatch(rows: dict[str, Any]) -> None:
     said = {key for row in rows.values() for key in _said(row)}
     assert {"to_queue", "to_bind"} <= said
@@ -240,3 +278,27 @@ def test_each_difference_of_simulated_pairs_has_its_row_and_its_cost(name: str, 
     assert rows[0].op == first
     both = sum(row.candidate_sum_ns for row in rows if row.kernels and row.base_sum_ns)
     assert both >= 0.95 * sum(row.candidate_sum_ns for row in rows if row.kernels)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_who_moves_to_the_shared_profile_reads_first_for_which_rank_it_waits() -> None:
+    home = SHARED / "ascend/msinsight_2rank_torch/text/level1/rank0_ascend_pt"
+    report = traceanalyze.compare(SHARED / "kineto/hta/trace_diff/control/control.json.gz", home)
+    assert report.comparison is not None
+    rows = list(report.comparison.tables["migration"].records())
+    (said,) = rows[0].to_do
+    assert (rows[0].op, said.key) == ("all_reduce", "to_wait_for")
+    values = {name: value for name, _, value in said.values}
+    # Of 101.963 ms that nothing hides; the longest Notify_Wait is for rank 5.
+    assert values == {"time": pytest.approx(98_027_300, abs=100), "rank": 5}
+    # All kernels of the table, and what binds them.
+    with (home / "ASCEND_PROFILER_OUTPUT/kernel_details.csv").open(newline="") as file:
+        kernels = [row for row in csv.DictReader(file) if row["Accelerator Core"] not in {"HCCL", "COMMUNICATION"}]
+    of_kernels = [row for row in rows if row.kernels]
+    took = sum(round(1000 * float(row["Duration(us)"])) for row in kernels)
+    assert sum(row.candidate_sum_ns for row in of_kernels) == pytest.approx(took, abs=len(kernels))
+    assert sum(row.candidate_sum_ns for row in of_kernels if isinstance(row.bound, str)) >= 0.95 * took
+    # Cube cores alone tell their clock in this form.
+    clocks = [row.clock for row in of_kernels if isinstance(row.clock, float)]
+    assert clocks
+    assert all(clock == pytest.approx(1800, abs=1) for clock in clocks)

@@ -9,10 +9,9 @@ import pytest
 
 from tests.ranks.make import ints, rank
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import compare_ranks, imbalance, longest, rank_steps
 from traceanalyze.ranks.links import links
-from traceanalyze.ranks.match import missing_ranks, presence, role_of, world_size
+from traceanalyze.ranks.match import clock_offsets, missing_ranks, presence, role_of, world_size
 from traceanalyze.ranks.results import Group, LinkTraffic, MatchedGroup, columns_of, leading
 from traceanalyze.ranks.stragglers import _delayed_by, _waited_before, absent_sentences, straggler_sentences
 from traceanalyze.ranks.waits import collective_waits, rank_waits
@@ -251,15 +250,15 @@ def test_a_link_is_slow_from_a_twentieth_below_the_others_on(size, count, others
     usual = [LinkTraffic(1, 2 + at, "HCCS", 10, 1000, 100) for at in range(others)]
     table = links([rank(0, links=[LinkTraffic(0, 1, "HCCS", count, size, 100), *usual]), rank(1)])
     (found,) = [row for row in table.rows if row[1:3] == (0, 1)]
-    assert found == ("HCCS", 0, 1, count, size, 100, size / 100, below)
+    assert found == ("HCCS", 0, 1, count, size, 100, size / 100, below, 0)
 
 
 def test_traffic_of_a_link_is_summed_over_the_recordings_and_kinds_are_apart():
     one, other = LinkTraffic(0, 1, "HCCS", 3, 600, 100), LinkTraffic(0, 1, "RDMA", 1, 50, 0)
     table = links([rank(0, links=[one, other]), rank(1, links=[one])])
     assert table.rows == (
-        ("HCCS", 0, 1, 6, 1200, 200, 6.0, None),
-        ("RDMA", 0, 1, 1, 50, 0, NotMeasured("no_duration"), None),
+        ("HCCS", 0, 1, 6, 1200, 200, 6.0, None, 0),
+        ("RDMA", 0, 1, 1, 50, 0, NotMeasured("no_duration"), None, 0),
     )
     assert links([rank(0), rank(1)]).absent == NotMeasured("no_collective_tasks")
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.ranks.make import rank
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import compare_ranks, imbalance
 from traceanalyze.ranks.links import links
+from traceanalyze.ranks.match import clock_offsets
 from traceanalyze.ranks.results import Group, LinkTraffic
 from traceanalyze.ranks.waits import collective_waits, rank_waits
 

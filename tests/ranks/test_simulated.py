@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.ranks.simulated import summaries, true_waits, workload
 from tests.simulate.workload import Fault
-from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import compare_ranks, imbalance
+from traceanalyze.ranks.match import clock_offsets
 from traceanalyze.ranks.waits import collective_waits, rank_waits
 
 RUNS = {

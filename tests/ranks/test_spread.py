@@ -172,6 +172,38 @@ def test_types_of_operators_and_the_clock_of_an_ascend_profile(tmp_path):
     assert found.experts == Experts(1, 80)
 
 
+@pytest.mark.parametrize("lists", [False, True])
+def test_load_of_experts_is_that_of_the_routing(tmp_path, lists):
+    """Tokens that chance sends to the experts of two ranks; one tensor for all of a rank's experts, or one for each."""
+    chance, hidden, own = random.Random(3), 64, 4
+    truth = [0, 0]
+    for at in (0, 1):
+        made = AscendBuilder()
+        made.step(1, 0, 3000)
+        for layer in range(5):
+            # Those of the first rank are asked for twice as often.
+            to = [0] * own
+            for _ in range(200):
+                expert = chance.randrange(own * 3)
+                if (expert >= 2 * own) == (at == 1):
+                    to[expert % own] += 1
+            truth[at] += sum(to)
+            given = [f"{count},{hidden}" for count in to] if lists else [f"{sum(to)},{hidden}"]
+            weights = [f"{hidden},{2 * hidden}"] * own if lists else [f"{own},{hidden},{2 * hidden}"]
+            shapes = ";".join([*given, *weights, str(own)])
+            made.kernel(
+                "aclnnGmm_GroupedMatmul",
+                100 + layer * 200,
+                90,
+                op_type="GroupedMatmul",
+                **{"Input Shapes": f'"{shapes}"'},
+            )
+        made.write(tmp_path / f"rank{at}_ascend_pt", rank=at)
+    rows = list(traceanalyze.analyze(tmp_path).tables["expert_load"].records())
+    assert [(row.calls, row.tokens) for row in rows] == [(5, tokens) for tokens in truth]
+    assert [row.of_mean for row in rows] == pytest.approx([2 * tokens / sum(truth) for tokens in truth])
+
+
 PAIR = Group("0-1", (0, 1), 2)
 
 
@@ -210,6 +242,24 @@ def test_partners_that_are_not_told_or_not_here_are_said():
     (row,) = sends(compare_ranks(gone)).records()
     assert row.receiver == NotMeasured("no_partner")
     assert sends(compare_ranks([rank(0), rank(1)])).absent == NotMeasured("no_sends")
+
+
+def test_transfers_without_a_size_are_counted_beside_the_others(tmp_path):
+    for rank_number in (0, 1):
+        made = AscendBuilder()
+        made.step(1, 0, 1000)
+        parts = [(0, "Memcpy", 100 + 20 * at, 10, 1 - rank_number) for at in range(4)]
+        made.collective("hcom_allReduce__1_0", 90, 200, parts)
+        moved = [event for event in made.events if event.get("name") == "Memcpy"]
+        for event in moved:
+            event["args"]["src rank"] = rank_number
+        del moved[0]["args"]["size(Byte)"]
+        made.write(tmp_path / f"rank{rank_number}_ascend_pt", rank=rank_number)
+    rows = list(traceanalyze.analyze(tmp_path).tables["links"].records())
+    assert [(row.source_rank, row.transfers, row.bytes, row.time_ns, row.unsized) for row in rows] == [
+        (0, 3, 192, 30_000, 1),
+        (1, 3, 192, 30_000, 1),
+    ]
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")

@@ -20,6 +20,7 @@ from traceanalyze.comparison.results import Pair, Pairs, Time
 from traceanalyze.comparison.side import CompareOptions, measured
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
@@ -205,6 +206,35 @@ def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> 
         key: dict(zip(("wait_ns", "transfer_ns", "exposed_ns"), each, strict=True))
         for key, *each in zip(keys, wait, transfer, bare, strict=True)
     }
+
+
+_LOCAL = frozenset({"ON_CHIP", "LOCAL", "INVALID_TYPE", ""})
+"""Not a way between devices."""
+
+
+def link_rates(context: Context, of: NDArray[np.int64] | None = None) -> dict[str, int] | None:
+    """Bytes a second by kind of link (HCCS, RoCE, PCIe …) inside the steps; transfers run in parallel, so the union.
+
+    Of the collectives in these rows of the trace, if some are given. None where the profile does not hold their tasks.
+    """
+    events = context.trace.events
+    part = events.fields.get("part_of")
+    if part is None:
+        return None
+    row = part.row.astype(np.int64)
+    size, link, transport = (context.trace.events.numbers(field, row) for field in ("bytes", "link_type", "transport"))
+    code = np.where(link >= 0, link, transport)
+    windows = intervals.merge(context.steps.start, context.steps.end)
+    moved = (size > 0) & (code >= 0) & intervals.contains(windows, events.ts[row])
+    found: dict[str, int] = {}
+    if of is not None:
+        moved &= occurs(np.asarray(part.value, np.int64), of)
+    for each in np.unique(code[moved]).tolist():
+        chosen, name = moved & (code == each), context.trace.strings.text(each)
+        busy = intervals.total(events.active(row[chosen]))
+        if busy and name not in _LOCAL:
+            found[name] = int(size[chosen].sum()) * 10**9 // busy
+    return found
 
 
 _COUNTER = regex(r"_?(?<![Vv\d])\d+$")

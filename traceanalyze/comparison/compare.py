@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.memory.recorded import memory
@@ -13,7 +11,7 @@ from traceanalyze.comparison import columns
 from traceanalyze.comparison.apis import APIS, api_pairs, sync_table
 from traceanalyze.comparison.attribution import headline, headline_keys, parts
 from traceanalyze.comparison.caveats import caveats
-from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
+from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs, link_rates
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS, memory_call_pairs, memory_pairs
 from traceanalyze.comparison.migration import migrated, migration_table
@@ -25,7 +23,6 @@ from traceanalyze.comparison.reasons import causes_table, chance_of_parts, reaso
 from traceanalyze.comparison.results import Comparison, Pair, Pairs, Part, Time
 from traceanalyze.comparison.same_work import OTHER_WORK, unmatched_work
 from traceanalyze.comparison.side import CompareOptions, Side
-from traceanalyze.model import intervals
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 
 
@@ -169,8 +166,6 @@ Row = tuple[str, Time, Time]
 _PEAKS = ("peak_allocated", "peak_reserved", "peak_recorded", "peak_process")
 """Highest totals of the allocator; highest sum of recorded allocations minus frees, without what was there before;
 highest memory of the whole process, the libraries' own included: never the same quantity as the allocator's."""
-_LOCAL = frozenset({"ON_CHIP", "LOCAL", "INVALID_TYPE", ""})
-"""Not a way between devices."""
 _PEAK_MEMORY = declare(
     "memory_peak",
     "Peak memory",
@@ -244,7 +239,7 @@ def _rate(link: str, *both: Time) -> dict[str, Value]:
 
 def rate_rows(base: Side, candidate: Side) -> Iterator[Row]:
     """Bytes a second by kind of link; 0 where a side that tells did not use it."""
-    sides = [(_rates(side), side.info.vendor) for side in (base, candidate)]
+    sides = [(link_rates(side.context), side.info.vendor) for side in (base, candidate)]
     for link in sorted({link for rates, _ in sides for link in rates or ()}):
         old, new = (
             # Only Ascend profiles can tell, at a higher level; others never do.
@@ -254,26 +249,3 @@ def rate_rows(base: Side, candidate: Side) -> Iterator[Row]:
             for rates, vendor in sides
         )
         yield link, old, new
-
-
-def _rates(side: Side) -> dict[str, int] | None:
-    """Bytes a second by kind of link (HCCS, RoCE, PCIe …) inside the steps; transfers run in parallel, so the union.
-
-    None where the profile does not hold the tasks of collectives.
-    """
-    context, events = side.context, side.context.trace.events
-    part = events.fields.get("part_of")
-    if part is None:
-        return None
-    row = part.row.astype(np.int64)
-    size, link, transport = (context.trace.events.numbers(field, row) for field in ("bytes", "link_type", "transport"))
-    code = np.where(link >= 0, link, transport)
-    windows = intervals.merge(context.steps.start, context.steps.end)
-    moved = (size > 0) & (code >= 0) & intervals.contains(windows, events.ts[row])
-    found: dict[str, int] = {}
-    for each in np.unique(code[moved]).tolist():
-        chosen, name = moved & (code == each), context.trace.strings.text(each)
-        busy = intervals.total(events.active(row[chosen]))
-        if busy and name not in _LOCAL:
-            found[name] = int(size[chosen].sum()) * 10**9 // busy
-    return found

@@ -6,22 +6,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.communication.collectives import collectives, description_rows, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
 from traceanalyze.analyses.kernels.ascend import tensor_bytes
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.analyses.kernels.kernels import UNITS
-from traceanalyze.analyses.kernels.op_work import device_peaks, precisions
-from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.kernels.kernels import DYNAMIC, UNITS
+from traceanalyze.analyses.kernels.op_work import device_peaks, precisions, roof_share
+from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.comparison import columns
 from traceanalyze.comparison.calls import Calls, calls_of, described
 from traceanalyze.comparison.canonical_ops import Fused, fused_names
+from traceanalyze.comparison.collectives import link_rates
 from traceanalyze.comparison.names import BACKWARD_SUFFIX
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.comparison.results import Pairs, Part
+from traceanalyze.comparison.results import Pair, Pairs, Part
 from traceanalyze.comparison.side import CompareOptions, Side
+from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import MISSING, distinct
 from traceanalyze.model.device_peaks import Peaks
 from traceanalyze.model.kernel_classes import KernelGroup
@@ -54,6 +57,9 @@ _SAY = sentences(
     to_queue="TASK_QUEUE_ENABLE is {level}: 2 takes work off the thread that launches",
     to_bind="CPU_AFFINITY_CONF is off: 2 keeps each process on cores near its device",
     to_fill="{blocks} of {cores} cores are used: larger or batched tensors",
+    to_wait="{time} of it waits for other ranks: find what makes them late",
+    to_wait_for="{time} of it waits for other ranks, longest for rank {rank}: look in its recording for what makes it late",
+    to_move="{time} of it moves data{links}: fewer and larger messages, or compute beside it",
     to_check="{check}",
 )
 _API = {
@@ -69,6 +75,7 @@ _PRODUCTS = (KernelGroup.MATMUL, KernelGroup.ATTENTION, KernelGroup.CONVOLUTION)
 _LAYOUT = regex(r"TransData|Cast|Transpose|ViewCopy|Format")
 _AI_CPU = regex(r"AI_?CPU")
 _UNTYPED = NotMeasured("no_kernel_types")
+_AMOUNTS = ("base_time_ns", "candidate_time_ns", "ratio", "base_sum_ns", "candidate_sum_ns")
 _WORTH = 0.05
 """Own: part of an operator's time, from which on something about it is said."""
 
@@ -99,6 +106,33 @@ _TABLE = declare(
         Column("candidate_shapes", Kind.NAME, "candidate: the same", side="candidate"),
         Column("base_dtypes", Kind.TEXT, "base: their types", side="base"),
         Column("candidate_dtypes", Kind.TEXT, "candidate: their types", side="candidate"),
+        *(
+            Column(
+                f"{side}_roof",
+                Kind.SHARE,
+                f"{side}: least time that its device needs over the time taken",
+                heading=f"{side} of roofline",
+                side=side,
+            )
+            for side in ("base", "candidate")
+        ),
+        Column("dynamic", Kind.SHARE, "of the candidate's kernels those whose shapes are known only when they run"),
+        Column("clock", Kind.NUMBER, "clock of its cores, MHz, mean weighted by time", heading="clock (MHz)"),
+        *(
+            Column(
+                f"{side}_rate",
+                Kind.NUMBER,
+                f"{side}: bytes of collectives over their time, waiting included, 10⁹ a second",
+                heading=f"{side} GB/s",
+                side=side,
+            )
+            for side in ("base", "candidate")
+        ),
+        Column(
+            "links",
+            Kind.TEXT,
+            "candidate: kinds of links of the collectives, and what all of a kind reach while any moves data",
+        ),
         Column("frame", Kind.PLACE, "candidate: source line of the longest piece", heading="source line"),
     ),
     *columns.SUMS,
@@ -162,7 +196,7 @@ def migrated(base: Side, candidate: Side) -> bool:
 
 
 def migration_table(
-    base: Side, candidate: Side, parts: Sequence[Part], collectives: Pairs | None, options: CompareOptions, per: PerStep
+    base: Side, candidate: Side, parts: Sequence[Part], pairs: Pairs | None, options: CompareOptions, per: PerStep
 ) -> Table:
     """Operators, collectives and other parts of the step by what the candidate would win at the base's pace.
 
@@ -174,8 +208,9 @@ def migration_table(
     old, new = (_work(side.context, options, fused) for side in (base, candidate))
     environment = candidate.context.trace.environment or {}
     others = _others(parts, (environment, _on_host(old, new)), per)
-    rows = [*_operators(old, new, per), *_collectives(collectives, per), *others]
-    rows.sort(key=lambda row: (-row["win_ns"], row["op"]))
+    rows = [*_operators(old, new, per), *_collectives(candidate.context, pairs, per), *others]
+    # What a side did not measure comes last, and says so.
+    rows.sort(key=lambda row: (isinstance(row["win_ns"], NotMeasured) or -row["win_ns"], row["op"]))
     unknown = dict.fromkeys(_TABLE.keys)
     return _TABLE.fill_records({**unknown, "place": place, **row} for place, row in enumerate(rows, start=1))
 
@@ -201,7 +236,9 @@ def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]
             "bound_share": share,
             **_described(old, new, other, own),
         }
-        cells["blocks"] = _blocks(new, own)
+        cells |= {"blocks": _blocks(new, own), "dynamic": _dynamic(new, own), "clock": _clock(new, own)}
+        cells["base_roof"] = roof_share(old.context, old.row[other]) if len(other) else None
+        cells["candidate_roof"] = roof_share(new.context, new.row[own])
         cells["cores"] = cores
         cells["base_precision"], cells["candidate_precision"] = types
         typed = (_numbers(new, own, "op_type", -1) >= 0).any()
@@ -234,9 +271,7 @@ def _on_host(old: _Work, new: _Work) -> list[str]:
 
 def _amounts(sums: tuple[int, int], per: PerStep) -> dict[str, Value]:
     found = per.amounts(*sums)
-    return {
-        key: found[key] for key in ("base_time_ns", "candidate_time_ns", "ratio", "base_sum_ns", "candidate_sum_ns")
-    }
+    return {key: found[key] for key in _AMOUNTS}
 
 
 def _win(sums: tuple[int, int], peak: float | None, per: PerStep) -> int:
@@ -345,6 +380,19 @@ def _blocks(work: _Work, own: NDArray[np.int64]) -> float | NotMeasured:
     return float(found[0]) if found[0] > 0 else NotMeasured("no_core_counters")
 
 
+def _dynamic(work: _Work, own: NDArray[np.int64]) -> float | NotMeasured:
+    told = own[_numbers(work, own, "op_state", -1) >= 0]
+    return float(_named(work, told, "op_state", DYNAMIC).mean()) if len(told) else NotMeasured("vendor_does_not_say")
+
+
+def _clock(work: _Work, own: NDArray[np.int64]) -> float | NotMeasured:
+    clock = ratio_argument(work.context, "core_clock", work.context.device.row[work.event[own]])
+    told = ~np.isnan(clock) & (work.time[own] > 0)
+    return (
+        float(np.average(clock[told], weights=work.time[own][told])) if told.any() else NotMeasured("no_core_counters")
+    )
+
+
 _FASTER = ("fp64", "fp32", "fp32/tf32", "tf32", "fp16", "bf16", "fp8", "int8")
 """Types of products by rate; bf16 and fp16 are as fast as each other."""
 
@@ -410,16 +458,83 @@ def _said(key: str, **values: tuple[Kind, Value]) -> Message:
     return Message(_SAY[key], tuple((name, *value) for name, value in values.items()))
 
 
-def _collectives(pairs: Pairs | None, per: PerStep) -> Iterator[dict[str, Any]]:
+def _collectives(candidate: Context, pairs: Pairs | None, per: PerStep) -> Iterator[dict[str, Any]]:
     """Kinds of collectives, by what of them nothing hides."""
-    found: dict[str, list[int]] = {}
+    found: dict[str, list[Pair]] = {}
     for pair in () if pairs is None or isinstance(pairs, NotMeasured) else pairs:
-        sums = found.setdefault(str(pair.shared["collective"]), [0, 0])
-        for at, side in enumerate((pair.base, pair.candidate)):
-            sums[at] += side["exposed_ns"] if side else 0
-    for kind, (old, new) in found.items():
+        found.setdefault(str(pair.shared["collective"]), []).append(pair)
+    links, waits = (_links(candidate), _waits(candidate)) if found else ({}, {})
+    for kind, each in found.items():
+        old, new = (sum(side["exposed_ns"] for side in sides if side) for sides in _sides(each))
         if new:
-            yield _plain(kind, (old, new), "communication", per)
+            cells, over = _plain(kind, (old, new), "communication", per), links.get(kind) or None
+            if cells["to_do"] and kind in waits:
+                cells["to_do"] = tuple(_of_collective(new, waits[kind], over, per)) or cells["to_do"]
+            rates = {f"{side}_rate": _rate(each, side) for side in ("base", "candidate")}
+            yield {**cells, **rates, "links": over}
+
+
+def _waits(context: Context) -> dict[str, tuple[int, int | None]]:
+    """By kind of collective the exposed time in which it waits for other ranks, where tasks tell, and for which most.
+
+    The rank is one inside the group unless the group's ranks are known.
+    """
+    found: dict[str, list[Any]] = {}
+    table = context.once(collectives)
+    for row in table.records() if "exposed_wait_ns" in table.keys else ():
+        found.setdefault(row.collective, []).append(row)
+    return {
+        kind: (sum(row.exposed_wait_ns for row in rows), _longest_for(rows))
+        for kind, rows in found.items()
+        if all(isinstance(row.exposed_wait_ns, int) for row in rows)
+    }
+
+
+def _longest_for(rows: Sequence[Any]) -> int | None:
+    rank = max(rows, key=lambda row: row.exposed_wait_ns).waited_for
+    return rank if isinstance(rank, int) else None
+
+
+def _of_collective(
+    time: int, waits: tuple[int, int | None], links: str | NotMeasured | None, per: PerStep
+) -> Iterator[Message]:
+    """Of exposed communication what is waiting, and what is not."""
+    (wait, rank), worth = waits, _WORTH * time
+    if wait >= worth:
+        whom = {} if rank is None else {"rank": (Kind.COUNT, rank)}
+        yield _said("to_wait_for" if whom else "to_wait", time=(Kind.DURATION, per.candidate(wait)), **whom)
+    if time - wait >= worth:
+        over = f" ({links})" if isinstance(links, str) else ""
+        yield _said("to_move", time=(Kind.DURATION, per.candidate(time - wait)), links=(Kind.TEXT, over))
+
+
+def _sides(each: Sequence[Pair]) -> tuple[list[Any], list[Any]]:
+    return [pair.base for pair in each], [pair.candidate for pair in each]
+
+
+def _rate(each: Sequence[Pair], side: str) -> float | NotMeasured | None:
+    """10⁹ bytes a second of a side's collectives."""
+    known = [(pair.shared["size_bytes"], own) for pair in each if (own := getattr(pair, side))]
+    if any(size is None for size, _ in known):
+        return NotMeasured("no_bytes")
+    time = sum(own["total_ns"] for _, own in known)
+    return sum(size * own["calls"] for size, own in known) / time if time else None
+
+
+def _links(context: Context) -> dict[str, str | NotMeasured]:
+    """By kind of collective what each kind of link reaches."""
+    event = context.once(device_work).event
+    event = event[context.device.klass[event] == DeviceClass.COMM]
+    kind = types(context, event, description_rows(context, event))
+    found: dict[str, str | NotMeasured] = {}
+    for each in np.unique(kind).tolist():
+        rates = link_rates(context, context.device.row[event[kind == each]])
+        found[TYPES[each]] = (
+            NotMeasured("no_collective_tasks")
+            if rates is None
+            else ", ".join(f"{link} {rate / 1e9:.3g} GB/s" for link, rate in sorted(rates.items()))
+        )
+    return found
 
 
 def _others(
@@ -428,9 +543,13 @@ def _others(
     """Idle time by cause, and copies; `about` are the environment and operators that the host runs instead."""
     environment, on_host = about
     for part in parts:
-        if isinstance(part.base, NotMeasured) or isinstance(part.candidate, NotMeasured):
+        if part.key in {"compute", "communication"}:
             continue
-        if part.candidate and part.key not in {"compute", "communication"}:
+        if isinstance(part.base, NotMeasured) or isinstance(part.candidate, NotMeasured):
+            amounts = per.amounts(part.base, part.candidate)
+            why = part.base if isinstance(part.base, NotMeasured) else part.candidate
+            yield {"op": Word(part.key), **{key: amounts[key] for key in _AMOUNTS}, "win_ns": why, "to_do": ()}
+        elif part.candidate:
             cells = _plain(Word(part.key), (part.base, part.candidate), part.key, per)
             if cells["to_do"] and part.key in {"dispatch", "host_op"}:
                 cells["to_do"] += tuple(_queue(environment))

@@ -20,7 +20,7 @@ from traceanalyze.pipeline.choices import Choices, path_texts, span_of
 from traceanalyze.pipeline.gather import ReadProgress, disagreeing, gather, sampled
 from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
-from traceanalyze.ranks.clocks import clock_offsets
+from traceanalyze.ranks.match import clock_offsets
 from traceanalyze.ranks.results import leading
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.detect import Kind, sniff

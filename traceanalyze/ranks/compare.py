@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.links import links, sends
-from traceanalyze.ranks.match import common_steps, matched, missing_ranks
+from traceanalyze.ranks.match import clock_offsets, common_steps, matched, missing_ranks
 from traceanalyze.ranks.overview import by_group, rank_groups
+from traceanalyze.ranks.pipeline import pipeline_tables
 from traceanalyze.ranks.results import MANY, Cluster, RankSummary
 from traceanalyze.ranks.spread import spread_tables
 from traceanalyze.ranks.stragglers import stragglers
@@ -156,6 +156,7 @@ def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
         clock_offsets(cluster),
         links(cluster.ranks),
         sends(cluster),
+        *pipeline_tables(cluster),
         *spread_tables(cluster.ranks),
     )
 

@@ -36,7 +36,8 @@ def link_traffic(context: Context) -> tuple[LinkTraffic, ...]:
     row = row[moves]
     names = "src_rank", "dst_rank", "bytes", "link_type"
     source, target, size, link = (trace.events.numbers(each, row) for each in names)
-    between = (source != target) & (size > 0)
+    # Of a size of 0 nothing moves; where none is recorded, something does.
+    between = (source != target) & (size != 0)
     for rank in (source, target):
         between &= (rank >= 0) & (rank < _MOST_RANKS)
     start = trace.events.ts[row]
@@ -44,7 +45,9 @@ def link_traffic(context: Context) -> tuple[LinkTraffic, ...]:
     row, source, target, size, link = (each[between] for each in (row, source, target, size, link))
     rows = group(source, target, link)
     kinds = [trace.strings.text(code) if code >= 0 else "" for code in link[rows.first].tolist()]
-    sums = (each.tolist() for each in (rows.count(), rows.sum(size), rows.sum(trace.events.dur[row])))
+    sized = size > 0
+    numbers = sized, np.where(sized, size, 0), np.where(sized, trace.events.dur[row], 0), ~sized
+    sums = (rows.sum(each).tolist() for each in numbers)
     return tuple(map(LinkTraffic, source[rows.first].tolist(), target[rows.first].tolist(), kinds, *sums))
 
 
@@ -76,11 +79,14 @@ _LINKS = declare(
     Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
     Column("source_rank", Kind.COUNT, "rank inside the group that sends", heading="from"),
     Column("target_rank", Kind.COUNT, "rank inside the group that receives", heading="to"),
-    Column("transfers", Kind.COUNT, "recorded transfers"),
+    Column("transfers", Kind.COUNT, "recorded transfers whose size is known"),
     Column("bytes", Kind.BYTES, "of all of them"),
     Column("time_ns", Kind.DURATION, "sum of their durations"),
     Column("bandwidth", Kind.NUMBER, "bytes over time, 10⁹ bytes a second", heading="GB/s"),
     Column("below_usual", Kind.SHARE, "below the median of the other links of its kind, from 5 % on and 10 transfers"),
+    Column(
+        "unsized", Kind.COUNT, "transfers without a size, which are in none of the numbers", "without size", minor=True
+    ),
     detail=True,
 )
 
@@ -90,9 +96,9 @@ def links(ranks: Sequence[RankSummary]) -> Table:
     sums: dict[tuple[str, int, int], LinkTraffic] = {}
     for one in (one for rank in ranks for one in rank.links):
         key = one.link, one.source, one.target
-        before = sums.get(key, replace(one, count=0, bytes=0, time=0))
+        before = sums.get(key, replace(one, count=0, bytes=0, time=0, unsized=0))
         count, size, time = before.count + one.count, before.bytes + one.bytes, before.time + one.time
-        sums[key] = replace(before, count=count, bytes=size, time=time)
+        sums[key] = replace(before, count=count, bytes=size, time=time, unsized=before.unsized + one.unsized)
     if not sums:
         return _LINKS.missing("no_collective_tasks")
     rows: list[dict[str, Value]] = []
@@ -114,10 +120,11 @@ def links(ranks: Sequence[RankSummary]) -> Table:
                 "source_rank": one.source,
                 "target_rank": one.target,
                 "transfers": one.count,
-                "bytes": one.bytes,
-                "time_ns": one.time,
-                "bandwidth": one.rate if one.time else NotMeasured("no_duration"),
+                "bytes": one.bytes if one.count else NotMeasured("no_bytes"),
+                "time_ns": one.time if one.count else NotMeasured("no_bytes"),
+                "bandwidth": one.rate if one.time else NotMeasured("no_duration" if one.count else "no_bytes"),
                 "below_usual": below if below >= SLOW and one.count >= LEAST_TRANSFERS else None,
+                "unsized": one.unsized,
             }
         )
     return _LINKS.fill_records(rows)

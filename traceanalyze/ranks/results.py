@@ -88,6 +88,8 @@ class LinkTraffic:
     bytes: int
     time: int
     """Sum of the durations of the transfers."""
+    unsized: int = 0
+    """Transfers whose size is not recorded; they count in none of these."""
 
     @property
     def rate(self) -> float:
@@ -149,6 +151,24 @@ class Experts(NamedTuple):
     """Rows of what they multiply; None where shapes were not recorded."""
 
 
+class Stages(NamedTuple):
+    """What one rank did in its last steps, piece by piece: columns of one length, in order of time."""
+
+    step: NDArray[np.int64] = NONE
+    """Row in its steps."""
+    part: NDArray[np.int64] = NONE
+    """Position in `pipeline.PARTS`."""
+    start: NDArray[np.int64] = NONE
+    """Absolute, on its own clock; so is `end`."""
+    end: NDArray[np.int64] = NONE
+    busy: NDArray[np.int64] = NONE
+    """Time in which its kernels run."""
+    number: NDArray[np.int64] = NONE
+    """Of its kind in the step, or the micro-batch that its annotation tells; -1 where nothing is computed."""
+    collective: NDArray[np.int64] = NONE
+    """Row in the rank's collectives that a send or receive is, -1 for else."""
+
+
 class Ran(NamedTuple):
     """What one rank ran inside its analysed steps."""
 
@@ -159,6 +179,8 @@ class Ran(NamedTuple):
     clock: float | None
     """Of its cores, MHz, mean weighted by time; None where the profile does not tell."""
     experts: Experts
+    stages: Stages = Stages()
+    """Of a pipeline; empty where it sends to no single rank."""
 
 
 @dataclass(frozen=True, eq=False)

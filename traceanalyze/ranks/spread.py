@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from math import sqrt
 from typing import Any
 
@@ -27,7 +28,7 @@ MOST = 256
 POINTS = 33
 """Durations kept of a name: of no more calls its quartiles are exact, else to a 32nd of their number."""
 _GROUPED = regex(r"Grouped_?Mat_?[Mm]ul|GroupedMM|grouped_(mm|matmul|gemm)|\bgmm\b", re.IGNORECASE)
-_FIRST = regex(r"\d+")
+_SHAPE = regex(r"\d+(?:\s*,\s*\d+)*")
 
 
 def times(names: Sequence[str], of: NDArray[np.int64], time: NDArray[np.int64]) -> Times:
@@ -83,17 +84,30 @@ def _calls(context: Context) -> Times:
 
 
 def _experts(context: Context, row: NDArray[np.int64], op: NDArray[np.int64]) -> Experts:
-    """Grouped products, and the first length of the first tensor of each: the tokens that the rank was given."""
+    """Grouped products, and the tokens that the rank was given: see `_rows`."""
     numbers, text = context.trace.events.numbers, context.trace.strings.text
     shape = numbers("kernel_shapes", row, -1)
     shape = np.where(shape < 0, numbers("shapes", op, -1), shape)
     rows, tokens = group(shape), 0
     for code, count in zip(shape[rows.first].tolist(), rows.count().tolist(), strict=True):
-        first = _FIRST.search(text(code)) if code >= 0 else None
-        if first is None:
+        each = _rows(text(code)) if code >= 0 else None
+        if each is None:
             return Experts(len(row), None)
-        tokens += int(first.group()) * count
+        tokens += each * count
     return Experts(len(row), tokens if len(row) else None)
+
+
+def _rows(shapes: str) -> int | None:
+    """Rows of what a grouped product multiplies: of its first tensor, and of those of other experts that follow it.
+
+    They have the same length of a row, and the first matrix that they are multiplied by has as many rows.
+    """
+    found = [tuple(map(int, one.split(","))) for one in _SHAPE.findall(shapes)]
+    if not found:
+        return None
+    first, *others = found
+    alike = takewhile(lambda one: len(one) == len(first) > 1 and one[-1] == first[-1] and one[0] != first[-1], others)
+    return first[0] + sum(one[0] for one in alike)
 
 
 _SPREAD = declare(

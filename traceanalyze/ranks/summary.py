@@ -24,6 +24,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
+from traceanalyze.ranks.pipeline import stages
 from traceanalyze.ranks.results import Group, KernelTimes, RankCollectives, RankSummary, members_of
 from traceanalyze.ranks.spread import ran
 
@@ -99,6 +100,7 @@ def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) 
     trace, steps = context.trace, analysis.steps
     events = np.flatnonzero(context.device.klass == DeviceClass.COMM)
     groups, of = _groups(context, events)
+    collectives = _collectives(context, events, of)
     return RankSummary(
         rank=trace.origin.rank,
         label="" if trace.origin.rank is None else str(trace.origin.rank),
@@ -110,7 +112,7 @@ def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) 
         step_time=steps.time,
         parts=_parts(context, analysis),
         groups=groups,
-        collectives=_collectives(context, events, of),
+        collectives=collectives,
         links=link_traffic(context),
         group_names={name: members_of(ranks) for name, ranks in trace.groups.items()},
         host=trace.origin.host,
@@ -122,7 +124,7 @@ def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) 
         kernels=kernel_times(context),
         networked=networked_groups(context, events, groups, of),
         host_computes=context.once(host_computes),
-        ran=ran(context) if spread else None,
+        ran=ran(context)._replace(stages=stages(context, collectives.event)) if spread else None,
     )
 
 

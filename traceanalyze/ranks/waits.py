@@ -13,7 +13,7 @@ from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.errors import listed, ranges
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
-from traceanalyze.ranks.match import POINT_TO_POINT
+from traceanalyze.ranks.match import MATCHED, POINT_TO_POINT
 from traceanalyze.ranks.results import MANY, Cluster, ExposedWaits, MatchedGroup, RankCollectives, RankSummary
 
 _SAY = sentences(
@@ -129,12 +129,6 @@ def _row(cluster: Cluster, one: _Size, member: int) -> dict[str, Any]:
     }
 
 
-MATCHED = Column(
-    "matched",
-    Kind.COUNT,
-    "collectives that were matched with those of other ranks and synchronise",
-    heading="collectives",
-)
 _RANK_WAITS = declare(
     "rank_waits",
     "Who waits for whom (per step)",

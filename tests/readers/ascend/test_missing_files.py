@@ -250,7 +250,19 @@ def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, h
     assert times[part] == times["idle"] == why
     exposed = {row.index: row.candidate_time_ns for row in compared.tables["overall_metrics"].records()}
     assert exposed["comm_wait"] == exposed["comm_transfer"] == why
-    sheet = pd.read_excel(BytesIO(renderer("msprof")([compared], texts("en"))), sheet_name="OverallMetrics", header=2)
+    sheets = pd.read_excel(BytesIO(renderer("msprof")([compared], texts("en"))), sheet_name=None, header=2)
+    # To who moves from a GPU it is no part that nothing is to win in.
+    moved = traceanalyze.compare("sample_traces/gpu_npu_pair/gpu", home).tables["migration"]
+    rows = list(moved.records())
+    untold = [row for row in rows if row.win_ns == why]
+    assert untold == rows[-len(untold) :]
+    assert {row.op for row in untold} >= {"idle"}
+    # What is lost is an empty cell where a script would read 0, and a sheet says so.
+    work = sheets["KernelCompare" if part == "compute" else "CommunicationCompare"]
+    assert work["Calls"].gt(0).all()
+    assert work[["Calls.1", "Total Duration(us).1", work.columns[-1]]].isna().all(axis=None)
+    assert f"{part} of candidate" in sheets["Differences"].to_string()
+    sheet = sheets["OverallMetrics"]
     told = sheet.set_index(sheet["Index"].str.strip())["Duration(ms).1"].dropna()
     assert ("Computing Time" in told) == (part == "communication")
     assert not {"Uncovered Communication Time", "Wait", "Transmit", "Free Time", "E2E Time"} & set(told.index)

@@ -190,7 +190,7 @@ UNITS = {
     "mte1": "mte1_time",
     "fixpipe": "fixpipe_time",
 }
-_DYNAMIC = regex(r"dynamic", re.IGNORECASE)
+DYNAMIC = regex(r"dynamic", re.IGNORECASE)
 
 
 def kernels(context: Context) -> Table:
@@ -334,7 +334,7 @@ def kernel_types(context: Context) -> Table:
     # Other choices of counters tell of some units only.
     limited = ~np.isnan(busy["mte2"]) & (shares.max(0) > 0)
     state = context.trace.events.numbers("op_state", row, -1)
-    dynamic = context.trace.strings.matches(np.maximum(state, 0).astype(np.int32), _DYNAMIC.fullmatch) & (state >= 0)
+    dynamic = context.trace.strings.matches(np.maximum(state, 0).astype(np.int32), DYNAMIC.fullmatch) & (state >= 0)
     clock = ratio_argument(context, "core_clock", row)
     return (
         replace(_TYPES, notes=_throttling(clock, time))

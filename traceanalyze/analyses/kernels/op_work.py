@@ -110,6 +110,25 @@ def op_rates(context: Context) -> Table:
     return _OP_RATES.fill_records(records).sort("-device_time_ns", "op", "shapes")
 
 
+def roof_share(context: Context, chosen: NDArray[np.int64]) -> Measure:
+    """Least time this device needs for some rows of `device_work` over the time they take, as in `op_rates`.
+
+    Of those with a formula, which must be half of their time.
+    """
+    work, fields = context.once(device_work), context.trace.events.fields
+    peaks, known = context.once(device_peaks), chosen[work.group[chosen] != KernelGroup.COPY]
+    if peaks is None or not {"shapes", "kernel_outputs"} & set(fields):
+        return NotMeasured("no_shapes" if peaks else "unknown_device")
+    found = _of_operators(context, work, known[work.op[known] >= 0]) if "shapes" in fields else {}
+    found = found or (_of_kernels(context, work, known) if "kernel_outputs" in fields else {})
+    rows = [_row(*key[1:], sums, peaks) for key, sums in found.items()]
+    least = [(row["roofline_share"], row["device_time_ns"]) for row in rows]
+    told = [(share, time) for share, time in least if isinstance(share, float) and isinstance(time, int)]
+    if 2 * sum(time for _, time in told) < int(work.time[chosen].sum()) or not told:
+        return next((share for share, _ in least if isinstance(share, NotMeasured)), NotMeasured("no_formula"))
+    return sum(share * time for share, time in told) / max(sum(time for _, time in told), 1)
+
+
 def _of_operators(context: Context, work: Work, known: NDArray[np.int64]) -> Rows:
     """Calls and device time of operators that launched some of `device_work`; those without a formula are left out."""
     if len(known) == 0:
@@ -137,16 +156,18 @@ def _of_operators(context: Context, work: Work, known: NDArray[np.int64]) -> Row
     return found
 
 
-def _of_kernels(context: Context, work: Work) -> Rows:
+def _of_kernels(context: Context, work: Work, chosen: NDArray[np.int64] | None = None) -> Rows:
     """The same of types of kernels with the tensors that the profile's own table lists."""
-    row, text = context.device.row[work.event], context.trace.strings.text
+    known = np.arange(len(work.event)) if chosen is None else chosen
+    row, text = context.device.row[work.event[known]], context.trace.strings.text
     fields = [context.trace.events.numbers(field, row) for field in _TENSORS]
-    known = np.flatnonzero(np.all([field != MISSING for field in fields], axis=0))
+    told = np.all([field != MISSING for field in fields], axis=0)
+    known, fields = known[told], [field[told] for field in fields]
     short = _short_float(context, work, known)
-    rows = group(*(field[known] for field in fields), short)
+    rows = group(*fields, short)
     time, found = rows.sum(work.time[known]), Rows()
     for at, count, spent in zip(rows.first.tolist(), rows.count().tolist(), time.tolist(), strict=True):
-        texts = [text(int(field[known[at]])) for field in fields]
+        texts = [text(int(field[at])) for field in fields]
         cost = kernel_cost(*texts)
         if cost is not None:
             shapes = listed_shapes(texts[1])

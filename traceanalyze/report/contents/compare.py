@@ -408,7 +408,8 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
 def _to_win(table: Table, step: float) -> Iterator[Message]:
     """What there is to win on the NPU, most first, with the tensors and kernels of operators."""
     worth = (cells for cells in map(dict[str, Any], (zip(table.keys, row, strict=True) for row in table.known_rows)))
-    for cells in [each for each in worth if each["win_ns"] >= WORTH_ADVICE * step][:MOST_ADVICE]:
+    known = (each for each in worth if not isinstance(each["win_ns"], NotMeasured))
+    for cells in [each for each in known if each["win_ns"] >= WORTH_ADVICE * step][:MOST_ADVICE]:
         values = (
             ("op", Kind.TERM if isinstance(cells["op"], Word) else Kind.NAME, cells["op"]),
             ("win", Kind.DURATION, cells["win_ns"]),

@@ -15,7 +15,7 @@ from traceanalyze.report.html import sides
 from traceanalyze.report.html.cards import Scene, cards, pictures, span_of
 from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.frame import Place, document, element, safe, sentence
-from traceanalyze.report.html.ranks import heat_map, rank_chart
+from traceanalyze.report.html.ranks import heat_map, pipeline_chart, rank_chart
 from traceanalyze.report.html.steps import step_chart
 from traceanalyze.report.html.tables import MAX_ROWS, listed, short_title, table_section
 from traceanalyze.report.html.timeline import FINDINGS, TITLE, Mark, overview_html
@@ -31,7 +31,7 @@ _PARTS = 12
 """Causes named in a cell."""
 _GROUPS_OF = {"allocator_group_curve": "allocator_groups"}
 """Table with bands → table that describes them."""
-_CHARTS = {"ranks": rank_chart, "rank_steps": heat_map}
+_CHARTS = {"ranks": rank_chart, "rank_steps": heat_map, "pipeline": pipeline_chart}
 """Tables over ranks that have a picture."""
 _ON_CARDS = frozenset(
     {"findings", "capture_findings", "finding_evidence", "rank_findings", "rank_finding_evidence", "memory_findings"}

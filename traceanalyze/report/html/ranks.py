@@ -1,4 +1,4 @@
-"""Pictures of ranks: the mean step of each as a bar of its parts, and who was slower than the others when."""
+"""Pictures of ranks: the mean step of each by part, who was slower than the others when, and a pipeline over time."""
 
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -20,6 +20,7 @@ _SAY = sentences(
     heat_cut="Drawn are {steps} of {all_steps} steps and {ranks} of {all_ranks} ranks, those that differ most.",
     rank_chart="Mean step of each rank by part",
     rank_chart_cut="Drawn are the {kept} slowest of {count} ranks.",
+    pipeline_chart="One step of the pipeline, rank by rank",
 )
 
 MAX_RANKS = 64
@@ -280,3 +281,39 @@ def _legend(formatter: Formatter) -> str:
 
 def _beyond(level: int, sign: str) -> str:
     return f"{sign}{100 * BOUNDS[level - 1]:.0f} %"
+
+
+def pipeline_chart(table: Table, formatter: Formatter) -> str:
+    """The table `pipeline` as a lane for each rank; nothing where there are no rows."""
+    pieces = [one for one in table.records() if isinstance(one.time_ns, int) and isinstance(one.start_ns, int)]
+    lanes = list(dict.fromkeys(one.rank for one in pieces))
+    first = min((one.start_ns for one in pieces), default=0)
+    longest = max((one.start_ns + one.time_ns - first for one in pieces), default=0)
+    if not longest:
+        return ""
+    high = 26 if len(lanes) <= _ROOMY else 13
+    bottom = high * len(lanes)
+    body = list(_axis(longest, bottom))
+    for at, rank in enumerate(lanes):
+        body.append(f'<text x="0" y="{at * high + high / 2 + 4}">{safe(fitted(str(rank), _LEFT - 6))}</text>')
+    for one in pieces:
+        top, left = lanes.index(one.rank) * high, _x(one.start_ns - first, longest)
+        wide = _x(one.start_ns - first + one.time_ns, longest) - left
+        box = f'x="{left:.2f}" y="{top}" width="{wide:.2f}" height="{high - 3}"'
+        number = "" if one.number is None else str(one.number)
+        body.append(f'<rect {box} style="fill:{colour_of(one.part)}"/>')
+        if number and high > _LETTER * 2 and wide > sum(map(_width, number)) + 2:
+            body.append(
+                f'<text class="in" x="{left + wide / 2:.1f}" y="{top + 16}" text-anchor="middle">{number}</text>'
+            )
+        said = f"{term_of(one.part, formatter)} {number}".rstrip()
+        lines = (
+            f"{formatter.texts.heading(table, table[key])}: {formatter.value(Kind.DURATION, time)}"
+            for key, time in (("start_ns", one.start_ns), ("time_ns", one.time_ns))
+        )
+        body.append(over(box, [f"{one.rank}: {said}", *lines]))
+    body.append(f'<text x="0" y="{bottom + 15}">{safe(formatter.texts.heading(table, table["rank"]))}</text>')
+    name = formatter.texts.messages[_SAY["pipeline_chart"]]
+    view = f"0 0 {_WIDE} {bottom + _BOTTOM}"
+    picture = element("svg", "".join(body), viewBox=view, role="img", aria_label=name, class_="steps")
+    return figure(name, picture, legend_of(dict.fromkeys(one.part for one in pieces), formatter), "ranks")

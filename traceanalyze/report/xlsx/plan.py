@@ -57,7 +57,12 @@ _THEMES = tuple(
             "#C00000",
             "finding|rules_not|not_judged|actions|cause_|(?<!idle_)causes|migration",
         ),
-        ("Between ranks", "ranks", "#ED7D31", "^rank|^collective_waits|links?$|link_rates|^clock|files$"),
+        (
+            "Between ranks",
+            "ranks",
+            "#ED7D31",
+            "^rank|^pipeline|^sends|^collective_waits|links?$|link_rates|^clock|files$",
+        ),
         ("Parts of the step", "step", "#4472C4", "^(split|totals|phases|steps|step_[sp]|critical|device_sp|overall)"),
         ("Idle time", "idle", "#A6A6A6", "idle|gaps|sync|launch|utilisation|pauses|runtime|^api"),
         ("Program", "program", "#70AD47", "^(operator|module(?!_memory)|source|call|annotations|inference|steady)"),

@@ -5,14 +5,16 @@ their heading, whatever their size; numbers are sums over all steps, not per ste
 where only the base is zero; what a side does not have is 0.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from operator import add, sub, truediv
 from typing import Any, NamedTuple, Self
 
 from xlsxwriter import Workbook
 
+from traceanalyze.comparison.results import Part
 from traceanalyze.locales import Texts
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import CompareReport, formatter_over
@@ -37,7 +39,13 @@ _SAY = sentences(
     vendor_wait="`Wait` is what a collective's transfers leave of it; where a recording does not tell, it is left out.",
     vendor_pairs="Collectives are paired by kind, across vendors; the tasks they consist of have no rows.",
     vendor_calls="Self time is taken thread by thread, so that it is never below 0.",
+    vendor_details=(
+        "`Kernel Details` and `Allocated Details` have names, durations and sizes, as of a GPU; tasks, cores and "
+        "shapes stand in the sheets of kernels. Modules count the collectives that are launched in them, too; memory "
+        "is that of PyTorch's allocator, without the pool of the graph engine (`cann::…`)."
+    ),
     vendor_order="Rows are ordered by how much they differ, single calls by time.",
+    vendor_lost="Work that a recording lost is an empty cell, not 0: {part} of {side}.",
     vendor_cut="{name}: the first {shown} of {number} rows; more fit no sheet.",
 )
 
@@ -58,6 +66,13 @@ _COMPARED = {
 """Tables that are sheets, in their order, each with what its plain differences and ratios are of."""
 _IN_PLACE = {"operator_compare_statistic": "module_compare_statistic", "operator_compare": "module_compare"}
 """Which table stands for which other where both sides recorded modules."""
+_WORK = {
+    "communication_compare": "communication",
+    "api_compare": "host",
+    "memory_compare_statistic": "host",
+    "memory_compare": "host",
+}
+"""What a sheet is about, where that is not compute."""
 _OF_COMPUTE = frozenset({"kernel_compare", "kernel_type_compare"})
 _NO_COMPUTE = frozenset({"work_communication", "work_copy"})
 _SINGLE = frozenset({"operator_compare", "memory_compare"})
@@ -86,11 +101,19 @@ class _Sheet(NamedTuple):
     steps: Mapping[str | None, int]
     """How many steps a side's sums are of."""
     formatter: Formatter
+    lost: frozenset[tuple[str | None, str]]
+    """Sides that do not have their work, and which."""
 
     @classmethod
-    def of(cls, table: Table, steps: Mapping[str | None, int], formatter: Formatter) -> Self:
+    def of(
+        cls,
+        table: Table,
+        steps: Mapping[str | None, int],
+        formatter: Formatter,
+        lost: frozenset[tuple[str | None, str]] = frozenset(),
+    ) -> Self:
         known = tuple(column for column in table.columns if column.alias and not column.alias.startswith(_TASK))
-        return cls(table, known, steps, formatter)
+        return cls(table, known, steps, formatter, lost)
 
     @property
     def name(self) -> str:
@@ -110,7 +133,8 @@ class _Sheet(NamedTuple):
         if column.side is None or column.kind not in {Kind.DURATION, Kind.BYTES, Kind.NUMBER}:
             return value
         if value is None:
-            return None if self.table.key == "overall_metrics" else 0
+            lost = (column.side, _WORK.get(self.table.key, "compute")) in self.lost
+            return None if lost or self.table.key == "overall_metrics" else 0
         alone = self.table.key in _SINGLE or key in _EACH
         amount = value * (1 if alone else self.steps[column.side])
         if key == _COMPARED[self.table.key]:
@@ -124,6 +148,8 @@ class _Sheet(NamedTuple):
             return place
         if column.par is None:
             value = cells[column.key]
+            if column.alias in _DETAILS and isinstance(value, str):
+                return _details(value)
             known = column.key in _NAMED and isinstance(value, str)
             return self.formatter.value(column.kind, value) if known else value
         what = column.key.partition("_")[0]
@@ -134,6 +160,28 @@ class _Sheet(NamedTuple):
         if column.kind != Kind.RATIO:
             return candidate - base
         return candidate / base if base else "INF" if candidate else 1
+
+
+_DETAILS = frozenset({"Kernel Details", "Allocated Details"})
+_KERNEL = regex(r"(?P<name>.+?) \[(?P<time>[\d.]+) µs(?:, (?P<times>\d+) times)?\](?:; |$)")
+_MORE = regex(r"… \d+ more$")
+_ALLOCATION = regex(r"(?P<size>\d+) B(?:, (?P<time>[\d.]+) µs)?(?:; |$)")
+
+
+def _details(text: str) -> str:
+    """Kernels, or allocations, a line each, as scripts find their times (µs) and sizes (KB): `[duration: 1.5]`.
+
+    Of neighbours with one name each has their mean.
+    """
+    lines = []
+    for one in _KERNEL.finditer(text):
+        times = int(one["times"] or 1)
+        lines += [f"{one['name']} [duration: {float(one['time']) / times:.10g}]"] * times
+    for one in () if lines else _ALLOCATION.finditer(text):
+        lived = f"[duration: {float(one['time']):.10g}], " if one["time"] else ""
+        lines.append(f"{lived}[size: {int(one['size']) / _UNITS['(KB)']:.10g}]")
+    left = _MORE.search(text)
+    return "\n".join([*lines, *([left[0]] if left else [])]) if lines else text
 
 
 def _unit(column: Column) -> int:
@@ -150,19 +198,22 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
     with Workbook(target, OPTIONS) as workbook:
         about = f"traceanalyze {report.command} · {base.path} · {candidate.path}"
         workbook.set_properties(properties(about, "", report.version))
-        formats, cut = Formats(workbook), list[Message]()
+        formats, lost = Formats(workbook), _lost(report.comparison.parts)
+        cut = [
+            Message(_SAY["vendor_lost"], (("part", Kind.TERM, part), ("side", Kind.TERM, side))) for side, part in lost
+        ]
         for key in _COMPARED:
             table = tables.get(key)
             if table is None or not len(table) or len(tables.get(_IN_PLACE.get(key, ""), ())):
                 continue
-            sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter)
+            sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter, frozenset(lost))
             rows = sheet.rows()
             if key == "overall_metrics":
                 rows = _told(_overall(rows, (base.kernel_span, candidate.kernel_span)))
             elif key == "communication_compare":
-                rows = _collectives(rows)
+                rows = _collectives(rows, lost)
             elif key in _MODULES:
-                sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter).rows()
+                sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter, sheet.lost).rows()
                 rows = _modules(sums, None if key == _MODULES[0] else rows)
             elif key in _OF_COMPUTE:
                 rows = (cells for cells in rows if cells["work"] not in _NO_COMPUTE)
@@ -178,6 +229,16 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
         )
         _write_differences(workbook, formats, formatter, (steps, *cut))
     return target.getvalue()
+
+
+def _lost(parts: Iterable[Part]) -> list[tuple[str | None, str]]:
+    """Sides that did not record what the device did, and what that is."""
+    return [
+        (side, part.key)
+        for part in parts
+        for side in _SIDES
+        if part.key in {"compute", "communication"} and isinstance(getattr(part, side), NotMeasured)
+    ]
 
 
 _PARTS = {
@@ -255,7 +316,7 @@ def _told(rows: Iterable[Cells]) -> Iterator[Cells]:
     return (cells for cells in rows if any(cells[f"{side}_time_ns"] for side in _SIDES))
 
 
-def _collectives(rows: Iterable[Cells]) -> Iterator[Cells]:
+def _collectives(rows: Iterable[Cells], lost: Collection[tuple[str | None, str]]) -> Iterator[Cells]:
     """A row for each kind, over groups and sizes."""
     found: dict[str, Cells] = {}
     for cells in rows:
@@ -272,8 +333,14 @@ def _collectives(rows: Iterable[Cells]) -> Iterator[Cells]:
                 same[at] = join((same[at], cells[at])) if old else cells[at]
             same[f"{side}_avg_ns"] = same[f"{side}_total_ns"] / same[f"{side}_calls"]
     for same in found.values():
-        empty = {f"{side}_{key}": 0 for side in _SIDES for key in ("calls", "total_ns", "avg_ns", "max_ns", "min_ns")}
-        yield {**empty, **same}
+        yield {
+            **{
+                f"{side}_{key}": None if (side, "communication") in lost else 0
+                for side in _SIDES
+                for key in ("calls", "total_ns", "avg_ns", "max_ns", "min_ns")
+            },
+            **same,
+        }
 
 
 def _modules(sums: Iterable[Cells], calls: Iterable[Cells] | None) -> Iterator[Cells]:
@@ -351,7 +418,8 @@ def _write_differences(workbook: Workbook, formats: Formats, formatter: Formatte
     page.set_column(0, 0, 120)
     page.write_string(0, 0, formatter.texts.messages[_SAY["vendor_sheet"]], formats["title"])
     always = [
-        Message(_SAY[f"vendor_{key}"]) for key in ("end", "kernels", "classes", "wait", "pairs", "calls", "order")
+        Message(_SAY[f"vendor_{key}"])
+        for key in ("end", "kernels", "classes", "wait", "pairs", "calls", "details", "order")
     ]
     for row, message in enumerate((*of_this, *always), start=2):
         page.write_string(row, 0, clean(formatter.message(message)), formats["wrapped"])

@@ -1,0 +1,157 @@
+"""The stages of a pipeline over a step, against schedules whose times are worked out one by one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import traceanalyze
+from tests.builder import TraceBuilder
+from traceanalyze.model.table import NotMeasured
+
+FORWARD, BACKWARD, TRANSFER = 1000, 2000, 100
+"""µs."""
+LEAD = 500
+"""µs by which the host is ahead."""
+STAGES, BATCHES = 4, 6
+
+
+def order(stage: int, kind: str) -> list[tuple[str, int]]:
+    """What a stage computes in turn: all forward passes first, or one forward and one backward pass in turn."""
+    ahead = BATCHES if kind == "gpipe" else min(STAGES - 1 - stage, BATCHES)
+    passes = [("F", batch) for batch in range(ahead)]
+    for batch in range(BATCHES):
+        passes += [("F", ahead + batch)] if ahead + batch < BATCHES else []
+        passes += [("B", batch)]
+    return passes
+
+
+def schedule(kind: str) -> list[list[tuple[str, int, int, int]]]:
+    """Of each stage what it does from when to when, µs: (F, B, recv or send, micro-batch, begin, end).
+
+    A stage sends what it has computed beside what it goes on with, and receives when it wants to go on; both are done
+    when both have come and the data has moved.
+    """
+    todo = [order(stage, kind) for stage in range(STAGES)]
+    now, done, found = [0] * STAGES, {}, [[] for _ in range(STAGES)]
+    while any(todo):
+        for stage in range(STAGES):
+            while todo[stage]:
+                what, batch = todo[stage][0]
+                before = stage - 1 if what == "F" else stage + 1
+                if 0 <= before < STAGES:
+                    if (what, before, batch) not in done:
+                        break
+                    sent, ready = done[what, before, batch], now[stage]
+                    now[stage] = max(sent, ready) + TRANSFER
+                    found[stage].append(("recv", batch, ready, now[stage]))
+                    found[before].append(("send", batch, sent, now[stage]))
+                end = now[stage] + (FORWARD if what == "F" else BACKWARD)
+                found[stage].append((what, batch, now[stage], end))
+                now[stage] = done[what, stage, batch] = end
+                todo[stage].pop(0)
+    return found
+
+
+def written(folder, kind, *, annotated=False, ahead=0, named=True):
+    """Recordings of all stages; `ahead` is how far the clock of each is before that of the one before it."""
+    spans = schedule(kind)
+    length = max(end for one in spans for *_, end in one) + 500
+    for stage, own in enumerate(spans):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {
+            "rank": stage,
+            "world_size": STAGES,
+            "backend": "nccl",
+            "pg_config": [{"pg_name": "pp", "pg_desc": "pipeline" if named else "x", "ranks": list(range(STAGES))}],
+        }
+        shift = stage * ahead
+        trace.step(1, shift, LEAD + length)
+        for place, (what, batch, begin, end) in enumerate(sorted(own, key=lambda one: (one[2], one[0] != "send"))):
+            # The host is ahead of the device: it asks for all in the order in which it runs.
+            at = shift + place * 8 + 1
+            if what in {"send", "recv"}:
+                told = {"Collective name": what, "In msg nelems": 1024, "dtype": "Float"}
+                group = {"Process Group Name": "pp", "Process Group Ranks": str(list(range(STAGES))), "Group size": 4}
+                trace.op("record_param_comms", at, 6, **told, **group)
+                trace.launch(
+                    at + 1,
+                    2,
+                    shift + LEAD + begin,
+                    end - begin,
+                    name="ncclDevKernel_SendRecv",
+                    stream=20 + (what == "send"),
+                )
+                continue
+            if annotated:
+                trace.annotation(f"{'forward' if what == 'F' else 'backward'}_step {batch}", at, 7)
+            name = "aten::mm" if what == "F" else "autograd::engine::evaluate_function: MmBackward0"
+            trace.op(name, at, 6, **({"Sequence number": batch} if what == "F" else {}))
+            half = (end - begin) // 2
+            # Two kernels with a short gap between them.
+            trace.launch(at + 1, 1, shift + LEAD + begin, half - 5, name="gemm")
+            trace.launch(at + 3, 1, shift + LEAD + begin + half, half, name="gemm")
+        # All meet at the end, which aligns their clocks.
+        at = shift + 8 * len(own) + 20
+        told = {"Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float"}
+        group = {"Process Group Name": "all", "Process Group Ranks": str(list(range(STAGES))), "Group size": 4}
+        trace.op("record_param_comms", at, 6, **told, **group)
+        trace.launch(at + 1, 2, shift + LEAD + length - 300, 200, name="ncclDevKernel_AllReduce", stream=22)
+        trace.write(folder / f"rank{stage}.json")
+    return spans
+
+
+@pytest.mark.parametrize("kind", ["gpipe", "1f1b"])
+@pytest.mark.parametrize("annotated", [False, True])
+@pytest.mark.parametrize("ahead", [0, 70_000])
+def test_each_stage_has_its_passes_bubbles_and_transfers(tmp_path, kind, annotated, ahead):
+    spans = written(tmp_path, kind, annotated=annotated, ahead=ahead)
+    report = traceanalyze.analyze(tmp_path)
+    rows = list(report.tables["pipeline"].records())
+    for stage, own in enumerate(spans):
+        mine = [row for row in rows if row.rank == str(stage)]
+        assert {row.stage for row in mine} == {stage}
+        for what, part in (("F", "phase_forward"), ("B", "phase_backward")):
+            truth = sorted(
+                (batch, (LEAD + begin) * 1000, (end - begin) * 1000) for w, batch, begin, end in own if w == what
+            )
+            assert sorted((row.number, row.start_ns, row.time_ns) for row in mine if row.part == part) == truth
+            assert all(row.busy_ns == row.time_ns - 5000 for row in mine if row.part == part)
+        # Pieces follow each other without gaps or overlap.
+        assert all(one.start_ns + one.time_ns == other.start_ns for one, other in pairwise(mine))
+        summed = {part: sum(row.time_ns for row in mine if row.part == part) for part in ("bubble", "send", "recv")}
+        bubble, moved = instants(own)
+        assert summed["bubble"] == bubble * 1000
+        assert summed["send"] + summed["recv"] == moved * 1000
+        (total,) = (row for row in report.tables["pipeline_stages"].records() if row.rank == str(stage))
+        assert (total.bubble_ns, total.transfer_ns, total.batches) == (bubble * 1000, moved * 1000, BATCHES)
+        assert total.forward_ns == BATCHES * FORWARD * 1000
+        assert total.backward_ns == BATCHES * BACKWARD * 1000
+        parts = "forward", "backward", "bubble", "transfer", "communication", "idle", "other"
+        assert sum(getattr(total, f"{part}_ns") for part in parts) == total.step_ns
+
+
+def instants(own) -> tuple[int, int]:
+    """µs in which sends or receives are all that runs: those in which none moves data, and the rest."""
+    waiting = moving = 0
+    for at in range(max(end for *_, end in own)):
+        running = [one for one in own if one[2] <= at < one[3]]
+        if running and not any(one[0] in "FB" for one in running):
+            moves = any(at >= one[3] - TRANSFER for one in running)
+            waiting, moving = waiting + (not moves), moving + moves
+    return waiting, moving
+
+
+def test_without_a_name_the_group_tells_the_stage_and_the_page_has_a_lane_for_each(tmp_path):
+    written(tmp_path, "1f1b", named=False)
+    report = traceanalyze.analyze(tmp_path)
+    assert [row.stage for row in report.tables["pipeline_stages"].records()] == list(range(STAGES))
+    page = report.to_html() if hasattr(report, "to_html") else ""
+    assert page == "" or page.count("phase_forward") > STAGES * BATCHES
+
+
+def test_ranks_that_do_not_send_have_no_pipeline():
+    report = traceanalyze.analyze("sample_traces/gpu_two_ranks")
+    for key in ("pipeline", "pipeline_stages"):
+        assert report.tables[key].absent == NotMeasured("no_pipeline")
