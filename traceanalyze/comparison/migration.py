@@ -58,7 +58,9 @@ _SAY = sentences(
     to_bind="CPU_AFFINITY_CONF is off: 2 keeps each process on cores near its device",
     to_fill="{blocks} of {cores} cores are used: larger or batched tensors",
     to_wait="{time} of it waits for other ranks: find what makes them late",
-    to_wait_for="{time} of it waits for other ranks, longest for rank {rank}: look in its recording for what makes it late",
+    to_wait_for=(
+        "{time} of it waits for other ranks, longest for rank {rank}: look in its recording for what makes it late"
+    ),
     to_move="{time} of it moves data{links}: fewer and larger messages, or compute beside it",
     to_check="{check}",
 )
