@@ -11,6 +11,7 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.ranks import pipeline
 from traceanalyze.report.html import render
 
 FORWARD, BACKWARD, TRANSFER = 1000, 2000, 100
@@ -167,3 +168,11 @@ def test_ranks_that_do_not_send_have_no_pipeline():
     report = traceanalyze.analyze("sample_traces/gpu_two_ranks")
     for key in ("pipeline", "pipeline_stages"):
         assert report.tables[key].absent == NotMeasured("no_pipeline")
+
+
+def test_of_many_pieces_one_rank_of_each_stage_is_shown_and_a_note_says_so(tmp_path, monkeypatch):
+    written(tmp_path, "1f1b")
+    monkeypatch.setattr(pipeline, "_MOST", 100)
+    found = traceanalyze.analyze(tmp_path).tables["pipeline"]
+    assert {row.stage for row in found.records()} == set(range(STAGES))
+    assert "pipeline_some_ranks" in [note.key for note in found.notes]

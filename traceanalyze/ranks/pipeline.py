@@ -49,8 +49,8 @@ _PHASE_PARTS = {
 _OF_KIND = {TYPES.index("send"): _SEND, TYPES.index("recv"): _RECEIVE, TYPES.index("send_recv"): _BOTH}
 KEPT = 3
 """Steps of a rank that are kept, the last: one of them is shown."""
-_MOST = 2_000
-"""Pieces of a step of one rank; beyond them nobody sees anything."""
+_MOST = 20_000
+"""Pieces: of a rank with more one step is kept, and of more ranks than have so many one of each stage is shown."""
 _TRIFLE = 0.01
 """Own: idle time and transfers up to this part of the step, between kernels of one piece of work, do not end it."""
 _SCHEDULED = regex(r"PP:\d+([FIBW])(\d+)$")
@@ -87,8 +87,8 @@ def stages(context: Context, event: NDArray[np.int64]) -> Stages:
         part = np.where(busy, of_part[event_at], _IDLE)
         number = np.where(busy & (part <= _BACKWARD), of_number[event_at], -1)
         found.append(_pieces(row, (part, number, np.where(busy, place[event_at], -1)), start, end))
-    if sum(len(one.step) for one in found) > _MOST * KEPT:
-        return Stages()
+    if sum(len(one.step) for one in found) > _MOST:
+        found = found[-1:]
     columns = [np.concatenate(each) for each in zip(*found, strict=True)]
     base = context.trace.base_ns
     return Stages(*columns)._replace(start=columns[2] + base, end=columns[3] + base) if found else Stages()
@@ -261,7 +261,7 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
     shown = [at for at, one in enumerate(own) if len(one.step)]
     shown.sort(key=lambda at: (places[at] if places else 0, at))
     notes = [Message(_SAY["pipeline_least"])]
-    if len(shown) > MANY and places:
+    if places and (len(shown) > MANY or sum(len(own[at].step) for at in shown) > _MOST):
         notes.append(Message(_SAY["pipeline_some_ranks"], (("count", Kind.COUNT, len(shown)),)))
         shown = [next(at for at in shown if places[at] == stage) for stage in sorted({places[at] for at in shown})]
     shown = shown[:MANY]
