@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,10 @@ def test_collectives_have_their_links_and_rates() -> None:
     own = [row for row in of_all if row.collective == "all_reduce"]
     moved = sum(row.size_bytes * row.base_calls for row in own)
     assert found.base_rate == pytest.approx(moved / sum(row.base_total_ns for row in own), rel=1e-3)
+    # Nothing of it is waiting: the other rank is as fast.
+    (said,) = found.to_do
+    assert said.key == "to_move"
+    assert said.values[0][2] == pytest.approx(found.candidate_time_ns, rel=0.01)
     (link,) = report.comparison.tables["link_rates"].records()
     assert found.links == f"{link.link} {link.candidate_rate_gbs:.3g} GB/s"
 
@@ -273,3 +278,27 @@ def test_each_difference_of_simulated_pairs_has_its_row_and_its_cost(name: str, 
     assert rows[0].op == first
     both = sum(row.candidate_sum_ns for row in rows if row.kernels and row.base_sum_ns)
     assert both >= 0.95 * sum(row.candidate_sum_ns for row in rows if row.kernels)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_who_moves_to_the_shared_profile_reads_first_for_which_rank_it_waits() -> None:
+    home = SHARED / "ascend/msinsight_2rank_torch/text/level1/rank0_ascend_pt"
+    report = traceanalyze.compare(SHARED / "kineto/hta/trace_diff/control/control.json.gz", home)
+    assert report.comparison is not None
+    rows = list(report.comparison.tables["migration"].records())
+    (said,) = rows[0].to_do
+    assert (rows[0].op, said.key) == ("all_reduce", "to_wait_for")
+    values = {name: value for name, _, value in said.values}
+    # Of 101.963 ms that nothing hides; the longest Notify_Wait is for rank 5.
+    assert values == {"time": pytest.approx(98_027_300, abs=100), "rank": 5}
+    # All kernels of the table, and what binds them.
+    with (home / "ASCEND_PROFILER_OUTPUT/kernel_details.csv").open(newline="") as file:
+        kernels = [row for row in csv.DictReader(file) if row["Accelerator Core"] not in {"HCCL", "COMMUNICATION"}]
+    of_kernels = [row for row in rows if row.kernels]
+    took = sum(round(1000 * float(row["Duration(us)"])) for row in kernels)
+    assert sum(row.candidate_sum_ns for row in of_kernels) == pytest.approx(took, abs=len(kernels))
+    assert sum(row.candidate_sum_ns for row in of_kernels if isinstance(row.bound, str)) >= 0.95 * took
+    # Cube cores alone tell their clock in this form.
+    clocks = [row.clock for row in of_kernels if isinstance(row.clock, float)]
+    assert clocks
+    assert all(clock == pytest.approx(1800, abs=1) for clock in clocks)

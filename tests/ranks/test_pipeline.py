@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
+from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.ranks import pipeline
+from traceanalyze.report.html import render
 
 FORWARD, BACKWARD, TRANSFER = 1000, 2000, 100
 """µs."""
@@ -144,14 +148,31 @@ def instants(own) -> tuple[int, int]:
 
 
 def test_without_a_name_the_group_tells_the_stage_and_the_page_has_a_lane_for_each(tmp_path):
-    written(tmp_path, "1f1b", named=False)
+    spans = written(tmp_path, "1f1b", named=False)
     report = traceanalyze.analyze(tmp_path)
     assert [row.stage for row in report.tables["pipeline_stages"].records()] == list(range(STAGES))
-    page = report.to_html() if hasattr(report, "to_html") else ""
-    assert page == "" or page.count("phase_forward") > STAGES * BATCHES
+    page = render([report], texts("en"))
+    (picture,) = re.findall(r"One step of the pipeline, rank by rank</figcaption>.*?</svg>", page, re.DOTALL)
+    for part in ("forward", "backward"):
+        assert picture.count(f"fill:var(--part-phase_{part},") == STAGES * BATCHES
+    # The first stage computes from 0.5 to 1.5 ms of a step that is drawn in 820 units.
+    longest = max(end for one in spans for *_, end in one) + 1000
+    first = re.search(r'<rect x="([\d.]+)" y="0" width="([\d.]+)" height="\d+" style="fill:var\(--part-phase', picture)
+    assert first is not None
+    assert [float(each) for each in first.groups()] == pytest.approx(
+        [60 + 820 * 500 / longest, 820 * 1000 / longest], abs=0.02
+    )
 
 
 def test_ranks_that_do_not_send_have_no_pipeline():
     report = traceanalyze.analyze("sample_traces/gpu_two_ranks")
     for key in ("pipeline", "pipeline_stages"):
         assert report.tables[key].absent == NotMeasured("no_pipeline")
+
+
+def test_of_many_pieces_one_rank_of_each_stage_is_shown_and_a_note_says_so(tmp_path, monkeypatch):
+    written(tmp_path, "1f1b")
+    monkeypatch.setattr(pipeline, "_MOST", 100)
+    found = traceanalyze.analyze(tmp_path).tables["pipeline"]
+    assert {row.stage for row in found.records()} == set(range(STAGES))
+    assert "pipeline_some_ranks" in [note.key for note in found.notes]

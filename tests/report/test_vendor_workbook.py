@@ -107,8 +107,31 @@ def test_sums_of_sheets_are_those_of_msprof_analyze(form: str) -> None:
             conv = times.loc["/[ BACKWARD ]/ DistributedDataParallel_0/ AlexNet_0/ Sequential_0/ Conv2d_0"].tolist()
             assert conv == pytest.approx([0.473 * unit, 0.474 * unit], abs=0.003 * unit)
         assert sheet[sheet["Operator Name"] != all_].filter(regex="^Device Total").isna().all(axis=None)
+    # A script that adds up what the details say has the times of the calls.
+    details = sheets["ModuleCompare"][sheets["ModuleCompare"]["Operator Name"] != "TOTAL"]
+    told = details["Kernel Details"].dropna()
+    assert not told.str.contains("more$|µs").any()
+    summed = told.str.findall(r"\[duration: ([\d.]+)\]").map(lambda times: sum(map(float, times)))
+    own = details["Device Self Time(us)"][told.index]
+    assert summed.tolist() == pytest.approx(own.tolist(), abs=0.05)
+    memory = sheets["MemoryCompare"]["Allocated Details"].dropna()
+    sizes = memory.str.findall(r"\[size: ([\d.]+)\]").map(lambda each: sum(map(float, each)))
+    assert sizes.tolist() == pytest.approx(sheets["MemoryCompare"]["Size(KB)"][memory.index].tolist())
+    allocated = sheets["MemoryCompareStatistic"]
+    if form == "text":
+        # Of operator_memory.csv the rows of PyTorch's pool; those of `aten::mm` are the backward pass's.
+        by_name = allocated.set_index("Operator Name")["Base Allocated Memory(MB)"]
+        assert by_name.sum() == pytest.approx(_of_pytorch(ranks[0]).sum() / 1024)
+        assert by_name["aten::mm (backward)"] == pytest.approx(_of_pytorch(ranks[0])["aten::mm"] / 1024)
+        assert "<outside operators>" not in by_name
     lived = sheets["MemoryCompareStatistic"]["Base Allocated Duration(ms)"].sum()
     assert lived == pytest.approx({"text": 538.240, "db": 552.397}[form], abs=0.001)
+
+
+def _of_pytorch(home: Path) -> pd.Series:
+    """KB by name that the table of allocations has, without the pool of the graph engine."""
+    table = pd.read_csv(home / "ASCEND_PROFILER_OUTPUT/operator_memory.csv")
+    return table[~table["Name"].str.startswith("cann::")].groupby("Name")["Size(KB)"].sum()
 
 
 def test_sheets_and_headings_are_those_of_msprof_analyze() -> None:

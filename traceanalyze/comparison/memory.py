@@ -12,6 +12,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS
 from traceanalyze.analyses.memory.recorded import HOST, field_of, records_in_time
+from traceanalyze.analyses.steps.phases import program_threads
 from traceanalyze.comparison import columns
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import Calls, described
@@ -54,8 +55,12 @@ def allocations(context: Context) -> Allocations | None:
     change, lived = field_of(context, "bytes", row, 0), _lived(context, row)
     made = (change > 0) & intervals.contains(context.host_windows, instants.ts[row])
     at = row[made]
-    op = _allocating(context, innermost(context.op_nest, instants.track[at], instants.ts[at]))
-    return Allocations(op, change[made], lived[made])
+    op = innermost(context.op_nest, instants.track[at], instants.ts[at])
+    # Ascend's table of allocations has no threads: what the step's thread did not do, another one of the program did.
+    for track in program_threads(context) if context.trace.origin.format == "ascend" else ():
+        rest = np.flatnonzero(op < 0)
+        op[rest] = innermost(context.op_nest, np.full(len(rest), track, np.int32), instants.ts[at[rest]])
+    return Allocations(_allocating(context, op), change[made], lived[made])
 
 
 def _allocating(context: Context, op: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.collectives import description_rows, types
+from traceanalyze.analyses.communication.collectives import collectives, description_rows, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
@@ -57,6 +57,11 @@ _SAY = sentences(
     to_queue="TASK_QUEUE_ENABLE is {level}: 2 takes work off the thread that launches",
     to_bind="CPU_AFFINITY_CONF is off: 2 keeps each process on cores near its device",
     to_fill="{blocks} of {cores} cores are used: larger or batched tensors",
+    to_wait="{time} of it waits for other ranks: find what makes them late",
+    to_wait_for=(
+        "{time} of it waits for other ranks, longest for rank {rank}: look in its recording for what makes it late"
+    ),
+    to_move="{time} of it moves data{links}: fewer and larger messages, or compute beside it",
     to_check="{check}",
 )
 _API = {
@@ -125,7 +130,11 @@ _TABLE = declare(
             )
             for side in ("base", "candidate")
         ),
-        Column("links", Kind.TEXT, "candidate: links of the collectives, and what they reach while they move data"),
+        Column(
+            "links",
+            Kind.TEXT,
+            "candidate: kinds of links of the collectives, and what all of a kind reach while any moves data",
+        ),
         Column("frame", Kind.PLACE, "candidate: source line of the longest piece", heading="source line"),
     ),
     *columns.SUMS,
@@ -189,7 +198,7 @@ def migrated(base: Side, candidate: Side) -> bool:
 
 
 def migration_table(
-    base: Side, candidate: Side, parts: Sequence[Part], collectives: Pairs | None, options: CompareOptions, per: PerStep
+    base: Side, candidate: Side, parts: Sequence[Part], pairs: Pairs | None, options: CompareOptions, per: PerStep
 ) -> Table:
     """Operators, collectives and other parts of the step by what the candidate would win at the base's pace.
 
@@ -201,7 +210,7 @@ def migration_table(
     old, new = (_work(side.context, options, fused) for side in (base, candidate))
     environment = candidate.context.trace.environment or {}
     others = _others(parts, (environment, _on_host(old, new)), per)
-    rows = [*_operators(old, new, per), *_collectives(candidate.context, collectives, per), *others]
+    rows = [*_operators(old, new, per), *_collectives(candidate.context, pairs, per), *others]
     # What a side did not measure comes last, and says so.
     rows.sort(key=lambda row: (isinstance(row["win_ns"], NotMeasured) or -row["win_ns"], row["op"]))
     unknown = dict.fromkeys(_TABLE.keys)
@@ -456,12 +465,49 @@ def _collectives(candidate: Context, pairs: Pairs | None, per: PerStep) -> Itera
     found: dict[str, list[Pair]] = {}
     for pair in () if pairs is None or isinstance(pairs, NotMeasured) else pairs:
         found.setdefault(str(pair.shared["collective"]), []).append(pair)
-    links = _links(candidate) if found else {}
+    links, waits = (_links(candidate), _waits(candidate)) if found else ({}, {})
     for kind, each in found.items():
         old, new = (sum(side["exposed_ns"] for side in sides if side) for sides in _sides(each))
         if new:
+            cells, over = _plain(kind, (old, new), "communication", per), links.get(kind) or None
+            if cells["to_do"] and kind in waits:
+                cells["to_do"] = tuple(_of_collective(new, waits[kind], over, per)) or cells["to_do"]
             rates = {f"{side}_rate": _rate(each, side) for side in ("base", "candidate")}
-            yield {**_plain(kind, (old, new), "communication", per), **rates, "links": links.get(kind) or None}
+            yield {**cells, **rates, "links": over}
+
+
+def _waits(context: Context) -> dict[str, tuple[int, int | None]]:
+    """By kind of collective the exposed time in which it waits for other ranks, where tasks tell, and for which most.
+
+    The rank is one inside the group unless the group's ranks are known.
+    """
+    found: dict[str, list[Any]] = {}
+    table = context.once(collectives)
+    for row in table.records() if "exposed_wait_ns" in table.keys else ():
+        found.setdefault(row.collective, []).append(row)
+    return {
+        kind: (sum(row.exposed_wait_ns for row in rows), _longest_for(rows))
+        for kind, rows in found.items()
+        if all(isinstance(row.exposed_wait_ns, int) for row in rows)
+    }
+
+
+def _longest_for(rows: Sequence[Any]) -> int | None:
+    rank = max(rows, key=lambda row: row.exposed_wait_ns).waited_for
+    return rank if isinstance(rank, int) else None
+
+
+def _of_collective(
+    time: int, waits: tuple[int, int | None], links: str | NotMeasured | None, per: PerStep
+) -> Iterator[Message]:
+    """Of exposed communication what is waiting, and what is not."""
+    (wait, rank), worth = waits, _WORTH * time
+    if wait >= worth:
+        whom = {} if rank is None else {"rank": (Kind.COUNT, rank)}
+        yield _said("to_wait_for" if whom else "to_wait", time=(Kind.DURATION, per.candidate(wait)), **whom)
+    if time - wait >= worth:
+        over = f" ({links})" if isinstance(links, str) else ""
+        yield _said("to_move", time=(Kind.DURATION, per.candidate(time - wait)), links=(Kind.TEXT, over))
 
 
 def _sides(each: Sequence[Pair]) -> tuple[list[Any], list[Any]]:

@@ -49,8 +49,8 @@ _PHASE_PARTS = {
 _OF_KIND = {TYPES.index("send"): _SEND, TYPES.index("recv"): _RECEIVE, TYPES.index("send_recv"): _BOTH}
 KEPT = 3
 """Steps of a rank that are kept, the last: one of them is shown."""
-_MOST = 2_000
-"""Pieces of a step of one rank; beyond them nobody sees anything."""
+_MOST = 20_000
+"""Pieces: of a rank with more one step is kept, and of more ranks than have so many one of each stage is shown."""
 _TRIFLE = 0.01
 """Own: idle time and transfers up to this part of the step, between kernels of one piece of work, do not end it."""
 _SCHEDULED = regex(r"PP:\d+([FIBW])(\d+)$")
@@ -87,8 +87,8 @@ def stages(context: Context, event: NDArray[np.int64]) -> Stages:
         part = np.where(busy, of_part[event_at], _IDLE)
         number = np.where(busy & (part <= _BACKWARD), of_number[event_at], -1)
         found.append(_pieces(row, (part, number, np.where(busy, place[event_at], -1)), start, end))
-    if sum(len(one.step) for one in found) > _MOST * KEPT:
-        return Stages()
+    if sum(len(one.step) for one in found) > _MOST:
+        found = found[-1:]
     columns = [np.concatenate(each) for each in zip(*found, strict=True)]
     base = context.trace.base_ns
     return Stages(*columns)._replace(start=columns[2] + base, end=columns[3] + base) if found else Stages()
@@ -217,9 +217,10 @@ def _numbered(part: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.
 
 _STAGES = declare(
     "pipeline_stages",
-    "Stages of the pipeline (step {step})",
+    "Stages of the pipeline (last step of all ranks)",
     Column("stage", Kind.COUNT, "place in the pipeline"),
     Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column("step", Kind.TEXT, "number of the step, or its name", minor=True),
     Column("step_ns", Kind.DURATION, "step time"),
     Column("batches", Kind.COUNT, "forward passes of micro-batches", heading="micro-batches"),
     Column("forward_ns", Kind.DURATION, "forward pass, from the first to the last kernel of each micro-batch"),
@@ -235,9 +236,10 @@ _STAGES = declare(
 )
 _PIPELINE = declare(
     "pipeline",
-    "Pipeline over time, piece by piece (step {step})",
+    "Pipeline over time (last step of all ranks)",
     Column("stage", Kind.COUNT, "place in the pipeline"),
     Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column("step", Kind.TEXT, "number of the step, or its name", minor=True),
     Column("part", Kind.TERM, "what the stage does"),
     Column("number", Kind.COUNT, "micro-batch, or its place in the order of passes", heading="micro-batch"),
     Column("start_ns", Kind.DURATION, "since the first rank began the step", heading="begins at"),
@@ -251,15 +253,15 @@ _PIPELINE = declare(
 def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
     """A step of a pipeline, the last that all ranks kept: sums of each stage, and what it does when."""
     known = [rank.ran.stages if rank.ran else Stages() for rank in cluster.ranks]
-    rows = _last_step(cluster, known)
-    if rows is None:
+    last = _last_step(cluster, known)
+    if last is None:
         return _STAGES.missing("no_pipeline", detail=True), _PIPELINE.missing("no_pipeline", detail=True)
-    step, own = rows
+    step, own = last
     places = _places(cluster)
     shown = [at for at, one in enumerate(own) if len(one.step)]
     shown.sort(key=lambda at: (places[at] if places else 0, at))
     notes = [Message(_SAY["pipeline_least"])]
-    if len(shown) > MANY and places:
+    if places and (len(shown) > MANY or sum(len(own[at].step) for at in shown) > _MOST):
         notes.append(Message(_SAY["pipeline_some_ranks"], (("count", Kind.COUNT, len(shown)),)))
         shown = [next(at for at in shown if places[at] == stage) for stage in sorted({places[at] for at in shown})]
     shown = shown[:MANY]
@@ -272,13 +274,14 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
         head: dict[str, Value] = {
             "stage": places[at] if places else NotMeasured("no_rank_groups"),
             "rank": cluster.ranks[at].label,
+            "step": step,
         }
         pieces = list(_with_bubbles(own[at], cluster.ranks[at], least))
         records += [{**head, **_piece(each, zero[at])} for each in pieces]
         sums.append({**head, **_summed(pieces)})
-    filled = (_STAGES.fill_records(sums), _PIPELINE.fill_records(records))
-    values = (("step", Kind.TEXT, step),)
-    first, second = (replace(table, title_values=values, notes=tuple(notes)) for table in filled)
+    first, second = (
+        replace(table.fill_records(rows), notes=tuple(notes)) for table, rows in ((_STAGES, sums), (_PIPELINE, records))
+    )
     return first, second
 
 

@@ -140,7 +140,7 @@ REASONS = {
     "no_kernel_types": "the profile has no kernel table with types and cores",
     "no_core_counters": "counters of the cores were not recorded",
     "no_sends": "no sends and no receives",
-    "no_pipeline": "no two ranks that send to single ranks in a step that both recorded",
+    "no_pipeline": "ranks do not send to single ranks",
     "no_partner": "the rank at the other end is not told, or was not recorded",
     "no_experts": "no products are grouped by expert, and no rank sends more than others",
     "no_collective_tasks": "what collectives consist of was not recorded (Ascend: profiler_level Level1)",

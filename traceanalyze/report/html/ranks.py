@@ -286,6 +286,10 @@ def _beyond(level: int, sign: str) -> str:
     return f"{sign}{100 * BOUNDS[level - 1]:.0f} %"
 
 
+_SEEN = 0.05
+"""Units of a picture below which nothing is seen."""
+
+
 def pipeline_chart(table: Table, formatter: Formatter) -> str:
     """The table `pipeline` as a lane for each rank; nothing where there are no rows."""
     pieces = [one for one in table.records() if isinstance(one.time_ns, int) and isinstance(one.start_ns, int)]
@@ -302,6 +306,8 @@ def pipeline_chart(table: Table, formatter: Formatter) -> str:
     for one in pieces:
         top, left = lanes.index(one.rank) * high, _x(one.start_ns - first, longest)
         wide = _x(one.start_ns - first + one.time_ns, longest) - left
+        if wide < _SEEN:
+            continue
         box = f'x="{left:.2f}" y="{top}" width="{wide:.2f}" height="{high - 3}"'
         number = "" if one.number is None else str(one.number)
         body.append(f'<rect {box} style="fill:{colour_of(one.part)}"/>')

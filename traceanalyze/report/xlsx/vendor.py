@@ -14,6 +14,7 @@ from xlsxwriter import Workbook
 
 from traceanalyze.comparison.results import Part
 from traceanalyze.locales import Texts
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import CompareReport, formatter_over
@@ -38,6 +39,11 @@ _SAY = sentences(
     vendor_wait="`Wait` is what a collective's transfers leave of it; where a recording does not tell, it is left out.",
     vendor_pairs="Collectives are paired by kind, across vendors; the tasks they consist of have no rows.",
     vendor_calls="Self time is taken thread by thread, so that it is never below 0.",
+    vendor_details=(
+        "`Kernel Details` and `Allocated Details` have names, durations and sizes, as of a GPU; tasks, cores and "
+        "shapes stand in the sheets of kernels. Modules count the collectives that are launched in them, too; memory "
+        "is that of PyTorch's allocator, without the pool of the graph engine (`cann::…`)."
+    ),
     vendor_order="Rows are ordered by how much they differ, single calls by time.",
     vendor_lost="Work that a recording lost is an empty cell, not 0: {part} of {side}.",
     vendor_cut="{name}: the first {shown} of {number} rows; more fit no sheet.",
@@ -142,6 +148,8 @@ class _Sheet(NamedTuple):
             return place
         if column.par is None:
             value = cells[column.key]
+            if column.alias in _DETAILS and isinstance(value, str):
+                return _details(value)
             known = column.key in _NAMED and isinstance(value, str)
             return self.formatter.value(column.kind, value) if known else value
         what = column.key.partition("_")[0]
@@ -152,6 +160,28 @@ class _Sheet(NamedTuple):
         if column.kind != Kind.RATIO:
             return candidate - base
         return candidate / base if base else "INF" if candidate else 1
+
+
+_DETAILS = frozenset({"Kernel Details", "Allocated Details"})
+_KERNEL = regex(r"(?P<name>.+?) \[(?P<time>[\d.]+) µs(?:, (?P<times>\d+) times)?\](?:; |$)")
+_MORE = regex(r"… \d+ more$")
+_ALLOCATION = regex(r"(?P<size>\d+) B(?:, (?P<time>[\d.]+) µs)?(?:; |$)")
+
+
+def _details(text: str) -> str:
+    """Kernels, or allocations, a line each, as scripts find their times (µs) and sizes (KB): `[duration: 1.5]`.
+
+    Of neighbours with one name each has their mean.
+    """
+    lines = []
+    for one in _KERNEL.finditer(text):
+        times = int(one["times"] or 1)
+        lines += [f"{one['name']} [duration: {float(one['time']) / times:.10g}]"] * times
+    for one in () if lines else _ALLOCATION.finditer(text):
+        lived = f"[duration: {float(one['time']):.10g}], " if one["time"] else ""
+        lines.append(f"{lived}[size: {int(one['size']) / _UNITS['(KB)']:.10g}]")
+    left = _MORE.search(text)
+    return "\n".join([*lines, *([left[0]] if left else [])]) if lines else text
 
 
 def _unit(column: Column) -> int:
@@ -388,7 +418,8 @@ def _write_differences(workbook: Workbook, formats: Formats, formatter: Formatte
     page.set_column(0, 0, 120)
     page.write_string(0, 0, formatter.texts.messages[_SAY["vendor_sheet"]], formats["title"])
     always = [
-        Message(_SAY[f"vendor_{key}"]) for key in ("end", "kernels", "classes", "wait", "pairs", "calls", "order")
+        Message(_SAY[f"vendor_{key}"])
+        for key in ("end", "kernels", "classes", "wait", "pairs", "calls", "details", "order")
     ]
     for row, message in enumerate((*of_this, *always), start=2):
         page.write_string(row, 0, clean(formatter.message(message)), formats["wrapped"])
