@@ -33,8 +33,8 @@ HERE = {
     "s3": "s3" in _REQUIRED and all(map(find_spec, ("moto", "s3fs", "flask"))),
     "tensorboard": find_spec("tensorboard") is not None and find_spec("torch_tb_profiler") is not None,
     "torch": find_spec("torch") is not None,
-    # Each beside torch.
-    **{name: find_spec(name) is not None for name in ("accelerate", "lightning", "transformers")},
+    # The first three beside torch.
+    **{name: find_spec(name) is not None for name in ("accelerate", "lightning", "transformers", "mlflow", "wandb")},
 }
 
 

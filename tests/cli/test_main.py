@@ -101,7 +101,7 @@ def test_help_names_the_short_form(run):
         (["{sample}", "--format", "csv"], "give a folder"),
         (["{sample}", "-o", "{sample}"], "this is an input"),
         (["{sample}", "-o", "{folder}/none/x.json"], "does not exist"),
-        (["{sample}", "-o", "{folder}/report.pdf"], "end the name in .xlsx, .html, .md, .json, .svg or .txt"),
+        (["{sample}", "-o", "{folder}/report.pdf"], "end the name in .xlsx, .html, .md, .json, .svg, .txt or .prom"),
     ],
 )
 def test_errors_are_one_line_and_code_2(run, sample, arguments, message):

@@ -73,7 +73,7 @@ def test_a_slash_makes_a_folder_of_any_name(run, sample, name):
 
 def test_what_is_wrong_with_a_name_is_chinese_throughout(run, sample):
     said = run(sample, "-o", sample.parent / "report.pdf", "--lang", "zh").err
-    assert "以 .xlsx、.html、.md、.json、.svg 或 .txt 结尾" in said
+    assert "以 .xlsx、.html、.md、.json、.svg、.txt 或 .prom 结尾" in said
     target = sample.parent / "report.md"
     assert run(sample, "-o", target, "--lang", "zh").err == f"已写入 {target}\n"
 

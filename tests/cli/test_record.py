@@ -23,7 +23,7 @@ from traceanalyze.recording.options import RecordOptions
 def test_what_is_recorded_is_what_was_asked_for(monkeypatch, given, chosen):
     """Without options as in Python."""
     calls = []
-    monkeypatch.setattr("traceanalyze.recording.launch.launch", lambda *what, quiet: calls.append((*what, quiet)))
+    monkeypatch.setattr("traceanalyze.recording.bootstrap.launch", lambda *what, quiet: calls.append((*what, quiet)))
     assert CliRunner().invoke(app, ["record", *given, "--", "python", "train.py", "--wait", "9"]).exit_code == 0
     ((command, folder, options, quiet),) = calls
     assert (list(command), options, quiet) == (["python", "train.py", "--wait", "9"], chosen, False)
@@ -32,7 +32,7 @@ def test_what_is_recorded_is_what_was_asked_for(monkeypatch, given, chosen):
 
 def test_the_folder_and_silence_are_passed_on(monkeypatch):
     calls = []
-    monkeypatch.setattr("traceanalyze.recording.launch.launch", lambda *what, quiet: calls.append((*what, quiet)))
+    monkeypatch.setattr("traceanalyze.recording.bootstrap.launch", lambda *what, quiet: calls.append((*what, quiet)))
     CliRunner().invoke(app, ["record", "-o", "here", "-q", "--", "python", "train.py"])
     assert [(str(folder), quiet) for _, folder, _, quiet in calls] == [("here", True)]
 

@@ -23,7 +23,10 @@ def _here(monkeypatch, sample):
         (["--top", "abc"], "--top abc: give a whole number, such as 5"),
         (["--top=abc"], "--top abc: give a whole number, such as 5"),
         (["--top", "0"], "--top 0: give a whole number from 1 on"),
-        (["--format", "pdf"], "--format pdf: give one of console, json, xlsx, csv, parquet, svg, html, markdown"),
+        (
+            ["--format", "pdf"],
+            "--format pdf: give one of console, json, xlsx, csv, parquet, svg, html, markdown, openmetrics",
+        ),
         (["--tpo", "3"], "--tpo: there is no such option; did you mean --top?"),
         (["--zzz"], "--zzz: there is no such option"),
         (["--steps"], "--steps: give a value"),

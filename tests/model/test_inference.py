@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.analyses.steps.iterations import STYLES, InferencePhase, Iteration, iteration_style
+from traceanalyze.model.phases import STYLES, InferencePhase, Iteration, iteration_style
 
 PREFILL, DECODE, MIXED, OTHER = InferencePhase
 

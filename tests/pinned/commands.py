@@ -107,7 +107,7 @@ def _recorded() -> Parts:
     from itertools import product
 
     from traceanalyze.errors import TraceAnalyzeError
-    from traceanalyze.recording.launch import recorded
+    from traceanalyze.recording.bootstrap import recorded
     from traceanalyze.recording.options import RecordOptions
 
     def command(words: list[str]) -> object:

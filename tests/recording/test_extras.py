@@ -16,7 +16,7 @@ import pytest
 
 import traceanalyze
 from tests.recording.conftest import LOOP
-from traceanalyze.recording.launch import tensorboard_command
+from traceanalyze.recording.bootstrap import tensorboard_command
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 RANKS, LATE = 6, 4

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from traceanalyze.errors import UsageError
-from traceanalyze.recording import launch as tensorboard
+from traceanalyze.recording import bootstrap as tensorboard
 from traceanalyze.recording import options as requirements
+from traceanalyze.recording.bootstrap import BOOTSTRAP, recorded
 from traceanalyze.recording.context import record
-from traceanalyze.recording.launch import BOOTSTRAP, recorded
 from traceanalyze.recording.options import RecordOptions
 
 HEAVY = {"numpy", "torch", "pandas", "typer"}
@@ -133,7 +133,7 @@ def test_tensorboard_opens_the_folder_or_says_what_is_missing(monkeypatch, tmp_p
 def test_the_launcher_imports_nothing_heavy():
     import subprocess
 
-    code = "import sys, traceanalyze.recording.launch, traceanalyze.recording.context; print(*sys.modules)"
+    code = "import sys, traceanalyze.recording.bootstrap, traceanalyze.recording.context; print(*sys.modules)"
     from tests.recording.conftest import ROOT
 
     environment = {"PYTHONPATH": str(ROOT)}

@@ -24,7 +24,18 @@ def test_every_command_offers_every_format_but_those_of_another():
     common = ("console", "json", "xlsx", "csv", "parquet", "html", "markdown", "brief")
     for command in ("compare", "memory", "postmortem", "whatif"):
         assert names(command) == common
-    assert names("analyze") == ("console", "json", "xlsx", "csv", "parquet", "svg", "html", "markdown", "brief")
+    assert names("analyze") == (
+        "console",
+        "json",
+        "xlsx",
+        "csv",
+        "parquet",
+        "svg",
+        "html",
+        "markdown",
+        "brief",
+        "openmetrics",
+    )
     assert names("gate") == (*common, "junit", "github", "sarif")
     assert TABLES == ("csv", "parquet")
 
@@ -32,4 +43,4 @@ def test_every_command_offers_every_format_but_those_of_another():
 def test_endings_are_listed():
     assert endings("memory") == ".xlsx, .html, .md, .json, .txt"
     assert endings("memory", first="html") == ".html, .xlsx, .md, .json, .txt"
-    assert endings("analyze", choice=True) == ".xlsx, .html, .md, .json, .svg or .txt"
+    assert endings("analyze", choice=True) == ".xlsx, .html, .md, .json, .svg, .txt or .prom"

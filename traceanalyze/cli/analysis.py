@@ -69,7 +69,7 @@ def _executor(scheduler: str | None) -> "AbstractContextManager[Executor | None]
     """Whoever does the work in place of this machine."""
     if scheduler is None:
         return nullcontext()
-    from traceanalyze.pipeline.cluster import cluster
+    from traceanalyze.pipeline.shards import cluster
 
     return cluster(scheduler)
 

@@ -35,7 +35,7 @@ def record(
     lang: options.LangOfHelp = "en",
 ) -> None:
     """Run a script under PyTorch's profiler without editing it; a step is what its optimizer ends."""
-    from traceanalyze.recording.launch import launch
+    from traceanalyze.recording.bootstrap import launch
     from traceanalyze.recording.options import RecordOptions
 
     chosen = RecordOptions(wait, warmup, active, shapes, stacks, memory, snapshot, light)

@@ -170,6 +170,6 @@ def tensorboard(
     lang: options.LangOfHelp = "en",
 ) -> None:
     """Open a recording in TensorBoard's PyTorch profiler plugin, or say why that is not possible."""
-    from traceanalyze.recording.launch import open_tensorboard
+    from traceanalyze.recording.bootstrap import open_tensorboard
 
     open_tensorboard(folder, port)

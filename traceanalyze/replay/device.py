@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
-from traceanalyze.analyses.steps.critical_device import Lanes, lanes, last_launched, stream_waits, sync_records
+from traceanalyze.analyses.steps.critical_waits import Lanes, lanes, last_launched, stream_waits, sync_records
 from traceanalyze.model.columns import distinct, median, occurs
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass

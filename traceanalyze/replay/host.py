@@ -12,8 +12,7 @@ from traceanalyze.analyses.idle.host_state import PYTHON_NS, host_states, is_syn
 from traceanalyze.analyses.idle.launches import FULL_QUEUE_DEPTH, LONG_LAUNCH_NS
 from traceanalyze.analyses.idle.syncs import NUMBER_BYTES
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.analyses.steps.critical_device import lanes, sync_records
-from traceanalyze.analyses.steps.critical_host import launched_before
+from traceanalyze.analyses.steps.critical_waits import lanes, launched_before, sync_records
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, median, occurs, quantile
 from traceanalyze.model.intervals import Intervals

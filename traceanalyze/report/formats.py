@@ -45,6 +45,7 @@ FORMATS = {
         Format("html", "html:render", ending=".html", place=1),
         Format("markdown", "markdown:render", ("view",), ending=".md", place=2),
         Format("brief", "markdown:brief"),
+        Format("openmetrics", "openmetrics:render", ending=".prom", place=6, only=("analyze",)),
         Format("junit", "ci:junit", only=_GATE),
         Format("github", "ci:github", only=_GATE),
         Format("sarif", "ci:sarif", only=_GATE),

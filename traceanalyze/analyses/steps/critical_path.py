@@ -18,8 +18,17 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
-from traceanalyze.analyses.steps.critical_device import Reasons, lane_key, lanes, reasons, sync_records
-from traceanalyze.analyses.steps.critical_host import Waits, awaited_events, timeline, waits
+from traceanalyze.analyses.steps.critical_waits import (
+    Reasons,
+    Waits,
+    awaited_events,
+    lane_key,
+    lanes,
+    reasons,
+    sync_records,
+    timeline,
+    waits,
+)
 from traceanalyze.analyses.steps.window import Steps, amounts, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import Strings, distinct

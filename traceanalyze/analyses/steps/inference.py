@@ -1,6 +1,6 @@
 """Prefill and decode of a language model's inference, and its steady state.
 
-An iteration (`iterations.py`: what names them) is a step in the sense of definitions §3 with its annotation as the
+An iteration (`model.phases`: what names them) is a step in the sense of definitions §3 with its annotation as the
 marker: it lasts until the device is done with what was launched before the next one, wherever that was launched.
 """
 
@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.steps.iterations import STYLES, WORDS, InferencePhase, Iteration, iteration_style
 from traceanalyze.analyses.steps.steps import outermost_markers, step_windows
 from traceanalyze.analyses.steps.window import Steps, rounded
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import quantile
-from traceanalyze.model.phases import Role, op_role
+from traceanalyze.model.phases import STYLES, WORDS, InferencePhase, Iteration, Role, iteration_style, op_role
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Values, declare, sentences
 from traceanalyze.model.vocabulary import EventKind
 

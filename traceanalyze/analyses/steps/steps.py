@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.events import DeviceEvents
-from traceanalyze.analyses.steps.iterations import (
+from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.model.classify import ClassifyOptions, is_step_marker
+from traceanalyze.model.columns import median
+from traceanalyze.model.phases import (
     STYLES,
     WORDS,
     InferencePhase,
@@ -17,10 +20,6 @@ from traceanalyze.analyses.steps.iterations import (
     read_iteration,
     served_by,
 )
-from traceanalyze.analyses.steps.window import Steps
-from traceanalyze.model import intervals
-from traceanalyze.model.classify import ClassifyOptions, is_step_marker
-from traceanalyze.model.columns import median
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
 

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.steps.iterations import Iteration
 from traceanalyze.model.patterns import dataclass, regex
+from traceanalyze.model.phases import Iteration
 from traceanalyze.model.table import Kind, NotMeasured, Table
 
 _NUMBER = regex(r"(\d+)$")
