@@ -206,7 +206,7 @@ def _text(stream: Stream, name: str) -> bytes:
     buffer, parts = memoryview(bytearray(1 << 20)), []
     while count := stream.readinto(buffer):
         parts.append(bytes(buffer[:count]))
-        if stream.compressed and stream.text_bytes > _TEXT_ROOM + stream.consumed * _TEXT_PER_PACKED_BYTE:
+        if stream.swells(_TEXT_ROOM, _TEXT_PER_PACKED_BYTE):
             found = name, stream.text_bytes, stream.consumed, _ADVICE
             raise InputError(
                 "{name}: {text:,} bytes of text in {packed:,} of the file are no snapshot; {advice}", *found
