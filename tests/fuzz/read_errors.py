@@ -39,7 +39,7 @@ SHIM = r"""
 #include <unistd.h>
 
 char fault_folder[4096];
-long fault_calls, fault_at, fault_most;  /* reads so far; that from which on they fail, 0: none; most bytes of one, 0: any */
+long fault_calls, fault_at, fault_most;  /* so far; the first that fails; bytes of one; 0: none */
 
 static int ours(int file) {
     char link[64], path[4096];
@@ -135,7 +135,7 @@ def tried(each: int, seed: int, shim: ctypes.CDLL) -> int:
                 try:
                     found, said = meaning(read, path)
                 except TraceAnalyzeError as error:
-                    bad = "\n" in str(error)
+                    bad, said = "\n" in str(error), {str(error)}
                     told += 1
                 except Exception as error:  # what a user must never see
                     bad, said = True, {repr(error)}
@@ -144,9 +144,7 @@ def tried(each: int, seed: int, shim: ctypes.CDLL) -> int:
                     told += found != whole
                 if bad:
                     wrong += 1
-                    print(
-                        f"{kind}: reads from {at} of {count} on fail, and nobody is told: {found[:60] if not isinstance(found, set) else found}"
-                    )
+                    print(print(f"{kind}: reads from {at} of {count} on fail, and nobody is told: {said}"))
                 fails.value = 0
             print(f"{kind}: {min(each, count)} of {count} reads failed, {told} of them told", flush=True)
     return wrong
