@@ -51,6 +51,11 @@ def test_chinese_is_spoken():
     assert "zh" in OTHERS
 
 
+def test_texts_are_made_once_however_they_are_asked_for():
+    assert texts() is texts("en") is texts(language="en")
+    assert texts("zh") is texts(language="zh")
+
+
 def test_no_text_is_there_for_nothing(both):
     ours, theirs = both
     assert sorted(set(theirs) - set(ours)) == []
@@ -97,12 +102,12 @@ def test_what_is_not_translated_yet_is_english(monkeypatch):
     ours, theirs = spoken("en"), spoken("zh")
     del theirs["tables"]["gaps"]
     monkeypatch.setattr(traceanalyze.locales, "spoken", {"en": ours, "zh": theirs}.__getitem__)
-    texts.cache_clear()
+    traceanalyze.locales._MADE.clear()
     try:
         assert texts("zh").title(GAPS) == GAPS.title
         assert texts("zh").tables["split"] == theirs["tables"]["split"]
     finally:
-        texts.cache_clear()
+        traceanalyze.locales._MADE.clear()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import time
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.readers.text import document, kernel
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.errors import InputError
 from traceanalyze.model.trace import Device, Trace
+from traceanalyze.readers import kineto
 from traceanalyze.readers.kineto import read_text, read_trace
 from traceanalyze.readers.runs import explicit_rank, group_runs, host_and_pid, numbered_ranks, run_folder
 from traceanalyze.readers.sources import expand
@@ -224,6 +226,20 @@ def test_gigabytes_of_nothing_are_refused_soon(file):
         os.ftruncate(out.fileno(), 2 << 30)
     assert "binary data" in refusal(file)
     assert time.monotonic() - began < 5
+
+
+def test_a_text_that_no_recording_is_packed_so_small_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(kineto, "_TEXT_ROOM", 1 << 20)
+    text = b'{"traceEvents":[' + b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.5,"dur":1},' * 100_000
+    with zipfile.ZipFile(tmp_path / "trace.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("trace.json", text)
+    (tmp_path / "trace.json.gz").write_bytes(gzip.compress(text))
+    for path in (tmp_path / "trace.json.gz", tmp_path / "trace.zip"):
+        with pytest.raises(InputError, match="more than 100 bytes of text in each byte of the file"):
+            load(path)
+    # Who unpacks it means it, and has the room.
+    (tmp_path / "trace.json").write_bytes(text)
+    assert len(load(tmp_path / "trace.json").events) == 100_000
 
 
 def test_faulty_events_are_counted_and_the_others_kept():

@@ -593,7 +593,7 @@ def chunks(stream: Stream) -> Iterator[tuple[bytes, bool, str]]:
     buffer, carry, cut = memoryview(bytearray(_CHUNK)), b"", False
     while count := stream.readinto(buffer):
         block = bytes(buffer[:count])
-        if stream.compressed and stream.text_bytes > _TEXT_ROOM + stream.consumed * _TEXT_PER_PACKED_BYTE:
+        if stream.swells(_TEXT_ROOM, _TEXT_PER_PACKED_BYTE):
             yield carry, True, f"{stream.text_bytes:,} bytes of text in {stream.consumed:,}: the rest is not read"
             return
         if cut:

@@ -99,17 +99,18 @@ KINDS = tuple(name for name in Texts._fields if name != "language")
 
 _OF_RULES: dict[str, dict[str, str]] = {"rule_titles": {}, "rule_sentences": {}, "rule_advice": {}, "rule_evidence": {}}
 """English of rules by kind, known from when they are loaded."""
-_MADE: list[Texts] = []
+_MADE: dict[str, Texts] = {}
 
 
-@lru_cache(maxsize=len(LANGUAGES))
 def texts(language: str = LANGUAGES[0]) -> Texts:
     """The texts of a language; what is not translated yet is English, so that no report breaks for want of a word."""
     if language not in LANGUAGES:
         raise UsageError("no texts in '{language}'; this version speaks: {languages}", language, ", ".join(LANGUAGES))
-    fallback, own = spoken(LANGUAGES[0]), spoken(language)
-    _MADE.append(Texts(**{kind: _Known(fallback[kind] | own[kind]) for kind in KINDS}, language=language))
-    return _MADE[-1]
+    if language not in _MADE:
+        fallback, own = spoken(LANGUAGES[0]), spoken(language)
+        known = {kind: _Known(fallback[kind] | own[kind]) for kind in KINDS}
+        _MADE[language] = Texts(**known, language=language)
+    return _MADE[language]
 
 
 def add_rule_texts(*, titles: _ByKey, sentences: _ByKey, advice: _ByKey, evidence: _ByKey) -> None:
@@ -118,7 +119,7 @@ def add_rule_texts(*, titles: _ByKey, sentences: _ByKey, advice: _ByKey, evidenc
     for kind, more in zip(_OF_RULES, said, strict=True):
         _OF_RULES[kind] = {**more, **_OF_RULES[kind]}
     for kind, derived in _of_rules(*said, finding=_FINDING).items():
-        for each in _MADE:
+        for each in _MADE.values():
             known = getattr(each, kind)
             known.update({key: text for key, text in derived.items() if key not in known})
 

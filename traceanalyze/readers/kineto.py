@@ -169,7 +169,22 @@ def _scan(stream: Stream | io.BytesIO, *, ascend: bool) -> Scan:
     """With the arguments of events that traces of Kineto, or of Ascend, have: one list has no room for all."""
     fields = header.ASCEND_FIELDS if ascend else header.EVENT_FIELDS
     split = stream.split if isinstance(stream, Stream) else tuple
-    return scan(stream.readinto, event_fields=fields, instant_fields=header.INSTANT_FIELDS, split=split)
+
+    def readinto(buffer: memoryview) -> int:
+        count = stream.readinto(buffer)
+        if isinstance(stream, Stream) and stream.swells(_TEXT_ROOM, _TEXT_PER_PACKED_BYTE):
+            raise InputError(
+                "{name}: more than {most} bytes of text in each byte of the file, three times what recordings have; "
+                "unpack it first if it is one",
+                *(stream.name, _TEXT_PER_PACKED_BYTE),
+            )
+        return count
+
+    return scan(readinto, event_fields=fields, instant_fields=header.INSTANT_FIELDS, split=split)
+
+
+_TEXT_ROOM, _TEXT_PER_PACKED_BYTE = 64 << 20, 100
+"""A small file may hold any recording; of a larger one so much is no recording, but made to fill the memory."""
 
 
 def _has_rows(found: Scan) -> bool:

@@ -119,6 +119,8 @@ class StoredBytes:
     def __init__(self, source: Source, *, whole: bool = True, begin: int = 0, end: int = sys.maxsize) -> None:
         self.consumed = 0
         self.fault: str | None = None
+        self.packed: int | None = None
+        """Of a member of an archive: how many bytes it has there."""
         self._name = source.name
         self._resources = ExitStack()
         self._file = self._open(source, whole=whole)
@@ -176,6 +178,7 @@ class StoredBytes:
             remote = is_remote(source.path)
             file: Any = self._resources.enter_context(RemoteFile(source.path, whole=True)) if remote else source.path
             archive = self._resources.enter_context(zipfile.ZipFile(file))
+            self.packed = archive.getinfo(source.member).compress_size
             return cast("_Readable", self._resources.enter_context(archive.open(source.member)))
         except PermissionError as error:
             raise no_permission(self._name) from error
@@ -206,6 +209,7 @@ class Stream:
     def __init__(self, source: Source, *, progress: Callable[[int], None] | None, ahead: bool) -> None:
         self.text_bytes = 0
         """Bytes of text handed out so far."""
+        self.name = source.name
         self._progress = progress
         self._inflation = Inflation()
         self._thread: Background | None = None
@@ -235,6 +239,11 @@ class Stream:
     def insert(self, at: int, text: bytes) -> None:
         """Have more text at a place of `head`, before any is handed out."""
         self._pending = memoryview(self.head[:at] + text + self.head[at:])
+
+    def swells(self, room: int, most: int) -> bool:
+        """Whether the text so far is more than `room`, and than `most` times what it was packed in."""
+        packed = self.consumed if self._stored.packed is None else self._stored.packed
+        return self.compressed and self.text_bytes > room + packed * most
 
     @property
     def consumed(self) -> int:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.model import intervals
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
 from traceanalyze.model.columns import median
 from traceanalyze.model.phases import (
