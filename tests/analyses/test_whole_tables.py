@@ -6,11 +6,15 @@ collective from 300 to 600, a short kernel from 430 to 438, a copy from 550 to 7
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.builder import TraceBuilder
+from traceanalyze import load
+from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.model import intervals
 from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
@@ -316,3 +320,15 @@ def test_an_incomplete_step_is_in_no_sum():
     # Each event ends an idle interval; the one before the fourth step's first ends outside of the others.
     assert (launches.late, launches.late_share) == (18, 1.0)
     assert sum(row.sum_ns for row in tables["split"].records() if row.part == "compute") == 15 * 60_000
+
+
+def test_columns_looked_at_in_stretches_give_the_same_tables(monkeypatch):
+    samples = Path(__file__).parents[2] / "sample_traces"
+    traces = [load(samples / name / "trace.json.gz").traces[0] for name in ("cpu_slow_loader", "gpu_launch_bound")]
+
+    def tables() -> list[Any]:
+        return [(key, table.rows) for one in traces for key, table in analyze_trace(one).tables.items()]
+
+    whole = tables()
+    monkeypatch.setattr(intervals, "_CHUNK", 1000)
+    assert tables() == whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import math
 import statistics
 import sys
@@ -39,11 +40,19 @@ _OF_TEXT = {
         1000,
         4,
     ),
+    "HTA": (
+        "import sys, hta.trace_analysis as hta; hta.TraceAnalysis({0: sys.argv[1]}).get_temporal_breakdown(False)",
+        "",
+        200,
+        1 / 40,
+    ),
 }
 """Reference on the same text → its program, the file that it reads (plain or packed), and from so many MB on the CPU
 time allowed to the default report, in that of the reference."""
 _LOADED_MB = 400
-"""Larger texts are not given to `json.loads`, which takes five times as much memory."""
+"""Larger texts are not given to references that take five times as much memory: all but inflating."""
+_QUIET_OF_HTA = 1 / 50
+"""CPU time allowed to the verdict alone, in that of HTA where it is installed."""
 _BASE, _PER_BYTE = 60 * _MB, 0.29
 """Memory allowed: so much, and for each byte of the text."""
 _EXPONENT = 1.05
@@ -83,7 +92,7 @@ def _references(folder: Path, sizes: list[float]) -> dict[str, list[str]]:
         f"{mb:g} MB {name}": [sys.executable, "-c", program, str(folder / f"{mb:g}{plain or '.json.gz'}")]
         for mb in sizes
         for name, (program, plain, _, _) in _OF_TEXT.items()
-        if not plain or mb <= _LOADED_MB
+        if (name == "inflate" or mb <= _LOADED_MB) and (name != "HTA" or importlib.util.find_spec("hta"))
     }
 
 
@@ -116,6 +125,9 @@ def _of_text(runs: dict[str, list[Spent]], sizes: list[float]) -> Iterator[tuple
             if f"{mb:g} MB {name}" in runs:
                 bar = most if mb >= least else None
                 yield f"{label}: CPU time in that of {name}", _ratio(runs, label, f"{mb:g} MB {name}"), bar
+        if f"{mb:g} MB HTA" in runs:
+            quiet = f"{label}, verdict only"
+            yield f"{quiet}: CPU time in that of HTA", _ratio(runs, quiet, f"{mb:g} MB HTA"), _QUIET_OF_HTA
         for case in (label, f"{mb:g} MB plain"):
             peak = statistics.median(run.peak for run in runs[case])
             yield f"{case}: MB of memory", peak / _MB, (_BASE + _PER_BYTE * mb * _MB) / _MB
@@ -165,7 +177,7 @@ def main() -> None:
     for label in _CPU_OF_REFERENCE:
         print(f"{label}: {_ratio(runs, label):.2f} times the CPU time of {_REFERENCE}")
     for what, value, bar in _of_text(runs, sizes):
-        print(f"{what} {value:.2f}" + (f" (at most {bar:.2f})" if bar else ""))
+        print(f"{what} {value:.3g}" + (f" (at most {bar:.3g})" if bar else ""))
     if options.check and (broken := _broken(runs, sizes)):
         sys.exit("goals missed:\n" + "\n".join(broken))
 

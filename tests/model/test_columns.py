@@ -11,8 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.model import columns
-from traceanalyze.model.columns import Sparse, Strings, distinct, distinct_codes, find, median, occurs, strings_of
+from traceanalyze.model import columns, intervals
+from traceanalyze.model.columns import (
+    Sparse,
+    Strings,
+    distinct,
+    distinct_codes,
+    find,
+    median,
+    occurs,
+    strings_of,
+    taken,
+)
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 
 NUMBERS = st.lists(st.integers(-(2**62), 2**62), max_size=30)
@@ -193,3 +204,17 @@ def test_immutable_classes_are_derived_from():
 def test_only_immutable_classes_are_made_so(wrong):
     with pytest.raises(TypeError):
         dataclass(**wrong)
+
+
+@pytest.mark.parametrize("size", [0, 1, 6, 7, 8, 23])
+def test_large_tables_are_worked_on_in_stretches(monkeypatch, size):
+    monkeypatch.setattr(intervals, "_CHUNK", 7)
+    rng = np.random.default_rng(size)
+    assert [row for part in intervals.chunks(size) for row in range(size)[part]] == list(range(size))
+    codes, table = rng.integers(0, 9, size).astype(np.int32), rng.integers(0, 1000, 9)
+    assert taken(table, codes).tolist() == table[codes].tolist()
+    known, of = distinct_codes(codes, 9)
+    assert known[of].tolist() == codes.tolist()
+    assert known.tolist() == sorted(set(codes.tolist()))
+    inside = intervals.contains(Intervals(np.array([10, 40]), np.array([20, 41])), t := rng.integers(0, 50, size))
+    assert inside.tolist() == [10 <= one < 20 or one == 40 for one in t.tolist()]

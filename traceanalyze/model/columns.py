@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model import native
-from traceanalyze.model.intervals import passed
+from traceanalyze.model.intervals import chunks, passed
 from traceanalyze.model.patterns import by_identity, dataclass
 
 MISSING = -(2**62)
@@ -56,8 +56,7 @@ class Strings:
         distinct = self._distinct(codes)
         table = np.zeros(len(self), np.int32)
         table[distinct] = np.fromiter(map(value, self.texts(distinct)), np.int32, len(distinct))
-        # Codes as indices: NumPy would convert them more slowly.
-        return table.take(codes.astype(np.intp))
+        return taken(table, codes)
 
     def matches(self, codes: NDArray[np.int32], test: Callable[[str], object]) -> NDArray[np.bool_]:
         """Whether the text of each of `codes` passes a test, which is made once a distinct code."""
@@ -67,13 +66,13 @@ class Strings:
             return np.zeros(codes.shape, np.bool_)
         table = np.zeros(len(self), np.bool_)
         table[passing] = True
-        return table.take(codes.astype(np.intp))
+        return taken(table, codes)
 
     def _distinct(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
         """Distinct codes, ascending: of a column that many rules ask about looked for once. Columns never change."""
         known = self._asked.get(id(codes))
         if known is None or known[0]() is not codes:
-            found = np.flatnonzero(_present(codes.astype(np.intp), len(self)))
+            found = np.flatnonzero(_present(codes, len(self)))
             known = self._asked[id(codes)] = ref(codes), found
         return known[1]
 
@@ -87,12 +86,10 @@ def strings_of(texts: Sequence[bytes]) -> Strings:
 
 def distinct_codes(codes: NDArray[np.signedinteger[Any]], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Distinct codes (ascending) and the index of each row's code among them; linear where `np.unique` would sort."""
-    place = codes.astype(np.intp, copy=False)
-    distinct = np.flatnonzero(_present(place, size))
-    # Narrow, because it may be many times as long as the codes.
-    position = np.zeros(size, np.int32)
+    distinct = np.flatnonzero(_present(codes, size))
+    position = np.zeros(size, np.int64)
     position[distinct] = np.arange(len(distinct))
-    return distinct, position.take(place).astype(np.int64)
+    return distinct, taken(position, codes)
 
 
 def narrow(codes: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
@@ -100,10 +97,19 @@ def narrow(codes: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
     return codes.astype(np.uint16) if codes.max(initial=0) <= np.iinfo(np.uint16).max else codes
 
 
-def _present(place: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
+def _present(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.bool_]:
     present = np.zeros(size, np.bool_)
-    present[place] = True
+    for part in chunks(len(codes)):
+        present[codes[part].astype(np.intp)] = True
     return present
+
+
+def taken(table: NDArray[Any], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """`table[codes]`, of codes that are in it. As indices: NumPy would convert them more slowly."""
+    found = np.empty(codes.shape, table.dtype)
+    for part in chunks(len(codes)):
+        table.take(codes[part].astype(np.intp), out=found[part], mode="clip")
+    return found
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -116,9 +122,9 @@ _TABLE = 16
 """Values are looked up in a table when it has at most this many places a row asked for, else by search."""
 
 
-def ascending(rows: NDArray[np.signedinteger[Any]], size: int) -> NDArray[np.int64]:
+def ascending(rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
     """Distinct rows of a table of a size, ascending; linear unless they are few."""
-    return np.flatnonzero(_present(rows.astype(np.intp), size)) if _TABLE * len(rows) > size else distinct(rows)
+    return np.flatnonzero(_present(rows, size)) if _TABLE * len(rows) > size else distinct(rows)
 
 
 _FEW = 8
@@ -132,7 +138,7 @@ def occurs(values: NDArray[Any], among: NDArray[Any] | Sequence[int]) -> NDArray
     if values.dtype == np.uint8:
         table = np.zeros(256, np.bool_)
         table[np.asarray(among)] = True
-        return table.take(values)
+        return taken(table, values)
     found: NDArray[np.bool_]
     if len(among) <= _FEW:
         return np.asarray(np.logical_or.reduce([values == one for one in among]))

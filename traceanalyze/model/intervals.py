@@ -5,7 +5,7 @@ takes and returns sets. All are O(n log n) at most and never loop over intervals
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ _MANY = 16
 """So many times as many of one kind as of another are looked at all at once."""
 _SOME = 256
 """Fewer instants are not worth a call of the library; fewer members are looked for one by one."""
+_CHUNK = 1 << 16
 EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -177,10 +178,17 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     return _combined(library.trace_subtract, a, b)
 
 
+def chunks(size: int) -> Iterator[slice]:
+    """The rows of a large table in stretches, so that what is made of each on the way stays in the cache."""
+    return (slice(at, at + _CHUNK) for at in range(0, size, _CHUNK))
+
+
 def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
     """Whether each instant lies inside the set."""
     if len(a.start) == 0:
         return np.zeros(len(t), np.bool_)
+    if len(t) > _CHUNK:
+        return np.concatenate([contains(a, t[part]) for part in chunks(len(t))])
     if len(a.start) < min(_SOME, len(t) / _MANY) and (t[1:] >= t[:-1]).all():
         # Of a few members and many instants in order only the members are searched for.
         found = np.zeros(len(t), np.bool_)

@@ -35,7 +35,8 @@ class KernelGroup(IntEnum):
 
 
 def _any_case(pattern: str) -> re.Pattern[str]:
-    return regex(pattern, re.IGNORECASE)
+    """For a text in lower case: three times as fast as a search that ignores case."""
+    return regex(pattern.lower())
 
 
 _BY_NAME = (
@@ -101,7 +102,9 @@ Tensile and hipBLASLt (`Cijk_`), MIOpen, Composable Kernel and aiter on ROCm; of
 
 def group_of_kernel(name: str) -> KernelGroup | None:
     """What a kernel computes by its name, None where the name does not tell."""
-    return next((group for group, pattern in _BY_NAME if pattern.search(name)), None)
+    lower = name.lower()
+    sought = ((group, pattern, name if group is KernelGroup.COMPILED else lower) for group, pattern in _BY_NAME)
+    return next((group for group, pattern, text in sought if pattern.search(text)), None)
 
 
 _BY_OP = (

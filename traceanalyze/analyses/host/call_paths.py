@@ -19,7 +19,7 @@ from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import analysed_time, idle_pieces
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.model import calltree, intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, taken
 from traceanalyze.model.phases import module_name
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import Cause, EventKind
@@ -208,7 +208,7 @@ def source_lines(context: Context) -> Table:
 
 def _self_time(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
     """Time of some event rows in no other host event."""
-    events, rank = context.trace.events, _RANK.take(context.kind)
+    events, rank = context.trace.events, taken(_RANK, context.kind)
     return calltree.own_times(calltree.Spans(events.ts, events.dur, events.track, rank, context.trace.resolution_ns))[
         row
     ]
@@ -225,8 +225,12 @@ def _idle(context: Context, nested: Nest, of: NDArray[np.int64], size: int) -> N
     pieces, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     hosts = ~np.isin(pieces.cause, _DEVICE_SIDE)
     waiting = intervals.merge(pieces.start[hosts], pieces.end[hosts])
-    # Between two edges of frames the innermost one does not change.
-    edges = np.sort(np.concatenate((nested.start[here], nested.end[here])))
-    inner = innermost_at(nested, edges[:-1], track)
+    if len(waiting.start) == 0:
+        return np.zeros(size, np.int64)
+    # Between two edges of frames the innermost one does not change; those outside of what is looked at cut nothing.
+    edges = [edge[intervals.contains(waiting, edge)] for edge in (nested.start[here], nested.end[here])]
+    begin = np.sort(np.concatenate((waiting.start, *edges)))
+    inner = innermost_at(nested, begin, track)
     known = inner >= 0
-    return added(of[inner[known]], intervals.coverage(waiting, edges[:-1], edges[1:])[known], size)
+    lasts = intervals.coverage(waiting, begin, np.append(begin[1:], waiting.end[-1]))
+    return added(of[inner[known]], lasts[known], size)

@@ -1,5 +1,6 @@
 """The user's line of Python at an instant: from recorded Python frames, else from the operator's call stack."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import ascending
+from traceanalyze.model.intervals import chunks
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import EventKind
@@ -34,18 +36,39 @@ def user_frame_of_stack(stack: str) -> str | None:
     return None
 
 
+def python_rows(context: Context, test: Callable[[str], object]) -> NDArray[np.int64]:
+    """Python events whose name passes a test; they are half of a large trace, of few names."""
+    strings, names = context.trace.strings, context.once(_python_names)
+    passing = [code for code, text in zip(names.tolist(), strings.texts(names), strict=True) if test(text)]
+    if not passing:
+        return np.zeros(0, np.int64)
+    table = np.zeros(len(strings), np.bool_)
+    table[passing] = True
+    name, kind, found = context.trace.events.name, context.kind, []
+    for part in chunks(len(kind)):
+        rows = np.flatnonzero(kind[part] == EventKind.PYTHON)
+        found.append(part.start + rows[table.take(name[part][rows])])
+    return np.concatenate(found)
+
+
+def _python_names(context: Context) -> NDArray[np.int64]:
+    present, name = np.zeros(len(context.trace.strings), np.bool_), context.trace.events.name
+    for part in chunks(len(name)):
+        present[name[part][context.kind[part] == EventKind.PYTHON]] = True
+    return np.flatnonzero(present)
+
+
 class Frames:
     """User frames of a trace by thread; they are nested when first asked for."""
 
-    def __init__(self, trace: Trace, kind: NDArray[np.uint8]) -> None:
+    def __init__(self, context: Context) -> None:
         # What is let go of the trace is not kept here.
+        trace, kind = context.trace, context.kind
         flows = Flows._make(column[:0].copy() for column in trace.flows)
         self._trace, self._kind = replace(trace, events=replace(trace.events, fields={}), flows=flows), kind
-        rows = np.flatnonzero(kind == EventKind.PYTHON)
-        self.recorded = len(rows) > 0
-        user = trace.strings.matches(trace.events.name[rows], is_user_frame)
-        self._rows = rows[user]
-        tracks = distinct(trace.events.track[rows])
+        self._rows = python_rows(context, is_user_frame)
+        tracks = ascending(trace.events.track[kind == EventKind.PYTHON], len(trace.tracks))
+        self.recorded = len(tracks) > 0
         # Python events of an unidentified thread (process 0, thread 0) can only belong to the one thread there is.
         self._only = int(tracks[0]) if len(tracks) == 1 else None
 
@@ -71,7 +94,7 @@ class Frames:
 
 def user_frames(context: Context) -> Frames:
     """User frames of a trace."""
-    return Frames(context.trace, context.kind)
+    return Frames(context)
 
 
 def ops_at(context: Context, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> NDArray[np.int64]:

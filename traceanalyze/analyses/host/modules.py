@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import for_recording
+from traceanalyze.analyses.host.frames import python_rows
 from traceanalyze.analyses.host.nesting import DEEPER, Nest, innermost, nest_rows, paths
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.kernels.work import device_work
@@ -95,8 +96,7 @@ class Places(NamedTuple):
 
 def module_calls(context: Context) -> NDArray[np.int64]:
     """Python events that are calls of modules."""
-    rows, names = np.flatnonzero(context.kind == EventKind.PYTHON), context.trace.events.name
-    return rows[context.trace.strings.matches(names[rows], lambda text: module_name(text) is not None)]
+    return python_rows(context, lambda text: module_name(text) is not None)
 
 
 def module_places(context: Context) -> Places | None:
@@ -341,16 +341,14 @@ class ForwardOps:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        every, rows = np.arange(len(context.trace.events)), context.op_nest.row
-        sequence = context.trace.events.numbers("sequence", every, -1)
-        thread = context.trace.events.numbers("fwd_thread", every, 0)
-        recorded = sequence[rows] >= 0
-        backward = rows[recorded & (thread[rows] > 0)]
+        events, rows = context.trace.events, context.op_nest.row
+        sequence, thread = events.numbers("sequence", rows, -1), events.numbers("fwd_thread", rows, 0)
+        backward = rows[(sequence >= 0) & (thread > 0)]
         self._backward: Nest = nest_rows(context.trace, backward)
-        self._sequence, self._thread = sequence, thread
-        forward = rows[recorded & (thread[rows] == 0)]
+        forward = (sequence >= 0) & (thread == 0)
         # The operator that creates the gradient's node is the last to start with its number, so the last stand first.
-        self._forward = forward[::-1]
+        self._forward = rows[forward][::-1]
+        self._offered = _joined(events.track[self._forward].astype(np.int64), sequence[forward][::-1])
         self._track_of = self._forward_tracks(backward)
 
     def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -358,12 +356,11 @@ class ForwardOps:
         found = np.full(len(t), -1, np.int64)
         inner = innermost(self._backward, track, t)
         known = np.flatnonzero(inner >= 0)
-        row, tracks = self._backward.row[inner[known]], self._context.trace.events.track
-        thread, ran = self._thread[row], tracks[row].astype(np.int64)
+        row, events = self._backward.row[inner[known]], self._context.trace.events
+        thread, ran = events.numbers("fwd_thread", row, 0), events.track[row].astype(np.int64)
         for number, forward_track in self._track_of.items():
             ran[thread == number] = forward_track
-        offered = _joined(tracks[self._forward].astype(np.int64), self._sequence[self._forward])
-        at = find(_joined(ran, self._sequence[row]), offered)
+        at = find(_joined(ran, events.numbers("sequence", row, -1)), self._offered)
         found[known[at >= 0]] = self._forward[at[at >= 0]]
         return found
 
@@ -375,8 +372,9 @@ class ForwardOps:
         """
         known = self._by_arrows(backward)
         if len(backward):
-            ids = group(self._thread[backward])
-            usual = int(self._thread[backward[ids.first[ids.count().argmax()]]])
+            thread = self._context.trace.events.numbers("fwd_thread", backward, 0)
+            ids = group(thread)
+            usual = int(thread[ids.first[ids.count().argmax()]])
             known.setdefault(usual, self._context.step_track)
         return known
 
@@ -390,7 +388,7 @@ class ForwardOps:
         source, target = source[at[at >= 0]], target[at >= 0]
         inner = innermost(self._backward, flows.track[target], flows.ts[target])
         hit = inner >= 0
-        numbers = self._thread[self._backward.row[inner[hit]]].tolist()
+        numbers = self._context.trace.events.numbers("fwd_thread", self._backward.row[inner[hit]], 0).tolist()
         counts = Counter(zip(numbers, flows.track[source[hit]].tolist(), strict=True))
         return {number: track for (number, track), _ in sorted(counts.items(), key=itemgetter(1))}
 

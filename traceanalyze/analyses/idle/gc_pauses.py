@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.host.frames import user_frames
+from traceanalyze.analyses.host.frames import python_rows, user_frames
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.launches import step_of
@@ -144,9 +144,9 @@ def _collector_rows(context: Context) -> NDArray[np.int64]:
     """Events of the collector."""
     events, strings, kind = context.trace.events, context.trace.strings, context.kind
     found = strings.matches(events.cat, is_gc_category)
-    for which, test in ((EventKind.PYTHON, is_gc_frame), (EventKind.ANNOTATION, is_gc_annotation)):
-        rows = np.flatnonzero(kind == which)
-        found[rows] |= strings.matches(events.name[rows], test)
+    found[python_rows(context, is_gc_frame)] = True
+    rows = np.flatnonzero(kind == EventKind.ANNOTATION)
+    found[rows] |= strings.matches(events.name[rows], is_gc_annotation)
     return np.flatnonzero(found)
 
 

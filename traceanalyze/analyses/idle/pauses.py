@@ -6,7 +6,7 @@ garbage does not: it comes when a counter is full, wherever the program is by th
 objects there are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import NamedTuple
 
@@ -235,21 +235,30 @@ def _silence(context: Context) -> Intervals:
     begin, end = int(every.start.min()), int(every.end.max())
     tracks = list(dict.fromkeys([context.step_track, *context.threads]))
     awake = intervals.union(*(context.once(host_states, track, True).spans for track in tracks))
-    rows = np.flatnonzero(occurs(kind, (EventKind.PYTHON, EventKind.ANNOTATION, EventKind.OVERHEAD)))
-    rows = rows[occurs(events.track[rows], [*tracks, context.once(user_frames).track(context.step_track)])]
-    own = kind[rows] == EventKind.OVERHEAD
-    awake = intervals.union(awake, events.active(rows[own]))
-    rows = rows[~own]
+    shown = [*tracks, context.once(user_frames).track(context.step_track)]
+    overhead = np.flatnonzero(kind == EventKind.OVERHEAD)
+    awake = intervals.union(awake, events.active(overhead[occurs(events.track[overhead], shown)]))
     free = intervals.gaps(awake, begin, end)
     long = free.end - free.start >= LEAST_NS
     free = Intervals(free.start[long], free.end[long])
     # Each edge cuts the stretch that it lies in: somebody was awake then.
-    begun = events.ts[rows]
-    edges = np.concatenate((_thinned(begun), _thinned(begun + events.dur[rows])))
+    edges = np.concatenate([*_edges(context, shown)])
     cuts = distinct(edges[intervals.contains(free, edges)])
     start, end_ = (np.sort(np.concatenate((each, cuts)), kind="stable") for each in free)
     long = end_ - start >= LEAST_NS
     return Intervals(start[long], end_[long])
+
+
+def _edges(context: Context, tracks: Sequence[int]) -> Iterator[NDArray[np.int64]]:
+    """When functions and annotations of threads begin and end, thinned."""
+    events = context.trace.events
+    yield np.zeros(0, np.int64)
+    for part in intervals.chunks(len(events)):
+        named = occurs(context.kind[part], (EventKind.PYTHON, EventKind.ANNOTATION))
+        rows = part.start + np.flatnonzero(named & occurs(events.track[part], tracks))
+        begun = events.ts[rows]
+        yield _thinned(begun)
+        yield _thinned(begun + events.dur[rows])
 
 
 def _thinned(moments: NDArray[np.int64]) -> NDArray[np.int64]:

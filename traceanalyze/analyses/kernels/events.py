@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
 from traceanalyze.model.columns import MISSING, distinct, occurs
+from traceanalyze.model.intervals import chunks
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -100,12 +101,10 @@ def begin_impossibly(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]
         later = int(ts.min(where=ts > 0, initial=ts.max()))
         unset = unset[(ts + trace.events.dur)[unset] < later - STRAY_LIMIT_NS]
     others[unset] = False
-    row, host, times = np.flatnonzero(of_device), others.any(), ts.copy()
-    times[~others] = _NEVER
-    early = _device_begins_early(ts, row, int(times.min()) if host else None)
-    np.add(ts, trace.events.dur, out=times)
-    times[~others] = -_NEVER
-    late = _device_begins_late(trace, row, int(times.max())) if host else early[:0]
+    row, host = np.flatnonzero(of_device), others.any()
+    first = min(int(ts[part][others[part]].min(initial=_NEVER)) for part in chunks(len(ts))) if host else None
+    early = _device_begins_early(ts, row, first)
+    late = _device_begins_late(trace, row, _latest(trace, others)[0]) if host else early[:0]
     span = np.flatnonzero(own & (ts <= ts[early].max(initial=np.iinfo(np.int64).min)))
     return distinct(np.concatenate((unset, early, late, span)))
 
@@ -158,14 +157,24 @@ def repeated(trace: Trace, kind: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 def _latest_other_end(trace: Trace, kind: NDArray[np.uint8], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each device event the latest end of any other event of the file, but for the profiler's span of it all."""
-    every, left_out = trace.events.ts + trace.events.dur, occurs(kind, (EventKind.OVERHEAD, EventKind.IMPOSSIBLE))
-    if len(every) - np.count_nonzero(left_out) < 2:
+    counted = ~occurs(kind, (EventKind.OVERHEAD, EventKind.IMPOSSIBLE))
+    if np.count_nonzero(counted) < 2:
         return end
-    every[left_out] = -_NEVER
-    last = every.argmax()
-    first, every[last] = int(every[last]), -_NEVER
-    other: NDArray[np.int64] = np.where(end == first, every.max(), first)
-    return other
+    first, second = _latest(trace, counted)
+    return np.where(end == first, second, first)
+
+
+def _latest(trace: Trace, counted: NDArray[np.bool_]) -> tuple[int, int]:
+    """The two latest ends of some events."""
+    latest = [-_NEVER, -_NEVER]
+    for part in chunks(len(counted)):
+        end = (trace.events.ts[part] + trace.events.dur[part])[counted[part]]
+        for _ in range(min(2, len(end))):
+            last = int(end.argmax())
+            latest.append(int(end[last]))
+            end[last] = -_NEVER
+        latest = sorted(latest, reverse=True)[:2]
+    return latest[0], latest[1]
 
 
 def _clip_impossible(

@@ -17,7 +17,7 @@ from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.errors import Lost
 from traceanalyze.model.classifier import classifier_of_range
 from traceanalyze.model.classify import NO_CATEGORY, is_data_loading
-from traceanalyze.model.columns import MISSING, distinct, median, occurs
+from traceanalyze.model.columns import MISSING, ascending, distinct, median, occurs
 from traceanalyze.model.intervals import contains, coverage, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import sentences
@@ -287,7 +287,7 @@ def _links(context: Context) -> Iterator[Check]:
 
 def _absent(context: Context) -> Iterator[Check]:
     kind = context.kind
-    present = set(np.flatnonzero(np.bincount(kind)).tolist())
+    present = set(ascending(kind, len(EventKind)).tolist())
     if context.once(host_computes):
         yield Check("Q05", Level.INFO, _SAY["computes_on_host"])
     elif len(context.device) == 0:

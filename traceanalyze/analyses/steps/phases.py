@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import for_recording
+from traceanalyze.analyses.host.frames import python_rows
 from traceanalyze.analyses.idle.host_state import States, layered, loading_ranges
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import step_labels, window_of
@@ -145,7 +146,7 @@ class PhaseRanges:
         self._recorded = context.trace.events.numbers("sequence", context.op_nest.row) >= 0
         events, strings, kind = context.trace.events, context.trace.strings, context.kind
         annotations = np.flatnonzero(kind == EventKind.ANNOTATION)
-        python = np.flatnonzero(kind == EventKind.PYTHON)
+        python = python_rows(context, frame_role)
         roles = ((annotations, annotation_role), (python, frame_role))
         role = np.concatenate([strings.lookup(events.name[rows], of_name) for rows, of_name in roles])
         telling = role != Role.NONE
