@@ -121,6 +121,23 @@ def test_the_blocks_after_each_event_are_those_that_the_events_lead_to(looping):
         assert blocks_after(found, number) == expected
 
 
+def test_the_segments_after_each_event_are_those_that_the_events_lead_to(looping):
+    path, dumped = looping
+    (found,) = unpacked(render([memory(path)], texts()))
+    signs = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+    events = [(event["addr"], signs.get(event["action"], 0) * event["size"]) for event in dumped["device_traces"][0]]
+    begin = sum(one["total_size"] for one in dumped["segments"]) - sum(size for _, size in events)
+    unit, first, base = found["unit"], found["segments"], int(found["base"], 16)
+    assert sum(found["lengths"][:first]) * unit == begin
+    rows = zip(found["changed"], found["starts"][first:], found["lengths"][first:], found["flags"][first:], strict=True)
+    changes = {
+        at - 1: (base + unit * start, (length if flags & 2 else -length) * unit) for at, start, length, flags in rows
+    }
+    assert changes == {at: event for at, event in enumerate(events) if event[1]}
+    large = dict(zip(changes, (found["domains"][flags >> 2] for flags in found["flags"][first:]), strict=True))
+    assert all((abs(changes[at][1]) > 2 * MIB) == name.startswith("large") for at, name in large.items())
+
+
 def device_of(path):
     snapshot = read_snapshot(Source(str(path), size=path.stat().st_size))
     return Device(snapshot, snapshot.devices[0], sites(snapshot.stacks))
@@ -336,7 +353,7 @@ def test_a_block_is_chosen_by_key_and_found_by_line_address_and_size(tmp_path, l
     assert f"{lowest[0]:#x}" in chosen
     count = len(live_blocks(dumped))
     assert all_.startswith(f"{count:,} blocks")
-    assert one.startswith("1 blocks")
+    assert one.startswith("1 block,")
     assert huge.startswith("0 blocks")
     held = int(leaks.split()[0])
     assert 0 < held < count
