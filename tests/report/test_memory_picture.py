@@ -240,6 +240,17 @@ def test_what_the_dump_alone_tells_is_drawn_without_a_history(tmp_path):
     assert blocks_after(found, -1) == Counter(live_blocks(dumped))
 
 
+def test_a_snapshot_that_contradicts_itself_has_no_picture_and_it_is_said(tmp_path):
+    dumped = dump(train(Loop(steps=2), Allocator()))
+    gone = next(event for event in dumped["device_traces"][0] if event["action"] == "segment_alloc")
+    dumped["device_traces"][0].append({**gone, "action": "segment_free"})
+    html = render([memory(write(tmp_path, dumped))], texts())
+    assert unpacked(html) == []
+    (section,) = re.findall(r'<section id="run-0-memory">(.*?)</section>', html)
+    assert "Memory, block by block" in section
+    assert "the snapshot contradicts itself" in section
+
+
 def test_marks_and_ranges_stand_at_their_events(tmp_path):
     allocator = train(Loop(steps=3), Allocator())
     report = memory(write(tmp_path, dump(allocator)))

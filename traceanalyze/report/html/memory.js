@@ -570,13 +570,13 @@
       var about = [now + data.first < 0 ? words("begin") : words("event", {event: numbered(now), count: data.all.toLocaleString("en")}), timeAt(now)].filter(Boolean).concat(words("reserved", {reserved: memory(reserved[now]), used: memory(used[now])}), inside.slice(0, 3));
       said_.textContent = about.join(" · ");
       number.setAttribute("aria-valuetext", about[0]);
-      curve.setAttribute("aria-label", figure.parentNode.querySelector("h2,h3,h4").textContent + ": " + said_.textContent);
+      curve.setAttribute("aria-label", figure.closest("[id]").querySelector("h3").textContent + ": " + said_.textContent);
       figure.dataset.event = now + data.first;
       point();
       drawMap();
       holders();
     }
-    timelines[figure.parentNode.id] = function (line, card) {
+    timelines[figure.closest("[id]").id] = function (line, card) {
       text.value = line;
       filter();
       back.href = "#" + card;

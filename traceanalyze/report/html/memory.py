@@ -14,7 +14,7 @@ from traceanalyze.analyses.memory.history import CallStack, MemoryHistory
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Kind, Message, sentences
 from traceanalyze.report.format import Formatter, printable
-from traceanalyze.report.html.frame import data, element, safe, sentence
+from traceanalyze.report.html.frame import data, element, sentence
 
 _SAY = sentences(
     memory_picture="Memory, block by block",
@@ -70,12 +70,10 @@ BUDGET = 2_400_000
 """Characters that the histories of a page have together."""
 _LEAST = 60_000
 """Characters of each, however many there are."""
-_EXACT = 1 << 53
-"""Integers that a browser knows apart."""
 
 
-def memory_html(history: MemoryHistory, formatter: Formatter, at: str, heading: str, share: int = 1) -> str:
-    """Title, picture and what it leaves out; `share` histories stand in the page."""
+def memory_html(history: MemoryHistory, formatter: Formatter, share: int = 1) -> str:
+    """The picture and what it leaves out; `share` histories stand in the page."""
     words = formatter.texts.messages
     packed, first, last = _fitting(history, formatter, max(BUDGET // share, _LEAST))
     told = {key.removeprefix("memory_picture_"): words[said] for key, said in _SAY.items() if key not in _HELP}
@@ -89,8 +87,7 @@ def memory_html(history: MemoryHistory, formatter: Formatter, at: str, heading: 
     if history.lost:
         notes.append(Message(_SAY["memory_picture_inexact"]))
     said = element("p", sentence(formatter.sentences(notes)), class_="aside")
-    title = element(heading, safe(words[TITLE]))
-    return element("section", title + element("figure", data(value) + said, class_="memory"), id=at, class_="script")
+    return element("figure", data(value) + said, class_="memory")
 
 
 def _fitting(history: MemoryHistory, formatter: Formatter, budget: int) -> tuple[bytes, int, int]:
@@ -140,7 +137,7 @@ def _packed(history: MemoryHistory, formatter: Formatter, first: int, last: int)
         *times,
     )
     frames: dict[str, int] = {}
-    ranges = {span.name for span in history.spans}
+    named = {span.name for span in history.spans}
     texts = {
         "counts": [len(each) for each in columns],
         "first": first,
@@ -169,7 +166,7 @@ def _packed(history: MemoryHistory, formatter: Formatter, first: int, last: int)
             if span.begin < last and span.end > first
         ],
         "steps": [
-            [event - first, "" if name in ranges else printable(name)]
+            [event - first, "" if name in named else printable(name)]
             for event, name in history.steps
             if first <= event < last
         ],
