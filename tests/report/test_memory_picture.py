@@ -390,6 +390,23 @@ def test_it_fits_the_window_and_both_pictures_show_something(tmp_path, looping, 
 
 
 @in_browser
+def test_the_map_draws_every_piece_in_its_whole_length(tmp_path):
+    allocator = Allocator()
+    # In 22 lines their ends are no whole bytes, and products of them are rounded up and down.
+    for _ in range(34):
+        allocator.malloc(24 * MIB, [frame("f", "/home/me/train.py", 3)])
+    script = (
+        "figure.memory.go(figure.memory.data.states-1);var all=figure.memory.drawn(),lost=[];"
+        "all[0].forEach(function(one){var bytes=all[1][one[1][3][2]].bytes,sum=one[0].reduce(function(sum,part){"
+        "return sum+part[2];},0);lost.push((one[1][1]-one[1][0])/bytes-sum);});return lost;"
+    )
+    path = write(tmp_path, dump(allocator))
+    lost = evaluated(render([memory(path)], texts()), tmp_path, PICTURE % script)
+    assert len(lost) == 34
+    assert max(lost) < 0.01
+
+
+@in_browser
 def test_from_a_finding_to_its_blocks_and_back(tmp_path, looping):
     path, _ = looping
     script = (

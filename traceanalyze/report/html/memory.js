@@ -428,7 +428,8 @@
       if (!wide || !all) return;
       byReserve.forEach(function (at) {
         var rows = Math.max(Math.round(ROWS * largest[at] / all), 1);
-        scale[at] = {bytes: largest[at] / rows / (wide - 2), top: height + 18};
+        // Whole bytes a line, so that nothing is lost where one ends.
+        scale[at] = {row: Math.ceil(largest[at] / rows), bytes: Math.ceil(largest[at] / rows) / (wide - 2), top: height + 18};
         if (domains[at].reserved) height += 20 + (rows + 1) * ROW;
       });
       var request = data.marks.find(function (mark) { return mark[0] === "moment_oom" && mark[2] === now; });
@@ -437,7 +438,7 @@
       pieces = [];
       domains.forEach(function (domain, at) {
         if (!domain.reserved) return;
-        var one = scale[at], place = 0, row = (wide - 2) * one.bytes, values = {name: domain.name, reserved: memory(domain.reserved), used: memory(domain.used), blocks: domain.blocks.toLocaleString("en"), free: memory(domain.free), holes: domain.holes.toLocaleString("en"), largest: memory(domain.largest)};
+        var one = scale[at], place = 0, row = one.row, values = {name: domain.name, reserved: memory(domain.reserved), used: memory(domain.used), blocks: domain.blocks.toLocaleString("en"), free: memory(domain.free), holes: domain.holes.toLocaleString("en"), largest: memory(domain.largest)};
         pen.fillStyle = colours.fore;
         pen.globalAlpha = 1;
         pen.textAlign = "left";
@@ -447,7 +448,6 @@
           if (piece[0] === piece[3][0]) piece.first = true;
           for (var start = place; start < place + length;) {
             var line = Math.floor(start / row), end = Math.min((line + 1) * row, place + length);
-            if (end <= start) break;
             parts.push([(start - line * row) / one.bytes, one.top + line * ROW, Math.max((end - start) / one.bytes, 0.3)]);
             start = end;
           }
@@ -584,7 +584,7 @@
       figure.scrollIntoView({block: "start"});
       curve.focus({preventScroll: true});
     };
-    figure.memory = {data: data, go: go, state: function () { return [state, domains]; }, asked: asked, used: used, reserved: reserved};
+    figure.memory = {data: data, go: go, state: function () { return [state, domains]; }, drawn: function () { return [pieces, scale]; }, asked: asked, used: used, reserved: reserved};
     block.append(make("p", words("none"), "aside"));
     var start = data.marks.find(function (mark) { return mark[0] === "moment_oom"; }) || data.marks[0];
     now = start ? start[2] : states - 1;
