@@ -11,7 +11,7 @@ import openpyxl
 import pytest
 
 from tests.simulate.allocator.dump import dump
-from tests.simulate.allocator.pool import MIB, Allocator
+from tests.simulate.allocator.pool import MIB, Allocator, OutOfMemoryError
 from tests.simulate.allocator.programs import LEAK_LINE, Loop, train
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
@@ -230,3 +230,50 @@ def test_statistics_beside_a_snapshot_tell_what_the_history_forgot(tmp_path: Pat
 
 def test_without_statistics_nothing_is_said_of_them(leaking: Report) -> None:
     assert "process_statistics" not in leaking.tables
+
+
+def failing(at_us: int, *, after: int) -> Allocator:
+    """A device that takes so many blocks of 40 MiB and then fails."""
+    allocator = Allocator(capacity=400 * MIB, now=at_us)
+    for _ in range(after):
+        allocator.malloc(40 * MIB, [])
+    with pytest.raises(OutOfMemoryError):
+        allocator.malloc(400 * MIB, [])
+    return allocator
+
+
+@pytest.mark.parametrize(
+    ("devices", "vendor", "said", "first"),
+    [
+        (
+            [failing(5_000_000, after=9), Allocator(), failing(3_000_000, after=2)],
+            "cuda",
+            "Device 2 ran out of memory first, 2.000 s before device 0. The run ran out of memory. Peak 80.0 MiB",
+            2,
+        ),
+        (
+            [failing(5_000_000, after=9), failing(3_000_000, after=2)],
+            "npu",
+            "2 devices ran out of memory; the history has no times, so which was first is not known.",
+            0,
+        ),
+        (
+            [train(Loop(), Allocator()), failing(3_000_000, after=2)],
+            "cuda",
+            "Of 2 devices only device 1 ran out of memory. The run ran out of memory. Peak 80.0 MiB",
+            1,
+        ),
+    ],
+)
+def test_the_verdict_is_that_of_the_device_that_failed_first(
+    tmp_path: Path, devices: list[Allocator], vendor: str, said: str, first: int
+) -> None:
+    dumps = [dump(one, vendor=vendor) for one in devices]
+    segments = [{**one, "device": at} for at, each in enumerate(dumps) for one in each["segments"]]
+    whole = {**dumps[0], "segments": segments, "device_traces": [each["device_traces"][0] for each in dumps]}
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(whole))
+    report = memory(str(path))
+    assert report.verdict.startswith(said)
+    headline = report.ranks[report.focus[0]].headline
+    assert {key: value for key, _, value in headline.values}["device"] == first

@@ -25,6 +25,7 @@ from traceanalyze.report import json as json_report
 from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.contents.snapshot import of_timeline
 from traceanalyze.report.html import _ON_CARDS, MAX_RANKS, MAX_ROWS, render
+from traceanalyze.report.html.frame import sentence
 from traceanalyze.report.html.tables import FIRST_ROWS
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "base"}
@@ -547,3 +548,18 @@ def test_what_is_closed_is_made_when_it_is_opened_or_led_to(tmp_path):
     )
     before, is_open, rows = evaluated(render([with_table(table)], words()), tmp_path, script)
     assert (before < 6, is_open, rows) == (True, True, len(ROWS))
+
+
+@in_browser
+def test_on_a_narrow_screen_what_a_row_is_about_stays_in_sight(tmp_path):
+    script = (
+        "var wide=Array.from(document.querySelectorAll('.wide')).find(function(each){"
+        "return each.scrollWidth>each.clientWidth+60&&each.querySelector('thead');});wide.scrollLeft=60;"
+        "return [wide.scrollLeft].concat(['thead th','tbody td'].map(function(cell){"
+        "return wide.querySelector(cell).getBoundingClientRect().left-wide.getBoundingClientRect().left;}));"
+    )
+    assert evaluated(render([report_of()], texts()), tmp_path, script, options=("--window-size=500,900",)) == [60, 0, 0]
+
+
+def test_options_do_not_break_at_their_dashes():
+    assert sentence("use --rank-anyway, or -- not") == 'use <span class="option">--rank-anyway</span>, or -- not'

@@ -121,6 +121,23 @@ def test_the_blocks_after_each_event_are_those_that_the_events_lead_to(looping):
         assert blocks_after(found, number) == expected
 
 
+def test_the_segments_after_each_event_are_those_that_the_events_lead_to(looping):
+    path, dumped = looping
+    (found,) = unpacked(render([memory(path)], texts()))
+    signs = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+    events = [(event["addr"], signs.get(event["action"], 0) * event["size"]) for event in dumped["device_traces"][0]]
+    begin = sum(one["total_size"] for one in dumped["segments"]) - sum(size for _, size in events)
+    unit, first, base = found["unit"], found["segments"], int(found["base"], 16)
+    assert sum(found["lengths"][:first]) * unit == begin
+    rows = zip(found["changed"], found["starts"][first:], found["lengths"][first:], found["flags"][first:], strict=True)
+    changes = {
+        at - 1: (base + unit * start, (length if flags & 2 else -length) * unit) for at, start, length, flags in rows
+    }
+    assert changes == {at: event for at, event in enumerate(events) if event[1]}
+    large = dict(zip(changes, (found["domains"][flags >> 2] for flags in found["flags"][first:]), strict=True))
+    assert all((abs(changes[at][1]) > 2 * MIB) == name.startswith("large") for at, name in large.items())
+
+
 def device_of(path):
     snapshot = read_snapshot(Source(str(path), size=path.stat().st_size))
     return Device(snapshot, snapshot.devices[0], sites(snapshot.stacks))
@@ -221,6 +238,17 @@ def test_what_the_dump_alone_tells_is_drawn_without_a_history(tmp_path):
     (found,) = unpacked(render([memory(write(tmp_path, dumped))], texts()))
     assert found["states"] == 1
     assert blocks_after(found, -1) == Counter(live_blocks(dumped))
+
+
+def test_a_snapshot_that_contradicts_itself_has_no_picture_and_it_is_said(tmp_path):
+    dumped = dump(train(Loop(steps=2), Allocator()))
+    gone = next(event for event in dumped["device_traces"][0] if event["action"] == "segment_alloc")
+    dumped["device_traces"][0].append({**gone, "action": "segment_free"})
+    html = render([memory(write(tmp_path, dumped))], texts())
+    assert unpacked(html) == []
+    (section,) = re.findall(r'<section id="run-0-memory">(.*?)</section>', html)
+    assert "Memory, block by block" in section
+    assert "the snapshot contradicts itself" in section
 
 
 def test_marks_and_ranges_stand_at_their_events(tmp_path):
@@ -336,7 +364,7 @@ def test_a_block_is_chosen_by_key_and_found_by_line_address_and_size(tmp_path, l
     assert f"{lowest[0]:#x}" in chosen
     count = len(live_blocks(dumped))
     assert all_.startswith(f"{count:,} blocks")
-    assert one.startswith("1 blocks")
+    assert one.startswith("1 block,")
     assert huge.startswith("0 blocks")
     held = int(leaks.split()[0])
     assert 0 < held < count
@@ -359,6 +387,23 @@ def test_it_fits_the_window_and_both_pictures_show_something(tmp_path, looping, 
     )
     assert over <= 0
     assert min(shades) > 5
+
+
+@in_browser
+def test_the_map_draws_every_piece_in_its_whole_length(tmp_path):
+    allocator = Allocator()
+    # In 22 lines their ends are no whole bytes, and products of them are rounded up and down.
+    for _ in range(34):
+        allocator.malloc(24 * MIB, [frame("f", "/home/me/train.py", 3)])
+    script = (
+        "figure.memory.go(figure.memory.data.states-1);var all=figure.memory.drawn(),lost=[];"
+        "all[0].forEach(function(one){var bytes=all[1][one[1][3][2]].bytes,sum=one[0].reduce(function(sum,part){"
+        "return sum+part[2];},0);lost.push((one[1][1]-one[1][0])/bytes-sum);});return lost;"
+    )
+    path = write(tmp_path, dump(allocator))
+    lost = evaluated(render([memory(path)], texts()), tmp_path, PICTURE % script)
+    assert len(lost) == 34
+    assert max(lost) < 0.01
 
 
 @in_browser

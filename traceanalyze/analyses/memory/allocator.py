@@ -4,9 +4,8 @@ Fragmentation is growth of the reserve although enough was free, but in pieces t
 allocator had to grow, never at the dump: there most of the reserve is free in healthy programs, too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +38,6 @@ from traceanalyze.analyses.memory.device_calls import (
 )
 from traceanalyze.analyses.memory.dump import segments, self_check, statistics
 from traceanalyze.analyses.memory.groups import memory_over_time
-from traceanalyze.analyses.memory.history import MemoryHistory, memory_history
 from traceanalyze.analyses.memory.holes import past_segments
 from traceanalyze.analyses.memory.layout import Growth, LostWay
 from traceanalyze.analyses.memory.levers import LEVERS, levers
@@ -237,8 +235,8 @@ class AllocatorAnalysis(NamedTuple):
     """What says that the history lacks its beginning; empty where nothing does."""
     held: tuple[Table, ...]
     """For the report: the moments, and who holds the memory, over time and then."""
-    history: Callable[[], MemoryHistory | NotMeasured]
-    """Every block; made when it is asked for."""
+    source: Device
+    """What all of this is of."""
     state: tuple[Table, ...]
     """For the report: steps, what was given back, what was free, and the self-check."""
 
@@ -342,7 +340,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         and active.at(device.events - 1) == active.peak[0],
         missing=missing(device),
         truncation=patterns.truncation(device),
-        history=partial(memory_history, device),
+        source=device,
         held=(
             decisive,
             *memory_over_time(device),

@@ -45,6 +45,10 @@ class Device:
         self.history, self.events = device.history, len(device.history)
         self._made: dict[Callable[[Device], Any], Any] = {}
 
+    def __repr__(self) -> str:
+        """Number and events."""
+        return f"<device {self.device.id}: {self.events} events>"
+
     def once(self, make: Callable[[Device], T]) -> T:
         """What a function makes of the device; made when first asked for."""
         if make not in self._made:

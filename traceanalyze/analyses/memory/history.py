@@ -20,6 +20,8 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import NotMeasured
 
+EXACT = 1 << 53
+"""Bytes between addresses that a browser knows apart; no device has as many."""
 MOST_TIMES = 16_384
 """Events whose time is told; between them it is interpolated (own; so is the next one)."""
 MOST_MARKS = 500
@@ -93,7 +95,8 @@ def memory_history(device: Device) -> MemoryHistory | NotMeasured:
     """What the snapshot tells of the device's memory at each event."""
     check, layout, count = device.layout.lost, device.layout, device.events
     past = past_segments(device.device, device.rules)
-    if past.wrong:
+    address = device.lives.address
+    if past.wrong or (len(address) and int(address.max()) - int(address.min()) >= EXACT):
         return NotMeasured("snapshot_contradicts_itself")
     code, terms, _ = device.once(categories)
     stacks, starts = device.snapshot.stacks, device.once(step_starts)

@@ -10,6 +10,7 @@ from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.findings import MemoryFinding, findings_table, memory_findings
 from traceanalyze.analyses.memory.groups import timeline_tables
+from traceanalyze.analyses.memory.history import memory_history
 from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
 from traceanalyze.analyses.memory.whatif import WHATIF
 from traceanalyze.analyses.results import Check
@@ -284,7 +285,7 @@ def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis, found: tuple
         tables=(*analysis.held, findings_table(found), *analysis.state),
         checks=doubts(checks),
         hints=tuple(check.message for check in checks),
-        memory=Late(lambda: (analysis.history(),)),
+        memory=Late(lambda: (memory_history(analysis.source),)),
     )
 
 

@@ -236,11 +236,13 @@ class _Run:
             return ""
         title = self.texts.messages[MEMORY]
         self.contents.append((3, at, title))
-        history, heading = rank.memory[0], "h3"
+        history, heading = rank.memory[0], element("h3", safe(title))
         if isinstance(history, NotMeasured):
-            return element("section", element(heading, safe(title)) + aside(formatter.missing([history.reason])), id=at)
-        picture = memory_html(history, formatter, at, heading, self.share)
-        return folded(element("h3", safe(title)), picture, class_="table") if shut else picture
+            return element("section", heading + aside(formatter.missing([history.reason])), id=at)
+        picture = memory_html(history, formatter, self.share)
+        if shut:
+            return folded(heading, picture, id=at, class_="table script")
+        return element("section", heading + picture, id=at, class_="script")
 
     def _tables(
         self, tables: Sequence[Table], formatter: Formatter, at: str, found: str, *, heading: str, shut: bool

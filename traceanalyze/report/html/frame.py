@@ -29,6 +29,7 @@ _SAY = sentences(
     excerpt_several_unnamed="{count} intervals, {busy} in all",
 )
 """What the script says."""
+_OPTION = regex(r"(?<![\w-])--[a-z][\w-]*")
 _NUMBER_AND_UNIT = regex(r"(?<=\d) (?=(?:%|s|ms|µs|ns|B|[kMG]B|[KMG]iB)(?!\w))")
 
 
@@ -38,8 +39,8 @@ def safe(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """The same of running text, which must not break between a number and its unit."""
-    return _NUMBER_AND_UNIT.sub("&nbsp;", safe(text))
+    """The same of running text, which must not break between a number and its unit, nor in an option."""
+    return _OPTION.sub(r'<span class="option">\g<0></span>', _NUMBER_AND_UNIT.sub("&nbsp;", safe(text)))
 
 
 def element(tag: str, content: str, **attributes: str | None) -> str:

@@ -2,7 +2,8 @@
   function memoryPicture(figure) {
     var packed = JSON.parse(figure.querySelector("script").textContent), words = packed.words, bytes;
     function tell(key, values) {
-      return words[key].replace(/\{(\w+)\}/g, function (_, name) { return values[name]; });
+      var text = words[key].replace(/\{(\w+)\}/g, function (_, name) { return values[name]; });
+      return text.replace(/(\S+) (\w+)\(s\)/g, function (_, count, name) { return count + " " + name + (count === "1" ? "" : "s"); });
     }
     if (typeof DecompressionStream === "undefined") { figure.prepend(make("p", words.old_browser)); return; }
     bytes = Uint8Array.from(atob(packed.data), function (letter) { return letter.charCodeAt(0); });
@@ -128,7 +129,7 @@
     function term(block) { return data.terms[data.category[data.kind[block]]]; }
     function stackOf(block) { return data.stacks[data.stack[data.kind[block]]]; }
     function timeAt(event) {
-      if (!data.timed.length) return "";
+      if (!data.timed.length || event + data.first < 0) return "";
       var up = Math.min(search(data.timed, event), data.timed.length - 1), low = Math.max(up - 1, 0);
       var gap = data.timed[up] - data.timed[low], part = gap ? Math.min(Math.max((event - data.timed[low]) / gap, 0), 1) : 1;
       return time(Math.round(data.times[low] + part * (data.times[up] - data.times[low])), resolution);
@@ -403,8 +404,12 @@
       }
     });
     keys.append.apply(keys, moves.buttons);
-    data.marks.filter(function (mark) { return !/^release_(?!.*retry)/.test(mark[0]); }).slice(0, 8).forEach(function (mark) {
-      keys.append(button(mark[1], function () { go(mark[2]); }, mark[1] + ": " + named(mark[2])));
+    // One button a kind, which leads from one to the next.
+    new Set(data.marks.map(function (mark) { return mark[1]; })).forEach(function (name) {
+      var own = data.marks.filter(function (mark) { return mark[1] === name; });
+      keys.append(button(own.length > 1 ? name + " (" + own.length + ")" : name, function () {
+        go((own.find(function (mark) { return mark[2] > now; }) || own[0])[2]);
+      }));
     });
 
     // The map: every domain's segments one after another, as lines of text are; filled where blocks are.
@@ -423,14 +428,17 @@
       if (!wide || !all) return;
       byReserve.forEach(function (at) {
         var rows = Math.max(Math.round(ROWS * largest[at] / all), 1);
-        scale[at] = {bytes: largest[at] / rows / (wide - 2), top: height + 18};
+        // Whole bytes a line, so that nothing is lost where one ends.
+        scale[at] = {row: Math.ceil(largest[at] / rows), bytes: Math.ceil(largest[at] / rows) / (wide - 2), top: height + 18};
         if (domains[at].reserved) height += 20 + (rows + 1) * ROW;
       });
-      var pen = sized(map, height), request = data.marks.find(function (mark) { return mark[0] === "moment_oom" && mark[2] === now; });
+      var request = data.marks.find(function (mark) { return mark[0] === "moment_oom" && mark[2] === now; });
+      height += request ? ROW : 0;
+      var pen = sized(map, height);
       pieces = [];
       domains.forEach(function (domain, at) {
         if (!domain.reserved) return;
-        var one = scale[at], place = 0, row = (wide - 2) * one.bytes, values = {name: domain.name, reserved: memory(domain.reserved), used: memory(domain.used), blocks: domain.blocks.toLocaleString("en"), free: memory(domain.free), holes: domain.holes.toLocaleString("en"), largest: memory(domain.largest)};
+        var one = scale[at], place = 0, row = one.row, values = {name: domain.name, reserved: memory(domain.reserved), used: memory(domain.used), blocks: domain.blocks.toLocaleString("en"), free: memory(domain.free), holes: domain.holes.toLocaleString("en"), largest: memory(domain.largest)};
         pen.fillStyle = colours.fore;
         pen.globalAlpha = 1;
         pen.textAlign = "left";
@@ -440,7 +448,6 @@
           if (piece[0] === piece[3][0]) piece.first = true;
           for (var start = place; start < place + length;) {
             var line = Math.floor(start / row), end = Math.min((line + 1) * row, place + length);
-            if (end <= start) break;
             parts.push([(start - line * row) / one.bytes, one.top + line * ROW, Math.max((end - start) / one.bytes, 0.3)]);
             start = end;
           }
@@ -509,7 +516,7 @@
     function choose(one) {
       chosen = one;
       var stack = stackOf(one), asks = data.asked[data.kind[one]], life = make("div"), begin = data.begin[one], end = data.end[one];
-      var gone = end < states ? named(end) : states + data.first === data.all ? words("until_dump") : words("later");
+      var gone = end < states ? words("gone", {end: named(end)}) : states + data.first === data.all ? words("until_dump") : words("later");
       life.append(words("life", {begin: begin ? named(begin) : words("begin"), end: gone}) + " ");
       if (begin) life.append(button("⇤", function () { go(begin); }, words("to_begin")));
       if (end < states) life.append(" ", button("⇥", function () { go(end); }, words("to_end")));
@@ -563,13 +570,13 @@
       var about = [now + data.first < 0 ? words("begin") : words("event", {event: numbered(now), count: data.all.toLocaleString("en")}), timeAt(now)].filter(Boolean).concat(words("reserved", {reserved: memory(reserved[now]), used: memory(used[now])}), inside.slice(0, 3));
       said_.textContent = about.join(" · ");
       number.setAttribute("aria-valuetext", about[0]);
-      curve.setAttribute("aria-label", figure.parentNode.querySelector("h2,h3,h4").textContent + ": " + said_.textContent);
+      curve.setAttribute("aria-label", figure.closest("[id]").querySelector("h3").textContent + ": " + said_.textContent);
       figure.dataset.event = now + data.first;
       point();
       drawMap();
       holders();
     }
-    timelines[figure.parentNode.id] = function (line, card) {
+    timelines[figure.closest("[id]").id] = function (line, card) {
       text.value = line;
       filter();
       back.href = "#" + card;
@@ -577,7 +584,7 @@
       figure.scrollIntoView({block: "start"});
       curve.focus({preventScroll: true});
     };
-    figure.memory = {data: data, go: go, state: function () { return [state, domains]; }, asked: asked, used: used, reserved: reserved};
+    figure.memory = {data: data, go: go, state: function () { return [state, domains]; }, drawn: function () { return [pieces, scale]; }, asked: asked, used: used, reserved: reserved};
     block.append(make("p", words("none"), "aside"));
     var start = data.marks.find(function (mark) { return mark[0] === "moment_oom"; }) || data.marks[0];
     now = start ? start[2] : states - 1;

@@ -14,7 +14,7 @@ from traceanalyze.analyses.memory.history import CallStack, MemoryHistory
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Kind, Message, sentences
 from traceanalyze.report.format import Formatter, printable
-from traceanalyze.report.html.frame import data, element, safe, sentence
+from traceanalyze.report.html.frame import data, element, sentence
 
 _SAY = sentences(
     memory_picture="Memory, block by block",
@@ -33,23 +33,24 @@ _SAY = sentences(
     memory_picture_old_browser="This browser cannot unpack the blocks; a newer one can.",
     memory_picture_search="Search blocks",
     memory_picture_search_help="line, address, > 10 MiB",
-    memory_picture_found="{count} blocks, {bytes} at this event",
+    memory_picture_found="{count} block(s), {bytes} at this event",
     memory_picture_event="event {event} of {count}",
     memory_picture_begin="before the first event",
     memory_picture_reserved="{reserved} reserved, {used} in blocks",
     memory_picture_small="smaller blocks",
     memory_picture_free="free",
-    memory_picture_domain="{name}: {reserved} reserved, {used} in {blocks} blocks",
-    memory_picture_holes=", {free} free in {holes} holes, the largest {largest}",
+    memory_picture_domain="{name}: {reserved} reserved, {used} in {blocks} block(s)",
+    memory_picture_holes=", {free} free in {holes} hole(s), the largest {largest}",
     memory_picture_large="large blocks, stream {stream}",
     memory_picture_little="small blocks, stream {stream}",
     memory_picture_pool="pool {pool}, {name}",
     memory_picture_hole="Free: {bytes}",
     memory_picture_segment="in a segment of {bytes}",
-    memory_picture_life="allocated {begin}, freed {end}",
+    memory_picture_life="allocated {begin}; {end}",
     memory_picture_at="at event {event}",
-    memory_picture_until_dump="never: alive at the dump",
-    memory_picture_later="later than shown",
+    memory_picture_gone="freed {end}",
+    memory_picture_until_dump="alive at the dump",
+    memory_picture_later="freed later than shown",
     memory_picture_asked="{bytes} requested",
     memory_picture_to_begin="Go to its allocation",
     memory_picture_to_end="Go to its end",
@@ -69,18 +70,16 @@ BUDGET = 2_400_000
 """Characters that the histories of a page have together."""
 _LEAST = 60_000
 """Characters of each, however many there are."""
-_EXACT = 1 << 53
-"""Integers that a browser knows apart."""
 
 
-def memory_html(history: MemoryHistory, formatter: Formatter, at: str, heading: str, share: int = 1) -> str:
-    """Title, picture and what it leaves out; `share` histories stand in the page."""
+def memory_html(history: MemoryHistory, formatter: Formatter, share: int = 1) -> str:
+    """The picture and what it leaves out; `share` histories stand in the page."""
     words = formatter.texts.messages
     packed, first, last = _fitting(history, formatter, max(BUDGET // share, _LEAST))
     told = {key.removeprefix("memory_picture_"): words[said] for key, said in _SAY.items() if key not in _HELP}
     value = {"data": b64encode(packed).decode(), "words": told, "resolution": formatter.resolution_ns}
     notes = [Message(_SAY["memory_picture_help"]), Message(_SAY["memory_picture_highest"])]
-    if last - first < history.events + 1:
+    if history.events > 1 and last - first < history.events + 1:
         counts = (("count", last - first), ("all", history.events), ("event", first))
         notes.append(Message(_SAY["memory_picture_window"], tuple((key, Kind.COUNT, each) for key, each in counts)))
     if history.hidden:
@@ -88,8 +87,7 @@ def memory_html(history: MemoryHistory, formatter: Formatter, at: str, heading: 
     if history.lost:
         notes.append(Message(_SAY["memory_picture_inexact"]))
     said = element("p", sentence(formatter.sentences(notes)), class_="aside")
-    title = element(heading, safe(words[TITLE]))
-    return element("section", title + element("figure", data(value) + said, class_="memory"), id=at, class_="script")
+    return element("figure", data(value) + said, class_="memory")
 
 
 def _fitting(history: MemoryHistory, formatter: Formatter, budget: int) -> tuple[bytes, int, int]:
@@ -97,7 +95,7 @@ def _fitting(history: MemoryHistory, formatter: Formatter, budget: int) -> tuple
 
     State k is that after event k; -1 is that before the first.
     """
-    first, last = -1, history.events
+    first, last = -1 if history.events > 1 else history.events - 1, history.events
     failed = [mark.event for mark in history.marks if mark.kind == "moment_oom"]
     middle = failed[0] if failed else next((mark.event for mark in history.marks), -1)
     while True:
@@ -139,6 +137,7 @@ def _packed(history: MemoryHistory, formatter: Formatter, first: int, last: int)
         *times,
     )
     frames: dict[str, int] = {}
+    named = {span.name for span in history.spans}
     texts = {
         "counts": [len(each) for each in columns],
         "first": first,
@@ -158,11 +157,19 @@ def _packed(history: MemoryHistory, formatter: Formatter, first: int, last: int)
             if first <= mark.event < last
         ],
         "spans": [
-            [printable(span.name)[:200], max(span.begin - first, 0), min(span.end - first, states)]
+            [
+                printable(span.name.replace("ProfilerStep#", "#"))[:200],
+                max(span.begin - first, 0),
+                min(span.end - first, states),
+            ]
             for span in history.spans
             if span.begin < last and span.end > first
         ],
-        "steps": [[event - first, printable(name)] for event, name in history.steps if first <= event < last],
+        "steps": [
+            [event - first, "" if name in named else printable(name)]
+            for event, name in history.steps
+            if first <= event < last
+        ],
         "heads": [formatter.texts.heading(AT_PEAK, AT_PEAK[key]) for key in _HEADS],
     }
     head = json.dumps(texts, separators=(",", ":")).encode()
