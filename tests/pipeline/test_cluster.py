@@ -20,8 +20,8 @@ from tests.pipeline.test_shards import ranks_of
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.pipeline import Choices, reports, results
-from traceanalyze.pipeline.cluster import cluster, tool_version
 from traceanalyze.pipeline.results import ALONE, Work
+from traceanalyze.pipeline.shards import cluster, tool_version
 from traceanalyze.report.json import render
 
 ROOT = Path(__file__).parents[2]
@@ -165,7 +165,7 @@ def _dies(_):
 
 
 def test_what_costs_every_worker_is_left_out_by_name(run):
-    from traceanalyze.pipeline.cluster import _Workers
+    from traceanalyze.pipeline.shards import _Workers
 
     with Killer(2) as pool:
         (found,) = reports([str(run)], Choices(), work=Work(executor=_Workers(pool)))
@@ -174,7 +174,7 @@ def test_what_costs_every_worker_is_left_out_by_name(run):
 
 
 def test_what_is_no_longer_wanted_ends_without_a_word(caplog):
-    from traceanalyze.pipeline.cluster import _Workers
+    from traceanalyze.pipeline.shards import _Workers
 
     given = Future()
     executor = _Workers(SimpleNamespace(get_executor=lambda **_: SimpleNamespace(submit=lambda *_: given)))
@@ -185,7 +185,7 @@ def test_what_is_no_longer_wanted_ends_without_a_word(caplog):
 
 def test_nobody_is_there(monkeypatch):
     need("dask")
-    monkeypatch.setattr("traceanalyze.pipeline.cluster._PATIENCE_S", 1)
+    monkeypatch.setattr("traceanalyze.pipeline.shards._PATIENCE_S", 1)
     with pytest.raises(UsageError, match=r"nobody answers"), cluster("tcp://127.0.0.1:9"):
         pass
 

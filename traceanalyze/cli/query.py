@@ -142,7 +142,7 @@ def _tables(
     """All tables by name, and remarks; events are read only where they are named, or all columns are."""
     # Imported here: a store has them all.
     from traceanalyze.cli.analysis import traces_or_memory
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.pipeline.results import Work
     from traceanalyze.report import folder
 

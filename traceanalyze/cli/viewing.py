@@ -73,7 +73,7 @@ def open_(
 ) -> None:
     """Open a trace in Perfetto with what the analyses found drawn over it."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.cli.serve import FileServer
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import perfetto
@@ -127,7 +127,7 @@ def convert(
     Several ranks become one file.
     """
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import perfetto
 

@@ -1,13 +1,22 @@
 """A run shared out among machines: each analyses some of its recordings into a folder, one makes the report of them.
 
 The folder has a part for every recording, by its place among all, and one for what was asked, which is the same for all
-shares. Parts of another run have other names.
+shares. Parts of another run have other names. Where Dask's workers do it, each has one recording at a time, and one
+that is killed loses nothing: what workers were killed over again and again is left out by its name, and where the
+scheduler goes away, this machine does the rest. Results come back as parts, too, so that the report is that of one
+machine.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, Phrase, UsageError
@@ -27,6 +36,9 @@ from traceanalyze.report.model import Report
 from traceanalyze.rules.finding import Outcome
 from traceanalyze.version import __version__
 from traceanalyze.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from traceanalyze.pipeline.recordings import Job
 
 _RUN, _FAULTS = "run", "faults"
 
@@ -182,3 +194,83 @@ def _read(path: Path, spool: Spool) -> Result | None:
         return unpack(path.read_bytes(), spool)
     except OSError:
         return None
+
+
+_RETRIES = 2
+"""How often a recording is tried again that a worker failed at; of one killed, Dask's own limit counts."""
+_PATIENCE_S = 60
+"""Seconds in which a scheduler answers and a first worker is there."""
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Executor]:
+    """The workers of a scheduler at an address, `tcp://host:8786`.
+
+    Raises:
+        UsageError: Nobody is there, or the workers have another version.
+    """
+    try:
+        from distributed import Client as Connected
+    except ImportError:
+        raise UsageError(
+            "--scheduler {address}: needs Dask: pip install 'traceanalyze[dask]', here and on the workers", address
+        ) from None
+    try:
+        client: Any = cast("Any", Connected)(address, timeout=_PATIENCE_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise UsageError("--scheduler {address}: nobody answers ({why})", address, type(error).__name__) from None
+    try:
+        _same_version(client, address)
+        yield _Workers(client)
+    finally:
+        client.close()
+
+
+def _same_version(client: Any, address: str) -> None:
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE_S)
+        versions = {str(found) for found in client.run(tool_version).values()}
+    except TimeoutError:
+        raise UsageError("--scheduler {address}: it has no workers", address) from None
+    except (ImportError, AttributeError):
+        versions = {"none"}
+    if versions != {tool_version()}:
+        other = ", ".join(sorted(versions - {tool_version()}))
+        raise UsageError(
+            "--scheduler {address}: its workers have another version of traceanalyze or Python ({other}; here {own})",
+            *(address, other, tool_version()),
+        )
+
+
+def tool_version() -> str:
+    """What must be the same everywhere, as the report is."""
+    return f"traceanalyze {__version__}, Python {sys.version_info.major}.{sys.version_info.minor}"
+
+
+class _Workers(Executor):
+    """Takes jobs, and gives what becomes of them as parts."""
+
+    def __init__(self, client: Any) -> None:
+        self._executor = client.get_executor(retries=_RETRIES, pure=False)
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        """One recording for any worker."""
+        given: Future[Any] = self._executor.submit(work, *args, **more)
+        told: Future[Any] = Future()
+        given.add_done_callback(partial(_tell, told, args[0]))
+        return told
+
+
+def _tell(told: Future[Any], job: Job, given: Future[Any]) -> None:
+    """Why there is no result, where there is none."""
+    if not told.set_running_or_notify_cancel():
+        # Nobody waits for it any more.
+        return
+    error = BrokenExecutor("cancelled") if given.cancelled() else given.exception()
+    if error is None:
+        told.set_result(given.result())
+    elif type(error).__name__ == "KilledWorker":
+        name = job.source.name
+        told.set_result((InputError("{name}: several workers were killed over it; have they enough memory?", name), ()))
+    else:
+        told.set_exception(error)
