@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -342,3 +344,69 @@ def test_s3_that_cannot_be_used(s3, monkeypatch):
     with pytest.raises(InputError) as caught:
         traceanalyze.analyze(f"s3://me:{SECRET}@none/trace.json")
     assert SECRET not in str(caught.value)
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def started(*command):
+    """A server as a process of its own, once it listens on its port, which is the last argument."""
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(300):
+        with socket.socket() as tried:
+            if tried.connect_ex(("localhost", int(command[-1]))) == 0:
+                return running
+        time.sleep(0.1)
+    running.kill()
+    raise TimeoutError(command[0])
+
+
+@pytest.fixture(scope="module", params=["az", "gs"])
+def bucket(request):
+    """The samples in the storage of Azure or of Google, each played by its emulator."""
+    need({"az": "azurite", "gs": "gcs"}[request.param])
+    import fsspec
+
+    port = free_port()
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "az":
+            # The account that every Azurite has.
+            key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+            place = f"http://127.0.0.1:{port}/devstoreaccount1"
+            account = (
+                f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={key};BlobEndpoint={place};"
+            )
+            patch.setenv("AZURE_STORAGE_CONNECTION_STRING", account)
+            # Its client may be newer than the emulator.
+            options = ("--skipApiVersionCheck", "--inMemoryPersistence", "--disableTelemetry")
+            running = started("azurite-blob", "--silent", *options, "--blobPort", str(port))
+        else:
+            patch.setenv("STORAGE_EMULATOR_HOST", f"http://localhost:{port}")
+            # It would ask by gRPC for what only the real one has.
+            patch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+            running = started("gcp-storage-emulator", "start", "--in-memory", "--port", str(port))
+        try:
+            system = fsspec.filesystem(request.param)
+            system.mkdir("samples")
+            system.put(f"{SAMPLES}/", "samples/", recursive=True)
+            yield f"{request.param}://samples"
+        finally:
+            running.kill()
+            running.wait()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_azure_and_google(bucket, name):
+    assert elsewhere(name, bucket) == local(name)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_azure_and_google_say_what_is_not_there_and_nothing_else(bucket, capfd):
+    for address in (f"{bucket}/none", f"{bucket}-none/a.json", f"{bucket}/none*/a"):
+        with pytest.raises(InputError, match=r"no such file or folder|no file matches"):
+            traceanalyze.analyze(address)
+    assert capfd.readouterr() == ("", "")

@@ -269,7 +269,7 @@ def _tell(told: Future[Any], job: Job, given: Future[Any]) -> None:
     error = BrokenExecutor("cancelled") if given.cancelled() else given.exception()
     if error is None:
         told.set_result(given.result())
-    elif type(error).__name__ == "KilledWorker":
+    elif isinstance(error, MemoryError) or type(error).__name__ == "KilledWorker":
         name = job.source.name
         told.set_result((InputError("{name}: several workers were killed over it; have they enough memory?", name), ()))
     else:

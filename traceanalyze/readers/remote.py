@@ -171,7 +171,12 @@ def local_copy(folder: str) -> Iterator[Path]:
 
 @cache
 def _check(scheme: str) -> None:
-    """Make sure that the packages for a storage are there."""
+    """Make sure that the packages for a storage are there, and that they say nothing by themselves."""
+    import logging
+
+    for name in ("adlfs", "azure", "fsspec", "gcsfs", "s3fs"):
+        # What fails is told in one line, without addresses; a program that wants their logs has handlers of its own.
+        logging.getLogger(name).addHandler(logging.NullHandler())
     try:
         import fsspec
     except ImportError:
