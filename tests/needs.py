@@ -19,6 +19,7 @@ HERE = {
     "axe": Path(AXE).is_file(),
     # Where it is required only: browsers take long to start, and more memory than mutants may.
     "browser": BROWSER is not None and "browser" in _REQUIRED,
+    "azurite": find_spec("adlfs") is not None and shutil.which("azurite-blob") is not None,
     # So many processes as are too many for a plain run.
     "cluster": "cluster" in _REQUIRED,
     # Programs beside this one, which take long to start.
@@ -26,6 +27,7 @@ HERE = {
     "duckdb": find_spec("duckdb") is not None,
     "aiohttp": all(map(find_spec, ("fsspec", "aiohttp"))),
     "fsspec": find_spec("fsspec") is not None,
+    "gcs": find_spec("gcsfs") is not None and shutil.which("gcp-storage-emulator") is not None,
     "hta": find_spec("hta") is not None,
     "mcp": find_spec("mcp") is not None,
     "node": shutil.which("node") is not None,

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.cli import progress as module
-from traceanalyze.cli.progress import Progress
+from traceanalyze.cli import output as module
+from traceanalyze.cli.output import Progress
 from traceanalyze.locales import texts
 from traceanalyze.pipeline import Choices, reports, results
 

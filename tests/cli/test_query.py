@@ -6,6 +6,10 @@ import gzip
 import json
 import re
 import shlex
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -144,6 +148,17 @@ def test_long_answers_are_counted_on_a_page_and_whole_in_files(run, tmp_path):
 def test_a_snapshot_has_tables_too(ask):
     found = ask(SAMPLES / "memory" / "leak", "FROM memory_at_peak SELECT source_line ORDER BY block_bytes DESC LIMIT 1")
     assert found == [{"source_line": "train.py:31 train"}]
+
+
+def test_a_long_question_is_interrupted_at_once():
+    need("duckdb")
+    sql = "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range * b.range % 7 = 3"
+    command = [sys.executable, "-m", "traceanalyze", "query", str(LOADER), sql, "-q"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as asked:
+        time.sleep(6)
+        asked.send_signal(signal.SIGINT)
+        assert asked.communicate(timeout=20)[1] == "interrupted\n"
+    assert asked.returncode == 130
 
 
 def test_the_pages_have_the_same_recipes():

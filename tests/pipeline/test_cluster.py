@@ -161,10 +161,12 @@ class KilledWorker(Exception):  # noqa: N818  Dask's own name
 
 
 def _dies(_):
-    raise KilledWorker
+    raise Killer.error
 
 
-def test_what_costs_every_worker_is_left_out_by_name(run):
+@pytest.mark.parametrize("error", [KilledWorker, MemoryError])
+def test_what_costs_every_worker_is_left_out_by_name(run, monkeypatch, error):
+    monkeypatch.setattr(Killer, "error", error, raising=False)
     from traceanalyze.pipeline.shards import _Workers
 
     with Killer(2) as pool:

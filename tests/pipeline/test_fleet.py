@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -124,6 +127,34 @@ def test_what_is_no_run_is_not_kept(tmp_path):
         folder.kept(str(tmp_path / "none"))
 
 
+def test_what_an_older_version_kept_is_read_as_far_as_it_goes(store, tmp_path):
+    files = sorted(Path(store, "run_summary").iterdir())
+    (tmp_path / "run_summary").mkdir()
+    for path in files[:2]:
+        old = pq.read_table(path).drop(["run_id", "run", "mode", "data_loading_share", "top_rule", "recorded_ranks"])
+        pq.write_table(old, tmp_path / "run_summary" / path.name)
+    rows = folder.kept(str(tmp_path))
+    assert [row["name"] for row in rows] == [path.stem for path in files[:2]]
+    done = CliRunner().invoke(app, ["history", str(tmp_path)])
+    assert (done.exit_code, done.stderr) == (0, "")
+    # Beside one of this version they are unlike it, and told.
+    shutil.copy(files[2], tmp_path / "run_summary")
+    done = CliRunner().invoke(app, ["history", str(tmp_path), "-q"])
+    assert (done.exit_code, done.stdout) == (0, "1 runs: a change shows from four on.\n")
+    assert "2 runs" in history_report(folder.kept(str(tmp_path)), "store", "0").notes[0]
+
+
+def test_two_programs_that_keep_the_same_run_at_the_same_time(tmp_path):
+    command = [sys.executable, "-m", "traceanalyze", str(SAMPLES / "gpu_sync"), "-q", "--no-cache", "--record", "store"]
+    running = [
+        subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    assert [process.wait() for process in running] == [0, 0]
+    assert len(rows(tmp_path / "store", "run_summary")) == 1
+    assert not [path for path in (tmp_path / "store").rglob("*") if path.name.startswith(".")]
+
+
 def test_a_damaged_file_is_named(store, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(store, copy)
@@ -201,7 +232,9 @@ def test_runs_that_are_unlike_the_newest_are_counted():
     others = ({"mode": "whole_trace"}, {"mode": "empty", "step_ns": None}, {"step_ns": None}, {"device_name": "B"})
     rows[:4] = [{**row, **other} for row, other in zip(rows, others, strict=False)]
     found = history_report(rows, "store", "0")
-    assert found.notes == ("4 runs without steps, on other devices or with other numbers of ranks are left out.",)
+    assert found.notes == (
+        "4 runs without steps, on other devices, with other numbers of ranks or kept by an older version are left out.",
+    )
     assert len(found.tables["history"]) == 1
     assert not history([(100, 5)]).notes
 

@@ -153,6 +153,6 @@ def test_it_is_said_why_more_is_saved_than_the_kernels_take(tmp_path, kernel, wh
         b.launch(at + 830, 10, at + 885, 100, name="gemm")
     report = traceanalyze.analyze(b.write(tmp_path / "trace.json"))
     (found,) = (each for each in report.findings if each.rule == "KRN106")
-    because = "the host, for which the device waits, has less to do"
+    because = "also frees the host, for which the device waits"
     assert (because in found.sentence) is why
     assert (because in render(report, texts(), Style(width=300), View(Detail.VERBOSE))) is why

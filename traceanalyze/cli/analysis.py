@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from contextlib import AbstractContextManager
 
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.errors import Phrase
     from traceanalyze.model.vocabulary import Detail
     from traceanalyze.pipeline import Choices
@@ -84,8 +84,7 @@ def _write(
 
     They are kept in the store `record`, too.
     """
-    from traceanalyze.cli.output import tell_written, write
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress, tell_written, write
     from traceanalyze.locales import texts
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
@@ -143,8 +142,7 @@ def share_out(
 ) -> None:
     """Analyse a share of the recordings and write its parts into a folder."""
     # Imported here: hardly anybody shares a run out.
-    from traceanalyze.cli.output import tell_written
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress, tell_written
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.results import Work
     from traceanalyze.pipeline.shards import shard_of, write_shard

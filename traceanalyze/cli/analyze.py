@@ -104,7 +104,7 @@ def history(
     quiet: options.Quiet = False,
 ) -> None:
     """How the runs of a store went, and at which of them something changed."""
-    history_of(store, Shown(format_, output, lang=lang, quiet=quiet, whole=True, overwrite=overwrite))
+    history_of(store, Shown(format_, output, lang=lang, quiet=quiet, whole=not quiet, overwrite=overwrite))
 
 
 def merge(

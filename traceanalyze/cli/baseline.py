@@ -32,7 +32,7 @@ def update(
     lang: options.LangOfHelp = "en",
 ) -> None:
     """Add runs; those that are in it already are left out, and regressions are refused."""
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.gate import update as add_runs
 

@@ -210,7 +210,7 @@ def compare(
     """
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.guard import tell_slow_scanner
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.comparison.side import SECTIONS, CompareOptions
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices

@@ -146,7 +146,7 @@ def gate(
     """
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.guard import tell_slow_scanner
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.gate import gate_report, write_refreshed

@@ -41,8 +41,7 @@ def memory(
 ) -> None:
     """Say what used the device's memory: peak, leaks, churn, fragmentation, failed requests."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.output import write
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress, write
     from traceanalyze.errors import UsageError
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices

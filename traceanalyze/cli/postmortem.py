@@ -72,8 +72,7 @@ def postmortem(
     """
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.guard import tell_slow_scanner
-    from traceanalyze.cli.output import write
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress, write
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.postmortem import postmortem_reports

@@ -128,12 +128,25 @@ def _asked(path: str, sql: str, words: Texts, scratch: Path, *, quiet: bool) -> 
         base.execute(f"SET temp_directory = '{scratch}'")
         for setting in _CLOSED:
             base.execute(f"SET {setting}")
-        found = base.sql(sql).to_arrow_table()
+        found = _answered(base, sql)
     except duckdb.Error as error:
         raise UsageError("query: {why}", " ".join(str(error).partition("\n\nLINE ")[0].split())) from None
     finally:
         base.close()
     return found, remarks
+
+
+def _answered(base: Any, sql: str) -> Any:
+    """Apart from the main thread, which else would hear of no Ctrl-C until the answer is there."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(lambda: base.sql(sql).to_arrow_table())
+        try:
+            return answer.result()
+        except KeyboardInterrupt:
+            base.interrupt()
+            raise
 
 
 def _tables(
@@ -142,7 +155,7 @@ def _tables(
     """All tables by name, and remarks; events are read only where they are named, or all columns are."""
     # Imported here: a store has them all.
     from traceanalyze.cli.analysis import traces_or_memory
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.pipeline.results import Work
     from traceanalyze.report import folder
 

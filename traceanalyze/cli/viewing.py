@@ -73,7 +73,7 @@ def open_(
 ) -> None:
     """Open a trace in Perfetto with what the analyses found drawn over it."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.cli.serve import FileServer
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import perfetto
@@ -128,7 +128,7 @@ def convert(
     """
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.guard import tell_slow_scanner
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import perfetto
 

@@ -69,8 +69,7 @@ def whatif(
 ) -> None:
     """Say how long a step would take if something were different, or what the allocator of a snapshot would reserve."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.output import write
-    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.output import Progress, write
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.memory import hold_memory_files

@@ -1,11 +1,10 @@
 """A run shared out among machines: each analyses some of its recordings into a folder, one makes the report of them.
 
 The folder has a part for every recording, by its place among all, and one for what was asked, which is the same for all
-shares. Parts of another run have other names.
-
-Or Dask's workers are an executor: each does one recording at a time, and one that is killed loses nothing.
-What a worker was killed over again and again is left out by its name; where the scheduler goes away, this machine does
-the rest. Results come back as parts, so that nothing is reduced elsewhere and the report is that of one machine.
+shares. Parts of another run have other names. Where Dask's workers do it, each has one recording at a time, and one
+that is killed loses nothing: what workers were killed over again and again is left out by its name, and where the
+scheduler goes away, this machine does the rest. Results come back as parts, too, so that the report is that of one
+machine.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ from traceanalyze.whole_file import whole_file
 
 if TYPE_CHECKING:
     from traceanalyze.pipeline.recordings import Job
-
 
 _RUN, _FAULTS = "run", "faults"
 
@@ -271,7 +269,7 @@ def _tell(told: Future[Any], job: Job, given: Future[Any]) -> None:
     error = BrokenExecutor("cancelled") if given.cancelled() else given.exception()
     if error is None:
         told.set_result(given.result())
-    elif type(error).__name__ == "KilledWorker":
+    elif isinstance(error, MemoryError) or type(error).__name__ == "KilledWorker":
         name = job.source.name
         told.set_result((InputError("{name}: several workers were killed over it; have they enough memory?", name), ()))
     else:

@@ -23,6 +23,8 @@ HEAD = 1 << 18
 """Bytes asked for at a time where only the beginning is wanted."""
 _BLOCK = 1 << 23
 """The same of a file that is read to its end: less would wait for the network more often."""
+_PATIENCE_S = 60
+"""Seconds without a byte from a web server; other storages have clients of their own, which know when to give up."""
 
 
 def is_remote(path: str) -> bool:
@@ -61,7 +63,7 @@ def look(path: str) -> Place:
     Raises:
         InputError: Nothing is there, or it cannot be asked.
     """
-    with _told(path):
+    with told(path):
         system, inside = _system(path)
         if not _GLOB.isdisjoint(shown(path)):
             found = system.glob(inside, detail=True).values()
@@ -116,7 +118,7 @@ class RemoteFile(io.RawIOBase):
     """A file that is read from its beginning to its end, mostly; its errors are `OSError` without any address."""
 
     def __init__(self, path: str, *, whole: bool) -> None:
-        with _told(path):
+        with told(path):
             system, inside = _system(path)
             self._file = system.open(inside, "rb", block_size=_BLOCK if whole else HEAD)
 
@@ -161,7 +163,7 @@ def local_copy(folder: str) -> Iterator[Path]:
         names = PurePath(folder.partition("://")[2]).parts[-2:]
         place = Path(temporary, *names)
         place.parent.mkdir(parents=True, exist_ok=True)
-        with _told(folder):
+        with told(folder):
             system, inside = _system(folder)
             system.get(inside.rstrip("/") + "/", str(place) + "/", recursive=True)
         yield place
@@ -169,7 +171,12 @@ def local_copy(folder: str) -> Iterator[Path]:
 
 @cache
 def _check(scheme: str) -> None:
-    """Make sure that the packages for a storage are there."""
+    """Make sure that the packages for a storage are there, and that they say nothing by themselves."""
+    import logging
+
+    for name in ("adlfs", "azure", "fsspec", "gcsfs", "s3fs"):
+        # What fails is told in one line, without addresses; a program that wants their logs has handlers of its own.
+        logging.getLogger(name).addHandler(logging.NullHandler())
     try:
         import fsspec
     except ImportError:
@@ -187,28 +194,49 @@ def _system(path: str) -> tuple[Any, str]:
     _check(path.partition("://")[0].lower())
     from fsspec.core import url_to_fs
 
-    system, inside = url_to_fs(path)
+    more: dict[str, Any] = {}
+    if path.partition("://")[0].lower() in _WEB:
+        from aiohttp import ClientTimeout
+
+        # A file may take any time, but not without a byte of it.
+        more["client_kwargs"] = {"timeout": ClientTimeout(total=None, sock_connect=_PATIENCE_S, sock_read=_PATIENCE_S)}
+    system, inside = url_to_fs(path, **more)
     return system, str(inside) + ("/" if path.endswith("/") and not str(inside).endswith("/") else "")
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def told(path: str) -> Iterator[None]:
     """What goes wrong, in words that hold no secret."""
     name = shown(path)
     try:
         yield
     except InputError:
         raise
-    except FileNotFoundError:
-        raise InputError("{path}: no such file or folder", name) from None
-    except PermissionError:
-        raise InputError("{path}: no permission; are the credentials of this storage set?", name) from None
     except Exception as error:
-        raise InputError("{path}: cannot be read: {why}", name, _kind(error)) from None
+        # Of the web every answer but a file is one that was not found; behind it stands what came.
+        cause = error.__cause__ if isinstance(error, FileNotFoundError) and error.__cause__ is not None else error
+        status = getattr(cause, "status", None) or _code(cause)
+        if isinstance(cause, PermissionError) or status in _DENIED:
+            raise InputError("{path}: no permission; are the credentials of this storage set?", name) from None
+        if isinstance(cause, FileNotFoundError) or status in _ABSENT:
+            raise InputError("{path}: no such file or folder", name) from None
+        raise InputError("{path}: cannot be read: {why}", name, _kind(cause)) from None
+
+
+_DENIED, _ABSENT = frozenset({401, 403, "400", "ExpiredToken", "InvalidToken"}), frozenset({404, 410})
+"""Answers of web servers, and of S3, which says 400 of expired credentials where there is no room for words."""
+
+
+def _code(error: BaseException) -> object:
+    """What an S3 server answered; s3fs keeps it behind an error of its own."""
+    found = getattr(error.__cause__, "response", None)
+    return found.get("Error", {}).get("Code") if isinstance(found, dict) else None
 
 
 def _kind(error: BaseException) -> str:
-    """What sort of error it is; its text may hold an address."""
+    """What sort of error it is; its text may hold an address, but where it is from here."""
+    if isinstance(error, OSError) and error.errno == 0:
+        return str(error.strerror)
     status = getattr(error, "status", None)
     return f"{type(error).__name__} {status}" if isinstance(status, int) else type(error).__name__
 

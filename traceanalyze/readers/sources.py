@@ -12,7 +12,7 @@ from typing import IO, NamedTuple, cast
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.readers.ascend.folder import OUTPUT, is_database, profile_at
 from traceanalyze.readers.detect import Kind, explain, sniff
-from traceanalyze.readers.remote import RemoteFile, glob_or_folder, is_remote, look, shown
+from traceanalyze.readers.remote import RemoteFile, glob_or_folder, is_remote, look, shown, told
 from traceanalyze.readers.runs import NAME as RUN_LIST
 from traceanalyze.readers.runs import read_run_list
 from traceanalyze.readers.source import STDIN, Source, no_permission, not_found, nothing_found
@@ -240,7 +240,9 @@ def _expand_remote(text: str, *, required: bool) -> tuple[list[Source], list[Ski
     searched, files = remote_files(text)
     if searched is None and files[0].size == 0:
         raise explain(Kind.EMPTY, files[0].name)
-    if searched is None and not is_archive(text):
+    with told(text):
+        plain = searched is None and not is_archive(text)
+    if plain:
         return list(files), []
     inside = (
         one

@@ -349,13 +349,17 @@ def kept(store: str) -> list[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found = []
+    from traceanalyze.report.contents.fleet import RUN_SUMMARY
+
+    found, known = [], (*Label._fields, *RUN_SUMMARY.keys)
     for path in sorted(Path(store, LAST).glob("*.parquet")):
         try:
             (row,) = pq.read_table(path, partitioning=None).to_pylist()
             written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise InputError("{path}: damaged: {why}; record the run again", path, type(error).__name__) from error
+        # What an older version did not keep is not known.
+        row = {**dict.fromkeys(known), "run_id": path.stem, "run": path.stem, **row}
         found.append({**row, "name": row["run"], "kept_at": written})
     if not found:
         raise InputError("{store}: no runs; `traceanalyze PATH… --record {store}` keeps some", store)

@@ -80,7 +80,10 @@ _SAY = sentences(
     ),
     history_change_alone="At run {run} ({name}, {time}) the step went from {before} to {after} ({change}).",
     history_share="At run {run} ({name}, {time}) {part} went from {before} to {after} of the step.",
-    history_others="{count} runs without steps, on other devices or with other numbers of ranks are left out.",
+    history_others=(
+        "{count} runs without steps, on other devices, with other numbers of ranks or kept by an older version are "
+        "left out."
+    ),
 )
 HISTORY = declare(
     "history",
@@ -97,7 +100,8 @@ HISTORY = declare(
     Column("run_id", Kind.TEXT, "what the run is kept under", machine=True),
     plot=("step_ns", "level_ns"),
 )
-_STEPPED = frozenset({Mode.STEPS.name.lower(), Mode.HOST_ONLY.name.lower()})
+_STEPPED = frozenset({Mode.STEPS.name.lower(), Mode.HOST_ONLY.name.lower(), None})
+"""None: what an older version kept."""
 _FLOOR, _FLOOR_POINTS = 0.01, 0.01
 """How much a run differs from the next while nothing is known yet: of the step's logarithm, and of shares of it."""
 
