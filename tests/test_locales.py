@@ -24,7 +24,7 @@ PROPER = {
     *("API", "DataLoader", "Decode", "FLOP", "GB/s", "Host", "Kernel", "Launch", "Paged Attention", "Prefill"),
     *("Rank", "Shape", "Softmax", "Stage", "Stream", "TFLOP/s", "World size", "block", "empty_cache", "grid"),
     *("torch.compile", "expandable_segments:True", "Xid", "SXid", "kernel", "all-to-all"),
-    *("Embedding", "step.time", "traceanalyze", "zero_grad", "#", "±", "~"),
+    *("Embedding", "query", "step.time", "traceanalyze", "zero_grad", "#", "±", "~"),
 }
 
 

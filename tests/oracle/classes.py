@@ -80,6 +80,15 @@ def is_step_marker(event: Event) -> bool:
     return re.fullmatch(r"ProfilerStep#\d+", event.name) is not None
 
 
+ITERATIONS = (
+    re.compile(r"execute_(\d+_)?context_\d+(\([^()]*\))?_generation_\d+(\([^()]*\))?"),
+    re.compile(r"execute_new_\d+_cached_\d+"),
+    re.compile(r"step\[\w+( [^\]]*)?\]"),
+    re.compile(r"(.*[.:/ ])?execute_model(_?\d+)?"),
+)
+"""Ranges of inference servers (§3), each style where those before it are not there."""
+
+
 def is_loader(event: Event) -> bool:
     name = event.name
     return name.startswith("enumerate(DataPipe)#") or (name.startswith("enumerate(DataLoader)#") and "__next__" in name)

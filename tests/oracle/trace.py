@@ -176,8 +176,12 @@ def windows(trace: Trace) -> Windows:
         end = max([marker.end, start, *(event.end for event in owned[index])])
         result.rows.append(Window(marker.name, marker.start, marker.end, start, end, len(owned[index])))
         previous = end
-    _complete(result.rows)
-    _count(result.rows)
+    if classes.is_step_marker(markers[0]):
+        _complete(result.rows)
+        _count(result.rows)
+        return result
+    for row in result.rows:
+        row.complete = row.counted = row.owned > 0 or not any(each.owned for each in result.rows)
     return result
 
 
@@ -185,6 +189,8 @@ def _markers(trace: Trace) -> tuple[list[Event], Thread | None]:
     host = [event for event in (*trace.ops, *trace.annotations) if classes.is_step_marker(event)]
     if not (trace.ops or trace.annotations or trace.calls):
         host = [event for event in trace.device_annotations if classes.is_step_marker(event)]
+    for style in classes.ITERATIONS:
+        host = host or [event for event in trace.annotations if style.fullmatch(event.name)]
     if not host:
         return [], None
     host.sort(key=lambda event: event.order)

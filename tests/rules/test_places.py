@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.rules.make import STEP, crowded, finding, kernel, program
 from tests.rules.sequences import Run, steps
 from traceanalyze.rules.evaluate import located
-from traceanalyze.rules.finding import Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.finding import Evidence, Finding, Scope
 
 US = 1000
 """ns; programs are written in µs."""
@@ -50,7 +52,7 @@ def test_the_stretch_of_kernels_is_that_of_the_longest_of_them():
 
 
 def test_what_has_a_place_or_no_stretch_stays_as_it_is():
-    placed = Finding(evidence=(Evidence("idle", 1, "DURATION", 5, 6),), intervals=intervals_of(*([], [])))
+    placed = Finding(evidence=(Evidence("idle", 1, "DURATION", 5, 6),), intervals=np.empty((0, 2), np.int64))
     whole = Finding(evidence=(Evidence("busy", 0.5, "SHARE"),), scope=Scope(ops=("x",)))
     assert located(placed, None) is placed
     assert located(whole, None) is whole

@@ -50,8 +50,6 @@ OTHERS: tuple[tuple[str, dict[str, float], Model, Host, int, int], ...] = (
     ("ascend", {"zero_fill": 2}, replace(NARROW, layers=2), FAST, 2, 7),
     # What holds one rank before a barrier on the host holds all.
     ("ascend", {"host_barrier": 2.1, "device_sync": 2}, Model(layers=4, hidden=768, batch=3), SLOW, 3, 7),
-    # A copy that holds the host up until a collective is over makes it late afterwards.
-    ("nvidia", {"pageable_copy": 0.6, "late_buckets": 7}, replace(NARROW, hidden=512, batch=2), SLOW, 3, 7),
     # What only the first step gains, which begins on an idle device.
     (
         "ascend",

@@ -55,7 +55,7 @@ def compare_target(
         return Target.of(output, format_, inputs=inputs, overwrite=overwrite)
     path = Path(output)
     is_folder = path.is_dir() or output.endswith(("/", "\\"))
-    files = {FORMATS[name].ending for name in names("compare") if name not in TABLES}
+    files = {FORMATS[name].ending for name in names("compare") if name not in TABLES} - {""}
     if not is_folder and path.suffix.lower() in files:
         return Target.of(output, format_, inputs=inputs, overwrite=overwrite)
     refuse_input(path, inputs)
@@ -63,7 +63,8 @@ def compare_target(
         known = endings("compare", choice=True)
         raise UsageError("{output}: end the name in {known} (a file) or in / (a folder)", output, known)
     chosen = format_ or "xlsx"
-    name = f"{_NAME}{datetime.now(UTC):%Y%m%d%H%M%S}{FORMATS[chosen].ending}"
+    ending = FORMATS[chosen].ending or ".md"
+    name = f"{_NAME}{datetime.now(UTC):%Y%m%d%H%M%S}{ending}"
     return Target(path / name, chosen, make_folder=path)
 
 

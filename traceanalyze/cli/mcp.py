@@ -10,7 +10,6 @@ import gc
 import json
 import operator
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, wraps
@@ -24,6 +23,7 @@ import typer
 from traceanalyze.cli import options
 from traceanalyze.cli.guard import in_language
 from traceanalyze.errors import InputError, TraceAnalyzeError, UsageError
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import UNITS
 from traceanalyze.version import __version__
 
@@ -37,7 +37,7 @@ _ROWS = 20
 _INTERVALS = 3
 _KEPT = 4
 """Reports, and recordings, that are held in memory."""
-_CONDITION = re.compile(r"\s*(\w+)\s*(!=|>=|<=|=|>|<|~)\s*(.*?)\s*")
+_CONDITION = regex(r"\s*(\w+)\s*(!=|>=|<=|=|>|<|~)\s*(.*?)\s*")
 _OF_FINDINGS = {
     "saving": "ns a step by which the mean step gets shorter without it: most likely, least, most; null: not measured",
     "cost_ns": "ns a step of idle or exposed time that it explains",

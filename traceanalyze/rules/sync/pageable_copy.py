@@ -19,6 +19,7 @@ from traceanalyze.rules.rule import (
     Findings,
     Options,
     Scope,
+    Severity,
     intervals_of,
     measured,
     rule,
@@ -82,7 +83,8 @@ def find(facts: Facts, options: Options) -> Findings:
         all exposed time of the copies, as a copy on another stream can be hidden. Other copies save at most as much as
         other work has room to hide, and nothing where what they bring is made just before. Without step markers,
         copies before the first kernel, and those of which half of ten parts of the recording, equal in kernels, have
-        hardly any, are done once: no saving.
+        hardly any, are done once: no saving. Calls that mostly wait while a collective runs have a cost alone: what
+        waits for other ranks waits in the next one.
     What to do
         `pin_memory=True` in the DataLoader *and* `.to(device, non_blocking=True)`; copy the next batch ahead, on a side
         stream. Indices that operators copy are no batch: keep them on the device.
@@ -185,7 +187,7 @@ def _finding(facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDAr
         return change._replace(events=event, shorter=shorter)
 
     idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
-    return replace(
+    found = replace(
         waits,
         cost=idle + span,
         bound=facts.length(intervals_of(*removed)) + span,
@@ -200,3 +202,8 @@ def _finding(facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDAr
         scope=waits.scope if waits.scope.ops else Scope(),
         count=max(len(event), int(blocking.sum())),
     )
+    if 2 * intervals.total(intervals.intersect(removed, facts.busy(DeviceClass.COMM))) <= intervals.total(removed):
+        return found
+    # What waits for other ranks here waits in the next collective else: a cost that may save nothing.
+    unsure = Confidence.MEDIUM
+    return replace(found, cost=idle, bound=None, change=None, between=(), severity=Severity.LOW, confidence=unsure)
