@@ -581,13 +581,13 @@
     if (!link) return;
     arrive(link.hash);
     var at = link.hash.slice(1), blocks = document.getElementById(at).querySelector("figure.memory");
-    var ready = timelines[at] ? Promise.resolve() : blocks && blocks.ready;
-    if (!ready) return;
+    function go() {
+      timelines[at](link.dataset.line === undefined ? link.dataset.span.split(",").map(Number) : link.dataset.line, link.closest(".card").id);
+    }
+    if (!timelines[at] && !(blocks && blocks.ready)) return;
     event.preventDefault();
     history.pushState(null, "", link.hash);
-    ready.then(function () {
-      timelines[at](link.dataset.line === undefined ? link.dataset.span.split(",").map(Number) : link.dataset.line, link.closest(".card").id);
-    });
+    if (timelines[at]) go(); else blocks.ready.then(go);
   });
 
   // A link to a closed part opens it, and all around it.
