@@ -29,6 +29,7 @@ from traceanalyze.readers.source import Source
 from traceanalyze.report.html import memory as picture
 from traceanalyze.report.html import render
 
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces" / "memory"
 _COLUMNS = (
     *("begin", "life", "kind", "where", "places", "size", "asked", "stack", "category"),
     *("starts", "lengths", "flags", "changed", "timed", "times"),
@@ -418,3 +419,90 @@ def test_from_a_finding_to_its_blocks_and_back(tmp_path, looping):
     line, searched, *rest = evaluated(render([memory(path)], texts()), tmp_path, PICTURE % script)
     assert line == searched
     assert rest == [True, True, True]
+
+
+@in_browser
+def test_a_click_in_a_later_run_that_is_still_closed_arrives_at_its_blocks(tmp_path, looping):
+    path, _ = looping
+    html = render([memory(path), memory(path)], texts())
+    script = (
+        "var card=document.querySelector('details.card[id^=run1]');card.open=true;"
+        "return new Promise(function(done){setTimeout(function(){var link=card.querySelector('a.place');link.click();"
+        "setTimeout(function(){var part=document.getElementById(link.hash.slice(1));"
+        "done([link.dataset.line,part.querySelector('.find input').value,"
+        "document.activeElement===part.querySelector('canvas')]);},500);},50);});"
+    )
+    line, *found = evaluated(html, tmp_path, script)
+    assert line
+    assert found == [line, True]
+
+
+def test_the_curve_without_a_script_stands_closed_below_the_picture_and_open_without_it(tmp_path, looping, monkeypatch):
+    path, dumped = looping
+    curve = re.compile(r'<(section|details) id="run-0-allocator_curve"')
+    assert curve.findall(render([memory(path)], texts())) == ["details"]
+    gone = next(event for event in dumped["device_traces"][0] if event["action"].startswith("segment_"))
+    events = [*dumped["device_traces"][0], {**gone, "action": "segment_free"}]
+    html = render([memory(write(tmp_path, {**dumped, "device_traces": [events]}))], texts())
+    assert unpacked(html) == []
+    assert curve.findall(html) == ["section"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("churn", "--without empty_cache"), ("fragmentation", "--alloc-conf expandable_segments:True")],
+)
+def test_a_card_has_the_command_that_tries_its_remedy(name, options):
+    path = SAMPLES / name / "snapshot.pickle.gz"
+    html = render([memory(path)], texts())
+    assert re.findall("<code>(traceanalyze whatif .*?)</code>", html) == [f"traceanalyze whatif {path} {options}"]
+
+
+def test_a_dump_without_a_history_explains_no_curve(tmp_path):
+    allocator = Allocator()
+    allocator.malloc(MIB, [frame("f", "/home/me/train.py", 3)])
+    html = render([memory(write(tmp_path, {**dump(allocator), "device_traces": [[]]}))], texts())
+    assert "arrow keys choose a block" in html
+    assert "Drag to move" not in html
+
+
+@in_browser
+def test_sizes_are_found_as_people_write_them(tmp_path, looping):
+    path, dumped = looping
+    largest = max(size for _, size in live_blocks(dumped))
+    asked = (f">= {largest:,}", f"> {largest}", f"<={largest} b", "> 0 kib")
+    script = f"figure.memory.go(figure.memory.data.states-1);return {list(asked)}.map(find);"
+    found = [text.split()[0] for text in evaluated(render([memory(path)], texts()), tmp_path, PICTURE % script)]
+    sizes = [size for _, size in live_blocks(dumped)]
+    assert found == [str(each) for each in (sizes.count(largest), 0, len(sizes), len(sizes))]
+
+
+@in_browser
+def test_many_steps_are_no_wall_before_the_blocks(tmp_path):
+    allocator = train(Loop(steps=600), Allocator())
+    report = memory(write(tmp_path, dump(allocator)))
+    html = render([report], texts())
+    (found,) = unpacked(html)
+    assert len(found["steps"]) == 600
+    script = (
+        "var pen=curve.getContext('2d'),row=pen.getImageData(62,60,curve.width-70,1).data,shades=new Set();"
+        "for(var i=0;i<row.length;i+=4)shades.add(row[i]+','+row[i+1]+','+row[i+2]);return shades.size;"
+    )
+    assert evaluated(html, tmp_path, PICTURE % script) < 12
+
+
+@in_browser
+def test_what_an_oom_asked_for_is_as_long_as_so_much_memory_is_in_the_layout(tmp_path):
+    path = SAMPLES / "out_of_memory" / "snapshot.pickle.gz"
+    script = (
+        "var pen=map.getContext('2d'),width=map.width,high=map.height,scale=figure.memory.drawn()[1][0],sum=0;"
+        "var asked=figure.memory.data.marks.find(function(mark){return mark[0]==='moment_oom';})[3];"
+        "var red=getComputedStyle(figure).getPropertyValue('--worse').trim();"
+        "var data=pen.getImageData(0,0,width,high).data,parts=[1,3,5].map(function(at){"
+        "return parseInt(red.slice(at,at+2),16);});"
+        "for(var y=0;y<high;y++){var run=0;while(run<width&&parts.every(function(part,at){"
+        "return data[4*(y*width+run)+at]===part;}))run++;"
+        "if(run>20)sum+=run;}return [sum/4*scale.bytes,asked];"
+    )
+    drawn, asked = evaluated(render([memory(path)], texts()), tmp_path, PICTURE % script)
+    assert drawn == pytest.approx(asked, rel=0.02)

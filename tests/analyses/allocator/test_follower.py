@@ -148,3 +148,15 @@ def test_random_programs_hold_all_that_makes_following_hard() -> None:
 
 def test_domains_are_told_apart() -> None:
     assert Domain(0, 7, large=True) != Domain(0, 7, large=False)
+
+
+def test_what_was_freed_beyond_all_segments_is_said_to_be_lost(tmp_path: Path) -> None:
+    """Addresses from 2^63 on are kept as negative numbers."""
+    freed = {"action": "free_completed", "addr": 2**64 - 4096, "size": 600, "stream": 0, "frames": []}
+    for allocator in (Allocator(), run([("malloc", 3 * MIB, 0)])):
+        content = dump(allocator)
+        content["device_traces"] = [[*(content["device_traces"] or [[]])[0], freed]]
+        snapshot = read(content, tmp_path)
+        lost = Device(snapshot, *snapshot.devices, sites(snapshot.stacks)).layout.lost
+        assert lost is not None
+        assert (lost.key, lost.number) == ("before", 1)

@@ -23,9 +23,9 @@ from traceanalyze.model.table import NotMeasured
 EXACT = 1 << 53
 """Bytes between addresses that a browser knows apart; no device has as many."""
 MOST_TIMES = 16_384
-"""Events whose time is told; between them it is interpolated (own; so is the next one)."""
+"""Events whose time is told; between them it is interpolated. And steps that are marked (own; so is the next one)."""
 MOST_MARKS = 500
-"""Of each kind: user's ranges, the longest; runs of releases, those that gave most back; steps, the first."""
+"""Of each kind: user's ranges, the longest; runs of releases, those that gave most back."""
 
 
 class Change(NamedTuple):
@@ -126,8 +126,11 @@ def memory_history(device: Device) -> MemoryHistory | NotMeasured:
         time=None if time is None or count == 0 else (chosen, time[chosen] - time[0]),
         marks=(*_moments(device), *sorted(released[-MOST_MARKS:], key=attrgetter("event"))),
         spans=tuple(sorted(spans[:MOST_MARKS], key=lambda span: (span.begin, -span.end))),
-        steps=tuple(zip(starts.first.tolist(), starts.name, strict=True))[:MOST_MARKS],
-        hidden=sum(max(len(each) - MOST_MARKS, 0) for each in (released, spans, starts.name)),
+        steps=tuple(zip(starts.first.tolist(), starts.name, strict=True))[:MOST_TIMES],
+        hidden=sum(
+            max(len(each) - most, 0)
+            for each, most in ((released, MOST_MARKS), (spans, MOST_MARKS), (starts.name, MOST_TIMES))
+        ),
         lost="" if check is None else "layout_not_exact",
     )
 

@@ -107,11 +107,12 @@ class _Early:
         self.size[~known] = rounded(rules, lives.requested[early[~known]])
         self.bounds = np.array([(one.start, one.end) for one in past.ranges], np.int64).reshape(-1, 2)
         self.range = np.searchsorted(self.bounds[:, 0], self.start, "right") - 1
-        border = np.append(self.bounds[:, 1], -1)[self.range]
+        border = np.append(self.bounds[:, 1], 0)[self.range]
         limit = np.minimum(np.append(self.start, np.iinfo(np.int64).max)[1:], border)
         gap = limit - self.start - self.size
-        if (gap < 0).any():
-            raise _LostError(LostWay("before", int((gap < 0).sum())))
+        # Addresses from 2^63 on are negative here, so that what lies in no segment is not told by its gap.
+        if (outside := (self.range < 0) | (gap < 0)).any():
+            raise _LostError(LostWay("before", int(outside.sum())))
         if rules.expandable or known.all():
             return
         large = np.array([one.domain.large for one in past.ranges], np.bool_)[self.range]

@@ -38,6 +38,8 @@ _ON_CARDS = frozenset(
 """Tables whose rows stand on cards."""
 _IN_PICTURE = frozenset({"allocator_group_curve"})
 """Tables that the picture of every block shows, and more."""
+_CURVE = "allocator_curve"
+"""The same without a script: to be opened below that picture."""
 _CAPTURE = "CAP"
 """Family of the rules about the recording itself."""
 _FIRST = frozenset({"split", "run_causes"})
@@ -248,6 +250,7 @@ class _Run:
         self, tables: Sequence[Table], formatter: Formatter, at: str, found: str, *, heading: str, shut: bool
     ) -> Iterator[str]:
         """Tables with their pictures, and what was `found` below the one that says where the time went."""
+        drawn = 'class="memory"' in found
         by_key = {table.key: table for table in tables}
         above = any(table.key in _FIRST and len(table) for table in tables)
         yield "" if above else found
@@ -260,7 +263,8 @@ class _Run:
                     chart = step_chart(by_key["split"], table, formatter)
                 elif table.key in _CHARTS:
                     chart = _CHARTS[table.key](table, formatter)
-                yield self._table(table, chart, formatter, f"{at}-{table.key}", heading=heading, shut=shut)
+                closed = shut or (drawn and table.key == _CURVE)
+                yield self._table(table, chart, formatter, f"{at}-{table.key}", heading=heading, shut=closed)
                 if table.key in _FIRST:
                     yield found
 

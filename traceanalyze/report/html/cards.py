@@ -28,6 +28,8 @@ _SAY = sentences(
 )
 OPEN_CARDS = 12
 """Cards that are read without a click; further ones are to be opened."""
+_TRIED = {"empty_cache": "--without empty_cache", "expandable_segments:True": "--alloc-conf expandable_segments:True"}
+"""Words of a finding, and what of `traceanalyze whatif` replays a snapshot with what they are about."""
 _NAMED = 8
 """Steps or operators named in a card."""
 
@@ -143,6 +145,8 @@ def _ways(one: Finding, scene: Scene) -> Iterator[str]:
         label, at = safe(scene.formatter.texts.messages[_SAY["card_picture"]]), scene.picture[one.id]
         line = next(iter((*one.scope.source_lines, *one.scope.operators)), "")
         yield element("p", element("a", label, href=f"#{at}", class_="place", data_line=line), class_="script")
+        for word, option in _TRIED.items():
+            yield _command(f"whatif {quote(one.link.trace)} {option}") if word in one.sentence else ""
     if span is None:
         return
     if scene.timeline is not None:
@@ -151,8 +155,12 @@ def _ways(one: Finding, scene: Scene) -> Iterator[str]:
         yield element("p", place, class_="script")
     if one.link.trace and scene.begin is not None:
         since, until = (f"{max(each - scene.begin, 0)}ns" for each in span)
-        command = f"traceanalyze open {quote(one.link.trace)} --at {since}-{until}"
-        yield element("p", element("code", safe(command)), class_="command")
+        yield _command(f"open {quote(one.link.trace)} --at {since}-{until}")
+
+
+def _command(options: str) -> str:
+    """A command line that the script lets one copy."""
+    return element("p", element("code", safe(f"traceanalyze {options}")), class_="command")
 
 
 def _rule(one: Finding, formatter: Formatter) -> str:

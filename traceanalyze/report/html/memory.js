@@ -182,12 +182,12 @@
     text.addEventListener("input", filter);
     number.addEventListener("input", function () { go(Number(number.value) - data.first); });
     function filter() {
-      var said = text.value.trim().toLowerCase(), limit = /^([<>])\s*([\d.]+)\s*([kmgt]?)i?b?$/.exec(said);
-      var bytes = limit ? Number(limit[2]) * Math.pow(1024, " kmgt".indexOf(limit[3] || " ")) : 0;
+      var said = text.value.trim().toLowerCase(), limit = /^([<>])(=?)\s*([\d.,]+)\s*([kmgt]?)i?b?$/.exec(said);
+      var bytes = limit ? Number(limit[3].replace(/,/g, "")) * Math.pow(1024, " kmgt".indexOf(limit[4] || " ")) : 0;
       wanted = /^0x[0-9a-f]+$/.test(said) ? Number(BigInt(said) - BigInt("0x" + data.base)) : null;
       for (var i = 0; i < hidden.length; i++) {
         var stack = data.stacks[data.stack[i]], fits = !said || wanted !== null;
-        if (limit) fits = limit[1] === "<" ? data.size[i] < bytes : data.size[i] > bytes;
+        if (limit) fits = (limit[1] === "<" ? data.size[i] < bytes : data.size[i] > bytes) || (limit[2] && data.size[i] === bytes);
         else if (!fits) {
           fits = [stack[0], data.terms[data.category[i]][1]].concat((stack[2] || stack[1]).map(function (at) { return data.frames[at]; })).join("\n").toLowerCase().indexOf(said) >= 0;
         }
@@ -314,13 +314,15 @@
         });
       });
       data.steps.forEach(function (step, i) {
-        if (step[0] < view[0] || step[0] > view[1]) return;
+        var room = x((data.steps[i + 1] || [view[1]])[0]) - x(step[0]);
+        // Lines side by side would be a wall before the blocks.
+        if (step[0] < view[0] || step[0] > view[1] || room < 4) return;
         pen.fillStyle = colours.dim;
         pen.globalAlpha = 0.5;
         pen.fillRect(x(step[0]), above, 1, HEIGHT);
         pen.globalAlpha = 1;
         pen.textAlign = "left";
-        if (x((data.steps[i + 1] || [view[1]])[0]) - x(step[0]) > 24) pen.fillText(fitted(pen, step[1], 90), x(step[0]) + 3, above + 11);
+        if (room > 24) pen.fillText(fitted(pen, step[1], 90), x(step[0]) + 3, above + 11);
       });
       marks.forEach(function (mark) {
         var place = x(mark[2] + 0.5), signs = {moment_oom: "✖", moment_peak: "▼", moment_reserved_peak: "▽"};
@@ -400,6 +402,7 @@
         go(hit.mark ? hit.mark[2] : hit.span ? hit.span[1] : hit.event);
       },
       keys: {
+        Escape: function () { if (!back.hidden) back.click(); },
         Enter: function () { go(Math.floor((view[0] + view[1]) / 2)); }, ",": function () { go(now - 1); }, ".": function () { go(now + 1); }
       }
     });
@@ -433,7 +436,10 @@
         if (domains[at].reserved) height += 20 + (rows + 1) * ROW;
       });
       var request = data.marks.find(function (mark) { return mark[0] === "moment_oom" && mark[2] === now; });
-      height += request ? ROW : 0;
+      // What an OOM asked for is as long as in the largest domain: several lines where it is more than one of them.
+      var most = scale[domains.indexOf(domains.reduce(function (a, b) { return a.reserved > b.reserved ? a : b; }))];
+      var rows = request && request[3] ? Math.min(Math.ceil(request[3] / most.row), ROWS) : 0, asks = height + 2;
+      height += rows ? ROW - 6 + 6 * rows : 0;
       var pen = sized(map, height);
       pieces = [];
       domains.forEach(function (domain, at) {
@@ -470,11 +476,10 @@
           });
         });
       });
-      if (request && request[3]) {
-        var most = scale[domains.indexOf(domains.reduce(function (a, b) { return a.reserved > b.reserved ? a : b; }))];
+      if (rows) {
         pen.fillStyle = colours.worse;
-        pen.fillRect(0, height - ROW + 6, Math.min(request[3] / most.bytes, wide), 4);
-        pen.fillText(words("request", {bytes: memory(request[3])}), 0, height - ROW + 2);
+        pen.fillText(words("request", {bytes: memory(request[3])}), 0, asks);
+        for (var row = 0; row < rows; row++) pen.fillRect(0, asks + 4 + 6 * row, Math.min(request[3] - row * most.row, most.row) / most.bytes, 4);
       }
       map.setAttribute("aria-label", domains.filter(function (one) { return one.reserved; }).map(function (one) {
         return words("domain", {name: one.name, reserved: memory(one.reserved), used: memory(one.used), blocks: one.blocks});

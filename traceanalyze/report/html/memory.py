@@ -23,12 +23,13 @@ _SAY = sentences(
         "keys move, Home shows everything; a click, Enter, or , and . choose the event whose layout stands below. "
         "There the arrow keys go from block to block."
     ),
+    memory_picture_help_layout="A click or the arrow keys choose a block.",
     memory_picture_highest="Where several events share a pixel, the one with most in blocks is drawn.",
     memory_picture_window=(
         "The page has room for the blocks of {count} of {all} events, from event {event} on: those around the moment "
         "that counts."
     ),
-    memory_picture_hidden="Not marked: {count} shorter range(s), step(s) or smaller release(s).",
+    memory_picture_hidden="Not marked: {count} of the shorter ranges, later steps and smaller releases.",
     memory_picture_inexact="Sizes of blocks are the least that their requests need, so holes are not shown.",
     memory_picture_old_browser="This browser cannot unpack the blocks; a newer one can.",
     memory_picture_search="Search blocks",
@@ -64,7 +65,9 @@ _SAY = sentences(
     memory_picture_rest="all others",
 )
 TITLE = _SAY["memory_picture"]
-_HELP = frozenset({"memory_picture", *(f"memory_picture_{key}" for key in ("help", "highest", "window", "hidden"))})
+_HELP = frozenset(
+    {"memory_picture", *(f"memory_picture_{key}" for key in ("help", "help_layout", "highest", "window", "hidden"))}
+)
 _HEADS = ("source_line", "memory_category", "blocks", "block_bytes")
 BUDGET = 2_400_000
 """Characters that the histories of a page have together."""
@@ -78,7 +81,8 @@ def memory_html(history: MemoryHistory, formatter: Formatter, share: int = 1) ->
     packed, first, last = _fitting(history, formatter, max(BUDGET // share, _LEAST))
     told = {key.removeprefix("memory_picture_"): words[said] for key, said in _SAY.items() if key not in _HELP}
     value = {"data": b64encode(packed).decode(), "words": told, "resolution": formatter.resolution_ns}
-    notes = [Message(_SAY["memory_picture_help"]), Message(_SAY["memory_picture_highest"])]
+    help_ = ("help", "highest") if last - first > 1 else ("help_layout",)
+    notes = [Message(_SAY[f"memory_picture_{key}"]) for key in help_]
     if history.events > 1 and last - first < history.events + 1:
         counts = (("count", last - first), ("all", history.events), ("event", first))
         notes.append(Message(_SAY["memory_picture_window"], tuple((key, Kind.COUNT, each) for key, each in counts)))

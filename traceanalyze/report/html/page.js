@@ -578,12 +578,16 @@
   }, true);
   document.addEventListener("click", function (event) {
     var link = event.target.closest && event.target.closest("a.place");
-    if (link) arrive(link.hash);
-    var go = link && timelines[link.hash.slice(1)];
-    if (!go) return;
+    if (!link) return;
+    arrive(link.hash);
+    var at = link.hash.slice(1), blocks = document.getElementById(at).querySelector("figure.memory");
+    function go() {
+      timelines[at](link.dataset.line === undefined ? link.dataset.span.split(",").map(Number) : link.dataset.line, link.closest(".card").id);
+    }
+    if (!timelines[at] && !(blocks && blocks.ready)) return;
     event.preventDefault();
     history.pushState(null, "", link.hash);
-    go(link.dataset.line === undefined ? link.dataset.span.split(",").map(Number) : link.dataset.line, link.closest(".card").id);
+    if (timelines[at]) go(); else blocks.ready.then(go);
   });
 
   // A link to a closed part opens it, and all around it.
