@@ -9,6 +9,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
+from traceanalyze.cli.main import main
 from traceanalyze.locales import texts
 from traceanalyze.report import json
 from traceanalyze.report.console import Style, render_all
@@ -66,6 +67,30 @@ def test_a_report_of_paths_keeps_nothing_of_the_memory_of_the_traces(folder, mon
     report = traceanalyze.analyze(folder)
     assert len(report.analyses) == len(columns) == 2
     assert [[column() for column in each] for each in columns] == 2 * [5 * [None]]
+
+
+def test_of_one_recording_what_tells_what_belongs_to_what_is_gone_before_the_rules_run(folder, monkeypatch, capsys):
+    recordings, rules = (import_module(f"traceanalyze.{name}") for name in ("pipeline.recordings", "rules.evaluate"))
+    columns, reader, evaluate, left = [], recordings.read_trace, rules.evaluate, []
+
+    def watched(source, *arguments):
+        trace = reader(source, *arguments)
+        columns.extend(weakref.ref(trace.events.fields[name].value) for name in ("correlation", "stream"))
+        columns.append(weakref.ref(trace.events.ts))
+        return trace
+
+    def judged(*arguments):
+        left.extend(column() is not None for column in columns)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(recordings, "read_trace", watched)
+    monkeypatch.setattr(rules, "evaluate", judged)
+    monkeypatch.setattr("sys.argv", ["traceanalyze", str(folder / "trace_rank0.json")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert "Step" in capsys.readouterr().out
+    assert left == [False, False, True]
 
 
 def test_steps_and_ranks_can_be_chosen(folder):

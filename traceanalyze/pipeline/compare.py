@@ -15,7 +15,6 @@ from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import clipped, idle_pieces
 from traceanalyze.analyses.idle.syncs import held_up
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.quality.quality import quality
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.comparison.compare import compare_sides
@@ -31,11 +30,14 @@ from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.recordings import (
     IDS,
     MOST_TOGETHER,
+    OF_TABLES,
     AnalysedRank,
     analysed,
     analysed_rank,
+    for_rules,
     foreign,
     without_bulk,
+    without_ids,
 )
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.pipeline.selection import Chosen, no_such_number, step_chooser
@@ -269,9 +271,7 @@ _WORK_LOST = Lost(
 
 _BY_NOW = (host_states, PhaseRanges, user_frames)
 """What a side is computed from, and is large or holds what is."""
-_OF_LAUNCHES = frozenset(
-    {"correlation", "device", "stream", "concrete", "registers", "shared_memory", "blocks_per_sm", "occupancy"}
-)
+_OF_RULES = frozenset({"concrete", "blocks_per_sm"})
 """Arguments that only rules look at."""
 
 
@@ -301,16 +301,13 @@ def _load(chosen: SideChoices, options: Options, rules: Plan, progress: ReadProg
     own = (note for note in one.context.trace.read.notes if isinstance(note, Lost | Unmatched))
     lost = [_WORK_LOST] if one.context.doubt == "work_lost" else []
     if not foreign(rules):
-        # The rules take most memory; of these arguments only the checks of the recording's quality want any more.
-        one.context.once(quality)
-        one = one._replace(context=one.context.connected((PhaseRanges,), IDS))
-        give_back()
+        one = one._replace(context=for_rules(without_ids(one.context)))
     outcome, across = (beside.outcomes or [_outcome(one.context, rules)])[wanted], beside.across or Outcome()
     outcome = outcome._replace(
         findings=(*across.findings, *outcome.findings), not_applicable=(*across.not_applicable, *outcome.not_applicable)
     )
     known = Beside(outcome, beside.cluster, _named(one.context, outcome))
-    one = one._replace(context=one.context.connected(_BY_NOW, IDS | _OF_LAUNCHES))
+    one = one._replace(context=one.context.connected(_BY_NOW, IDS | OF_TABLES | _OF_RULES))
     give_back()
     return _Loaded(one, (*inputs.notes, *run.notes, *own, *lost), known)
 

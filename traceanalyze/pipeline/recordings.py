@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 Allocators: TypeAlias = "Mapping[str, Mapping[int | None, AllocatorAnalysis]]"
 """By the name of a trace and its rank."""
 
-IDS = frozenset({"external_id"})
-"""Arguments that only tell which operator launched what."""
+IDS = frozenset({"external_id", "correlation", "device", "stream"})
+"""Arguments that only tell what belongs to what."""
+OF_TABLES = frozenset({"registers", "shared_memory", "occupancy"})
+"""Arguments that no rule asks for."""
 MAX_PLACES = 6
 """Findings that are shown in the trace, most saving first."""
 
@@ -144,12 +146,14 @@ def analysed(
 
     short, whole = detail < Detail.VERBOSE, foreign(rules)
     allocator = allocator_of(context.trace, allocators)
+    lean = short and alone and allocator is None and not whole
+    if lean:
+        # Who holds the context and its trace beside this function keeps what it lets go.
+        context = without_ids(context)
     analysis = analyze_context(context, Detail.VERBOSE if whole else detail)
-    if short and alone and allocator is None and not whole:
-        # The rules take most memory: who holds the context and its trace beside this function keeps what they let go.
-        context = context.connected((PhaseRanges,), IDS)
+    if lean:
+        context = for_rules(context)
         analysis = analysis._replace(trace=context.trace)
-        give_back()
     placed = None
     if allocator is not None:
         # Imported here: most recordings come without a snapshot.
@@ -181,6 +185,24 @@ def analysed(
         costs=costs_of(outcome.findings, facts),
         program=again,
     )
+
+
+def without_ids(context: Context) -> Context:
+    """The same context when it is known what belongs to what: what tells that is a third of a trace."""
+    from traceanalyze.analyses.quality.quality import quality
+    from traceanalyze.analyses.steps.critical_waits import sync_records
+
+    # The last to ask for it.
+    context.once(quality)
+    context.once(sync_records)
+    return context.connected((), IDS)
+
+
+def for_rules(context: Context) -> Context:
+    """The same context without what the tool's own rules never ask for: they take most memory."""
+    found = context.connected((PhaseRanges,), OF_TABLES)
+    give_back()
+    return found
 
 
 def foreign(rules: Plan) -> bool:
@@ -269,8 +291,7 @@ def _analysed(read: Callable[[], Trace], job: Job) -> AnalysedRank:
         return rank_verdict(read(), options, alone=alone, together=together)
     if job.summary:
         return rank_summary(read(), options)
-    context = context_of(read(), options)
-    return analysed(context, rules, job.allocators, detail=detail, alone=alone, together=together)
+    return analysed(context_of(read(), options), rules, job.allocators, detail=detail, alone=alone, together=together)
 
 
 def without_bulk(one: AnalysedRank) -> AnalysedRank:

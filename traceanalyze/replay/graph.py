@@ -153,15 +153,11 @@ def graph(context: Context) -> Graph:
     cuts = np.cumsum([len(each) for each in (chains.source, launches.event, follows.event, waits.event)])
     on_host, by_launch, after, until_done, until_dry = np.split(number, cuts)
     weights = np.empty(len(number), np.int64)
-    weights[number] = np.concatenate(
-        (
-            chains.weight,
-            launches.lag,
-            length[follows.source] + follows.lag,
-            length[waits.event] + waits.lag,
-            quiet.end - device.start[quiet.event],
-        )
-    )
+    weights[on_host] = chains.weight
+    weights[by_launch] = launches.lag
+    weights[after] = length[follows.source] + follows.lag
+    weights[until_done] = length[waits.event] + waits.lag
+    weights[until_dry] = quiet.end - device.start[quiet.event]
 
     host = _host_time(points, threads, order, on_host, by_launch)
     return Graph(
@@ -171,14 +167,15 @@ def graph(context: Context) -> Graph:
         weight=weights,
         host=host,
         tracks=threads.tracks,
-        waiting=Waiting(until_done, waits.call, *reading(context, waits)),
+        # Copies: a part would keep the whole, of which most is asked for no more.
+        waiting=Waiting(until_done.copy(), waits.call, *reading(context, waits)),
         returns=_returns(points, threads, on_host),
         own_cost=own,
         batches=_batches(points, threads, rank),
         busy=np.concatenate((after, until_done, until_dry)),
         follows=len(after),
         busy_event=np.concatenate((follows.source, waits.event, quiet.event)),
-        event=event,
+        event=event.copy(),
         marks=rank[points.marks],
         barriers=_barriers(points, chains, rank, on_host),
     )
@@ -277,7 +274,7 @@ class Program:
     call_start: NDArray[np.int64]
     """Of the runtime calls, as in `Context.calls`; so are `call_end` and `call_track`."""
     call_end: NDArray[np.int64]
-    call_track: NDArray[np.int64]
+    call_track: NDArray[np.int32]
     owned: Owned
 
     @cached_property
@@ -314,7 +311,7 @@ def program(context: Context) -> Program:
         end=device.end,
         call_start=calls.start,
         call_end=calls.end,
-        call_track=calls.track.astype(np.int64),
+        call_track=calls.track,
         owned=_owned(context),
     )
 

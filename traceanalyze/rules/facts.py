@@ -73,7 +73,6 @@ class Facts:
         self._idle: dict[tuple[Cause, ...], NDArray[np.int64]] = {}
         self._inside: dict[int, NDArray[np.bool_]] = {}
         self._headline: dict[DeviceClass, NDArray[np.bool_]] = {}
-        self._busy: dict[DeviceClass, Intervals] = {}
         self._clipped: dict[int, tuple[Intervals, ref[NDArray[np.int64]]]] = {}
         self._texts: dict[tuple[EventKind, ...], dict[int, str]] = {}
 
@@ -348,10 +347,7 @@ class Facts:
 
     def busy(self, klass: DeviceClass) -> Intervals:
         """Time in which the headline device does work of a class."""
-        if klass not in self._busy:
-            device, rows = self.context.device, self.headline(klass)
-            self._busy[klass] = intervals.merge(device.start[rows], device.end[rows])
-        return self._busy[klass]
+        return self.context.class_sets(self.context.devices[0])[klass] if self.context.devices else intervals.EMPTY
 
     def amount_of(self, draws: str) -> int | None:
         """Time of a class that savings draw from, ns a step; None for a class that has none."""
