@@ -25,7 +25,7 @@ def _here(monkeypatch, sample):
         (["--top", "0"], "--top 0: give a whole number from 1 on"),
         (
             ["--format", "pdf"],
-            "--format pdf: give one of console, json, xlsx, csv, parquet, svg, html, markdown, openmetrics",
+            "--format pdf: give one of console, json, xlsx, csv, parquet, svg, html, markdown, brief, openmetrics",
         ),
         (["--tpo", "3"], "--tpo: there is no such option; did you mean --top?"),
         (["--zzz"], "--zzz: there is no such option"),
