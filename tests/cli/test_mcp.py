@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from tests.needs import need
 from traceanalyze.cli import mcp as module
 from traceanalyze.cli.mcp import answer, given
 from traceanalyze.errors import UsageError
+from traceanalyze.readers.ascend.folder import reads_above
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_traces"
@@ -164,6 +168,80 @@ def test_no_link_leads_out(tmp_path):
     for path in ("run/../../other", "..", "", "run\0", str(other), f"{root}-other"):
         with pytest.raises(UsageError):
             given(path, roots)
+
+
+def test_a_part_of_a_profile_is_not_served_alone(run, tmp_path):
+    """Ascend's reader looks for what was recorded above it, which would lie outside."""
+    need("mcp")
+    output = tmp_path / "rank0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    timeline, summary = tmp_path / "device_0" / "timeline", tmp_path / "device_0" / "summary"
+    for folder in (output, timeline, summary):
+        folder.mkdir(parents=True)
+    (timeline / "msprof_0_1_1.json").write_text("[]")
+    assert not reads_above(timeline)
+    (summary / "op_summary_0_1_1.csv").write_text("")
+    for folder in (output, timeline):
+        done = run("mcp", folder)
+        assert (done.code, f"give the folder of all of it, {folder.parent}" in done.err) == (2, True)
+    # Tables of kernels are read from beside a timeline.
+    (tmp_path / "elsewhere").mkdir()
+    (summary / "more").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="leads out of"):
+        given("timeline", (timeline.parent,))
+
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+SLOW = """
+import sys, time
+from traceanalyze.cli import main, mcp
+def analyze(path: str) -> str:
+    print("not for the assistant")
+    sys.stderr.write("begun\\n")
+    sys.stderr.flush()
+    time.sleep(60)
+mcp.TOOLS = (analyze, mcp.rule)
+main.main()
+"""
+
+
+@pytest.mark.parametrize("way", ["input", "both", "SIGTERM", "SIGINT"])
+def test_it_ends_with_its_assistant_whatever_it_is_doing(way):
+    need("mcp")
+    command = [sys.executable, "-c", SLOW, "mcp", str(SAMPLES)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as server:
+
+        def tell(method, **more):
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method, **more}) + "\n")
+            server.stdin.flush()
+
+        tell("initialize", id=0, params=HELLO)
+        assert json.loads(server.stdout.readline())["id"] == 0
+        tell("notifications/initialized")
+        tell("tools/call", id=1, params={"name": "analyze", "arguments": {"path": "gpu_sync"}})
+        while server.stderr.readline() not in {"begun\n", ""}:
+            pass
+        if way.startswith("SIG"):
+            server.send_signal(getattr(signal, way))
+        else:
+            if way == "both":
+                server.stdout.close()
+            server.stdin.close()
+        began = time.monotonic()
+        try:
+            server.wait(20)
+        finally:
+            server.kill()
+        assert time.monotonic() - began < 2
+        # Nothing but the protocol's lines.
+        assert all("jsonrpc" in json.loads(line) for line in ([] if way == "both" else server.stdout))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_errors_repeat_no_book():
+    _, (text, wrong) = ask([("table", {"path": "gpu_sync", "name": "x" * 50_000})])
+    assert wrong
+    assert len(text) < 2_100
 
 
 def test_an_answer_holds_what_was_asked_for():

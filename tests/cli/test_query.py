@@ -90,6 +90,56 @@ def test_what_was_not_measured_is_said(run):
 
 
 @pytest.mark.parametrize(
+    ("path", "name", "why"),
+    [
+        (LOADER, "memory_at_peak", "that needs a snapshot of the device's memory"),
+        (LOADER, "ranks", "that needs the recordings of several ranks"),
+        (LOADER, "Sends", "that needs the recordings of several ranks"),
+        (LOADER, "vendor_steps", "the recording tells nothing of it"),
+        (SAMPLES / "memory" / "leak", "split", "that needs a trace of the profiler"),
+    ],
+)
+def test_a_table_that_others_have_is_not_measured(run, path, name, why):
+    need("duckdb")
+    done = run("query", path, f"FROM {name}", "-q")
+    assert (done.code, done.err) == (2, f"error: query: {name}: not measured: {why}\n")
+
+
+def test_values_of_all_types_are_json(run, ask):
+    sql = """SELECT []::INT[] AS list, {a: 1.5::DECIMAL(4, 2), b: 'nan'::DOUBLE} AS struct,
+      MAP {1: 'inf'::DOUBLE} AS map, TIMESTAMP '2020-01-02 03:04:05' AS time,
+      170141183460469231731687303715884105727 AS huge"""
+    assert ask(LOADER, sql) == [
+        {
+            "list": [],
+            "struct": {"a": 1.5, "b": None},
+            "map": {"1": None},
+            "time": "2020-01-02 03:04:05",
+            "huge": 2**127 - 1,
+        }
+    ]
+    assert "outside of the years 1 to 9999" in run("query", LOADER, "SELECT TIMESTAMP 'infinity'").err
+
+
+def test_memory_has_a_limit(run, ask, monkeypatch):
+    (limits,) = ask(LOADER, "SELECT current_setting('memory_limit'), current_setting('max_temp_directory_size')")
+    assert [*limits.values()] == ["3.7 GiB", "14.9 GiB"]
+    said = "error: query: this takes more than 4 GB of memory: ask for fewer rows or columns\n"
+    done = run("query", LOADER, "SELECT string_agg(repeat('x', 1000000), ',') FROM range(4000)")
+    assert (done.code, done.err) == (2, said)
+    # What was handed over counts as well; of a page the rows that it does not show are only counted.
+    monkeypatch.setattr(module, "_MOST_BYTES", 1_000_000)
+    assert run("query", LOADER, "FROM range(300000)", "--format", "json").err == said
+    assert "of 300,000 rows" in run("query", LOADER, "FROM range(300000)").out
+
+
+def test_a_folder_for_scratch_may_have_any_name(ask, tmp_path, monkeypatch):
+    (tmp_path / "it's").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "it's"))
+    assert ask(LOADER, "SELECT 1 AS a") == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
     ("sql", "said"),
     [
         ("FROM read_csv('/etc/passwd')", "disabled by configuration"),

@@ -40,7 +40,7 @@ def test_what_a_name_tells(name, meant):
 @pytest.mark.parametrize(
     "name",
     ["capture_32_DECODE", "jpeg decode", "decoder_layer", "undecoded", "execute_model_loading", "ProfilerStep#3",
-     "warmup prefill", "tokenizer.batch_decode"],
+     "warmup prefill", "tokenizer.batch_decode", "step[0]", "step[12]", "step[train]", "step[epoch1]"],
 )  # fmt: skip
 def test_other_names(name):
     assert told(name) is None

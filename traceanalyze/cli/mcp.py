@@ -10,7 +10,8 @@ import gc
 import json
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+import signal
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from importlib.util import find_spec
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _BYTES = 8_000
 _MOST_BYTES = 400_000
+_WIDEST = 2_000
+"""Letters of an error, which repeats what was asked."""
 _ROWS = 20
 _INTERVALS = 3
 _KEPT = 4
@@ -84,6 +87,7 @@ def mcp(
     It may read what lies in the folders, and write nothing. Needs the protocol's SDK.
     """
     from traceanalyze.locales import texts
+    from traceanalyze.readers.ascend.folder import reads_above
 
     if find_spec("mcp") is None:
         raise UsageError("mcp: needs the SDK of the protocol: pip install 'traceanalyze[mcp]'")
@@ -91,10 +95,23 @@ def mcp(
     for folder, root in zip(folders, roots, strict=True):
         if not root.is_dir():
             raise UsageError("{folder}: is no folder", folder)
+        if reads_above(root):
+            raise UsageError(
+                "{folder}: a part of a profile; give the folder of all of it, {parent}", folder, root.parent
+            )
     # A server lives long, unlike other commands, which never collect their garbage.
     gc.enable()
     _SERVED[:] = [Served(roots, texts(lang).language)]
-    _server(roots).run("stdio")
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        # The thread that waits for the next question would hear of no interrupt.
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    try:
+        _server(roots).run("stdio")
+    except* BrokenPipeError:
+        pass
+    # The assistant is gone: nobody waits for an analysis that still runs, and nothing is written.
+    os._exit(0)
 
 
 class Given(NamedTuple):
@@ -131,10 +148,11 @@ def _within(roots: Sequence[Path], place: Path) -> bool:
 
 def _stamps(roots: Sequence[Path], place: Path) -> Iterator[tuple[str, int, int]]:
     """Of all that may be read for it: what lies below, and, as a profile may be many files, beside it."""
+    from traceanalyze.readers.ascend.folder import around
     from traceanalyze.readers.sources import walk
 
-    beside = [place.parent, place.parent.parent] if place.is_file() else [place.parent]
-    every = [each for folder in beside if _within(roots, folder) for each in folder.iterdir()]
+    beside = [place.parent, place.parent.parent] if place.is_file() else [place.parent, *around(place, place)]
+    every = [each for folder in beside if _within(roots, folder) and folder.is_dir() for each in folder.iterdir()]
     for each in every:
         yield _stamp(roots, each)
     if place.is_dir():
@@ -453,20 +471,25 @@ def _server(roots: Sequence[Path]) -> Any:
     return made
 
 
-def _guarded(tool: Callable[P, str]) -> Callable[P, str]:
-    """The tool, whose errors are one line."""
+def _guarded(tool: Callable[P, str]) -> Callable[P, Awaitable[str]]:
+    """The tool, whose errors are one line, in a thread that nobody waits for who has cancelled."""
+    from anyio.to_thread import run_sync
     from mcp.server.mcpserver.exceptions import ToolError
 
-    @wraps(tool)
-    def told(*args: P.args, **kwargs: P.kwargs) -> str:
+    def made(*args: P.args, **kwargs: P.kwargs) -> str:
         try:
             with _ONE_AT_A_TIME:
                 return tool(*args, **kwargs)
         except TraceAnalyzeError as error:
-            raise ToolError(in_language(error.phrase, _SERVED[0].language)) from None
+            said = in_language(error.phrase, _SERVED[0].language)
+            raise ToolError(said[:_WIDEST] + "…" * (len(said) > _WIDEST)) from None
         except OSError as error:
             raise ToolError(f"cannot be read: {error.strerror}") from None
         except Exception as error:
             raise ToolError(f"internal error: {type(error).__name__}") from None
+
+    @wraps(tool)
+    async def told(*args: P.args, **kwargs: P.kwargs) -> str:
+        return await run_sync(lambda: made(*args, **kwargs), abandon_on_cancel=True)
 
     return told

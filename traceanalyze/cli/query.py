@@ -10,7 +10,7 @@ from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -33,13 +33,18 @@ _COLUMNS = declare(
     Column("meaning", Kind.TEXT, "what it holds"),
 )
 _CLOSED = (
+    "memory_limit = '4GB'",
+    "max_temp_directory_size = '16GB'",
     "python_enable_replacements = false",
     "autoinstall_known_extensions = false",
     "autoload_known_extensions = false",
     "enable_external_access = false",
     "lock_configuration = true",
 )
-"""No file, no network, no extension, no variable of this program; and no way back."""
+"""No more than this, no file, no network, no extension, no variable of this program; and no way back."""
+_MOST_BYTES = 4_000_000_000
+"""Of an answer: DuckDB's limit does not count what it has handed over."""
+_BATCH = 50_000
 _SHOWN = 200
 """Rows of a page; files have all of them."""
 _WIDEST = 80
@@ -86,10 +91,11 @@ def query(
         if not overwrite and chosen != "table":
             refuse_other(target)
     with TemporaryDirectory(prefix="traceanalyze-") as scratch:
-        found, remarks = _asked(path, _SCHEMA if sql is None else sql, words, Path(scratch), quiet=quiet)
+        most = _SHOWN if chosen == "table" and not schema else None
+        answer, remarks = _asked(path, _SCHEMA if sql is None else sql, words, Path(scratch), most, quiet=quiet)
     for remark in () if quiet else remarks:
         tell_written(remark, lang)
-    content = _written(found, chosen, words, len(found) if schema else _SHOWN)
+    content = _written(answer, chosen, words)
     if target is None:
         show(content if isinstance(content, str) else content.decode())
     else:
@@ -107,8 +113,17 @@ def _format(format_: str | None, target: Path | None) -> str:
     return chosen
 
 
-def _asked(path: str, sql: str, words: Texts, scratch: Path, *, quiet: bool) -> tuple[Any, list[Phrase]]:
-    """The answer as a table of Arrow, and remarks: what the question names and was not measured, and what was left out.
+class Answer(NamedTuple):
+    """The rows that are wanted, as a table of Arrow, and how many there are."""
+
+    rows: Any
+    of: int
+
+
+def _asked(
+    path: str, sql: str, words: Texts, scratch: Path, most: int | None, *, quiet: bool
+) -> tuple[Answer, list[Phrase]]:
+    """The answer, and remarks: what the question names and was not measured, and what was left out.
 
     Raises:
         InputError: There is no recording.
@@ -125,23 +140,72 @@ def _asked(path: str, sql: str, words: Texts, scratch: Path, *, quiet: bool) -> 
         tables, remarks = _tables(path, words, scratch, named, quiet=quiet)
         for name, each in tables.items():
             base.register(name, each)
-        base.execute(f"SET temp_directory = '{scratch}'")
+        place = str(scratch).replace("'", "''")
+        base.execute(f"SET temp_directory = '{place}'")
         for setting in _CLOSED:
             base.execute(f"SET {setting}")
-        found = _answered(base, sql)
+        answer = _answered(base, sql, most)
+    except duckdb.OutOfMemoryException:
+        raise _TOO_MUCH from None
     except duckdb.Error as error:
+        unknown = re.match(r"Catalog Error: Table with name (\w+) does not exist!", str(error))
+        if unknown and (why := _lacks(unknown[1].lower(), there={*tables})):
+            raise UsageError("query: {name}: not measured: {why}", unknown[1], why) from None
         raise UsageError("query: {why}", " ".join(str(error).partition("\n\nLINE ")[0].split())) from None
     finally:
         base.close()
-    return found, remarks
+    return answer, remarks
 
 
-def _answered(base: Any, sql: str) -> Any:
+_TOO_MUCH = UsageError("query: this takes more than 4 GB of memory: ask for fewer rows or columns")
+
+
+def _lacks(name: str, there: set[str]) -> Phrase | None:
+    """What a recording that has these tables would need to have another one that the tool knows."""
+    from importlib import import_module
+    from pkgutil import walk_packages
+
+    if name == "ranks" or name.startswith("rank_"):
+        return _RANKS
+    for folder, need in _NEEDS:
+        package = import_module(f"traceanalyze.{folder}")
+        for each in walk_packages(package.__path__, f"{package.__name__}."):
+            known = vars(import_module(each.name)).values()
+            if any(isinstance(table, Table) and table.key == name for table in known):
+                return _NONE if "split" in there and need is _TRACE else need
+    return None
+
+
+_RANKS = Phrase("that needs the recordings of several ranks")
+_TRACE = Phrase("that needs a trace of the profiler")
+_NONE = Phrase("the recording tells nothing of it")
+_NEEDS = (
+    ("ranks", _RANKS),
+    ("analyses.memory", Phrase("that needs a snapshot of the device's memory")),
+    ("analyses", _TRACE),
+)
+"""What the tables of a package are computed from."""
+
+
+def _answered(base: Any, sql: str, most: int | None) -> Answer:
     """Apart from the main thread, which else would hear of no Ctrl-C until the answer is there."""
     from concurrent.futures import ThreadPoolExecutor
 
+    from traceanalyze.report import folder
+
+    def collect() -> Answer:
+        reader, kept, held, count = base.sql(sql).to_arrow_reader(_BATCH), list[Any](), 0, 0
+        for batch in reader:
+            if most is None or count < most:
+                kept.append(batch)
+                held += batch.nbytes
+            if held > _MOST_BYTES:
+                raise _TOO_MUCH
+            count += len(batch)
+        return Answer(folder.gathered(kept, reader.schema)[:most], count)
+
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(lambda: base.sql(sql).to_arrow_table())
+        answer = pool.submit(collect)
         try:
             return answer.result()
         except KeyboardInterrupt:
@@ -221,18 +285,18 @@ def _meaning(table: str, field: Any, known: Mapping[str, str]) -> str:
     return own if own.startswith("args: ") else known.get(f"{table}.{field.name}") or known.get(field.name) or own
 
 
-def _written(found: Any, format_: str, words: Texts, most: int) -> str | bytes:
+def _written(answer: Answer, format_: str, words: Texts) -> str | bytes:
     # Imported here: a wrong question needs none of it.
     from json import dumps
 
     from traceanalyze.report import folder
 
-    names = found.column_names
+    found, names = answer.rows, answer.rows.column_names
     if format_ != "table" and len({*names}) < len(names):
         raise UsageError("query: two columns have one name; name them with AS: {names}", ", ".join(names))
     if format_ == "parquet":
         return folder.packed(found)
-    rows = [[_plain(value) for value in row] for row in zip(*(each.to_pylist() for each in found.columns), strict=True)]
+    rows = [*zip(*([_plain(value) for value in _values(each)] for each in found.columns), strict=True)]
     if format_ == "json":
         lines = ",\n".join(dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in rows)
         return f"[\n{lines}\n]\n"
@@ -240,7 +304,14 @@ def _written(found: Any, format_: str, words: Texts, most: int) -> str | bytes:
         values = [[_cell(each) if isinstance(each, dict | list) else each for each in row] for row in rows]
         columns = [Column(name, Kind.TEXT, values=[row[at] for row in values]) for at, name in enumerate(names)]
         return folder.csv(Table("query", tuple(columns))).decode("utf-8-sig")
-    return "\n".join(_page(names, rows, words, most)) + "\n"
+    return "\n".join(_page(names, rows, words, answer.of)) + "\n"
+
+
+def _values(column: Any) -> list[Any]:
+    try:
+        return [*column.to_pylist(maps_as_pydicts="lossy")]
+    except (OverflowError, ValueError):
+        raise UsageError("query: a time is outside of the years 1 to 9999; CAST it to VARCHAR") from None
 
 
 def _plain(value: Any) -> Any:
@@ -251,17 +322,18 @@ def _plain(value: Any) -> Any:
         # Sums of whole numbers.
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, list):
-        # Arrow tells maps so.
-        return dict(value) if all(isinstance(each, tuple) for each in value) else [_plain(each) for each in value]
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def _page(names: Sequence[str], rows: Sequence[Sequence[Any]], words: Texts, most: int) -> Iterator[str]:
+def _page(names: Sequence[str], rows: Sequence[Sequence[Any]], words: Texts, count: int) -> Iterator[str]:
     """Aligned columns, their first rows, and how many there are."""
     from traceanalyze.report.console.style import display_width, file_style, padded
     from traceanalyze.report.format import printable
 
-    cells = [[file_style().shorten(printable(_cell(each)), _WIDEST) for each in row] for row in (names, *rows[:most])]
+    cells = [[file_style().shorten(printable(_cell(each)), _WIDEST) for each in row] for row in (names, *rows)]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
     numbers = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(names))]
     for at, line in enumerate(cells):
@@ -272,8 +344,8 @@ def _page(names: Sequence[str], rows: Sequence[Sequence[Any]], words: Texts, mos
         yield "  ".join(told).rstrip()
         if at == 0:
             yield "  ".join("─" * width for width in widths)
-    if len(rows) > most:
-        yield Phrase("The first {kept} of {count:,} rows; -o FILE has all of them.", most, len(rows)).said(
+    if count > len(rows):
+        yield Phrase("The first {kept} of {count:,} rows; -o FILE has all of them.", len(rows), count).said(
             words.phrases
         )
 

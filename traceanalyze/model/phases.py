@@ -138,7 +138,7 @@ _CONTEXT = regex(
     r"_generation_(?P<old>\d+)(?:\((?P<old_of>[^()]*)\))?"
 )
 _NEW = regex(r"execute_new_(?P<new>\d+)_cached_(?P<old>\d+)")
-_STEP = regex(r"step\[(?P<mode>\w+)(?: bs=(?P<requests>\d+))?(?: toks=(?P<tokens>\d+))?[^\]]*\]")
+_STEP = regex(r"step\[(?P<mode>[A-Z][A-Z_]+)(?: bs=(?P<requests>\d+))?(?: toks=(?P<tokens>\d+))?[^\]]*\]")
 _MODEL = regex(r"(.*[.:/ ])?execute_model(_?\d+)?")
 _WORD = regex(r"(?<![a-z])(prefill|decode)(?![a-z])", re.IGNORECASE)
 _NO_ITERATION = regex(r"captur|warm_?up|image|jpe?g|png|video|audio|base64|json|utf|batch_decode", re.IGNORECASE)

@@ -332,6 +332,13 @@ def kept_tables(store: str) -> dict[str, Any]:
     return found
 
 
+def gathered(batches: "Sequence[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
+    """One table of what came in pieces."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches(batches, schema)
+
+
 def on_disk(*files: Path, schema: "pa.Schema | None" = None) -> Any:
     """Files of Parquet as one table of which only what is asked for is read."""
     from pyarrow.dataset import dataset

@@ -257,7 +257,8 @@ def _parts(table: Table, formatter: Formatter) -> str:
         for name, cells in rows[:_NAMED]
         if any(amount(cell) for cell in cells)
     )
-    return f"{plain(formatter.title(table))}: {plain(formatter.texts.messages['list_mark'].join(said))}\n"
+    listed = formatter.texts.messages["list_mark"].join(said)
+    return plain(formatter.said_of([formatter.title(table)], listed)) + "\n"
 
 
 def _clipped(text: str, limit: int) -> str:

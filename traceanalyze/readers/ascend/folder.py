@@ -122,6 +122,12 @@ def _summaries(folder: Path) -> tuple[Path, ...]:
     return next(filter(None, found), ())
 
 
+def reads_above(folder: Path) -> bool:
+    """Whether a folder is a part of a profile, about which files beside or above it tell more."""
+    tables = {each.parent for each in _summaries(folder)}
+    return folder.name == OUTPUT or (bool(_parts(_names(folder))) and folder.parent / "summary" in tables)
+
+
 def _is_raw(folder: Path, names: Sequence[str]) -> bool:
     """Whether a folder is a recording of msprof from which nothing was exported."""
     parts = [name for name in names if _DEVICE.fullmatch(name)]
