@@ -244,6 +244,68 @@ def test_nearly_all_compute_of_level_1_has_a_bound(kind: str, rank: int) -> None
     assert known >= 0.95 * sum(row.device_time_ns for row in rows)
 
 
+def _queued(folder: Path, gap: float) -> Path:
+    """Six kernels of 100 µs that are launched at once and begin `gap` µs after one another; one is a relu."""
+    made = AscendBuilder()
+    made.step(1, 0, 1500)
+    made.op("aten::gelu", 0, 60)
+    made.op("aten::relu", 70, 10)
+    for number in range(6):
+        made.queued("aclnnGelu", 5 + 13 * number, 6 + 13 * number, 4)
+        made.kernel(
+            "aclnnGelu_Gelu",
+            120 + number * (100 + gap),
+            100,
+            op_type="Gelu",
+            core="AI_VECTOR_CORE",
+            launch=7 + 13 * number,
+        )
+    return made.write(folder / "rank0_ascend_pt")
+
+
+def test_gaps_between_queued_kernels_are_counted_and_what_one_side_composes_is_one(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.header["deviceProperties"] = [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}]
+    trace.step(1, 0, 1500)
+    # As CUDA does it: the kernel is of an operator inside.
+    trace.op("aten::relu", 0, 40)
+    trace.op("aten::clamp_min", 2, 30)
+    trace.launch(5, 5, 50, 30, name="clamp_kernel")
+    found = traceanalyze.compare(trace.write(tmp_path / "gpu.json"), _queued(tmp_path, 90)).comparison
+    assert found is not None
+    rows = {row.op: row for row in found.tables["migration"].records()}
+    assert (rows["aten::relu"].base_time_ns, rows["aten::relu"].candidate_time_ns) == (30_000, 100_000)
+    (said,) = rows["device_side"].to_do
+    assert said.key == "to_gaps"
+    assert {name: value for name, _, value in said.values} == {"count": 5, "time": 90_000}
+
+
+def test_where_the_step_idles_longer_is_named_with_its_line() -> None:
+    report = traceanalyze.compare(PAIR / "gpu", PAIR / "npu")
+    assert report.comparison is not None
+    row = next(row for row in report.comparison.tables["migration"].records() if row.op == "untraced")
+    said = row.to_do[0]
+    # What the reading of the loss adds, by the simulation's own account, over three steps.
+    assert {name: value for name, _, value in said.values} == {
+        "time": round(2_652_770 / 3),
+        "op": "aten::local_scalar_dense",
+    }
+    assert (said.key, row.frame) == ("to_in", "train.py(22): log_loss")
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_types_that_a_profile_does_not_state_are_left_open_and_cores_are_of_the_kernel_s_kind() -> None:
+    # Without a column for HF32.
+    home = SHARED / "ascend/msinsight_2rank_torch/db/level1/rank0_ascend_pt"
+    report = traceanalyze.compare(SHARED / "kineto/hta/trace_diff/control/control.json.gz", home)
+    assert report.comparison is not None
+    rows = {row.op: row for row in report.comparison.tables["migration"].records()}
+    assert rows["aten::mm (backward)"].candidate_precision == "fp32/tf32"
+    # 24 cube cores, and two vector cores to each.
+    assert rows["aten::mm (backward)"].cores == 24
+    assert (rows["aten::_foreach_add"].blocks, rows["aten::_foreach_add"].cores) == (48, 48)
+
+
 @pytest.mark.parametrize("name", sorted(DIFFERENCES))
 def test_each_difference_of_simulated_pairs_has_its_row_and_its_cost(name: str, tmp_path: Path) -> None:
     (difference,) = (each for each in PAIR_DIFFERENCES if each.name == name)

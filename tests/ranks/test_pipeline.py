@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from itertools import pairwise
 
 import pytest
@@ -174,5 +175,30 @@ def test_of_many_pieces_one_rank_of_each_stage_is_shown_and_a_note_says_so(tmp_p
     written(tmp_path, "1f1b")
     monkeypatch.setattr(pipeline, "_MOST", 100)
     found = traceanalyze.analyze(tmp_path).tables["pipeline"]
+    # Each stage has one rank: none is left out, and nothing says so.
     assert {row.stage for row in found.records()} == set(range(STAGES))
+    assert "pipeline_some_ranks" not in [note.key for note in found.notes]
+    monkeypatch.setattr(pipeline, "_places", lambda _: [0, 0, 1, 1])
+    found = traceanalyze.analyze(tmp_path).tables["pipeline"]
+    assert {(row.stage, row.rank) for row in found.records()} == {(0, "0"), (1, "2")}
     assert "pipeline_some_ranks" in [note.key for note in found.notes]
+
+
+def test_without_stages_more_ranks_than_are_shown_are_said(tmp_path, monkeypatch):
+    written(tmp_path, "1f1b")
+    monkeypatch.setattr(pipeline, "MANY", 3)
+    monkeypatch.setattr(pipeline, "_places", lambda _: [])
+    found = traceanalyze.analyze(tmp_path).tables["pipeline"]
+    assert {row.rank for row in found.records()} == {"0", "1", "2"}
+    (note,) = (note for note in found.notes if note.key == "pipeline_first_ranks")
+    assert [value for *_, value in note.values] == [3, STAGES]
+
+
+def test_the_workbook_colours_what_a_stage_does(tmp_path):
+    written(tmp_path, "1f1b")
+    target = tmp_path / "out.xlsx"
+    traceanalyze.analyze(tmp_path).write(target)
+    with zipfile.ZipFile(target) as book:
+        texts_of = [book.read(name).decode() for name in book.namelist() if "worksheets/sheet" in name]
+    rules = [re.findall(r'operator="equal"><formula>"([^"]+)"', text) for text in texts_of]
+    assert {"forward", "backward", "bubble", "send", "receive"} <= {word for each in rules for word in each}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from io import BytesIO
 from pathlib import Path
 
@@ -118,14 +119,38 @@ def test_sums_of_sheets_are_those_of_msprof_analyze(form: str) -> None:
     sizes = memory.str.findall(r"\[size: ([\d.]+)\]").map(lambda each: sum(map(float, each)))
     assert sizes.tolist() == pytest.approx(sheets["MemoryCompare"]["Size(KB)"][memory.index].tolist())
     allocated = sheets["MemoryCompareStatistic"]
+    # Of the table of allocations the rows of PyTorch's pool; those of `aten::mm` are the backward pass's. Both runs are
+    # of one program, which allocates as much.
+    by_name = allocated.set_index("Operator Name")["Base Allocated Memory(MB)"]
+    assert by_name.sum() == pytest.approx(1097299.5 / 1024)
+    assert by_name["aten::mm (backward)"] == pytest.approx(252531 / 1024)
+    assert by_name["aten::_foreach_add"] == pytest.approx(239527.5 / 1024, abs=0.003)
+    assert "<outside operators>" not in by_name
     if form == "text":
-        # Of operator_memory.csv the rows of PyTorch's pool; those of `aten::mm` are the backward pass's.
-        by_name = allocated.set_index("Operator Name")["Base Allocated Memory(MB)"]
         assert by_name.sum() == pytest.approx(_of_pytorch(ranks[0]).sum() / 1024)
-        assert by_name["aten::mm (backward)"] == pytest.approx(_of_pytorch(ranks[0])["aten::mm"] / 1024)
-        assert "<outside operators>" not in by_name
     lived = sheets["MemoryCompareStatistic"]["Base Allocated Duration(ms)"].sum()
-    assert lived == pytest.approx({"text": 538.240, "db": 552.397}[form], abs=0.001)
+    assert lived == pytest.approx({"text": 538.240, "db": 550.045}[form], abs=0.001)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+def test_calls_of_an_npu_are_the_operators_of_its_timeline() -> None:
+    ranks = [SHARED / f"ascend/msinsight_2rank_torch/text/level1/rank{rank}_ascend_pt" for rank in (1, 0)]
+    sheet = _workbook(ranks[0], ranks[1])["ApiCompare"]
+    for rank, calls, total in zip(
+        ranks, ("Calls", "Calls.1"), ("Total Duration(ms)", "Total Duration(ms).1"), strict=True
+    ):
+        events = json.loads((rank / "ASCEND_PROFILER_OUTPUT/trace_view.json").read_text())
+        ops = [
+            event for event in events if event.get("cat") == "cpu_op" and not event["name"].startswith("ProfilerStep")
+        ]
+        assert sheet[calls].sum() == len(ops)
+        # Four collectives lie in others of their name, and count once.
+        inside = [event["dur"] for event in ops if event["name"] == "HcclAllreduce"]
+        expected = sum(event["dur"] for event in ops) / 1000
+        assert sheet[total].sum() == pytest.approx(expected, abs=sum(inside) / 1000)
+        own = sheet.set_index("api name")[total]
+        for name in ("aten::copy_", "aten::conv2d", "Conv2D", "empty_tensor"):
+            assert own[name] == pytest.approx(sum(event["dur"] for event in ops if event["name"] == name) / 1000)
 
 
 def _of_pytorch(home: Path) -> pd.Series:

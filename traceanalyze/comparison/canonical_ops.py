@@ -15,7 +15,7 @@ from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.modules import ForwardOps
 from traceanalyze.analyses.host.operators import added, counted_events
 from traceanalyze.analyses.steps.phases import PhaseRanges
-from traceanalyze.comparison.names import BACKWARD_SUFFIX, FUSED, WORDS, canonical, is_wrapper, names_backward
+from traceanalyze.comparison.names import BACKWARD_SUFFIX, COMPOSED, FUSED, WORDS, canonical, is_wrapper, names_backward
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
 from traceanalyze.model.patterns import dataclass
@@ -250,7 +250,8 @@ def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> C
     by_name = np.array([names_backward(text) for text in texts], np.bool_)[rows.of]
     backward = by_name | np.isin(_phases(context), (Phase.BACKWARD, Phase.RECOMPUTE))
     names, own = tuple(dict.fromkeys((*known, *fused))), code.astype(np.int32)
-    whole = accountable(context, np.isin(code, [names.index(name) for name in fused])).astype(np.int32)
+    entire = [at for at, name in enumerate(names) if name in fused or name in COMPOSED]
+    whole = accountable(context, np.isin(code, entire)).astype(np.int32)
     found = CanonicalOps(names, own, whole, own[whole], backward, np.arange(len(nested), dtype=np.int32))
     return _with_fused(context, found, fused) if fused and len(nested) else found
 

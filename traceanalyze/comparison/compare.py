@@ -14,7 +14,7 @@ from traceanalyze.comparison.caveats import caveats
 from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs, link_rates
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS, memory_call_pairs, memory_pairs
-from traceanalyze.comparison.migration import migrated, migration_table
+from traceanalyze.comparison.migration import idle_places, migrated, migration_table
 from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES, module_pairs, module_tables
 from traceanalyze.comparison.operators import CALLS, operator_pairs, operator_totals, operators_table
 from traceanalyze.comparison.overall import overall_table, parts_table, time_rows
@@ -61,7 +61,8 @@ def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: Compa
         yield sync_table(base.context, candidate.context, options, per)
     collectives = compared("communication", collective_pairs)
     if migrated(base, candidate) and "operator" in options.sections:
-        yield migration_table(base, candidate, headline(whole), collectives, options, per)
+        idle = idle_places(found, headline_keys(whole), per)
+        yield migration_table(base, candidate, headline(whole), collectives, idle, options, per)
     if collectives is not None:
         yield COLLECTIVES.fill(collectives, per)
     modules = compared("operator", module_pairs, wanted=options.modules)

@@ -10,6 +10,7 @@ from traceanalyze.analyses.communication.collectives import collectives, descrip
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
+from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.kernels.ascend import tensor_bytes
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.kernels import DYNAMIC, UNITS
@@ -22,8 +23,10 @@ from traceanalyze.comparison.collectives import link_rates
 from traceanalyze.comparison.names import BACKWARD_SUFFIX
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
+from traceanalyze.comparison.reasons import Reasons
 from traceanalyze.comparison.results import Pair, Pairs, Part
 from traceanalyze.comparison.side import CompareOptions, Side
+from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import MISSING, distinct
 from traceanalyze.model.device_peaks import Peaks
@@ -52,7 +55,7 @@ _SAY = sentences(
         "{time} more than the other side in kernels for the same work; what binds them tells a recording of level 1 "
         "with aic_metrics"
     ),
-    to_only="the other side does not run it",
+    to_only="the other side has no operator of this name",
     to_host="the host runs {ops}, the other side its device: take other types or operators",
     to_queue="TASK_QUEUE_ENABLE is {level}: 2 takes work off the thread that launches",
     to_bind="CPU_AFFINITY_CONF is off: 2 keeps each process on cores near its device",
@@ -62,6 +65,12 @@ _SAY = sentences(
         "{time} of it waits for other ranks, longest for rank {rank}: look in its recording for what makes it late"
     ),
     to_move="{time} of it moves data{links}: fewer and larger messages, or compute beside it",
+    to_in="{time} of it in {op}",
+    to_before="{time} of it before {op}",
+    to_gaps=(
+        "{count} pieces of queued work begin {time} after the one before them, as long as the device takes from one to "
+        "the next while it is recorded: fewer and larger kernels, by fused operators and without changes of layout"
+    ),
     to_check="{check}",
 )
 _API = {
@@ -81,6 +90,9 @@ _AMOUNTS = ("base_time_ns", "candidate_time_ns", "ratio", "base_sum_ns", "candid
 _WORTH = 0.05
 """Own: part of an operator's time, from which on something about it is said."""
 
+_MOSTLY = 0.2
+"""Own: part of what is to win in a part of the step, from which on an operator is named for it."""
+
 _TABLE = declare(
     "migration",
     "From GPU to NPU: what there is to win (per step)",
@@ -94,10 +106,14 @@ _TABLE = declare(
     Column("bound_share", Kind.SHARE, "part of the time in which it works", heading="of the time"),
     Column("to_do", Kind.LIST, "what to do about it", heading="what to do"),
     *columns.minor(
-        Column("kernels", Kind.NAME, "types of the candidate's kernels, and how many a call"),
+        Column("kernels", Kind.NAME, "types of the candidate's kernels, and how many a call", heading="kernel types"),
         Column("core", Kind.TEXT, "cores they ran on"),
         Column("blocks", Kind.NUMBER, "blocks of its longest kernel"),
-        Column("cores", Kind.COUNT, "most blocks that one kernel of the profile runs at once on cube cores"),
+        Column(
+            "cores",
+            Kind.COUNT,
+            "most blocks that one kernel of the profile runs at once on such cores as its longest",
+        ),
         Column("layout_ns", Kind.DURATION, "time of kernels that only change layout or type"),
         Column("layout_bytes", Kind.BYTES, "what these read"),
         Column(
@@ -118,7 +134,12 @@ _TABLE = declare(
             )
             for side in ("base", "candidate")
         ),
-        Column("dynamic", Kind.SHARE, "of the candidate's kernels those whose shapes are known only when they run"),
+        Column(
+            "dynamic",
+            Kind.SHARE,
+            "of the candidate's kernels those whose shapes are known only when they run",
+            heading="dynamic shapes",
+        ),
         Column("clock", Kind.NUMBER, "clock of its cores, MHz, mean weighted by time", heading="clock (MHz)"),
         *(
             Column(
@@ -140,6 +161,16 @@ _TABLE = declare(
     *columns.SUMS,
     ranked=True,
 )
+
+
+class _Place(NamedTuple):
+    """Where a part of the step is longer in the candidate."""
+
+    longer: int
+    """By how much, ns a step."""
+    message: str
+    op: str
+    frame: str | None
 
 
 class _Work(NamedTuple):
@@ -198,7 +229,13 @@ def migrated(base: Side, candidate: Side) -> bool:
 
 
 def migration_table(
-    base: Side, candidate: Side, parts: Sequence[Part], pairs: Pairs | None, options: CompareOptions, per: PerStep
+    base: Side,
+    candidate: Side,
+    parts: Sequence[Part],
+    pairs: Pairs | None,
+    idle: Mapping[str, Sequence[_Place]],
+    options: CompareOptions,
+    per: PerStep,
 ) -> Table:
     """Operators, collectives and other parts of the step by what the candidate would win at the base's pace.
 
@@ -209,7 +246,7 @@ def migration_table(
     fused = fused_names(base.context, candidate.context, options)
     old, new = (_work(side.context, options, fused) for side in (base, candidate))
     environment = candidate.context.trace.environment or {}
-    others = _others(parts, (environment, _on_host(old, new)), per)
+    others = _others(parts, idle, (environment, _on_host(old, new), _between(candidate.context)), per)
     rows = [*_operators(old, new, per), *_collectives(candidate.context, pairs, per), *others]
     # What a side did not measure comes last, and says so.
     rows.sort(key=lambda row: (isinstance(row["win_ns"], NotMeasured) or -row["win_ns"], row["op"]))
@@ -220,7 +257,6 @@ def migration_table(
 def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]:
     before, after = old.rows(), new.rows()
     peaks = old.context.once(device_peaks), new.context.once(device_peaks)
-    cores = _cores(new.context)
     for name, own in after.items():
         other = before.get(name, own[:0])
         sums = int(old.time[other].sum()), int(new.time[own].sum())
@@ -241,7 +277,7 @@ def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]
         cells |= {"blocks": _blocks(new, own), "dynamic": _dynamic(new, own), "clock": _clock(new, own)}
         cells["base_roof"] = roof_share(old.context, old.row[other]) if len(other) else None
         cells["candidate_roof"] = roof_share(new.context, new.row[own])
-        cells["cores"] = cores
+        cells["cores"] = _cores(new, own)
         cells["base_precision"], cells["candidate_precision"] = types
         typed = (_numbers(new, own, "op_type", -1) >= 0).any()
         layout = own[_named(new, own, "op_type", _LAYOUT)]
@@ -364,17 +400,32 @@ def _described(old: _Work, new: _Work, other: NDArray[np.int64], own: NDArray[np
     return found
 
 
-def _cores(context: Context) -> int | NotMeasured:
-    """Most blocks that a kernel on cube cores has, as such kernels take a core for each."""
+_CUBE = regex(r"^(AI_CORE|AIC|MIX_AIC)$")
+"""Cores of kernels that take a cube core for each block."""
+
+
+def _cores(work: _Work, own: NDArray[np.int64]) -> int | NotMeasured:
+    """Most blocks that one kernel of the profile runs at once, on the cores of the longest of these.
+
+    Kernels on cube cores have at most one for each; those on vector cores may have more: of these there are two to a
+    cube core.
+    """
+    blocks, cubes = work.context.once(_most_blocks)
+    if not cubes:
+        return NotMeasured("no_core_counters")
+    longest = own[[int(np.argmax(work.time[own]))]]
+    return cubes if _named(work, longest, "core", _CUBE)[0] else max(min(blocks, 2 * cubes), cubes)
+
+
+def _most_blocks(context: Context) -> tuple[int, int]:
+    """Of one kernel, and of one on cube cores; 0 where the profile does not tell."""
     events = context.trace.events
     blocks, core = events.fields.get("block_dim"), events.fields.get("core")
     if blocks is None or core is None:
-        return NotMeasured("no_core_counters")
-    row = blocks.row.astype(np.int64)
-    of_cube = context.trace.strings.matches(
-        np.maximum(events.numbers("core", row, 0), 0).astype(np.int32), regex(r"AI_CORE|AIC\b|MIX_AIC").search
-    )
-    return int(blocks.value[of_cube].max(initial=0)) or NotMeasured("no_core_counters")
+        return 0, 0
+    code = events.numbers("core", blocks.row.astype(np.int64), 0).astype(np.int32)
+    of_cube = context.trace.strings.matches(np.maximum(code, 0), _CUBE.search)
+    return int(blocks.value.max(initial=0)), int(blocks.value[of_cube].max(initial=0))
 
 
 def _blocks(work: _Work, own: NDArray[np.int64]) -> float | NotMeasured:
@@ -539,11 +590,29 @@ def _links(context: Context) -> dict[str, str | NotMeasured]:
     return found
 
 
+def idle_places(found: tuple[Reasons, Reasons], keys: Mapping[str, str], per: PerStep) -> dict[str, list[_Place]]:
+    """By part of the step (`keys`) operators and calls in or before which the device idles longer, the most first."""
+    places: dict[str, list[_Place]] = {}
+    said = {"in_op": "to_in", "next_op": "to_before"}
+    for (part, what, name), after in found[1].items():
+        before = found[0].get((part, what, name))
+        longer = per.diff(before.time if before else 0, after.time)
+        if what in said and longer > 0:
+            places.setdefault(keys[part], []).append(_Place(longer, said[what], name, after.frame))
+    return {part: sorted(each, key=lambda place: -place.longer) for part, each in places.items()}
+
+
 def _others(
-    parts: Sequence[Part], about: tuple[Mapping[str, str], Sequence[str]], per: PerStep
+    parts: Sequence[Part],
+    idle: Mapping[str, Sequence[_Place]],
+    about: tuple[Mapping[str, str], Sequence[str], NDArray[np.int64]],
+    per: PerStep,
 ) -> Iterator[dict[str, Any]]:
-    """Idle time by cause, and copies; `about` are the environment and operators that the host runs instead."""
-    environment, on_host = about
+    """Idle time by cause, and copies.
+
+    `about` are the environment, operators that the host runs instead, and the gaps between queued work.
+    """
+    environment, on_host, between = about
     for part in parts:
         if part.key in {"compute", "communication"}:
             continue
@@ -553,11 +622,34 @@ def _others(
             yield {"op": Word(part.key), **{key: amounts[key] for key in _AMOUNTS}, "win_ns": why, "to_do": ()}
         elif part.candidate:
             cells = _plain(Word(part.key), (part.base, part.candidate), part.key, per)
+            if part.key == "device_side" and 2 * int(between.sum()) >= part.candidate:
+                each = _said(
+                    "to_gaps",
+                    count=(Kind.COUNT, per.candidate(len(between))),
+                    time=(Kind.DURATION, int(np.median(between))),
+                )
+                yield cells | {"to_do": (each,) if cells["to_do"] else ()}
+                continue
+            longest = [place for place in idle.get(part.key, ())[:2] if place.longer >= _MOSTLY * cells["win_ns"]]
+            if cells["to_do"] and longest:
+                where = (_said(at.message, time=(Kind.DURATION, at.longer), op=(Kind.NAME, at.op)) for at in longest)
+                cells |= {"to_do": (*where, *cells["to_do"]), "frame": longest[0].frame}
             if cells["to_do"] and part.key in {"dispatch", "host_op"}:
                 cells["to_do"] += tuple(_queue(environment))
             if cells["to_do"] and on_host and part.key in {"sync", "memory_ops", "host_op"}:
                 cells["to_do"] += (_said("to_host", ops=(Kind.NAME, ", ".join(on_host[:4]))),)
             yield cells
+
+
+def _between(context: Context) -> NDArray[np.int64]:
+    """Idle time, ns, before each piece of work that was launched while other work ran."""
+    if not context.devices:
+        return np.zeros(0, np.int64)
+    gaps, steps = context.once(idle_gaps), context.steps
+    inside = intervals.contains(intervals.merge(steps.start, steps.end), gaps.start)
+    queued = inside & (gaps.call >= 0) & (gaps.launch_end <= gaps.start)
+    found: NDArray[np.int64] = (gaps.end - gaps.start)[queued]
+    return found
 
 
 def _queue(environment: Mapping[str, str]) -> Iterator[Message]:

@@ -40,7 +40,7 @@ _SAME = {
     "scaled_masked_softmax": "npu_scaled_masked_softmax",
     "nll_loss": "nll_loss_forward nll_loss_nd nll_loss2d_forward nll_loss2d",
     "dropout": "native_dropout npu_dropout npu_dropout_do_mask _fused_dropout",
-    "max_pool2d": "max_pool2d_with_indices",
+    "max_pool2d": "max_pool2d_with_indices max_pool2d_with_mask",
     "embedding": "embedding_dense npu_embedding_dense",
     "copy": "npu_dtype_cast cast",
     "transpose": "npu_transpose",
@@ -71,6 +71,8 @@ Words are operators (see `WORDS` for those that stand for several), `?`, `|`, `{
 expressions. A row is only used where one side runs the fused operator.
 """
 
+COMPOSED = frozenset({"aten::relu", "aten::adaptive_avg_pool2d"})
+"""Operators that CUDA runs as another operator (`clamp_min`, `mean`) and an NPU in a kernel of their own."""
 WORDS: dict[str, tuple[str, ...]] = {"product": ("matmul", "bmm", "baddbmm", "einsum"), "to": ("to", "to_copy", "copy")}
 """Words of `FUSED` that stand for several operators; `foreach` stands for all `_foreach_` operators."""
 

@@ -1,5 +1,6 @@
 """The stages of a pipeline over one step: what each computes, sends and receives when, and where it waits (§12)."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -23,6 +24,7 @@ from traceanalyze.ranks.results import MANY, Cluster, RankSummary, Stages, spans
 
 _SAY = sentences(
     pipeline_some_ranks="Of {count} ranks the first of each stage is shown.",
+    pipeline_first_ranks="Of {count} ranks the first {shown} are shown.",
     pipeline_clocks="The clocks of ranks {ranks} are not known against the others: their steps begin at 0.",
     pipeline_least="Waiting is what a send or receive takes beyond the shortest of its kind, group and size: at least.",
 )
@@ -55,6 +57,8 @@ _TRIFLE = 0.01
 """Own: idle time and transfers up to this part of the step, between kernels of one piece of work, do not end it."""
 _SCHEDULED = regex(r"PP:\d+([FIBW])(\d+)$")
 """torch.distributed.pipelining: stage, what is computed, micro-batch."""
+_RANGE = regex(r"(?:^|[\W_])(?:forward|backward)(?:$|[\W_])", re.IGNORECASE)
+"""Ranges of the program that Ascend profiles do not tell from operators; nodes of autograd are written as one word."""
 _LAST = regex(r"(\d+)\D*$")
 _UNNAMED = 1_000_000
 """Numbers from here on tell passes of micro-batches apart that have none."""
@@ -121,7 +125,10 @@ def _annotated(context: Context) -> tuple[NDArray[np.int64], ...]:
     Those of one thread of the program; where names have no number, their place beyond `_UNNAMED`.
     """
     events, strings = context.trace.events, context.trace.strings
-    rows = np.flatnonzero(context.kind == EventKind.ANNOTATION)
+    own = context.kind == EventKind.ANNOTATION
+    if context.trace.origin.format == "ascend":
+        own |= (context.kind == EventKind.HOST_OP) & strings.matches(events.name, _is_range)
+    rows = np.flatnonzero(own)
     part = strings.lookup(events.name[rows], _pass_of).astype(np.int64)
     rows, part = rows[part >= 0], part[part >= 0]
     order = np.lexsort((-events.dur[rows], events.ts[rows]))
@@ -133,6 +140,10 @@ def _annotated(context: Context) -> tuple[NDArray[np.int64], ...]:
     named = strings.lookup(events.name[rows], _batch_of).astype(np.int64)
     number = np.where(named >= 0, named, _UNNAMED + np.arange(len(rows)))
     return events.ts[rows], end, part, number
+
+
+def _is_range(name: str) -> bool:
+    return "::" not in name and _RANGE.search(name) is not None
 
 
 def _pass_of(name: str) -> int:
@@ -261,10 +272,15 @@ def pipeline_tables(cluster: Cluster) -> tuple[Table, Table]:
     shown = [at for at, one in enumerate(own) if len(one.step)]
     shown.sort(key=lambda at: (places[at] if places else 0, at))
     notes = [Message(_SAY["pipeline_least"])]
-    if places and (len(shown) > MANY or sum(len(own[at].step) for at in shown) > _MOST):
+    many = len(shown) > MANY or sum(len(own[at].step) for at in shown) > _MOST
+    chosen = list({places[at]: at for at in reversed(shown)}.values())[::-1] if places and many else shown
+    if len(chosen) < len(shown):
         notes.append(Message(_SAY["pipeline_some_ranks"], (("count", Kind.COUNT, len(shown)),)))
-        shown = [next(at for at in shown if places[at] == stage) for stage in sorted({places[at] for at in shown})]
-    shown = shown[:MANY]
+        shown = chosen
+    if len(shown) > MANY:
+        counts = ("shown", Kind.COUNT, MANY), ("count", Kind.COUNT, len(shown))
+        notes.append(Message(_SAY["pipeline_first_ranks"], counts))
+        shown = shown[:MANY]
     zero, unknown = _zeros(cluster, own, shown)
     if unknown:
         notes.append(Message(_SAY["pipeline_clocks"], (("ranks", Kind.TEXT, spans(unknown)),)))

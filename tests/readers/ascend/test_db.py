@@ -334,6 +334,10 @@ def test_allocations_and_releases(tmp_path: Path) -> None:
         deviceId=4,
     )
     build.row("OP_MEMORY", name=0, size=64, allocationTime=START + 400, allocationTotalAllocated=1064, deviceId=4)
+    # The graph engine's own pool, which is another curve: no name tells it, but that pool's record does.
+    own = {"allocationTotalAllocated": 7_000_000, "releaseTotalAllocated": 0, "deviceId": 4}
+    name = build.text("trans_TransData_0")
+    build.row("OP_MEMORY", name=name, size=6_000_000, allocationTime=START + 250, releaseTime=START + 260, **own)
     for component, at in (("PTA", 100), ("PTA", 200), ("PTA+GE", 200), ("GE", 250)):
         record = {"timestamp": START + at, "totalAllocated": 1512, "totalReserved": 8192, "deviceId": 4}
         build.row("MEMORY_RECORD", component=build.text(component), **record)

@@ -188,6 +188,14 @@ def _short_float(context: Context, work: Work, rows: NDArray[np.int64]) -> NDArr
     return short
 
 
+def _unstated(context: Context, work: Work, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which kernels of Ascend multiply float as HF32 or not: a profile need not have that column."""
+    stated = context.trace.events.numbers("hf32", context.device.row[work.event[rows]], -1) >= 0
+    ascend = context.trace.origin.format == "ascend"
+    found: NDArray[np.bool_] = ~stated & (work.tensor_core[rows] == TensorCore.YES) & ascend
+    return found
+
+
 def precisions(context: Context, chosen: NDArray[np.int64] | None = None) -> dict[str, int]:
     """Device time, ns, of matrix products, convolutions and attention by the type they compute in, empty where unknown.
 
@@ -203,7 +211,7 @@ def precisions(context: Context, chosen: NDArray[np.int64] | None = None) -> dic
         np.maximum(work.op_name[rows], 0).astype(np.int32), lambda name: name.startswith(_NAMESPACES)
     )
     types = np.where((of_kernel >= 0) | telling, of_op, MISSING)
-    unsure = work.tensor_core[rows] == TensorCore.UNKNOWN
+    unsure = (work.tensor_core[rows] == TensorCore.UNKNOWN) | _unstated(context, work, rows)
     name, short = context.device.name[work.event[rows]].astype(np.int64), _short_float(context, work, rows)
     kinds, found = group(types, name, short, unsure), dict[str, int]()
     for at, time in zip(kinds.first.tolist(), kinds.sum(work.time[rows]).tolist(), strict=True):
@@ -213,7 +221,7 @@ def precisions(context: Context, chosen: NDArray[np.int64] | None = None) -> dic
             meant = meaning_of(text(int(name[at])))
             said = meant.dtype.partition("·")[0] if meant else ""
             dtype = _named(_BY_NAME.get(said, said), matrix_units=bool(short[at]))
-        dtype = "fp32/tf32" if dtype == "fp32" and unsure[at] else dtype if dtype in _KNOWN else ""
+        dtype = "fp32/tf32" if dtype in {"fp32", "tf32"} and unsure[at] else dtype if dtype in _KNOWN else ""
         found[dtype] = found.get(dtype, 0) + time
     return found
 

@@ -24,7 +24,7 @@ from traceanalyze.readers.ascend.shared import (
     shapes_as_json,
     values_at,
 )
-from traceanalyze.readers.ascend.tables import POOL
+from traceanalyze.readers.ascend.tables import GRAPH_ENGINE_POOL, POOL
 
 
 def _stack_codes(reading: Reading, chain: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -182,9 +182,14 @@ _OPERATORS = (
 
 
 def allocator_records(reading: Reading) -> Records:
-    """OP_MEMORY, and those records of MEMORY_RECORD's pool of PyTorch that are at other times."""
+    """OP_MEMORY, and those records of MEMORY_RECORD's pool of PyTorch that are at other times.
+
+    What the graph engine allocates, from a pool of its own, is told by the records of that pool: in text by names.
+    """
     table = reading.database.integers("OP_MEMORY", _OPERATORS)
-    size = table["size"]
+    engine = ("component", reading.strings.ids_of(GRAPH_ENGINE_POOL))
+    at = reading.database.integers("MEMORY_RECORD", ("timestamp",), only=engine)["timestamp"]
+    size = np.where(np.isin(table["allocationTime"], at), ABSENT, table["size"])
     released = np.where(size == ABSENT, ABSENT, -size)
     columns = ("timestamp", "totalAllocated", "totalReserved", "deviceId")
     pool = ("component", reading.strings.ids_of(POOL))

@@ -412,7 +412,7 @@ MEMORY_RECORD = {
     "reserved": ("Total Reserved(MB)",),
     "device": ("Device Type",),
 }
-POOL = "PTA"
+POOL, GRAPH_ENGINE_POOL = "PTA", "GE"
 """The allocator of PyTorch in memory_record; GE and the sum of both are other curves."""
 
 

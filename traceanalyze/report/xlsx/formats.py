@@ -44,6 +44,16 @@ PARTS = {
     "untraced": "#A6A6A6",
 }
 """Colour of each part of a step, the same in every chart."""
+STAGE_FILLS = {
+    "phase_forward": "#B4C7E7",
+    "phase_backward": "#A9D8BC",
+    "phase_optimizer": "#D0B8E0",
+    "bubble": "#F4B6B6",
+    "send": "#F8CBAD",
+    "recv": "#FFE699",
+    "send_recv": "#F8CBAD",
+}
+"""Behind what a stage of a pipeline does."""
 INSET = {"align": "left", "indent": 1}
 """Of text beside a number."""
 LEVELS = {"WARN": "#9C5700", "ERROR": "#C00000"}
@@ -85,9 +95,16 @@ class Formats:
 
     def colour(self, colour: str) -> Format:
         """Of text that says worse or better; for conditional formats, which change nothing else."""
-        key = (("conditional", colour),)
+        return self._conditional("font_color", colour)
+
+    def fill(self, colour: str) -> Format:
+        """Behind a word; the same."""
+        return self._conditional("bg_color", colour)
+
+    def _conditional(self, name: str, colour: str) -> Format:
+        key = (("conditional", name), ("colour", colour))
         if key not in self._made:
-            self._made[key] = self._workbook.add_format({"font_color": colour})
+            self._made[key] = self._workbook.add_format({name: colour})
         return self._made[key]
 
     def group(self, fill: str) -> Format:

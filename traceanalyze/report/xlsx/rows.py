@@ -17,6 +17,7 @@ from traceanalyze.report.xlsx.formats import (
     SCALE,
     SHARE_BAR,
     SIDE_FILLS,
+    STAGE_FILLS,
     TIME_BAR,
     WORSE,
     Cell,
@@ -64,6 +65,17 @@ def mark_worse(book: Book, page: Worksheet, sheet: Sheet, fields: Sequence[Field
             # Texts and empty cells are neither.
             criteria = f"=AND(ISNUMBER({cell}),{cell}{sign}{column.par:g})"
             shown = {"type": "formula", "criteria": criteria, "format": book.formats.colour(colour)}
+            page.conditional_format(first, col, last, col, shown)
+
+
+def mark_stages(book: Book, page: Worksheet, sheet: Sheet, fields: Sequence[Field], first: int, last: int) -> None:
+    """What a stage of a pipeline does in colours, so that bubbles are seen between its passes."""
+    for col in (
+        col for col, field in enumerate(fields) if sheet.table.key == "pipeline" and field.column.key == "part"
+    ):
+        for part, fill in STAGE_FILLS.items():
+            text = sheet.formatter.value(Kind.TERM, part)
+            shown = {"type": "cell", "criteria": "==", "value": f'"{text}"', "format": book.formats.fill(fill)}
             page.conditional_format(first, col, last, col, shown)
 
 
@@ -141,6 +153,7 @@ def write_rows(book: Book, page: Worksheet, sheet: Sheet) -> Extent:
         indent(book, page, sheet, fields[0], head + 1)
     _pictures(page, sheet.table, fields, head + 1, last)
     mark_worse(book, page, sheet, fields, head + 1, last + 2)
+    mark_stages(book, page, sheet, fields, head + 1, last + 2)
     row = last + 1
     if sheet.table.total is not None:
         row += 1

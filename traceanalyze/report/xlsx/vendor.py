@@ -38,11 +38,16 @@ _SAY = sentences(
     ),
     vendor_wait="`Wait` is what a collective's transfers leave of it; where a recording does not tell, it is left out.",
     vendor_pairs="Collectives are paired by kind, across vendors; the tasks they consist of have no rows.",
-    vendor_calls="Self time is taken thread by thread, so that it is never below 0.",
+    vendor_calls=(
+        "Of an NPU, calls of CANN and of the task queue have no rows, as there; self time is without those inside an "
+        "operator. It is taken thread by thread, so that it is never below 0. All data loaders are one row, and the "
+        "times of calls are not rounded to 0.01 ms before they are added up."
+    ),
     vendor_details=(
         "`Kernel Details` and `Allocated Details` have names, durations and sizes, as of a GPU; tasks, cores and "
         "shapes stand in the sheets of kernels. Modules count the collectives that are launched in them, too; memory "
-        "is that of PyTorch's allocator, without the pool of the graph engine (`cann::…`)."
+        "is that of PyTorch's allocator, without the pool of the graph engine (`cann::…`), and the numbers beside it "
+        "are of allocations, not of operators."
     ),
     vendor_order="Rows are ordered by how much they differ, single calls by time.",
     vendor_lost="Work that a recording lost is an empty cell, not 0: {part} of {side}.",
@@ -81,6 +86,8 @@ _NAMED = frozenset({"op", "base_op", "candidate_op", "api", "kernel", "kernel_ty
 """Columns of names, some of which are words of ours."""
 _EACH = frozenset({"avg_ns", "max_ns", "min_ns"})
 _TASK = "Task Name"
+_CANN = regex(r"(AscendCL|Node|Runtime|Model|Hccl|Communication)@|(Enqueue|Dequeue)\b")
+"""Calls of CANN and of the task queue, which that workbook leaves out."""
 
 MAX_ROWS = 50_000
 """Of a sheet; ten thousand take a second to write."""
@@ -207,17 +214,8 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
             if table is None or not len(table) or len(tables.get(_IN_PLACE.get(key, ""), ())):
                 continue
             sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter, frozenset(lost))
-            rows = sheet.rows()
-            if key == "overall_metrics":
-                rows = _told(_overall(rows, (base.kernel_span, candidate.kernel_span)))
-            elif key == "communication_compare":
-                rows = _collectives(rows, lost)
-            elif key in _MODULES:
-                sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter, sheet.lost).rows()
-                rows = _modules(sums, None if key == _MODULES[0] else rows)
-            elif key in _OF_COMPUTE:
-                rows = (cells for cells in rows if cells["work"] not in _NO_COMPUTE)
-            every = list(rows)
+            sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter, sheet.lost) if key in _MODULES else sheet
+            every = list(_shown(sheet, sums, (base.kernel_span, candidate.kernel_span), lost))
             if not every:
                 continue
             _write(workbook, formats, sheet, every[:MAX_ROWS], (base.path, candidate.path))
@@ -229,6 +227,24 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
         )
         _write_differences(workbook, formats, formatter, (steps, *cut))
     return target.getvalue()
+
+
+def _shown(
+    sheet: _Sheet, sums: _Sheet, spans: tuple[int | None, int | None], lost: Collection[tuple[str | None, str]]
+) -> Iterable[Cells]:
+    """Rows of a sheet as they are there; `sums` are those of modules."""
+    rows, key = sheet.rows(), sheet.table.key
+    if key == "overall_metrics":
+        return _told(_overall(rows, spans))
+    if key == "communication_compare":
+        return _collectives(rows, lost)
+    if key in _MODULES:
+        return _modules(sums.rows(), None if key == _MODULES[0] else rows)
+    if key == "api_compare":
+        return (cells for cells in rows if not _CANN.match(str(cells["api"])))
+    if key in _OF_COMPUTE:
+        return (cells for cells in rows if cells["work"] not in _NO_COMPUTE)
+    return rows
 
 
 def _lost(parts: Iterable[Part]) -> list[tuple[str | None, str]]:

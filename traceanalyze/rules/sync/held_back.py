@@ -31,7 +31,7 @@ _JUST_NS = 20_000
 """Work of another device that ended no longer than this before is what was waited for."""
 _LONGER, _MOST_USUAL_NS = 3, 100_000
 """A device that is held back waits so much longer than it takes from one piece of queued work to the next, and that is
-no more than this: an Ascend 910B whose core counters are recorded (level 1) takes 95 µs."""
+no more than this: an Ascend 910B that is recorded, with its core counters (level 1) or without, takes 95 µs."""
 _ADVICE = {
     "device": ("order_streams",),
     "event": ("order_streams", "record_stream_waits"),
