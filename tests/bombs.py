@@ -1,6 +1,6 @@
 """Files made to hurt, of 10 MB each: `python -m tests.bombs [--bytes N] [NAME …]`.
 
-Each is given to the commands that would read it. None takes more than 1 GB or 60 s of CPU, none ends in a traceback,
+Each is given to the commands that would read it; a NAME is the begin of theirs: `csv`, `snapshot-memo`. None takes more than 1 GB or 60 s of CPU, none ends in a traceback,
 and what cannot be read is refused in one line.
 """
 
@@ -263,27 +263,31 @@ def databases(size: int) -> Iterator[tuple[str, list[str]]]:
     yield "tables", [names, *(f"CREATE TABLE t{i} (a)" for i in range(min(size // 4200, 2000)))]
 
 
-def written(folder: Path, size: int) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
-    """Name, path and commands of every bomb, made as it is asked for."""
+def written(folder: Path, size: int, names: list[str]) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
+    """Name, path and commands of every bomb of the kinds that are named, made as it is asked for."""
+
+    def wanted(kind: str) -> bool:
+        return not names or any(name.startswith(kind) or kind.startswith(name) for name in names)
+
     for kind, makers, commands in (
         ("trace", traces, ("analyze",)),
         ("packed", packed, ("analyze",)),
         ("snapshot", snapshots, ("memory", "analyze")),
         ("log", logs, ("postmortem",)),
     ):
-        for name, content in makers(size):
+        for name, content in makers(size) if wanted(kind) else ():
             home = folder / f"{kind}-{name}"
             home.mkdir()
             path = home / (name if "." in name else f"{name}.pt.trace.json")
             path.write_bytes(content)
             yield f"{kind}-{name}", path, commands
-    for name, texts in csv_folder(size):
+    for name, texts in csv_folder(size) if wanted("csv") or wanted("communication") else ():
         output = folder / name / "r0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True)
         for file, text in texts.items():
             (output / file).write_bytes(text)
         yield name, output.parent, ("analyze",)
-    for name, statements in databases(size):
+    for name, statements in databases(size) if wanted("db") else ():
         output = folder / f"db-{name}" / "r0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True)
         path = output / "ascend_pytorch_profiler_0.db"
@@ -317,8 +321,8 @@ def main() -> int:
     options = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, path, commands in written(Path(folder), options.bytes):
-            if options.names and not any(part in name for part in options.names):
+        for name, path, commands in written(Path(folder), options.bytes, options.names):
+            if options.names and not name.startswith(tuple(options.names)):
                 continue
             for command in commands:
                 words = [
