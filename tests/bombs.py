@@ -23,6 +23,10 @@ from pathlib import Path
 
 from backports import zstd
 
+from tests.simulate.simulate import simulate
+from tests.simulate.two_npus import TWO_NPUS
+from tests.simulate.writers.ascend import write_ascend
+
 MOST_BYTES, MOST_SECONDS = 1 << 30, 60
 _EVENT = b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.5,"dur":1,"args":{"stream":7}},'
 
@@ -184,7 +188,6 @@ def csv_folder(size: int) -> Iterator[tuple[str, dict[str, bytes]]]:
     """Ascend profiles of text."""
     header = b"Type,Accelerator Core,Start Time(us),Duration(us),Name\n"
     row = b"MatMul,AI_CORE,1736408883686740.710\t,1.5,m\n"
-    event = b'[{"ph":"X","name":"a","pid":1,"tid":1,"ts":"1736408883686740.710","dur":1,"args":{}}]'
     tables = {
         "quotes": header + b'"' * size,
         "commas": header + b"," * size,
@@ -197,7 +200,7 @@ def csv_folder(size: int) -> Iterator[tuple[str, dict[str, bytes]]]:
         "empty-lines": header + b"\n" * size,
     }
     for name, text in tables.items():
-        yield f"csv-{name}", {"trace_view.json": event, "kernel_details.csv": text}
+        yield f"csv-{name}", {"kernel_details.csv": text}
     deep = {
         "nested": b'{"a":' * (size // 5),
         "lists": b"[" + b"[]," * (size // 3) + b"[]]",
@@ -210,7 +213,7 @@ def csv_folder(size: int) -> Iterator[tuple[str, dict[str, bytes]]]:
         "digits": b'{"step1":' + b"9" * size + b"}",
     }
     for name, text in deep.items():
-        yield f"communication-{name}", {"trace_view.json": event, "communication.json": text}
+        yield f"communication-{name}", {"communication.json": text}
 
 
 def databases(size: int) -> Iterator[tuple[str, list[str]]]:
@@ -282,8 +285,8 @@ def written(folder: Path, size: int, names: list[str]) -> Iterator[tuple[str, Pa
             path.write_bytes(content)
             yield f"{kind}-{name}", path, commands
     for name, texts in csv_folder(size) if wanted("csv") or wanted("communication") else ():
-        output = folder / name / "r0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
-        output.mkdir(parents=True)
+        # Beside events of devices, without which tables are not asked for.
+        output = write_ascend(folder / name / "r0_ascend_pt", simulate(TWO_NPUS)[0]) / "ASCEND_PROFILER_OUTPUT"
         for file, text in texts.items():
             (output / file).write_bytes(text)
         yield name, output.parent, ("analyze",)
