@@ -181,7 +181,7 @@ def _with_counts(groups: Sequence[Group], entries: Collectives) -> tuple[Group, 
     def last(rows: NDArray[np.bool_]) -> list[int]:
         found = np.full(len(groups), -1, np.int64)
         np.maximum.at(found, entries.group[rows], entries.seq[rows])
-        return found.tolist()  # type: ignore[no-any-return]
+        return found.tolist()
 
     known = set(entries.group[own].tolist())
     counts = zip(groups, last(own), last(begun), last(done), strict=True)
