@@ -1,6 +1,6 @@
 """Files made to hurt, of 10 MB each: `python -m tests.bombs [--bytes N] [NAME …]`.
 
-Each is given to the commands that would read it. None takes more than 1 GB or 60 s of CPU, none ends in a traceback,
+Each is given to the commands that would read it; a NAME is the begin of theirs: `csv`, `snapshot-memo`. None takes more than 1 GB or 60 s of CPU, none ends in a traceback,
 and what cannot be read is refused in one line.
 """
 
@@ -22,6 +22,10 @@ from contextlib import closing
 from pathlib import Path
 
 from backports import zstd
+
+from tests.simulate.simulate import simulate
+from tests.simulate.two_npus import TWO_NPUS
+from tests.simulate.writers.ascend import write_ascend
 
 MOST_BYTES, MOST_SECONDS = 1 << 30, 60
 _EVENT = b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.5,"dur":1,"args":{"stream":7}},'
@@ -184,7 +188,6 @@ def csv_folder(size: int) -> Iterator[tuple[str, dict[str, bytes]]]:
     """Ascend profiles of text."""
     header = b"Type,Accelerator Core,Start Time(us),Duration(us),Name\n"
     row = b"MatMul,AI_CORE,1736408883686740.710\t,1.5,m\n"
-    event = b'[{"ph":"X","name":"a","pid":1,"tid":1,"ts":"1736408883686740.710","dur":1,"args":{}}]'
     tables = {
         "quotes": header + b'"' * size,
         "commas": header + b"," * size,
@@ -197,7 +200,7 @@ def csv_folder(size: int) -> Iterator[tuple[str, dict[str, bytes]]]:
         "empty-lines": header + b"\n" * size,
     }
     for name, text in tables.items():
-        yield f"csv-{name}", {"trace_view.json": event, "kernel_details.csv": text}
+        yield f"csv-{name}", {"kernel_details.csv": text}
     deep = {
         "nested": b'{"a":' * (size // 5),
         "lists": b"[" + b"[]," * (size // 3) + b"[]]",
@@ -210,7 +213,7 @@ def csv_folder(size: int) -> Iterator[tuple[str, dict[str, bytes]]]:
         "digits": b'{"step1":' + b"9" * size + b"}",
     }
     for name, text in deep.items():
-        yield f"communication-{name}", {"trace_view.json": event, "communication.json": text}
+        yield f"communication-{name}", {"communication.json": text}
 
 
 def databases(size: int) -> Iterator[tuple[str, list[str]]]:
@@ -263,27 +266,31 @@ def databases(size: int) -> Iterator[tuple[str, list[str]]]:
     yield "tables", [names, *(f"CREATE TABLE t{i} (a)" for i in range(min(size // 4200, 2000)))]
 
 
-def written(folder: Path, size: int) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
-    """Name, path and commands of every bomb, made as it is asked for."""
+def written(folder: Path, size: int, names: list[str]) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
+    """Name, path and commands of every bomb of the kinds that are named, made as it is asked for."""
+
+    def wanted(kind: str) -> bool:
+        return not names or any(name.startswith(kind) or kind.startswith(name) for name in names)
+
     for kind, makers, commands in (
         ("trace", traces, ("analyze",)),
         ("packed", packed, ("analyze",)),
         ("snapshot", snapshots, ("memory", "analyze")),
         ("log", logs, ("postmortem",)),
     ):
-        for name, content in makers(size):
+        for name, content in makers(size) if wanted(kind) else ():
             home = folder / f"{kind}-{name}"
             home.mkdir()
             path = home / (name if "." in name else f"{name}.pt.trace.json")
             path.write_bytes(content)
             yield f"{kind}-{name}", path, commands
-    for name, texts in csv_folder(size):
-        output = folder / name / "r0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
-        output.mkdir(parents=True)
+    for name, texts in csv_folder(size) if wanted("csv") or wanted("communication") else ():
+        # Beside events of devices, without which tables are not asked for.
+        output = write_ascend(folder / name / "r0_ascend_pt", simulate(TWO_NPUS)[0]) / "ASCEND_PROFILER_OUTPUT"
         for file, text in texts.items():
             (output / file).write_bytes(text)
         yield name, output.parent, ("analyze",)
-    for name, statements in databases(size):
+    for name, statements in databases(size) if wanted("db") else ():
         output = folder / f"db-{name}" / "r0_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True)
         path = output / "ascend_pytorch_profiler_0.db"
@@ -317,8 +324,8 @@ def main() -> int:
     options = parser.parse_args()
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, path, commands in written(Path(folder), options.bytes):
-            if options.names and not any(part in name for part in options.names):
+        for name, path, commands in written(Path(folder), options.bytes, options.names):
+            if options.names and not name.startswith(tuple(options.names)):
                 continue
             for command in commands:
                 words = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
 import sqlite3
 import sys
 import tempfile
@@ -26,6 +27,7 @@ sys.meta_path[:] = [finder for finder in sys.meta_path if "Redirecting" not in t
 
 with atheris.instrument_imports(include=["traceanalyze"]):
     from traceanalyze.errors import InputError
+    from traceanalyze.incident import read_evidence
     from traceanalyze.readers import kineto
     from traceanalyze.readers.snapshot import read_snapshot
     from traceanalyze.readers.source import Source
@@ -33,6 +35,8 @@ with atheris.instrument_imports(include=["traceanalyze"]):
 
 # After the readers, whose modules are marked as they are first imported.
 from tests.fuzz.snapshots import corpus as snapshot_contents  # noqa: E402
+from tests.incident.test_flight import dump  # noqa: E402
+from tests.incident.test_messages import CASES  # noqa: E402
 from tests.simulate.simulate import simulate  # noqa: E402
 from tests.simulate.two_npus import TWO_NPUS  # noqa: E402
 from tests.simulate.writers.ascend import write_ascend  # noqa: E402
@@ -156,6 +160,39 @@ def snapshot_json(folder: Path, draw: Draw) -> None:
     path.write_bytes(_damaged(json.dumps(_edited(json.loads(path.read_text()), draw)).encode(), draw))
 
 
+def log(folder: Path, draw: Draw) -> None:
+    """Words and lines of what a job printed."""
+    path = folder / "job.log"
+    lines = path.read_text().splitlines()
+    for _ in range(draw.ConsumeIntInRange(0, 6)):
+        at, to = (draw.ConsumeIntInRange(0, len(lines) - 1) for _ in range(2))
+        words = lines[at].split(" ")
+        match draw.ConsumeIntInRange(0, 4):
+            case 0:
+                lines[to:to] = lines[at : at + draw.ConsumeIntInRange(0, 20)]
+            case 1:
+                lines[at] += draw.PickValueInList(["", " ", "\r", "\x1b[0m"]) + lines[to]
+            case 2:
+                lines[at] = lines[at][draw.ConsumeIntInRange(0, 40) :]
+            case _:
+                words[draw.ConsumeIntInRange(0, len(words) - 1)] = str(_odd(draw))
+                lines[at] = " ".join(words)
+    path.write_bytes(_damaged("\n".join(lines).encode("utf-8", "surrogatepass"), draw))
+
+
+def flight(folder: Path, draw: Draw) -> None:
+    """A dump of the flight recorder, as JSON or as a pickle."""
+    path = folder / "nccl_trace_rank_3"
+    content = _edited(json.loads(path.read_text()), draw)
+    text = json.dumps(content).encode() if draw.ConsumeBool() else pickle.dumps(content, draw.ConsumeIntInRange(0, 5))
+    path.write_bytes(_damaged(text, draw))
+
+
+def read_job(folder: Path) -> None:
+    """What a job left."""
+    read_evidence([str(folder)])
+
+
 def read_profile(folder: Path) -> None:
     """All ranks of a folder."""
     for source in expand([str(folder)]).sources:
@@ -184,12 +221,26 @@ def snapshot(folder: Path) -> None:
     (folder / "snapshot.json").write_text(json.dumps(snapshot_contents()[0]))
 
 
+def printed(folder: Path) -> None:
+    """A line of every message that is known."""
+    folder.mkdir()
+    (folder / "job.log").write_text("\n".join(text for text, *_ in CASES))
+
+
+def recorder(folder: Path) -> None:
+    """A dump of the flight recorder."""
+    folder.mkdir()
+    (folder / "nccl_trace_rank_3").write_text(json.dumps(dump()))
+
+
 SMALL = replace(TWO_NPUS, model=replace(TWO_NPUS.model, layers=1), steps=2)
 TARGETS = {
     "csv": (text_form, csv_files, "*.csv", read_profile),
     "communication": (text_form, communication, "communication*.json", read_profile),
     "database": (database_form, database, "*.db", read_profile),
     "snapshot-json": (snapshot, snapshot_json, "*.json", read_json_snapshot),
+    "log": (printed, log, "*.log", read_job),
+    "flight": (recorder, flight, "nccl_trace*", read_job),
 }
 
 

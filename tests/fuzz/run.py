@@ -1,9 +1,10 @@
 """Fuzz everything that reads files, guided by coverage: `run.py [--seconds N] [--seed S] [--libfuzzer] [TARGET ...]`.
 
 Targets: `scan`, `snapshot` and `tree` of the native library under sanitizers, by a driver of their own or libFuzzer
-(which needs clang); `csv`, `communication`, `database`, `snapshot-json` of the Python readers, by Atheris. They share
-the seconds. First every allocation of the library fails once, and all of the corpus runs. What a target dies of is left
-in the current folder as TARGET.crash; with `--corpus FOLDER` what libFuzzer and Atheris keep goes there.
+(which needs clang); `csv`, `communication`, `database`, `snapshot-json`, `log`, `flight` of the Python readers, by
+Atheris. They share the seconds. First every allocation of the library fails once, and all of the corpus runs. What a
+target dies of is left in the current folder as TARGET.crash; with `--corpus FOLDER` what libFuzzer and Atheris keep
+goes there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parents[1] / "traceanalyze" / "readers" / "scan" / "native"
 NATIVE = ("scan", "snapshot", "tree")
-PYTHON = ("csv", "communication", "database", "snapshot-json")
+PYTHON = ("csv", "communication", "database", "snapshot-json", "log", "flight")
 _SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _LARGEST = 20_000
 """Bytes of an input."""
@@ -81,13 +83,16 @@ def main() -> int:
         native = [target for target in options.targets if target in NATIVE]
         program = build(folder, libfuzzer=options.libfuzzer) if native else folder
         for target in options.targets:
-            files = written(corpus(target), folder / target)
+            chance = random.Random(options.seed)
+            drawn = [chance.randbytes(200) for _ in range(4)] if target in PYTHON else []
+            files = written(corpus(target) + drawn, folder / target)
             kept = [str(options.corpus / target if options.corpus else folder / target), str(folder / target)]
             guided = [f"-max_total_time={seconds}", f"-seed={options.seed}", f"-max_len={_LARGEST}", "-timeout=20"]
             guided += [f"-artifact_prefix={target}.crash.", "-print_final_stats=1", "-verbosity=1", *kept]
             Path(kept[0]).mkdir(parents=True, exist_ok=True)
             if target in PYTHON:
-                commands = [[sys.executable, str(HERE / "readers.py"), target, *guided]]
+                # They are too slow for inputs that begin with one byte and grow.
+                commands = [[sys.executable, str(HERE / "readers.py"), target, "-len_control=0", *guided]]
             elif options.libfuzzer:
                 commands = [[str(program), *guided]]
             else:

@@ -449,13 +449,25 @@ def long_value(size: int) -> bytes:
     return b"\x80\x05}\x94\x8c\x08segments\x94\x96" + size.to_bytes(8, "little")
 
 
+def far_places(count: int) -> bytes:
+    """A pickle whose numbers of remembered values are far apart, which claims memory for all between them."""
+    places = range(0, 1 << 31, (1 << 31) // count)
+    return b"\x80\x04N" + b"".join(b"r" + place.to_bytes(4, "little") for place in places) + b"."
+
+
 _LARGE: dict[str, Any] = {
+    "memo": ("s.pickle", lambda: far_places(60_000), "more memory than its size allows"),
+    "packed lists": (
+        "s.json.gz",
+        lambda: gzip.compress(b'{"segments":[' + b"[]," * 20_000_000 + b"[]]}"),
+        "more memory than its size allows",
+    ),
     "blanks": ("s.json.gz", blanks, "bytes of text in"),
     "bytearray": ("s.pickle", lambda: long_value(3 << 30) + b"x" * 99, "more memory than its size allows"),
     "full bytearray": (
         "s.pickle.gz",
-        lambda: gzip.compress(long_value(1 << 30)) + gzip.compress(bytes(1 << 26)) * 16,
-        r"asks for a value of 1,073,\d+,\d+ bytes",
+        lambda: gzip.compress(long_value(1 << 27)) + gzip.compress(bytes(1 << 26)) * 2,
+        r"asks for a value of 13\d,\d+,\d+ bytes",
     ),
     "rows": (
         "s.pickle",

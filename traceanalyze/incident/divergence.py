@@ -6,6 +6,7 @@ have it. No rank is taken to be right: the odd one out is that which few have, o
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -98,17 +99,16 @@ class Lateness(NamedTuple):
 def open_rows(flight: Flight, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which operations did not end; gloo says nothing of states, so what is not retired or above the last completed."""
     entries = flight.entries
-    completed = np.array([one.completed if one.completed is not None else UNKNOWN for one in flight.groups], np.int64)
-    gloo = np.array([one.library == "gloo" for one in flight.groups], bool)
-    group = entries.group[rows]
-    done = entries.state[rows] == _code(entries.names, "completed")
+    # Only of what stands in these rows: a dump may have thousands of groups, and each asks for its own.
+    kinds, state = np.unique(entries.state[rows], return_inverse=True)
+    done = np.array([entries.names[kind] == "completed" for kind in kinds], bool)[state]
+    present, group = np.unique(entries.group[rows], return_inverse=True)
+    groups = [flight.groups[at] for at in present]
+    completed = np.array([one.completed if one.completed is not None else UNKNOWN for one in groups], np.int64)
+    gloo = np.array([one.library == "gloo" for one in groups], bool)
     seq, last = entries.seq[rows], completed[group]
     open_: NDArray[np.bool_] = np.where(gloo[group], ~entries.retired[rows] | ((last != UNKNOWN) & (seq > last)), ~done)
     return open_
-
-
-def _code(names: Sequence[str], name: str) -> int:
-    return names.index(name) if name in names else -1
 
 
 def sides(flights: Sequence[Flight]) -> dict[tuple[str, tuple[int, ...]], list[Side]]:
@@ -119,8 +119,10 @@ def sides(flights: Sequence[Flight]) -> dict[tuple[str, tuple[int, ...]], list[S
             continue
         entries = flight.entries
         usable = np.flatnonzero(~entries.p2p & (entries.seq != UNKNOWN))
-        for at, group in enumerate(flight.groups):
-            rows = usable[entries.group[usable] == at]
+        usable = usable[np.argsort(entries.group[usable], kind="stable")]
+        bounds = np.searchsorted(entries.group[usable], np.arange(len(flight.groups) + 1))
+        for group, (begin, end) in zip(flight.groups, pairwise(bounds.tolist()), strict=True):
+            rows = usable[begin:end]
             # Members of a coalesced launch share its number.
             rows = rows[np.sort(np.unique(entries.seq[rows], return_index=True)[1])]
             last = max(int(entries.seq[rows].max(initial=-1)), -1 if group.enqueued is None else group.enqueued)

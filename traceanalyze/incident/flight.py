@@ -112,7 +112,7 @@ def _flight(value: object, path: str, size: int) -> Flight | None:
     return Flight(
         rank,
         _word(content.get("version")),
-        tuple(_with_counts(group, at, collectives) for at, group in enumerate(rows)),
+        _with_counts(rows, collectives),
         collectives,
         Source(path),
         "the number at the end of its name" if rank is not None else "",
@@ -171,21 +171,26 @@ def _with_status(status: object, groups: list[Group]) -> list[Group]:
     return groups
 
 
-def _with_counts(group: Group, row: int, entries: Collectives) -> Group:
+def _with_counts(groups: Sequence[Group], entries: Collectives) -> tuple[Group, ...]:
     """Counts by the entries, where the version of the dump has none."""
-    if group.enqueued is not None:
-        return group
-    own = (entries.group == row) & (entries.seq != UNKNOWN) & ~entries.p2p
-    if not own.any():
-        return group
     code = {name: at for at, name in enumerate(entries.names)}
+    own = (entries.seq != UNKNOWN) & ~entries.p2p
     done = own & (entries.state == code.get("completed", -1))
     begun = done | (own & (entries.state == code.get("started", -1)))
 
-    def last(rows: NDArray[np.bool_]) -> int:
-        return int(entries.seq[rows].max()) if rows.any() else -1
+    def last(rows: NDArray[np.bool_]) -> list[int]:
+        found = np.full(len(groups), -1, np.int64)
+        np.maximum.at(found, entries.group[rows], entries.seq[rows])
+        return found.tolist()
 
-    return group._replace(enqueued=last(own), started=last(begun), completed=last(done))
+    known = set(entries.group[own].tolist())
+    counts = zip(groups, last(own), last(begun), last(done), strict=True)
+    return tuple(
+        group._replace(enqueued=enqueued, started=started, completed=completed)
+        if group.enqueued is None and at in known
+        else group
+        for at, (group, enqueued, started, completed) in enumerate(counts)
+    )
 
 
 class _Codes:

@@ -88,7 +88,7 @@ KERNEL: tuple[Row, ...] = (
         rb"(?:.*?anon-rss:(?P<anon_rss_kb>\d+)kB)?",
         oom_kill=1,
     ),
-    said(What.HOST_OOM, rb"(?P<process>\S+) invoked oom-killer"),
+    said(What.HOST_OOM, rb"(?<!\S)(?P<process>\S+) invoked oom-killer"),
     said(What.MARK, rb"oom_reaper: reaped process (?P<pid>\d+)"),
     # Linux; gpud
     said(What.ECC, rb"EDAC MC\d+: (?P<corrected>\d+) CE ", where="host"),
@@ -111,7 +111,7 @@ KERNEL: tuple[Row, ...] = (
         part="processor",
     ),
     # Linux: fault.c
-    said(What.SEGFAULT, rb"(?P<process>\S+)\[(?P<pid>\d+)\]: segfault at .* in (?P<library>[^\[\s]+)"),
+    said(What.SEGFAULT, rb"(?<!\S)(?P<process>\S+)\[(?P<pid>\d+)\]: segfault at .* in (?P<library>[^\[\s]+)"),
     # Linux; gpud
     said(What.LINK_ERROR, rb"mlx5_core (?P<device>\S+): Port module event\[error\]: module \d+, (?P<code>.*)"),
     said(What.LINK_ERROR, rb"(?P<nic>mlx5_\d+): Port: \d+ Link DOWN"),

@@ -27,7 +27,7 @@ COLLECTIVES: tuple[Row, ...] = (
     # nccl: init.cc
     said(
         What.MARK,
-        rb"(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?\bcomm \S+ rank (?P<rank>\d+) "
+        rb"(?<![\w.-])(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?\bcomm \S+ rank (?P<rank>\d+) "
         rb"nranks (?P<world>\d+)(?:.*?\bbusId (?P<bus>[0-9a-fA-F]+))?.*? - Init COMPLETE",
     ),
     # The forms with the group's name in front come before those without.
@@ -103,21 +103,22 @@ COLLECTIVES: tuple[Row, ...] = (
     # nccl: net_ib/p2p.cc, 2.14 to 2.30
     said(
         What.LINK_ERROR,
-        rb"(?:(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?)?Got completion from peer "
+        rb"(?:(?<![\w.-])(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?)?Got completion from peer "
         rb"(?P<peer>[^\s<]+)<\d+> with (?:error |status=(?:\w+\()?)(?P<status>\d+)(?:.*?\bhca (?P<nic>\S+))?",
         lib="NCCL",
     ),
     # nccl: net_ib
     said(
         What.LINK_ERROR,
-        rb"(?:(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?)?(?P<nic>[\w:]+) Got non-fatal "
+        rb"(?:(?<![\w.-])(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?)?(?<![\w:])"
+        rb"(?P<nic>[\w:]+) Got non-fatal "
         rb"async event: (?P<code>.*)",
         lib="NCCL",
     ),
     # nccl: checks.h
     said(
         What.DEVICE_ERROR,
-        rb"(?:(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?)?Cuda failure (?:\d+ )?"
+        rb"(?:(?<![\w.-])(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?)?Cuda failure (?:\d+ )?"
         rb"'(?P<code>uncorrectable[^']*)'",
         vendor="nvidia",
         hardware=1,
@@ -125,7 +126,7 @@ COLLECTIVES: tuple[Row, ...] = (
     # nccl: debug.cc
     said(
         What.COMM_ERROR,
-        rb"(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?NCCL WARN "
+        rb"(?<![\w.-])(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] .*?NCCL WARN "
         rb"(?:.*?(?:remote peer|recv from|send to|connect to|from peer) (?P<peer>[^\s<]+)<\d+>)?",
         lib="NCCL",
     ),
@@ -277,7 +278,7 @@ DEVICES: tuple[Row, ...] = (
     # CUDA: device assertions
     said(
         What.DEVICE_ASSERT,
-        rb"(?P<file>\S+\.(?:cuh?|hip)):(?P<line>\d+): .*?block: \[[\d,]+\], thread: \[[\d,]+\] "
+        rb"(?<!\S)(?P<file>\S+\.(?:cuh?|hip)):(?P<line>\d+): .*?block: \[[\d,]+\], thread: \[[\d,]+\] "
         rb"Assertion `(?P<expression>.*?)` failed",
     ),
     # NVML

@@ -50,7 +50,9 @@ from traceanalyze.readers.streams import Stream
 
 _CHUNK = 1 << 20
 _LONGEST = 1 << 16
-"""Bytes of a line that are looked at."""
+"""Bytes of a line that are kept."""
+_MATCHED = 1 << 13
+"""Bytes of a line that are looked at: a hostile one costs expressions time by the square of its length."""
 _SHAPES = 1 << 16
 """Shapes that are remembered; a text of prose has a new one each line."""
 _DIGITS = b"0123456789abcdef .,-+#=\t\0"
@@ -219,6 +221,7 @@ class Table:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = tuple(rows)
+        self.marks = [_needle(row).translate(None, _DIGITS) for row in rows]
         self._needle = np.zeros(1 << _BITS, np.uint16)
         """By hash: number of the needle, 0 for none."""
         first, second, apart = [0], [0], [0]
@@ -342,13 +345,13 @@ class _Reading:
         by_kind: dict[int, list[int]] = {}
         known = self.known
         for at in candidates:
-            raw = self.bodies[at]
+            raw = self.bodies[at][:_MATCHED]
             shape = raw.translate(None, _DIGITS)
             number = known.get(shape)
             if number is None:
                 if len(known) > _SHAPES:
                     known.clear()
-                number = known[shape[:_LONGEST]] = self._kind(raw[:_LONGEST])
+                number = known[shape] = self._kind(raw, shape)
             if number:
                 by_kind.setdefault(number, []).append(at)
         chosen = []
@@ -365,8 +368,8 @@ class _Reading:
             chosen += [(at, kind) for at in some]
         return sorted(chosen, key=itemgetter(0))
 
-    def _kind(self, raw: bytes) -> int:
-        rows = tuple(row for row in self.table.rows if row.needle in raw)
+    def _kind(self, raw: bytes, shape: bytes) -> int:
+        rows = tuple(row for row, mark in zip(self.table.rows, self.table.marks, strict=True) if mark in shape)
         body = line_of(raw, 0).body if rows else raw
         matched = next((row for row in rows if row.regex.search(body)), None)
         # Several may fit in lines of one shape, as codes are digits; where none does, the shape is dull.
@@ -395,7 +398,7 @@ class _Reading:
         """Match one line; False where a block in it may go on in the next chunk."""
         if at in self.closed or self.line_numbers[at] < self.resume:
             return True
-        line = line_of(self.bodies[at][:_LONGEST], self.line_numbers[at])
+        line = line_of(self.bodies[at][:_MATCHED], self.line_numbers[at])
         for row in kind.rows:
             found = row.regex.search(line.body)
             if found is None:
@@ -422,7 +425,7 @@ class _Reading:
     def _unknown(self, places: Sequence[int]) -> None:
         """Lines that look like an error to nobody's knowledge."""
         for at in places[:_RUN]:
-            body = line_of(self.bodies[at][:_LONGEST], 0).body
+            body = line_of(self.bodies[at][:_MATCHED], 0).body
             if not body.startswith((b"    ", b"\t", b"  File ")) and not _DULL.search(body):
                 self.doubtful.append((at, body))
         self.notable += len(places[_RUN:])
@@ -499,7 +502,7 @@ class _Reading:
         begin = max(0, at - row.before)
         places, lines = [], []
         for place in range(begin, min(at + _BLOCK_LINES, len(self.bodies))):
-            line = line_of(self.bodies[place][:_LONGEST], self.line_numbers[place])
+            line = line_of(self.bodies[place][:_MATCHED], self.line_numbers[place])
             if line.key == first.key or (row.bare and not line.key):
                 places.append(place)
                 lines.append(line)
@@ -540,7 +543,7 @@ class _Reading:
     def _bar(self, at: int) -> int | None:
         """The step of a progress bar beside a line."""
         for place in (at, at + 1, at - 1, at + 2):
-            found = _BAR.search(self.bodies[place][:_LONGEST]) if 0 <= place < len(self.bodies) else None
+            found = _BAR.search(self.bodies[place][:_MATCHED]) if 0 <= place < len(self.bodies) else None
             if found:
                 return int(found[1])
         return None

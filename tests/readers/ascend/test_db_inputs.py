@@ -179,3 +179,15 @@ def test_a_foreign_database_gets_no_trust(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("traceanalyze.readers.ascend.db_file._STEPS_BETWEEN", 1)
     with pytest.raises(InputError, match="interrupted"):
         read_profile(tmp_path / "a_ascend_pt")
+
+
+def test_a_default_that_stands_in_every_row_is_refused(tmp_path: Path) -> None:
+    """A megabyte of a file stood for a gigabyte of names: the process took all memory there was."""
+    small(tmp_path)
+    (path,) = tmp_path.rglob("ascend_pytorch_profiler_3.db")
+    with closing(sqlite3.connect(path)) as writer, writer:
+        writer.execute("DROP TABLE STRING_IDS")
+        writer.execute("CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY)")
+        writer.executemany("INSERT INTO STRING_IDS VALUES (?)", [(number,) for number in range(300)])
+        writer.execute(f"ALTER TABLE STRING_IDS ADD COLUMN value TEXT DEFAULT '{'x' * 500_000}'")
+    assert "STRING_IDS: more text than the file has room for" in error_of(tmp_path)

@@ -42,6 +42,8 @@ class Database(NamedTuple):
     connection: sqlite3.Connection
     tables: Mapping[str, frozenset[str]]
     """Table name (upper case) → column names (lower case)."""
+    room: int
+    """Bytes that the texts of a table may take."""
 
     def is_empty(self, table: str) -> bool:
         """Whether there is no such table, or no row in it."""
@@ -76,7 +78,13 @@ class Database(NamedTuple):
             f'SELECT CAST("{key}" AS INTEGER), CAST("{value}" AS BLOB) FROM "{table}" '  # noqa: S608
             f'WHERE "{key}" IS NOT NULL AND "{value}" IS NOT NULL'
         )
-        return self.connection.execute(query).fetchall()
+        found, room = list[tuple[int, bytes]](), self.room
+        for row in self.connection.execute(query):
+            room -= len(row[1])
+            if room < 0:
+                raise sqlite3.DataError(f"{table}: more text than the file has room for")
+            found.append(row)
+        return found
 
     def vocabulary(self, table: str) -> dict[int, str]:
         """The names in a table of ids and names."""
@@ -114,7 +122,8 @@ def open_database(path: Path) -> Iterator[Database]:
             connection = stack.enter_context(closing(sqlite3.connect(uri, uri=True)))
             connection.text_factory = bytes
             _guard(connection, path.stat().st_size)
-            yield Database(connection, _tables(connection))
+            # A default of a column, or what is computed, stands in every row and in the file but once.
+            yield Database(connection, _tables(connection), _MOST_BYTES + 2 * path.stat().st_size)
     except (sqlite3.Error, OSError) as error:
         damaged = Phrase(
             "the database is damaged or cut short ({error}); copy it again, or export the profile again", error

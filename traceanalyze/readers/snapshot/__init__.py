@@ -26,11 +26,11 @@ from traceanalyze.readers.source import Source
 from traceanalyze.readers.streams import Stream, open_stream
 
 _REMEDY = Phrase("dump it again with torch.cuda.memory._dump_snapshot, which writes plain values only")
-_ROOM = 1 << 30
+_ROOM = 1 << 28
 _PER_BYTE = 16
-"""Loaded values take 2.6–3.9 bytes a byte of the file; a file that asks for four times as much is not a snapshot."""
-_PER_PACKED_BYTE = 400
-"""The same for compressed files, which hold at most some 30 bytes a byte."""
+"""Loaded values take 2.6–5.9 bytes a byte of the file; a file that asks for far more is not a snapshot."""
+_PER_PACKED_BYTE, _MOST_PACKED = (400, 70), 700_000_000
+"""The same for compressed files of some 30 bytes a byte: the first, up to that many bytes in all, or the second."""
 
 
 _LONGEST = 64 << 20
@@ -93,7 +93,12 @@ def load_plain(stream: Stream, name: str, stored_bytes: int | None) -> object:
 
 
 def _room(stream: Stream, stored_bytes: int | None) -> int | None:
-    return None if stored_bytes is None else stored_bytes * (_PER_PACKED_BYTE if stream.compressed else _PER_BYTE)
+    if stored_bytes is None:
+        return None
+    if not stream.compressed:
+        return stored_bytes * _PER_BYTE
+    small, large = (stored_bytes * each for each in _PER_PACKED_BYTE)
+    return max(min(small, _MOST_PACKED), large)
 
 
 @contextmanager
@@ -180,7 +185,7 @@ def read_snapshot(source: Source, progress: Callable[[int], None] | None = None,
         elif kind in _PICKLES:
             value = load_plain(stream, source.name, source.size)
         elif kind in _TEXTS:
-            value = _load_json(_text(stream, source.name), source.name)
+            value = _load_json(stream, source)
         else:
             raise explain(kind, source.name, of_memory=True)
         rows_most = max(stream.text_bytes, 1)
@@ -227,17 +232,17 @@ def _text(stream: Stream, name: str) -> bytes:
     return b"".join(parts)
 
 
-def _load_json(text: bytes, name: str) -> object:
+def _load_json(stream: Stream, source: Source) -> object:
     try:
-        with _without_collector(), _at_most(len(text) * _PER_BYTE):
-            return json.loads(text)
+        with _without_collector(), _at_most(_room(stream, source.size)):
+            return json.loads(_text(stream, source.name))
     except MemoryError:
         raise InputError(
-            "{name}: this JSON needs more memory than its size allows for; {advice}", name, _ADVICE
+            "{name}: this JSON needs more memory than its size allows for; {advice}", source.name, _ADVICE
         ) from None
     except (ValueError, RecursionError) as error:
         raise InputError(
-            "{name}: this is not the JSON of a snapshot ({error}); {advice}", name, error, _ADVICE
+            "{name}: this is not the JSON of a snapshot ({error}); {advice}", source.name, error, _ADVICE
         ) from error
 
 
