@@ -490,6 +490,7 @@ def _guarded(tool: Callable[P, str]) -> Callable[P, Awaitable[str]]:
 
     @wraps(tool)
     async def told(*args: P.args, **kwargs: P.kwargs) -> str:
-        return await run_sync(lambda: made(*args, **kwargs), abandon_on_cancel=True)
+        answer: str = await run_sync(lambda: made(*args, **kwargs), abandon_on_cancel=True)
+        return answer
 
     return told
