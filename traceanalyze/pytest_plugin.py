@@ -51,10 +51,18 @@ def traceanalyze_gate(request: pytest.FixtureRequest, tmp_path: Path) -> Callabl
         except TraceAnalyzeError as error:
             pytest.fail(str(error), pytrace=False)
         if report is not None and report.exit_code:
-            pytest.fail(" ".join(filter(None, (report.verdict, report.reason))), pytrace=False)
+            pytest.fail(_told(report), pytrace=False)
         return report
 
     return gated
+
+
+def _told(report: "GateReport") -> str:
+    """The verdict, and which parts of the step changed."""
+    from traceanalyze.locales import texts
+    from traceanalyze.report.markdown import brief
+
+    return brief([report], texts())
 
 
 def _record(step: Callable[[], object], folder: Path, runs: int, options: dict[str, Any]) -> None:

@@ -50,6 +50,8 @@ def test_a_step_is_gated_against_its_baseline(run, tmp_path: Path) -> None:
     status, told = run(0.2)
     assert status == 1
     assert "step.time" in told
+    # Most of the step sleeps, which no operator is.
+    assert "untraced" in told
     assert baseline.read_bytes() == written
     # The slower step is taken in as the new level.
     assert run(0.2, "--traceanalyze-update")[0] == 0
