@@ -34,6 +34,8 @@ def same(one, other):
     """Equal in kind and in all that they hold."""
     if type(one) is not type(other):
         return False
+    if isinstance(one, np.ndarray) and one.dtype == other.dtype == object:
+        return one.shape == other.shape and same(one.ravel().tolist(), other.ravel().tolist())
     if isinstance(one, np.ndarray):
         equal = np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
         return one.dtype == other.dtype and one.shape == other.shape and equal
@@ -50,6 +52,11 @@ def same(one, other):
     if isinstance(one, Between):
         return (one, one.low, one.high) == (other, other.low, other.high)
     return repr(one) == repr(other) if isinstance(one, float | InputError) else one == other
+
+
+def test_numbers_that_are_none_are_the_same():
+    assert same(*(np.array([np.nan], object) for _ in range(2)))
+    assert not same(np.array([np.nan], object), np.array([1.0], object))
 
 
 TEXT = st.text(st.characters(codec=None), max_size=9)
