@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.dump import self_check
 from traceanalyze.analyses.memory.layout import follow
+from traceanalyze.analyses.memory.lifetimes import lifetimes
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -160,3 +162,24 @@ def test_what_was_freed_beyond_all_segments_is_said_to_be_lost(tmp_path: Path) -
         lost = Device(snapshot, *snapshot.devices, sites(snapshot.stacks)).layout.lost
         assert lost is not None
         assert (lost.key, lost.number) == ("before", 1)
+
+
+@pytest.mark.parametrize("skipped", ["free_requested", "free_completed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_history_without_one_kind_of_free_has_the_same_blocks(seed: int, skipped: str, tmp_path: Path) -> None:
+    """`skip_actions` of torch: either of the two tells that a block is given back."""
+    one = recorded(seed)
+    whole = dump(one.allocator, keep=one.keep, vendor=one.vendor, pool_ids=one.pool_ids)
+    thin = copy.deepcopy(whole)
+    thin["device_traces"] = [[each for each in events if each["action"] != skipped] for events in thin["device_traces"]]
+    assert len(thin["device_traces"][0]) < len(whole["device_traces"][0])
+    found = []
+    for content in (whole, thin):
+        (device, *_) = read(content, tmp_path).devices
+        lives = lifetimes(device)
+        # Of those from before it one may have been asked for before the history, and given back inside.
+        own, alive = lives.begin >= 0, lives.end == len(device.history)
+        rows = zip(lives.address[own].tolist(), lives.requested[own].tolist(), alive[own].tolist(), strict=True)
+        found.append(sorted(rows))
+        assert lives.disorder == 0
+    assert found[0] == found[1]
