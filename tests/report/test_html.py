@@ -419,12 +419,20 @@ function told() { return Array.from(document.querySelector('.tip').children, fun
 """
 
 
+def when_open(script):
+    """What it returns once all that is closed was opened, and so is made."""
+    return (
+        "document.querySelectorAll('details').forEach(function(each){each.open=true;});return new Promise("
+        f"function(done){{setTimeout(function(){{done((function(){{{script}}})());}},200);}});"
+    )
+
+
 @in_browser
 def test_the_pointer_is_told_the_values_of_the_event(tmp_path, leaking):
     html = render([leaking], texts())
     table = leaking.tables["allocator_curve"]
     row = dict(zip((column.key for column in table.columns), table.rows[-1], strict=True))
-    told = evaluated(html, tmp_path, HOVER % 0 + "at('pointermove', 1, 0.5); return told();")
+    told = evaluated(html, tmp_path, when_open(HOVER % 0 + "at('pointermove', 1, 0.5); return told();"))
     assert told == [
         f"event: {row['event']:,}",
         f"time: {units.duration(row['since_start_ns'], 1000)}",
@@ -448,7 +456,7 @@ def test_dragging_zooms_and_a_double_click_goes_back(tmp_path, leaking):
         "at('pointerdown',0.25,0.5);at('pointermove',0.5,0.5);at('pointerup',0.5,0.5);note();"
         "at('pointermove',0,0.5);out.push(told()[0]);at('dblclick',0.5,0.5);note();return out;"
     )
-    first, zoomed, told, back = evaluated(render([leaking], texts()), tmp_path, script)
+    first, zoomed, told, back = evaluated(render([leaking], texts()), tmp_path, when_open(script))
     assert first == back == "0 0 100000 1000"
     left, _, width, _ = map(float, zoomed.split())
     assert (left, width) == pytest.approx((25_000, 25_000), abs=200)
