@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -47,11 +48,21 @@ def test_parts_of_the_step_are_gauges_in_seconds(tmp_path: Path) -> None:
     assert list(found["traceanalyze_step_statistics_steps"].values()) == [4.0]
 
 
-def test_findings_have_their_savings() -> None:
-    found = of(SAMPLES / "gpu_data_loading")["traceanalyze_finding_saving_seconds"]
-    (report,) = [traceanalyze.analyze(SAMPLES / "gpu_data_loading")]
-    told = {dict(labels)["rule"]: value for labels, value in found.items()}
-    assert told["DAT101"] == report.findings[0].saving.ns / 1e9 > 0.015
+def test_findings_have_their_savings_and_those_without_one_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = traceanalyze.analyze(SAMPLES / "gpu_data_loading")
+    loading, note = (next(one for one in report.findings if one.rule == rule) for rule in ("DAT101", "CAP107"))
+    unpriced = dataclasses.replace(loading, rule="DAT102", saving=None)
+    once = dataclasses.replace(unpriced, rule="DAT103", once=True)
+    monkeypatch.setattr(type(report), "findings_in", lambda self, language: (loading, note, unpriced, once))
+    found = read(render([report], texts()))
+    every = {dict(labels)["rule"]: value for labels, value in found["traceanalyze_finding"].items()}
+    assert every == dict.fromkeys(("DAT101", "CAP107", "DAT102", "DAT103"), 1.0)
+    savings = found["traceanalyze_finding_saving_seconds"]
+    assert {dict(labels)["rule"]: value for labels, value in savings.items()} == {"DAT101": loading.saving.ns / 1e9}
+    why = [labels for labels in map(dict, found["traceanalyze_not_measured"]) if "rule" in labels]
+    assert [(each["rule"], each["metric"], each["reason"]) for each in why] == [
+        ("DAT102", "traceanalyze_finding_saving_seconds", "saving_not_replayed")
+    ]
 
 
 def test_what_was_not_measured_has_no_sample_but_a_reason(tmp_path: Path) -> None:

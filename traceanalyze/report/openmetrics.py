@@ -60,9 +60,12 @@ def _samples(report: Report) -> Iterator[_Sample]:
                 yield from _cells(table, labels)
     for one in report.findings_in("en"):
         labels = (*run, ("rule", one.rule), ("id", one.id), ("severity", one.severity), ("title", one.title))
+        yield _Sample("traceanalyze_finding", "", "what costs time or memory", labels, 1.0)
+        saving = "traceanalyze_finding_saving_seconds"
         if one.saving is not None:
-            meaning = "how much shorter a step gets without it"
-            yield _Sample("traceanalyze_finding_saving_seconds", "seconds", meaning, labels, one.saving.ns / 1e9)
+            yield _Sample(saving, "seconds", "how much shorter a step gets without it", labels, one.saving.ns / 1e9)
+        elif one.cost_ns is not None and not one.once:
+            yield _missing(saving, NotMeasured("saving_not_replayed"), labels)
 
 
 def _cells(table: Table, labels: _Labels) -> Iterator[_Sample]:
