@@ -1,12 +1,15 @@
-"""What `python -m tests.check` runs for a change."""
+"""What `python -m tests.check` runs for a change, and what the fuzzer runs where Atheris is not installed."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
+from types import SimpleNamespace
 
 import pytest
 
 from tests import check
+from tests.fuzz import run as fuzzing
 
 TEXTS = {
     "tests/builder.py": "",
@@ -160,3 +163,20 @@ def test_a_command_is_told_with_how_it_ended(command, passed, said, capsys):
     lines = capsys.readouterr().out.split("\n")
     assert lines[1] == f"$ {command[0]}"
     assert lines[2] == f"{said} in 0 s"
+
+
+@pytest.mark.parametrize("atheris", [False, True])
+def test_without_atheris_the_native_targets_are_fuzzed_and_it_is_said(monkeypatch, capsys, tmp_path, atheris):
+    ran = set()
+
+    def run(command, *, env, check):
+        ran.add(env["FUZZ_TARGET"])
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(sys, "argv", ["run.py"])
+    monkeypatch.setattr(fuzzing, "find_spec", lambda name: atheris or None)
+    monkeypatch.setattr(fuzzing, "build", lambda folder, libfuzzer: tmp_path)
+    monkeypatch.setattr(fuzzing, "subprocess", SimpleNamespace(run=run))
+    assert fuzzing.main() == 0
+    assert ran == {*fuzzing.NATIVE, *(fuzzing.PYTHON if atheris else ())}
+    assert ("Atheris is not installed: fuzzing scan" in capsys.readouterr().out) is not atheris

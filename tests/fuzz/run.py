@@ -2,9 +2,9 @@
 
 Targets: `scan`, `snapshot` and `tree` of the native library under sanitizers, by a driver of their own or libFuzzer
 (which needs clang); `csv`, `communication`, `database`, `snapshot-json`, `log`, `flight` of the Python readers, by
-Atheris. They share the seconds. First every allocation of the library fails once, and all of the corpus runs. What a
-target dies of is left in the current folder as TARGET.crash; with `--corpus FOLDER` what libFuzzer and Atheris keep
-goes there.
+Atheris, and without it only if they are named. They share the seconds. First every allocation of the library fails
+once, and all of the corpus runs. What a target dies of is left in the current folder as TARGET.crash; with
+`--corpus FOLDER` what libFuzzer and Atheris keep goes there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -74,7 +75,11 @@ def main() -> int:
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: all")
     options = parser.parse_args()
-    options.targets = options.targets or [*NATIVE, *PYTHON]
+    if not options.targets:
+        here = find_spec("atheris") is not None
+        options.targets = [*NATIVE, *(PYTHON if here else ())]
+        if not here:
+            print(f"Atheris is not installed: fuzzing {', '.join(NATIVE)}, and not {', '.join(PYTHON)}", flush=True)
     if unknown := set(options.targets) - {*NATIVE, *PYTHON}:
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
     seconds = max(options.seconds // len(options.targets), 1)
