@@ -114,7 +114,8 @@ def test_a_brief_counts_what_has_no_room():
     text = brief([many], texts())
     kept = text.count("\n- ")
     assert 0 < kept < 50
-    assert f"\nand {50 - kept} more\n" in text
+    # A paragraph of its own: without a blank line it would go on the last point of the list.
+    assert f"\n\nand {50 - kept} more\n\n" in text
     runs = brief([report] * 30, texts())
     assert len(runs.encode()) <= 1950
     assert runs.endswith("and 26 more\n")
@@ -124,6 +125,14 @@ def test_a_brief_of_endless_names_ends():
     text = brief([build_report("]`*" * 3000, [analysis()], version="0")], texts())
     assert len(text.encode()) <= 1950
     assert "…" in text
+
+
+def test_paragraphs_of_a_brief_are_one_blank_line_apart():
+    found = traceanalyze.compare(SAMPLES / "gpu_sync", SAMPLES / "gpu_sync")
+    assert re.fullmatch(
+        r"\*\*.*No difference.*\*\*\n\nWhere the steps.*\n\nNot measured.*\n\n\*\*.*\n\nWhere.*\n\nNot.*\n",
+        brief([found] * 2, texts()),
+    )
 
 
 def test_a_brief_of_two_sides_has_both():

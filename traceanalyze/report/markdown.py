@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
+from itertools import accumulate
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
@@ -210,24 +211,19 @@ def _in_short(report: Report, texts: Texts, limit: int) -> str:
     formatter = sections.formatter
     head = formatter.said_of([report.name], formatter.sentences(next(filter(None, sections.verdict()))))
     advice = [formatter.message(each) for each in report.remarks.get("advice", ())]
-    items = [
-        *([_parts(sections.parts, formatter)] if sections.parts else []),
-        *(_item(one, sections) for one in sections.told),
-        *(f"- {plain(each)}" for each in advice),
-    ]
+    parts = [_parts(sections.parts, formatter)] if sections.parts else []
+    items = [*parts, *(_item(one, sections) for one in sections.told), *(f"- {plain(each)}" for each in advice)]
     doubts = [formatter.said_of([about], why) if about else why for about, why in sections.missing()]
     missing = formatter.said_of([texts.messages["not_measured"]], texts.messages["group_mark"].join(doubts))
-    last = [_clipped(missing, limit // 5)] if doubts else []
-    kept = [f"**{_clipped(head, limit // 2)}**\n"]
+    first = f"**{_clipped(head, limit // 2)}**"
+    last = _clipped(missing, limit // 5) if doubts else ""
     # How much has no room is said in any case.
-    used = sum(len(line.encode()) + 2 for line in (*kept, *last, _more(sections, 10_000)))
-    for at, item in enumerate(items):
-        used += len(item.encode()) + 1
-        if used > limit:
-            kept.append(_more(sections, len(items) - at))
-            break
-        kept.append(item)
-    return "\n".join([*kept, "", *last]).rstrip("\n")
+    room = limit - sum(len(text.encode()) + 2 for text in (first, last, _more(sections, 10_000)))
+    ends = accumulate(len(item.encode()) + 2 for item in items)
+    kept = [item for item, end in zip(items, ends, strict=True) if end <= room]
+    more = _more(sections, len(items) - len(kept)) if len(kept) < len(items) else ""
+    table, points = kept[: len(parts)], kept[len(parts) :]
+    return "\n\n".join(filter(None, (first, *table, "\n".join(points), more, last)))
 
 
 def _more(sections: Sections, count: int) -> str:
@@ -258,7 +254,7 @@ def _parts(table: Table, formatter: Formatter) -> str:
         if any(amount(cell) for cell in cells)
     )
     listed = formatter.texts.messages["list_mark"].join(said)
-    return plain(formatter.said_of([formatter.title(table)], listed)) + "\n"
+    return plain(formatter.said_of([formatter.title(table)], listed))
 
 
 def _clipped(text: str, limit: int) -> str:
