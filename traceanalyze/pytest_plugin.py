@@ -24,7 +24,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def traceanalyze_gate(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., "GateReport | None"]:
+def traceanalyze_gate(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., "GateReport | None"]:
     """A function that fails the test where a step has become slower or bigger than its budget allows.
 
         def test_train_step(traceanalyze_gate):
@@ -45,9 +47,11 @@ def traceanalyze_gate(request: pytest.FixtureRequest, tmp_path: Path) -> Callabl
         update = request.config.getoption("--traceanalyze-update")
         if not update and not baseline.exists():
             pytest.fail(f"{baseline}: there is no baseline; pytest --traceanalyze-update writes one", pytrace=False)
+        # Not in `tmp_path`, which is the test's own; and a new one each time, as a test may gate two steps.
+        folder = tmp_path_factory.mktemp("traceanalyze_gate")
         try:
-            _record(step, tmp_path / "runs", runs, {"wait": 2, "warmup": 1, "active": 6, **options})
-            report = _judge(tmp_path / "runs", baseline, budget, update=update)
+            _record(step, folder, runs, {"wait": 2, "warmup": 1, "active": 6, **options})
+            report = _judge(folder, baseline, budget, update=update)
         except TraceAnalyzeError as error:
             pytest.fail(str(error), pytrace=False)
         if report is not None and report.exit_code:

@@ -59,6 +59,24 @@ def test_a_step_is_gated_against_its_baseline(run, tmp_path: Path) -> None:
     assert status == 0, told
 
 
+TWICE = """
+def test_two(traceanalyze_gate, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        traceanalyze_gate(train_step, wait=0)
+    assert not [*tmp_path.iterdir()]
+    assert os.getcwd() == str(tmp_path)
+"""
+
+
+def test_the_folders_of_the_test_are_left_as_they_are(run, tmp_path: Path) -> None:
+    (tmp_path / "test_speed.py").write_text(TEST.partition("def test_step")[0] + TWICE)
+    status, told = run(0.02, "--traceanalyze-update", f"--basetemp={tmp_path / 'base'}")
+    assert status == 0, told
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made - {"__pycache__"} == {"base", "test_speed.py", "traceanalyze.toml", "traceanalyze_baselines"}
+
+
 def test_loading_the_plugin_loads_nothing_else() -> None:
     code = (
         "import sys, pytest; had = set(sys.modules); import traceanalyze.pytest_plugin; print(*set(sys.modules) - had)"
