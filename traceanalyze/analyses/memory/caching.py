@@ -174,10 +174,10 @@ class Block:
 
     __slots__ = ("address", "after", "base", "before", "born", "domain", "number", "size", "state")
 
-    def __init__(self, domain: Domain, address: int, size: int, state: int, base: int, number: int) -> None:
+    def __init__(self, domain: Domain, address: int, size: int, state: int, base: int | None, number: int) -> None:
         self.domain, self.address, self.size, self.state = domain, address, size, state
         self.base = base
-        """Begin of its expandable segment; -1: it is in another kind of segment."""
+        """Begin of its expandable segment; None: it is in another kind of segment."""
         self.number, self.born = number, 0
         self.before: Block | None = None
         self.after: Block | None = None
@@ -259,15 +259,15 @@ class Allocator:
 
     # What is there at the beginning
 
-    def adopt(self, domain: Domain, pieces: Iterable[Piece], *, base: int = -1) -> dict[int, Block]:
+    def adopt(self, domain: Domain, pieces: Iterable[Piece], *, base: int | None = None) -> dict[int, Block]:
         """A segment as it is, in order of address, with the blocks in use by their names.
 
         In an expandable one, which begins at `base`, what lies between the pieces is not mapped.
         """
         used: dict[int, Block] = {}
-        last, end = None, base
+        last, end = None, base or 0
         for start, until, name in pieces:
-            if base >= 0 and start > end:
+            if base is not None and start > end:
                 last = self._behind(last, Block(domain, end, start - end, UNMAPPED, base, self._new_number()))
             block = Block(domain, start, until - start, FREE if name is None else USED, base, self._new_number())
             last, end = self._behind(last, block), until
@@ -276,7 +276,7 @@ class Allocator:
                 self._put(block)
             else:
                 used[name] = block
-        if base >= 0:
+        if base is not None:
             self._behind(last, Block(domain, end, _SPACE, UNMAPPED, base, self._new_number()))
         return used
 
@@ -302,7 +302,7 @@ class Allocator:
         if not free or at == len(free):
             return None
         block, rules = free[at][3], self.rules
-        if block.base >= 0:
+        if block.base is not None:
             # One that can grow counts as large as it can become, so that the growing end is kept for the last.
             while at + 1 < len(free) and (
                 _room(free[at + 1][3]) < _room(block) or block.size - self._skipped(block, need) < need
@@ -319,7 +319,8 @@ class Allocator:
 
     def _skipped(self, block: Block, need: int) -> int:
         """Bytes left free before a block that begins at a rounded address."""
-        return -block.address % _ALIGNED if self.aligned and block.base >= 0 and need >= _ALIGNS else 0
+        expands = block.base is not None
+        return -block.address % _ALIGNED if self.aligned and expands and need >= _ALIGNS else 0
 
     def _grow(self, domain: Domain, need: int) -> Block | None:
         """A free block of new memory, in no list; None: the device has too little."""
@@ -333,7 +334,7 @@ class Allocator:
         self._next += 0 if known else size
         self.reserved += size
         self.grown += 1
-        return Block(domain, address, size, FREE, -1, self._new_number())
+        return Block(domain, address, size, FREE, None, self._new_number())
 
     def _map(self, domain: Domain, need: int) -> Block | None:
         """Free and unmapped memory in a row at the lowest address where it suffices, mapped as far as needed."""
@@ -450,7 +451,7 @@ class Allocator:
 
     def _give_back(self, block: Block) -> int:
         """A free block that is a whole segment; of an expandable one its granules. Bytes given back."""
-        if block.base < 0:
+        if block.base is None:
             if block.before is not None or block.after is not None:
                 return 0
             self._take(block)
@@ -509,7 +510,10 @@ class Allocator:
                 entry[3]
                 for domain, free in self._free.items()
                 for entry in free
-                if domain.pool == 0 and domain.large and entry[3].base < 0 and not (entry[3].before or entry[3].after)
+                if domain.pool == 0
+                and domain.large
+                and entry[3].base is None
+                and not (entry[3].before or entry[3].after)
             ]
             # At least as old as the mean.
             total = sum(self._calls - block.born for block in whole)

@@ -73,8 +73,8 @@ class _Standing(NamedTuple):
 
     domain: Domain
     pieces: Sequence[Piece]
-    base: int = -1
-    """Where an expandable segment begins."""
+    base: int | None = None
+    """Where an expandable segment begins; None: it is none."""
     total: int = 0
     """Bytes of the domain's segments."""
 
@@ -132,6 +132,8 @@ class _NativeOutcome(ctypes.Structure):
 
 
 _UNUSUAL, _NEVER, _FIRST = 5, -1, -2
+_NO_BASE = -(1 << 63)
+"""No address: those of the upper half are negative."""
 
 
 @cache
@@ -181,7 +183,7 @@ def _native_beginning(given: _Beginning) -> _NativeBeginning:
         "pool": np.array([one.domain.pool for one in standing], np.int64),
         "stream": np.array([one.domain.stream for one in standing], np.int64),
         "large": np.array([one.domain.large for one in standing], np.uint8),
-        "base": np.array([one.base for one in standing], np.int64),
+        "base": np.array([_NO_BASE if one.base is None else one.base for one in standing], np.int64),
         "total": np.array([one.total for one in standing], np.int64),
         "bounds": np.cumsum([0, *(len(one.pieces) for one in standing)], dtype=np.int64),
         "start": np.array([piece.start for piece in pieces], np.int64),

@@ -19,6 +19,7 @@ constexpr std::int64_t kAligns = std::int64_t{2} << 20;
 constexpr std::int64_t kSpace = std::int64_t{1} << 50;
 constexpr std::int64_t kMost = std::int64_t{1} << 62;
 constexpr std::int64_t kUnlimited = -1;
+constexpr std::int64_t kNoBase = INT64_MIN;  // addresses of the upper half are negative
 
 // More memory than 64 bits address: Python's numbers are larger.
 struct Unusual {};
@@ -40,13 +41,15 @@ struct Area;
 struct Block {
     std::int64_t address;
     std::int64_t size;
-    std::int64_t base;    // -1: in a segment that does not expand
+    std::int64_t base;
     std::int64_t number;  // makes each differ, in order of making
     std::int64_t born;
     Area* area;
     Block* before;
     Block* after;
     State state;
+
+    bool expands() const { return base != kNoBase; }
 };
 
 struct BySize {
@@ -139,7 +142,7 @@ public:
     };
     Block* adopt(Segment& segment, std::int64_t start, std::int64_t end, bool used) {
         Area& area = segment.area;
-        if (segment.base >= 0 && start > segment.end)
+        if (segment.base != kNoBase && start > segment.end)
             segment.last = behind(segment.last, make(area, segment.end, start - segment.end, State::unmapped, segment.base));
         Block* block = make(area, start, end - start, used ? State::used : State::free, segment.base);
         segment.last = behind(segment.last, block);
@@ -149,7 +152,7 @@ public:
         return block;
     }
     void close(Segment& segment) {
-        if (segment.base >= 0) behind(segment.last, make(segment.area, segment.end, kSpace, State::unmapped, segment.base));
+        if (segment.base != kNoBase) behind(segment.last, make(segment.area, segment.end, kSpace, State::unmapped, segment.base));
     }
 
     void reserve(Area& area, std::int64_t size) {
@@ -199,7 +202,7 @@ private:
         auto at = area.free.lower_bound(need);
         if (at == area.free.end()) return nullptr;
         Block* block = *at;
-        if (block->base >= 0) {
+        if (block->expands()) {
             // One that can grow counts as large as it can become, so that the growing end is kept for the last.
             for (auto next = std::next(at);
                  next != area.free.end() && (room(*next) < room(block) || block->size - skipped(block, need) < need);
@@ -224,7 +227,7 @@ private:
 
     // Bytes left free before a block that begins at a rounded address.
     std::int64_t skipped(const Block* block, std::int64_t need) const {
-        return rules_.aligned != 0 && block->base >= 0 && need >= kAligns ? -block->address & (kAligned - 1) : 0;
+        return rules_.aligned != 0 && block->expands() && need >= kAligns ? -block->address & (kAligned - 1) : 0;
     }
 
     Block* grow(Area& area, std::int64_t need) {
@@ -243,7 +246,7 @@ private:
         }
         add(size);
         ++grown;
-        return make(area, address, size, State::free, -1);
+        return make(area, address, size, State::free, kNoBase);
     }
     bool full(std::int64_t size) const { return limit != kUnlimited && reserved + size > limit; }
 
@@ -356,7 +359,7 @@ private:
 
     // A free block that is a whole segment; of an expandable one its granules. Bytes given back.
     std::int64_t give_back(Block* block) {
-        if (block->base < 0) {
+        if (!block->expands()) {
             if (block->before != nullptr || block->after != nullptr) return 0;
             take(block);
             reserved -= block->size;
@@ -423,7 +426,7 @@ private:
             for (Area* area : order_) {
                 if (area->domain.pool != 0 || !area->domain.large) continue;
                 for (Block* block : area->free) {
-                    if (block->base >= 0 || block->before != nullptr || block->after != nullptr) continue;
+                    if (block->expands() || block->before != nullptr || block->after != nullptr) continue;
                     whole.push_back(block);
                     total += calls_ - block->born;
                 }

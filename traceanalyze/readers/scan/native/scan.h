@@ -377,7 +377,7 @@ typedef struct {
     const int64_t *pool;
     const int64_t *stream;
     const uint8_t *large;
-    const int64_t *base;   /* where an expandable segment begins, -1: it is none */
+    const int64_t *base;   /* where an expandable segment begins, INT64_MIN: it is none */
     const int64_t *total;  /* bytes of a domain */
     const int64_t *bounds; /* of the pieces of each; there are segments + 1 */
     uint64_t segments;
