@@ -67,6 +67,8 @@ def columns(figure):
                 if byte < 128:
                     break
             values.append(value)
+        if name == "times":
+            values = [-(value // 2) if value % 2 else value // 2 for value in values]
         found[name] = np.cumsum(values, dtype=np.int64).tolist() if name in _SUMS else values
     assert at == len(raw)
     return found
@@ -206,6 +208,12 @@ def test_what_has_no_room_is_left_out_around_the_peak_and_it_is_said(tmp_path, m
         assert blocks_after(found, event) == expected[event + 1]
 
 
+def test_a_window_from_the_begin_on_counts_no_state_before_the_first_event(tmp_path, monkeypatch):
+    report = memory(write(tmp_path, big(6_000)))
+    monkeypatch.setattr(picture, "_fitting", lambda history, formatter, budget: (b"", -1, 99))
+    assert "room for the blocks of 99 of 6,000 events, from event 0 on" in render([report], texts())
+
+
 def test_a_million_events_have_room_in_three_megabytes(tmp_path):
     """A tenth of them, with a tenth of the room."""
     report = memory(write(tmp_path, big(100_000)))
@@ -264,9 +272,55 @@ def test_marks_and_ranges_stand_at_their_events(tmp_path):
     time = [event["time_us"] for event in allocator.events]
     begins = [note["time_us"] for note in allocator.notes if note["stage"] == "START"]
     assert begins
-    assert sorted(begin + found["first"] for _, begin, _ in found["spans"]) == sorted(
+    assert sorted(begin + found["first"] for _, begin, *_ in found["spans"]) == sorted(
         sum(at < begin for at in time) for begin in begins
     )
+
+
+def times(found):
+    """ns since the first event of the history, by event."""
+    return {at + found["first"]: time for at, time in zip(found["timed"], found["times"], strict=True)}
+
+
+def test_times_are_those_of_the_file_also_where_the_clock_went_back_and_in_a_window(tmp_path, monkeypatch):
+    dumped = big(6_000)
+    events = dumped["device_traces"][0]
+    for number, event in enumerate(events):
+        event["time_us"] = 10**15 + 7 * number - (1_000_000 if number >= 3_000 else 0)
+    expected = {number: 1000 * (event["time_us"] - 10**15) for number, event in enumerate(events)}
+    report = memory(write(tmp_path, dumped))
+    assert times(unpacked(render([report], texts()))[0]) == expected
+    monkeypatch.setattr(picture, "BUDGET", 12_000)
+    monkeypatch.setattr(picture, "_LEAST", 0)
+    monkeypatch.setattr("traceanalyze.analyses.memory.history.MOST_TIMES", 6)
+    (found,) = unpacked(render([memory(write(tmp_path, dumped))], texts()))
+    shown = times(found)
+    begin, end = found["first"], found["first"] + found["states"] - 1
+    assert {begin, end} <= set(shown)
+    # Between two of those kept, of which the clock went back between the third and the fourth.
+    kept = [0, 1199, 2399, 3599, 4799, 5999]
+    for event in (begin, end):
+        low, high = max(at for at in kept if at <= event), min(at for at in kept if at >= event)
+        part = (event - low) / max(high - low, 1)
+        assert shown[event] == pytest.approx(expected[low] + part * (expected[high] - expected[low]), abs=1)
+
+
+def test_ranges_beyond_three_at_a_time_have_no_bar_and_it_is_said(tmp_path):
+    allocator = train(Loop(steps=3), Allocator())
+    first, last = allocator.events[1]["time_us"], allocator.events[-1]["time_us"]
+    dumped = dump(allocator)
+    dumped["external_annotations"] = [
+        {"stage": stage, "name": f"level {level}", "time_us": time}
+        for level in range(5)
+        for stage, time in (("START", first), ("END", last - level))
+    ]
+    html = render([memory(write(tmp_path, dumped))], texts())
+    (found,) = unpacked(html)
+    assert [(name, lane) for name, *_, lane in found["spans"]] == [
+        (f"level {level}", lane) for level, lane in enumerate((0, 1, 2, -1, -1))
+    ]
+    assert "Without a bar of their own: 2 ranges within others." in html
+    assert "Without a bar" not in render([memory(write(tmp_path, dump(allocator)))], texts())
 
 
 def test_a_page_without_a_snapshot_has_no_script_for_it_and_hostile_names_stay_text(tmp_path):

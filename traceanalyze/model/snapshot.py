@@ -126,6 +126,11 @@ class History:
     def __len__(self) -> int:
         return len(self.action)
 
+    @property
+    def clock(self) -> NDArray[np.int64] | None:
+        """Times in the order of the events, to find a time's place by: the recorder's clock may have gone back."""
+        return None if self.time is None else np.maximum.accumulate(self.time)
+
 
 class Annotations(NamedTuple):
     """User ranges (`Optimizer.step#…`, `ProfilerStep#…`) by their begin and end marks, in file order."""

@@ -112,7 +112,7 @@ def phases(device: Device) -> Phases:
 
 def _within(device: Device, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Whether each event lies in a user's range whose name matches."""
-    notes, time = device.snapshot.annotations, device.history.time
+    notes, time = device.snapshot.annotations, device.history.clock
     inside = np.zeros(device.events + 1, np.int64)
     if notes is not None and time is not None:
         known = np.array([pattern.search(name) is not None for name in notes.name], np.bool_)

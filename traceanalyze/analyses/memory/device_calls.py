@@ -96,12 +96,13 @@ def _release_kind(history: History, site: Site, first: int, last: int, *, collec
 
 
 def _cost(history: History, first: int, last: int) -> int | None:
-    """Time from the event before the run to the end of the call that made it."""
+    """Time from the event before the run to the end of the call that made it; None where the clock went back."""
     if history.time is None or first == 0:
         return None
     same = np.flatnonzero(history.call[last + 1 : last + 64] == history.call[first])
     end = last + 1 + int(same[-1]) if len(same) else last
-    return int(history.time[end] - history.time[first - 1])
+    cost = int(history.time[end] - history.time[first - 1])
+    return cost if cost >= 0 else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,7 +153,7 @@ def _moments(device: Device) -> Iterator[Mark]:
 
 def _spans(device: Device) -> Iterator[Span]:
     """User's ranges; one that is open at either end of the history lasts until there."""
-    notes, time = device.snapshot.annotations, device.history.time
+    notes, time = device.snapshot.annotations, device.history.clock
     if notes is None or time is None:
         return
     event = np.searchsorted(time, notes.time, "left").tolist()

@@ -83,14 +83,14 @@ def step_marks(snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
 
 
 def _by_annotation(snapshot: Snapshot, history: History) -> StepStarts | None:
-    notes = snapshot.annotations
-    if notes is None or history.time is None or len(history) == 0:
+    notes, time = snapshot.annotations, history.clock
+    if notes is None or time is None or len(history) == 0:
         return None
     for marker in _MARKERS:
         marked = np.array([marker.match(name) is not None for name in notes.name], np.bool_) & notes.start
-        rows = np.flatnonzero(marked & (notes.time >= history.time[0]) & (notes.time <= history.time[-1]))
+        rows = np.flatnonzero(marked & (notes.time >= time[0]) & (notes.time <= time[-1]))
         if len(rows) >= LEAST_STEPS:
-            first = np.searchsorted(history.time, notes.time[rows], "left").astype(np.int64)
+            first = np.searchsorted(time, notes.time[rows], "left").astype(np.int64)
             return StepStarts(first, tuple(notes.name[row] for row in rows.tolist()))
     return None
 

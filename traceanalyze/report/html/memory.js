@@ -38,7 +38,8 @@
     data.flags = column();
     data.changed = column(true);
     data.timed = column(true);
-    data.times = column(true);
+    var since = 0;
+    data.times = column().map(function (far) { return since += far % 2 ? -(far - 1) / 2 : far / 2; });
     return data;
   }
   // First place in a sorted column whose value is not below, or with `after` above, the one asked for.
@@ -224,14 +225,11 @@
     }
 
     // The curve: lanes of ranges and marks, and below them every block as an area.
-    var LEFT = 62, LANES = 3, HEIGHT = 320, top = 0, lanes = [];
+    var LEFT = 62, HEIGHT = 320, top = 0, lanes = [];
     data.spans.forEach(function (span) {
-      var depth = lanes.findIndex(function (lane) { return lane.end <= span[1]; });
-      if (depth < 0) { depth = lanes.length; lanes.push({spans: []}); }
-      lanes[depth].end = span[2];
-      lanes[depth].spans.push(span);
+      if (span[3] === lanes.length) lanes.push([]);
+      if (span[3] >= 0) lanes[span[3]].push(span);
     });
-    lanes = lanes.slice(0, LANES);
     var above = 22 + LANE * lanes.length, marks = data.marks.filter(function (mark) { return mark[0] !== "moment_dump"; });
     function wide() { return Math.max(curve.clientWidth - LEFT - 4, 1); }
     function x(event) { return LEFT + wide() * (event - view[0]) / (view[1] - view[0]); }
@@ -304,7 +302,7 @@
       pen.stroke();
       lanes.forEach(function (lane, depth) {
         pen.textAlign = "left";
-        lane.spans.forEach(function (span) {
+        lane.forEach(function (span) {
           var low = Math.max(x(span[1]), LEFT), size = Math.min(x(span[2]), LEFT + columns) - low;
           if (size < 0.5) return;
           pen.fillStyle = colours.soft;
@@ -360,7 +358,7 @@
       var at = drawn.shown[column], amount = top * (1 - (py - above) / HEIGHT), sum = 0, hit = {event: at, block: -1, tier: -1};
       hit.mark = py > above ? null : marks.find(function (mark) { return py < 18 && Math.abs(x(mark[2] + 0.5) - event.clientX + box.left) < 6; });
       var lane = lanes[Math.floor((py - 20) / LANE)];
-      hit.span = lane && lane.spans.find(function (span) { return x(span[1]) <= LEFT + column && LEFT + column < Math.max(x(span[2]), x(span[1]) + 2); });
+      hit.span = lane && lane.find(function (span) { return x(span[1]) <= LEFT + column && LEFT + column < Math.max(x(span[2]), x(span[1]) + 2); });
       if (py < above) return hit;
       drawn.tiers.forEach(function (tier) {
         var place = sum;
@@ -522,7 +520,7 @@
       chosen = one;
       var stack = stackOf(one), asks = data.asked[data.kind[one]], life = make("div"), begin = data.begin[one], end = data.end[one];
       var gone = end < states ? words("gone", {end: named(end)}) : states + data.first === data.all ? words("until_dump") : words("later");
-      life.append(words("life", {begin: begin ? named(begin) : words("begin"), end: gone}) + " ");
+      life.append(words("life", {begin: begin ? named(begin) : words(data.first < 0 ? "begin" : "earlier"), end: gone}) + " ");
       if (begin) life.append(button("⇤", function () { go(begin); }, words("to_begin")));
       if (end < states) life.append(" ", button("⇥", function () { go(end); }, words("to_end")));
       block.replaceChildren.apply(block, lines(one).concat(make("div", words("asked", {bytes: memory(asks)})), life));
@@ -572,7 +570,7 @@
       domains = memoryDomains(data, state);
       number.value = now + data.first;
       var inside = data.spans.filter(function (span) { return span[1] <= now && now < span[2]; }).map(function (span) { return span[0]; });
-      var about = [now + data.first < 0 ? words("begin") : words("event", {event: numbered(now), count: data.all.toLocaleString("en")}), timeAt(now)].filter(Boolean).concat(words("reserved", {reserved: memory(reserved[now]), used: memory(used[now])}), inside.slice(0, 3));
+      var about = [now + data.first < 0 ? words("begin") : words("event", {event: numbered(now), count: data.all.toLocaleString("en")}), timeAt(now)].filter(Boolean).concat(words("reserved", {reserved: memory(reserved[now]), used: memory(used[now])}), inside.slice(0, 3), inside.length > 3 ? "+" + (inside.length - 3) : []);
       said_.textContent = about.join(" · ");
       number.setAttribute("aria-valuetext", about[0]);
       curve.setAttribute("aria-label", figure.closest("[id]").querySelector("h3").textContent + ": " + said_.textContent);

@@ -30,6 +30,7 @@ _SAY = sentences(
         "that counts."
     ),
     memory_picture_hidden="Not marked: {count} of the shorter ranges, later steps and smaller releases.",
+    memory_picture_deep="Without a bar of their own: {count} range(s) within others.",
     memory_picture_inexact="Sizes of blocks are the least that their requests need, so holes are not shown.",
     memory_picture_old_browser="This browser cannot unpack the blocks; a newer one can.",
     memory_picture_search="Search blocks",
@@ -37,6 +38,7 @@ _SAY = sentences(
     memory_picture_found="{count} block(s), {bytes} at this event",
     memory_picture_event="event {event} of {count}",
     memory_picture_begin="before the first event",
+    memory_picture_earlier="before what is shown",
     memory_picture_reserved="{reserved} reserved, {used} in blocks",
     memory_picture_small="smaller blocks",
     memory_picture_free="free",
@@ -65,14 +67,15 @@ _SAY = sentences(
     memory_picture_rest="all others",
 )
 TITLE = _SAY["memory_picture"]
-_HELP = frozenset(
-    {"memory_picture", *(f"memory_picture_{key}" for key in ("help", "help_layout", "highest", "window", "hidden"))}
-)
+_NOTES = ("help", "help_layout", "highest", "window", "hidden", "deep")
+_HELP = frozenset({"memory_picture", *(f"memory_picture_{key}" for key in _NOTES)})
 _HEADS = ("source_line", "memory_category", "blocks", "block_bytes")
 BUDGET = 2_400_000
 """Characters that the histories of a page have together."""
 _LEAST = 60_000
 """Characters of each, however many there are."""
+LANES = 3
+"""Of ranges that go on at the same time."""
 
 
 def memory_html(history: MemoryHistory, formatter: Formatter, share: int = 1) -> str:
@@ -84,10 +87,14 @@ def memory_html(history: MemoryHistory, formatter: Formatter, share: int = 1) ->
     help_ = ("help", "highest") if last - first > 1 else ("help_layout",)
     notes = [Message(_SAY[f"memory_picture_{key}"]) for key in help_]
     if history.events > 1 and last - first < history.events + 1:
-        counts = (("count", last - first), ("all", history.events), ("event", first))
+        # The state before the first event is that of none.
+        begin = max(first, 0)
+        counts = (("count", last - begin), ("all", history.events), ("event", begin))
         notes.append(Message(_SAY["memory_picture_window"], tuple((key, Kind.COUNT, each) for key, each in counts)))
     if history.hidden:
         notes.append(Message(_SAY["memory_picture_hidden"], (("count", Kind.COUNT, history.hidden),)))
+    if deep := sum(lane == -1 for *_, lane in _spans(history, first, last)):
+        notes.append(Message(_SAY["memory_picture_deep"], (("count", Kind.COUNT, deep),)))
     if history.lost:
         notes.append(Message(_SAY["memory_picture_inexact"]))
     said = element("p", sentence(formatter.sentences(notes)), class_="aside")
@@ -160,15 +167,7 @@ def _packed(history: MemoryHistory, formatter: Formatter, first: int, last: int)
             for mark in history.marks
             if first <= mark.event < last
         ],
-        "spans": [
-            [
-                printable(span.name.replace("ProfilerStep#", "#"))[:200],
-                max(span.begin - first, 0),
-                min(span.end - first, states),
-            ]
-            for span in history.spans
-            if span.begin < last and span.end > first
-        ],
+        "spans": _spans(history, first, last),
         "steps": [
             [event - first, "" if name in named else printable(name)]
             for event, name in history.steps
@@ -191,13 +190,30 @@ def _kinds(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return key, one
 
 
+def _spans(history: MemoryHistory, first: int, last: int) -> list[list[str | int]]:
+    """Name, begin, end and lane of the ranges; where `LANES` have begun and go on there is no lane for one more: -1."""
+    ends: list[int] = []
+    found: list[list[str | int]] = []
+    for span in history.spans:
+        begin, end = max(span.begin, first), min(span.end, last)
+        if begin < end:
+            free = [at for at, until in enumerate(ends) if until <= begin]
+            lane = free[0] if free else len(ends) if len(ends) < LANES else -1
+            if lane >= 0:
+                ends[lane : lane + 1] = [end]
+            found.append([printable(span.name.replace("ProfilerStep#", "#"))[:200], begin - first, end - first, lane])
+    return found
+
+
 def _times(history: MemoryHistory, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """States and their ns, each as the distance from the one before."""
     if history.time is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     event, time = history.time
-    inside = slice(max(int(np.searchsorted(event, first, "right")) - 1, 0), int(np.searchsorted(event, last)) + 1)
-    return np.diff(np.maximum(event[inside] - first, 0), prepend=0), np.maximum(np.diff(time[inside], prepend=0), 0)
+    shown = np.unique(np.clip(event, max(first, 0), last - 1))
+    far = np.diff(np.interp(shown, event, time).astype(np.int64), prepend=0)
+    # The recorder's clock may have gone back: the lowest bit is the sign.
+    return np.diff(shown - first, prepend=0), 2 * np.abs(far) + (far < 0)
 
 
 def _varints(values: NDArray[np.int64]) -> bytes:
