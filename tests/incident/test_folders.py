@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import random
+from zipfile import ZipFile
 
 import pytest
 
@@ -194,6 +195,47 @@ def test_packed_logs_are_read_and_bombs_are_not(tmp_path, monkeypatch):
     found = put(tmp_path, files)
     assert {one.source.path.rpartition("/")[2] for one in found.of(What.XID)} == {"kern.log.gz", "bomb.log.gz"}
     assert "the rest is not read" in found.files[0].fault
+
+
+def test_an_archive_is_read_whether_it_is_named_or_found(tmp_path):
+    with ZipFile(tmp_path / "logs.zip", "w") as archive:
+        archive.writestr("node/kern.log", XID)
+    for path in (tmp_path, tmp_path / "logs.zip", tmp_path / "*.zip"):
+        (file,) = read_evidence([str(path)]).files
+        assert (file.path, file.understood) == (f"{tmp_path / 'logs.zip'}!node/kern.log", 1)
+
+
+FILL = b'{"loss": [' + b"0.5, " * 40_000 + b"]}"
+
+
+@pytest.mark.parametrize("place", [100, 8_000, 8_190, 20_000, 60_000, 150_000])
+def test_an_error_is_found_wherever_in_a_long_line_it_stands(tmp_path, place):
+    head = b"[rank3]: 2026-11-22 15:22:41 "
+    error = b" RuntimeError: CUDA error: an illegal memory access was encountered "
+    line = head + FILL[:place] + error + FILL[place:]
+    found = put(tmp_path, {"job.log": b"first\n" + line + b"\n" + XID.encode()})
+    short = put(tmp_path / "short", {"job.log": b"first\n" + head + error + b"\n" + XID.encode()})
+    assert [(one.what, one.rank, one.source.line, one.stamp_ns) for one in found.events] == [
+        (one.what, one.rank, one.source.line, one.stamp_ns) for one in short.events
+    ]
+    (file,) = found.files
+    assert (file.lines, file.fault) == (3, "")
+    message = next(one.message for one in found.events if one.rank == 3)
+    assert "illegal memory access" in message
+
+
+def test_of_a_dense_long_line_every_error_is_counted(tmp_path):
+    errors = b"".join(b"%05d Error: something odd happened here; " % number for number in range(1_000))
+    found = put(tmp_path, {"job.log": errors + b"\nNVRM: done\n"})
+    assert found.files[0].notable >= len(errors) // 8192
+
+
+def test_lines_that_are_cut_are_counted(tmp_path):
+    lines = [XID.encode() + b"x" * 1_500_000, b"y" * 10, b"z" * 2_500_000, XID.replace("79", "48").encode()]
+    (file,) = put(tmp_path, {"job.log": b"\n".join(lines)}).files
+    assert file.fault == "lines of more than 64 KiB, of which the rest is not read: 2"
+    (file,) = put(tmp_path / "short", {"job.log": b"\n".join(line[:60_000] for line in lines)}).files
+    assert not file.fault
 
 
 def test_a_torn_packed_log_keeps_its_beginning(tmp_path):

@@ -30,7 +30,7 @@ from traceanalyze.incident.text import Block, Loop, Pattern, Row, Table, chunks,
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers import source as readers
 from traceanalyze.readers.detect import Kind, sniff
-from traceanalyze.readers.sources import files_of_folder
+from traceanalyze.readers.sources import files_of
 from traceanalyze.readers.streams import Stream, open_stream
 
 __all__ = ["Format", "read_evidence"]
@@ -94,15 +94,8 @@ def _one_each(parts: Sequence[Evidence]) -> tuple[Any, ...]:
 def _sources(paths: Sequence[str]) -> Iterator[readers.Source]:
     seen = set()
     for path in paths:
-        place = Path(path)
         try:
-            if place.is_dir():
-                found = files_of_folder(place)
-            elif place.is_file():
-                found = iter([readers.Source(str(place), size=place.stat().st_size)])
-            else:
-                continue
-            for one in found:
+            for one in files_of(path):
                 key = (os.path.realpath(one.path), one.member)
                 if key not in seen:
                     seen.add(key)

@@ -53,6 +53,8 @@ _LONGEST = 1 << 16
 """Bytes of a line that are kept."""
 _MATCHED = 1 << 13
 """Bytes of a line that are looked at: a hostile one costs expressions time by the square of its length."""
+_AROUND = 512
+"""Bytes before a needle that may be of the same message."""
 _SHAPES = 1 << 16
 """Shapes that are remembered; a text of prose has a new one each line."""
 _DIGITS = b"0123456789abcdef .,-+#=\t\0"
@@ -243,6 +245,12 @@ class Table:
 
     def lines_of(self, text: bytes) -> list[int]:
         """Lines that may hold a needle, by their places."""
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 10)
+        lines = np.searchsorted(ends, self.places_of(text))
+        return lines[np.diff(lines, prepend=-1) > 0].tolist()  # type: ignore[no-any-return]
+
+    def places_of(self, text: bytes) -> NDArray[np.int64]:
+        """Where a text may hold a needle, in order."""
         places = []
         for offset in range(min(4, len(text))):
             codes = np.frombuffer(text, "<u4", (len(text) - offset) // 4, offset)
@@ -255,10 +263,7 @@ class Table:
             inside = (beside >= 0) & (beside <= len(text) - 4)
             at, needle, beside = at[inside], needle[inside], beside[inside]
             places.append(at[_codes(text, beside) == self._second[needle]])
-        found = np.sort(np.concatenate(places)) if places else np.zeros(0, np.int64)
-        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 10)
-        lines = np.searchsorted(ends, found)
-        return lines[np.diff(lines, prepend=-1) > 0].tolist()  # type: ignore[no-any-return]
+        return np.sort(np.concatenate(places)) if places else np.zeros(0, np.int64)
 
 
 _SHIFT = np.uint32(32 - _BITS)
@@ -323,22 +328,51 @@ class _Reading:
             numbers = _numbers(text, first) if b"\r" in text else None
             text = text.replace(b"\r", b"\n")
         self.bodies = text.split(b"\n")
-        count = len(self.bodies) - (not self.bodies[-1])
         self.line_numbers = range(first, first + len(self.bodies)) if numbers is None else numbers
+        candidates = self.table.lines_of(text)
+        if any(len(self.bodies[at]) > _MATCHED for at in candidates):
+            self._break(candidates)
+            candidates = self.table.lines_of(b"\n".join(self.bodies))
+        count = len(self.bodies) - (not self.bodies[-1])
         if not self.times and self.lines < 50_000:
             self._first_time()
         self._last_time(text)
         for found in LABELLED.finditer(text, 0, _LONGEST):
             self.of_key.setdefault(found[1], int(found[2]))
-        stop = self._read(self._chosen(self.table.lines_of(text)), last=last)
+        stop = self._read(self._chosen(candidates), last=last)
         self.doubtful = [one for one in self.doubtful if stop is None or one[0] < stop]
         self._settle()
         self.before = self._time(len(self.bodies) - 1 if stop is None else stop) or self.before
         rest = b""
         if stop is not None:
-            rest, count = b"\n".join(self.bodies[stop:]), stop
-        self.lines += count if numbers is None else int(self.line_numbers[min(count, len(numbers) - 1)]) - first
+            numbered = zip(self.bodies[stop:], self.line_numbers[stop:], self.line_numbers[stop + 1 :], strict=False)
+            # Of one line again what was one.
+            rest = b"".join(body + (b"\r" if number == after else b"\n") for body, number, after in numbered)
+            rest, count = rest + self.bodies[-1], stop
+        behind = self.line_numbers[count] if count < len(self.bodies) else self.line_numbers[-1] + 1
+        self.lines += int(behind) - first
         return rest
+
+    def _break(self, candidates: Sequence[int]) -> None:
+        """Long lines become pieces: what is far inside one would not be looked at."""
+        bodies, numbers, known = [], [], {*candidates}
+        for at, (body, number) in enumerate(zip(self.bodies, self.line_numbers, strict=True)):
+            pieces = self._pieces(body) if at in known and len(body) > _MATCHED else [body]
+            bodies += pieces
+            numbers += [number] * len(pieces)
+        self.bodies, self.line_numbers = bodies, numbers
+
+    def _pieces(self, line: bytes) -> list[bytes]:
+        """A line cut somewhat before needles, with what launchers put in front before each piece."""
+        begins, before = [0], 0
+        for place in self.table.places_of(line).tolist():
+            room, apart = place - begins[-1], place - before
+            if (room > _MATCHED // 2 and apart > 2 * _AROUND) or room > _MATCHED - _AROUND:
+                begins.append(place - min(_AROUND, apart // 2))
+            before = place
+        head = line[: len(line) - len(line_of(line, 0).body)]
+        cut = [line[begin:end] for begin, end in zip(begins, [*begins[1:], len(line)], strict=True)]
+        return [cut[0], *(head + each for each in cut[1:])]
 
     def _chosen(self, candidates: Sequence[int]) -> list[tuple[int, _Kind]]:
         """Lines to match, each with what it may be; of too many of one kind only some."""
@@ -472,7 +506,7 @@ class _Reading:
             rank = self.of_key.get(line.key)
         if device is not None and str(device).isdecimal():
             device = f"{'NPU' if 'ascend' in row.also.values() or 'HCCL' in row.also.values() else 'GPU'} {device}"
-        begin = found.start() if found.start() < len(line.body) and row.what is not What.DEVICE_ERROR else 0
+        begin = found.start() if row.what is not What.DEVICE_ERROR or found.end() > MESSAGE else 0
         body = line.body if len(line.body) <= MESSAGE else line.body[max(0, begin - 100) :]
         if host is None and stamp is not None:
             host = stamp.host
@@ -592,8 +626,8 @@ def _number(raw: bytes) -> float | None:
 
 
 def chunks(stream: Stream) -> Iterator[tuple[bytes, bool, str]]:
-    """Whole lines, whether they are the last, and why reading ended early; a line without end is cut."""
-    buffer, carry, cut = memoryview(bytearray(_CHUNK)), b"", False
+    """Whole lines, whether they are the last, and what of the text was not read; a line without end is cut."""
+    buffer, carry, cut, cuts = memoryview(bytearray(_CHUNK)), b"", False, 0
     while count := stream.readinto(buffer):
         block = bytes(buffer[:count])
         if stream.swells(_TEXT_ROOM, _TEXT_PER_PACKED_BYTE):
@@ -608,14 +642,14 @@ def chunks(stream: Stream) -> Iterator[tuple[bytes, bool, str]]:
         if end < 0:
             end = block.rfind(b"\r")
         if end < 0:
-            carry += block[: max(_LONGEST - len(carry), 0)]
-            cut = len(carry) >= _LONGEST
-            continue
-        yield carry + block[: end + 1], False, ""
-        carry = block[end + 1 :]
+            carry += block
+        else:
+            yield carry + block[: end + 1], False, ""
+            carry = block[end + 1 :]
         if len(carry) > _LONGEST:
-            carry, cut = carry[:_LONGEST], True
-    yield carry, True, stream.fault or ""
+            carry, cut, cuts = carry[:_LONGEST], True, cuts + 1
+    long = f"lines of more than {_LONGEST >> 10} KiB, of which the rest is not read: {cuts:,}" if cuts else ""
+    yield carry, True, "; ".join(filter(None, (stream.fault, long)))
 
 
 def read_text(stream: Stream, path: str, size: int, table: Table, *, rank: int | None, alone: bool) -> Evidence:

@@ -83,6 +83,14 @@ def _files_of_glob(pattern: str) -> Iterator[Source]:
         yield from files_of_folder(match) if match.is_dir() else _file_or_members(match)
 
 
+def files_of(path: str) -> Iterator[Source]:
+    """Files that a path stands for: of a folder, a file or an archive, a glob."""
+    place = Path(path)
+    if place.is_dir():
+        return files_of_folder(place)
+    return _file_or_members(place) if place.exists() else _files_of_glob(path)
+
+
 def _file_or_members(path: Path) -> Iterator[Source]:
     """A file found by searching; an archive gives its members instead."""
     if not path.is_file():
