@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+import traceanalyze
 from tests.needs import need
 from traceanalyze.cli import mcp as module
-from traceanalyze.cli.mcp import answer, given
+from traceanalyze.cli.mcp import _chosen, answer, given
 from traceanalyze.errors import UsageError
 from traceanalyze.readers.ascend.folder import reads_above
 
@@ -249,8 +250,37 @@ def test_an_answer_holds_what_was_asked_for():
     assert len(answer({"rows": list(rows)}, "rows").encode()) <= 8_000
     assert 25_000 < len(answer({"rows": list(rows)}, "rows", 30_000).encode()) <= 30_000
     kept = json.loads(answer({"rows": list(rows)}, "rows"))
-    assert kept["left_out"].startswith(f"{1000 - len(kept['rows'])} more rows")
+    assert kept["left_out"].startswith(f"{len(kept['rows'])} of 1,000 rows are here")
+    assert "larger limit" in json.loads(answer({"matching": 40, "rows": rows[:3]}, "rows"))["left_out"]
     assert "left_out" not in json.loads(answer({"rows": rows[:3]}, "rows"))
+
+
+def test_nothing_is_cut_without_a_word(monkeypatch):
+    monkeypatch.setattr(module, "_SERVED", [module.Served((SAMPLES,), "en")])
+    found = {
+        name: json.loads(getattr(module, name)(limit=2, **arguments))
+        for name, arguments in {
+            "table": {"path": "gpu_two_ranks", "name": "kernels"},
+            "events": {"path": "gpu_two_ranks"},
+            "compare": {"base": "gpu_npu_pair/gpu", "candidate": "gpu_npu_pair/npu"},
+            "memory": {"path": "memory/leak"},
+        }.items()
+    }
+    for name, one in found.items():
+        rows = one["events" if name == "events" else "rows"]
+        assert len(rows) == 2
+        assert one["left_out"].startswith(f"2 of {one['matching']:,} ")
+    report = traceanalyze.analyze(SAMPLES / "gpu_two_ranks")
+    detail = report.ranks[report.focus[0]].rank
+    assert (found["table"]["rank"], found["table"]["ranks"]) == (detail, 2)
+    assert (found["events"]["rank"], found["events"]["ranks"]) == (0, 2)
+    assert "rank" not in json.loads(module.table("gpu_two_ranks", "ranks"))
+
+
+def test_a_chosen_column_keeps_why_it_was_not_measured():
+    rows = [{"a": 1, "b": None, "b_reason": "no_device_events"}]
+    assert _chosen(rows, ["b"], (), "") == ([{"b": None, "b_reason": "no_device_events"}], 0)
+    assert _chosen(rows, (), ["b > 1"], "") == ([], 1)
 
 
 def test_without_the_sdk(run, monkeypatch, tmp_path):

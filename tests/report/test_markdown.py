@@ -121,6 +121,14 @@ def test_a_brief_counts_what_has_no_room():
     assert runs.endswith("and 26 more\n")
 
 
+def test_a_brief_counts_parts_and_reasons_that_have_no_room():
+    text = readable(brief([traceanalyze.analyze(SAMPLES / "npu_training")] * 4, texts()))
+    told = re.findall(r"^Not measured: (.*)$", text, re.MULTILINE)
+    assert len(told) == 4
+    assert all(re.search(r"and (\d+) more$", each) for each in told)
+    assert "compute" in text
+
+
 def test_a_brief_of_endless_names_ends():
     text = brief([build_report("]`*" * 3000, [analysis()], version="0")], texts())
     assert len(text.encode()) <= 1950

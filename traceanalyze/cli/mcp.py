@@ -138,7 +138,8 @@ def given(path: str, roots: Sequence[Path] = ()) -> Given:
         if inside is None:
             raise UsageError("{path}: lies outside of {known}", path, known)
         near = sorted(each.name for each in inside.parent.iterdir()) if inside.parent.is_dir() else []
-        raise UsageError("{path}: no such file or folder; there is {known}", path, ", ".join(near[:_ROWS]) or known)
+        listed = [*near[:_ROWS], *([f"+{len(near) - _ROWS}"] if len(near) > _ROWS else [])]
+        raise UsageError("{path}: no such file or folder; there is {known}", path, ", ".join(listed) or known)
     return Given(str(found), hash(tuple(_stamps(roots, found))))
 
 
@@ -196,9 +197,13 @@ def _run(found: Given) -> Run:
 
 
 def answer(document: dict[str, Any], rows: str = "", most: int = _BYTES) -> str:
-    """As JSON in so many bytes at most: of its longest list, `rows`, what has room, and how many were left out."""
+    """As JSON in so many bytes at most: of its longest list, `rows`, what has room, and how much of it that is.
+
+    `matching` of the document is how many there are where the list has been cut already.
+    """
     encode = json.JSONEncoder(ensure_ascii=False, default=str, separators=(", ", ": ")).encode
     every, most = document.get(rows) or [], min(max(most, 1_000), _MOST_BYTES)
+    count = document.get("matching", len(every))
     if every:
         used, kept = len(encode({**document, rows: []}).encode()) + 120, 0
         for each in every:
@@ -207,8 +212,9 @@ def answer(document: dict[str, Any], rows: str = "", most: int = _BYTES) -> str:
                 break
             kept += 1
         document[rows] = every[:kept]
-        if kept < len(every):
-            document["left_out"] = f"{len(every) - kept} more {rows}: ask for fewer, or with a larger max_bytes"
+        if kept < count:
+            larger = "max_bytes" if kept < len(every) else "limit"
+            document["left_out"] = f"{kept:,} of {count:,} {rows} are here: ask for fewer, or with a larger {larger}"
     return encode(document)
 
 
@@ -243,26 +249,40 @@ def table_of(report: Report, name: str, rank: int | None = None, most: int | Non
         for each in found.columns
     }
     more = {key: told[key] for key in ("total",) if key in told}
-    return {"table": name, "title": found.title, "columns": columns, "rows": told["rows"][:most], **more}
+    more |= {"notes": [each["text"] for each in told["notes"]]} if "notes" in told else {}
+    rows = {"matching": len(told["rows"]), "rows": told["rows"][:most]}
+    return {"table": name, "title": found.title, **_whose(report, name, rank), "columns": columns, **rows, **more}
+
+
+def _whose(report: Report, name: str, rank: int | None) -> dict[str, Any]:
+    """Of several ranks the one that a table is of, and how many there are."""
+    if rank is None and (len(report.ranks) < 2 or name in {each.key for each in report.summary}):
+        return {}
+    own = report.ranks[report.focus[0]].rank if rank is None else rank
+    return {"rank": own, "ranks": len(report.ranks)}
 
 
 def _chosen(
     rows: list[dict[str, Any]], columns: Sequence[str], where: Sequence[str], sort: str
-) -> list[dict[str, Any]]:
-    """The rows that meet all conditions, in an order, without other columns."""
-    keys = [*rows[0]] if rows else []
+) -> tuple[list[dict[str, Any]], int]:
+    """The rows that meet all conditions, in an order, without other columns; and how many have no value to judge."""
+    keys, unknown = [*rows[0]] if rows else [], 0
     for each in where:
         found = _CONDITION.fullmatch(each)
         if found is None:
             raise UsageError("where: {text}: write COLUMN OP VALUE; OP is =, !=, >, >=, <, <= or ~ (contains)", each)
-        rows = [row for row in rows if _meets(row.get(_known(keys, found[1])), found[2], found[3])]
+        key = _known(keys, found[1])
+        unknown += sum(row.get(key) is None for row in rows)
+        rows = [row for row in rows if _meets(row.get(key), found[2], found[3])]
     if sort:
         key = _known(keys, sort.removeprefix("-"))
         there = [row for row in rows if row.get(key) is not None]
         there.sort(key=lambda row: (isinstance(row[key], str), row[key]), reverse=sort.startswith("-"))
         rows = [*there, *(row for row in rows if row.get(key) is None)]
     wanted = [_known(keys, each) for each in columns]
-    return [{key: row[key] for key in wanted if key in row} for row in rows] if wanted else rows
+    # With why a value was not measured.
+    kept = {name for key in wanted for name in (key, f"{key}_reason")}
+    return [{key: value for key, value in row.items() if key in kept} for row in rows] if wanted else rows, unknown
 
 
 def _known(keys: Sequence[str], key: str) -> str:
@@ -294,9 +314,7 @@ def _meets(value: Any, sign: str, text: str) -> bool:
         raise UsageError("where: {text}: is no number", text) from None
 
 
-def _events(
-    run: Run, rank: int | None, window: tuple[int, int], parts: tuple[str, str], most: int
-) -> tuple[list[dict[str, Any]], int]:
+def _events(run: Run, rank: int | None, window: tuple[int, int], parts: tuple[str, str], most: int) -> dict[str, Any]:
     """Events that overlap a window, whose name and category have these parts: longest first; and how many there are."""
     import numpy as np
 
@@ -312,7 +330,7 @@ def _events(
             distinct = np.unique(codes[chosen]).tolist()
             chosen &= np.isin(codes, [code for code in distinct if part.casefold() in texts.text(code).casefold()])
     at = np.flatnonzero(chosen)
-    return [
+    rows = [
         {
             "start_ns": int(found.ts[one]),
             "dur_ns": int(found.dur[one]),
@@ -321,7 +339,9 @@ def _events(
             **dict(zip(("pid", "tid"), trace.track_text(int(found.track[one])), strict=True)),
         }
         for one in at[np.argsort(-found.dur[at], kind="stable")[:most]].tolist()
-    ], len(at)
+    ]
+    whose = {"rank": trace.origin.rank, "ranks": len(run.traces)} if len(run.traces) > 1 else {}
+    return {**whose, "matching": len(at), "events": rows}
 
 
 def analyze(path: str, max_bytes: int = _BYTES) -> str:
@@ -366,8 +386,9 @@ def table(
     """
     found = table_of(_report(given(path), _SERVED[0].language), name, rank)
     if found["rows"] is not None:
-        rows = _chosen(found["rows"], columns or (), where or (), sort)
+        rows, unknown = _chosen(found["rows"], columns or (), where or (), sort)
         found |= {"matching": len(rows), "rows": rows[: max(limit, 1)]}
+        found |= {"not_judged": f"{unknown:,} rows: not measured what `where` asks for"} if unknown else {}
         found["columns"] = {key: each for key, each in found["columns"].items() if key in (columns or found["columns"])}
     return answer(found, "rows", max_bytes)
 
@@ -385,10 +406,10 @@ def events(
     """Events of a recording in a window of time, the longest first.
 
     Times as in intervals of findings, ns from the time base of the file. `name`, `cat`: parts of the name and of the
-    category; `rank`: of several.
+    category; `rank`: of several, else the first.
     """
-    found, matching = _events(_run(given(path)), rank, (start_ns, end_ns), (name, cat), max(limit, 1))
-    return answer({"columns": _OF_EVENTS, "matching": matching, "events": found}, "events", max_bytes)
+    found = _events(_run(given(path)), rank, (start_ns, end_ns), (name, cat), max(limit, 1))
+    return answer({"columns": _OF_EVENTS, **found}, "events", max_bytes)
 
 
 def compare(base: str, candidate: str, limit: int = _ROWS, max_bytes: int = _BYTES) -> str:

@@ -211,12 +211,11 @@ def _in_short(report: Report, texts: Texts, limit: int) -> str:
     formatter = sections.formatter
     head = formatter.said_of([report.name], formatter.sentences(next(filter(None, sections.verdict()))))
     advice = [formatter.message(each) for each in report.remarks.get("advice", ())]
-    parts = [_parts(sections.parts, formatter)] if sections.parts else []
+    parts = [_parts(sections.parts, sections)] if sections.parts else []
     items = [*parts, *(_item(one, sections) for one in sections.told), *(f"- {plain(each)}" for each in advice)]
     doubts = [formatter.said_of([about], why) if about else why for about, why in sections.missing()]
-    missing = formatter.said_of([texts.messages["not_measured"]], texts.messages["group_mark"].join(doubts))
     first = f"**{_clipped(head, limit // 2)}**"
-    last = _clipped(missing, limit // 5) if doubts else ""
+    last = _counted(texts.messages["not_measured"], doubts, limit // 5, sections) if doubts else ""
     # How much has no room is said in any case.
     room = limit - sum(len(text.encode()) + 2 for text in (first, last, _more(sections, 10_000)))
     ends = accumulate(len(item.encode()) + 2 for item in items)
@@ -230,6 +229,17 @@ def _more(sections: Sections, count: int) -> str:
     return plain(sections.say("more", count=(Kind.COUNT, count)))
 
 
+def _counted(title: str, items: Sequence[str], limit: int, sections: Sections) -> str:
+    """As many as have room, the first shortened where it alone has none; how many more there are is said."""
+    formatter = sections.formatter
+    for count in range(len(items), 0, -1):
+        more = [sections.say("more", count=(Kind.COUNT, len(items) - count))] if count < len(items) else []
+        told = formatter.said_of([title], formatter.texts.messages["group_mark"].join([*items[:count], *more]))
+        if len(plain(told).encode()) <= limit:
+            return plain(told)
+    return " ".join([_clipped(formatter.said_of([title], items[0]), limit - _MORE), *map(plain, more)])
+
+
 def _item(one: Finding, sections: Sections) -> str:
     """A finding with how sure it is, what it is worth, where it is, and the first thing to do."""
     pieces = (one.grade, sections.worth(one), *sections.places(one)[:1], one.rule)
@@ -239,21 +249,24 @@ def _item(one: Finding, sections: Sections) -> str:
 
 
 _LINE = 400
+_MORE = 30
+"""Bytes of how many more there are."""
 
 
-def _parts(table: Table, formatter: Formatter) -> str:
+def _parts(table: Table, sections: Sections) -> str:
     """The largest parts and what each takes; of two sides on both."""
+    formatter = sections.formatter
     sides = next((pair for pair in TWO_SIDES if set(pair) <= set(table.keys)), None)
     keys = sides or [next(column.key for column in table.columns if column.kind in NUMBERS)]
     rows = [(row[0], [row[table.keys.index(key)] for key in keys]) for row in table.known_rows if not table.depth(row)]
-    rows.sort(key=lambda row: -max(amount(cell) for cell in row[1]))
-    said = (
+    rows = sorted((row for row in rows if any(map(amount, row[1]))), key=lambda row: -max(map(amount, row[1])))
+    said = [
         f"{formatter.value(table.columns[0].kind, name)} "
         + " → ".join(formatter.value(table[key].kind, cell) for key, cell in zip(keys, cells, strict=True))
         for name, cells in rows[:_NAMED]
-        if any(amount(cell) for cell in cells)
-    )
-    listed = formatter.texts.messages["list_mark"].join(said)
+    ]
+    more = [sections.say("more", count=(Kind.COUNT, len(rows) - _NAMED))] if len(rows) > _NAMED else []
+    listed = formatter.texts.messages["list_mark"].join([*said, *more])
     return plain(formatter.said_of([formatter.title(table)], listed))
 
 
