@@ -334,8 +334,10 @@ def test_allocations_and_releases(tmp_path: Path) -> None:
         deviceId=4,
     )
     build.row("OP_MEMORY", name=0, size=64, allocationTime=START + 400, allocationTotalAllocated=1064, deviceId=4)
-    # The graph engine's own pool, which is another curve: no name tells it, but that pool's record does.
-    own = {"allocationTotalAllocated": 7_000_000, "releaseTotalAllocated": 0, "deviceId": 4}
+    # The graph engine's own pool, which is another curve: no name tells it, but that pool's record does; at the same
+    # time there is a record of PyTorch's pool, with its totals.
+    own = {"allocationTotalAllocated": 1512, "allocationTotalReserved": 8192, "releaseTotalAllocated": 0, "deviceId": 4}
+    build.row("OP_MEMORY", name=0, size=32, allocationTime=START + 250, allocationTotalAllocated=1544, deviceId=4)
     name = build.text("trans_TransData_0")
     build.row("OP_MEMORY", name=name, size=6_000_000, allocationTime=START + 250, releaseTime=START + 260, **own)
     for component, at in (("PTA", 100), ("PTA", 200), ("PTA+GE", 200), ("GE", 250)):
@@ -343,10 +345,10 @@ def test_allocations_and_releases(tmp_path: Path) -> None:
         build.row("MEMORY_RECORD", component=build.text(component), **record)
     trace = build.read(tmp_path)
     fields = trace.instants.fields
-    assert (trace.base_ns + trace.instants.ts - START).tolist() == [100, 200, 300, 400]
-    assert fields["bytes"].value.tolist() == [512, 0, -512, 64]
-    assert fields["allocated"].value.tolist() == [1512, 1512, 1000, 1064]
-    assert (fields["reserved"].row.tolist(), fields["reserved"].value.tolist()) == ([0, 1, 2], [4096, 8192, 4096])
+    assert (trace.base_ns + trace.instants.ts - START).tolist() == [100, 200, 250, 300, 400]
+    assert fields["bytes"].value.tolist() == [512, 0, 32, -512, 64]
+    assert fields["allocated"].value.tolist() == [1512, 1512, 1544, 1000, 1064]
+    assert (fields["reserved"].row.tolist(), fields["reserved"].value.tolist()) == ([0, 1, 3], [4096, 8192, 4096])
     assert set(fields["device"].value.tolist()) == {4}
     assert set(fields["device_type"].value.tolist()) == {1}
 

@@ -1,6 +1,7 @@
 """Host events of a database: operators, Python functions, the task queue, CANN calls, marks, garbage collection."""
 
 import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -184,14 +185,17 @@ _OPERATORS = (
 def allocator_records(reading: Reading) -> Records:
     """OP_MEMORY, and those records of MEMORY_RECORD's pool of PyTorch that are at other times.
 
-    What the graph engine allocates, from a pool of its own, is told by the records of that pool: in text by names.
+    What the graph engine allocates, from a pool of its own, is told by the records of that pool, whose totals it has:
+    in text by names.
     """
     table = reading.database.integers("OP_MEMORY", _OPERATORS)
-    engine = ("component", reading.strings.ids_of(GRAPH_ENGINE_POOL))
-    at = reading.database.integers("MEMORY_RECORD", ("timestamp",), only=engine)["timestamp"]
-    size = np.where(np.isin(table["allocationTime"], at), ABSENT, table["size"])
-    released = np.where(size == ABSENT, ABSENT, -size)
     columns = ("timestamp", "totalAllocated", "totalReserved", "deviceId")
+    engine = ("component", reading.strings.ids_of(GRAPH_ENGINE_POOL))
+    records = {*_rows(reading.database.integers("MEMORY_RECORD", columns, only=engine), columns)}
+    stated = ("allocationTime", "allocationTotalAllocated", "allocationTotalReserved", "deviceId")
+    own = np.fromiter((row not in records for row in _rows(table, stated)), np.bool_, len(table["size"]))
+    size = np.where(own, table["size"], ABSENT)
+    released = np.where(size == ABSENT, ABSENT, -size)
     pool = ("component", reading.strings.ids_of(POOL))
     totals = reading.database.integers("MEMORY_RECORD", columns, only=pool)
     return joined_records(
@@ -201,6 +205,10 @@ def allocator_records(reading: Reading) -> Records:
         ],
         _records(totals, "timestamp", np.zeros_like(totals["timestamp"]), "totalAllocated", "totalReserved"),
     )
+
+
+def _rows(table: Columns, columns: Sequence[str]) -> Iterator[tuple[int, ...]]:
+    return zip(*(table[column].tolist() for column in columns), strict=True)
 
 
 def _records(table: Columns, at: str, size: NDArray[np.int64], allocated: str, reserved: str) -> Records:
