@@ -56,10 +56,8 @@ def report_on(
 ) -> None:
     """Analyse the recordings under the paths and write the report."""
     # Imported here, so that usage errors answer at once.
-    from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.pipeline.results import Work
 
-    tell_slow_scanner(quiet=shown.quiet)
     with _executor(scheduler) as executor:
         work = Work(workers, executor, cache, _teller(shown))
         _write(paths, shown, lambda detail, progress: traces_or_memory(paths, choices, detail, progress, work), record)

@@ -210,7 +210,6 @@ def compare(
     With `-o` the workbook is written, too. Sections: all, unless some are named by `--enable_…`.
     """
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.cli.output import Progress
     from traceanalyze.comparison.side import SECTIONS, CompareOptions
     from traceanalyze.locales import texts
@@ -249,7 +248,6 @@ def compare(
         targets = [in_layout_of_msprof(target) for target in targets]
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
-    tell_slow_scanner(quiet=quiet)
     with Progress(words, wanted=not quiet) as progress:
         found = compare_report(choices, progress=progress)
     write_compare(found, targets, words, view)

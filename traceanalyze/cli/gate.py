@@ -145,7 +145,6 @@ def gate(
     Exit code 3 comes with --strict or on_inconclusive = "fail" only.
     """
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.cli.output import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
@@ -157,7 +156,6 @@ def gate(
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole)
     words = texts(lang)
     choices = Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()))
-    tell_slow_scanner(quiet=quiet)
     with Progress(words, wanted=not quiet) as progress:
         found = gate_report(
             candidate,

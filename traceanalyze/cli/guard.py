@@ -141,11 +141,11 @@ def _ends_command(error: BaseException) -> bool:
     return typer is not None and isinstance(error, typer.Exit)
 
 
-def tell_slow_scanner(*, quiet: bool = False) -> None:
+def tell_slow_scanner(language: str, *, quiet: bool = False) -> None:
     """Say so when the native scanner is missing, as reading then takes far longer; functions then need not warn."""
     from traceanalyze.readers.scan import SLOW, backend
 
     if backend() == "python":
         warnings.filterwarnings("ignore", re.escape(SLOW))
         if not quiet:
-            sys.stderr.write(f"note: {SLOW}\n")
+            sys.stderr.write(in_language(Phrase("note: {text}", SLOW), language) + "\n")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, ParamSpec
 import typer
 
 from traceanalyze.cli import options
-from traceanalyze.cli.guard import in_language
+from traceanalyze.cli.guard import in_language, tell_slow_scanner
 from traceanalyze.errors import InputError, TraceAnalyzeError, UsageError
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import UNITS
@@ -99,6 +99,7 @@ def mcp(
             raise UsageError(
                 "{folder}: a part of a profile; give the folder of all of it, {parent}", folder, root.parent
             )
+    tell_slow_scanner(lang)
     # A server lives long, unlike other commands, which never collect their garbage.
     gc.enable()
     _SERVED[:] = [Served(roots, texts(lang).language)]

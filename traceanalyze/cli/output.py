@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Self
 
-from traceanalyze.cli.guard import in_language
+from traceanalyze.cli.guard import in_language, tell_slow_scanner
 from traceanalyze.errors import Phrase
 from traceanalyze.locales import Texts, texts
 from traceanalyze.model.table import sentences
@@ -59,6 +59,7 @@ class Progress:
     """
 
     def __init__(self, texts: Texts | None = None, *, wanted: bool) -> None:
+        tell_slow_scanner(texts.language if texts else "en", quiet=not wanted)
         self._texts = texts
         self._wanted = wanted and sys.stderr.isatty()
         self._bar: Bar | None = None

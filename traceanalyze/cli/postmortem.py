@@ -71,7 +71,6 @@ def postmortem(
     Exits with 0 (fine), 1 (--fail-on was broken) or 2 (nothing can be read, or wrong usage).
     """
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.cli.output import Progress, write
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
@@ -85,7 +84,6 @@ def postmortem(
     wanted = targets(output, format_, inputs=paths, command="postmortem", overwrite=overwrite)
     words = texts(lang)
     view = View.of(top, quiet=quiet, verbose=verbose, whole=whole, usual=TOP)
-    tell_slow_scanner(quiet=quiet)
     with Progress(words, wanted=not quiet) as progress:
         found = postmortem_reports(paths, choices, capacity=capacity, progress=progress, work=Work(workers=None))
     write(found, wanted, words, view)

@@ -127,34 +127,30 @@ def convert(
     Several ranks become one file.
     """
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.cli.output import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import perfetto
 
-    tell_slow_scanner(quiet=quiet)
-    if parquet is not None:
-        from traceanalyze.pipeline.gather import write_events
-
-        with Progress(texts(lang), wanted=not quiet) as progress:
-            left_out = write_events(paths, parquet, overwrite=overwrite, progress=progress)
-        _tell(left_out, parquet, lang, quiet=quiet)
-    if annotate is None:
-        if parquet is None:
-            raise UsageError("give a file to write, --annotate out.json.gz or --parquet out.parquet")
-        return
+    if annotate is None and parquet is None:
+        raise UsageError("give a file to write, --annotate out.json.gz or --parquet out.parquet")
     with Progress(texts(lang), wanted=not quiet) as progress:
-        known = tuple(category or ())
-        notes = perfetto.annotate(
-            paths,
-            annotate,
-            overlay_only=overlay_only,
-            categories=known,
-            language=lang,
-            progress=progress,
-            overwrite=overwrite,
-        )
-    _tell(notes, annotate, lang, quiet=quiet)
+        if parquet is not None:
+            from traceanalyze.pipeline.gather import write_events
+
+            left_out = write_events(paths, parquet, overwrite=overwrite, progress=progress)
+            _tell(left_out, parquet, lang, quiet=quiet)
+        if annotate is not None:
+            known = tuple(category or ())
+            notes = perfetto.annotate(
+                paths,
+                annotate,
+                overlay_only=overlay_only,
+                categories=known,
+                language=lang,
+                progress=progress,
+                overwrite=overwrite,
+            )
+            _tell(notes, annotate, lang, quiet=quiet)
 
 
 def _tell(notes: Sequence[str], path: str, lang: str, *, quiet: bool) -> None:

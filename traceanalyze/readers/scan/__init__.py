@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import Phrase
 from traceanalyze.model.columns import Sparse, occurs
 from traceanalyze.model.trace import Events
 from traceanalyze.readers.scan.result import BEGIN, END, Field, Part, Read, Scan
@@ -24,7 +25,10 @@ def backend() -> str:
     return "native" if native.available() else "python"
 
 
-SLOW = "the native scanner was not built (no C++ compiler at installation?); reading is far slower"
+SLOW = Phrase(
+    "the native scanner was not built, so reading is far slower; with a C++ compiler "
+    "`pip install --force-reinstall --no-cache-dir --no-deps traceanalyze` builds it"
+)
 
 
 @cache
