@@ -17,6 +17,8 @@ from tests.declared import OF_COLUMNS, declared, declared_tables
 from traceanalyze.analyses.idle.gap_table import GAPS
 from traceanalyze.errors import listed
 from traceanalyze.locales import KINDS, LANGUAGES, catalogue, spoken, texts
+from traceanalyze.model.table import Kind, Message
+from traceanalyze.report.format import Formatter
 
 OTHERS = LANGUAGES[1:]
 # Names and words that are written in Latin letters in Chinese as well, and what is no word at all.
@@ -96,6 +98,29 @@ def test_chinese_sentences_have_full_width_marks(name):
     code = re.compile(r"`[^`]*`|[\w.]+\([^()（）]*\)|with ddp\.no_sync\(\):")
     found = {key: text for key, text in of("zh", name).items() if beside.search(code.sub("x", text))}
     assert found == {}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_chinese_is_parted_from_latin_letters_and_digits_by_one_space(name):
+    """And from Chinese by none, also where a value stands that is always Chinese."""
+    apart = re.compile(
+        "[\u4e00-\u9fff][A-Za-z0-9`]|[A-Za-z0-9%`][\u4e00-\u9fff]|[\u4e00-\u9fff]  +\\w|[\u4e00-\u9fff] [\u4e00-\u9fff]"
+    )
+    # A pattern of a command's argument has spaces of its own.
+    found = {key: text.replace("列 运算符 值", "").replace("{per}", "每步") for key, text in of("zh", name).items()}
+    assert {key: text for key, text in found.items() if apart.search(text)} == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("3", "前 3 后"), ("计算", "前计算后"), ("a 的", "前 a 的后"), ("", "前后"), ("（a）", "前 （a） 后")],
+)
+def test_a_value_is_parted_as_its_ends_are(value, said):
+    """Whatever the template has around it."""
+    message = Message("", (("value", Kind.TEXT, value), ("per", Kind.TEXT, "")))
+    for template in ("前 {value} 后", "前{value}后")[: 1 if "（" in value else 2]:
+        assert Formatter(texts("zh")).fill(template, message) == said
+    assert Formatter(texts("zh")).fill("{value} {value}", Message("", (("value", Kind.TEXT, "计算"),))) == "计算 计算"
 
 
 def test_what_is_not_translated_yet_is_english(monkeypatch):

@@ -1,12 +1,13 @@
 """Values and messages of a report as text in one language, alike in every renderer that is read by people."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from traceanalyze.errors import Phrase
-from traceanalyze.locales import Texts
+from traceanalyze.locales import LANGUAGES, Texts
 from traceanalyze.model import units
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import (
@@ -44,7 +45,21 @@ _PLURAL = regex(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\
 _SAY = sentences(place_rank="rank {rank}")
 _RANK = regex(r"rank (\S+)")
 """Where rules about ranks find something."""
-_WIDE_STOP = regex("(?<=[。！？；：，]) ")
+_WIDE_STOP = regex("(?<=[。！？；：，）]) ")
+# Chinese is parted from Latin letters and digits by a space, from Chinese by none: at the ends of values in a text.
+_END = "\ufdd0"
+_SEAM = regex(f"(?P<left>.?)(?P<between> ?{_END}[{_END} ]*)(?=(?P<right>.?))", re.DOTALL)
+_HAN, _LATIN = regex("[\u4e00-\u9fff]"), regex("[A-Za-z0-9µ%]")
+
+
+def _parted(seam: re.Match[str]) -> str:
+    left, between, right = seam["left"], seam["between"], seam["right"]
+    han, latin = ([bool(kind.match(each)) for each in (left, right)] for kind in (_HAN, _LATIN))
+    if all(han) and f"{_END} {_END}" not in between:
+        return left
+    if any(han) and any(latin):
+        return f"{left} "
+    return left + between.replace(_END, "")
 
 
 class Formatter(NamedTuple):
@@ -142,7 +157,11 @@ class Formatter(NamedTuple):
         own = self._replace(labels=told) if len(told) > 1 else self
         values = {name: own.value(kind, value) for name, kind, value in message.values}
         values["per"] = self.texts.messages["per_trace" if self.whole else "per_step"]
-        text = template.format(**values)
+        if self.texts.language == LANGUAGES[0]:
+            text = template.format(**values)
+        else:
+            ends = {name: f"{_END}{value}{_END}" for name, value in values.items()}
+            text = _SEAM.sub(_parted, template.format(**ends))
         return _PLURAL.sub(lambda found: found["stem"] + ("" if found["number"] == "1" else found["ending"]), text)
 
     def sentences(self, messages: Iterable[Message]) -> str:

@@ -258,11 +258,11 @@ def _parts(table: Table, sections: Sections) -> str:
     formatter = sections.formatter
     sides = next((pair for pair in TWO_SIDES if set(pair) <= set(table.keys)), None)
     keys = sides or [next(column.key for column in table.columns if column.kind in NUMBERS)]
+    kinds = [table[key].kind for key in keys]
     rows = [(row[0], [row[table.keys.index(key)] for key in keys]) for row in table.known_rows if not table.depth(row)]
     rows = sorted((row for row in rows if any(map(amount, row[1]))), key=lambda row: -max(map(amount, row[1])))
     said = [
-        f"{formatter.value(table.columns[0].kind, name)} "
-        + " → ".join(formatter.value(table[key].kind, cell) for key, cell in zip(keys, cells, strict=True))
+        formatter.joined((formatter.value(table.columns[0].kind, name), " → ".join(map(formatter.value, kinds, cells))))
         for name, cells in rows[:_NAMED]
     ]
     more = [sections.say("more", count=(Kind.COUNT, len(rows) - _NAMED))] if len(rows) > _NAMED else []
