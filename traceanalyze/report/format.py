@@ -40,6 +40,8 @@ _PLAIN: Mapping[Kind, Callable[..., str]] = {
 }
 # "3 event(s)", "1 device event(s)": the last number before decides.
 _PLURAL = regex(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
+# "{count} event(s) (is|are) left out": the first of these decides.
+_AGREES = regex(r"\(([a-z]+)\|([a-z]+)\)")
 
 _SAY = sentences(place_rank="rank {rank}")
 _RANK = regex(r"rank (\S+)")
@@ -143,6 +145,10 @@ class Formatter(NamedTuple):
         values = {name: own.value(kind, value) for name, kind, value in message.values}
         values["per"] = self.texts.messages["per_trace" if self.whole else "per_step"]
         text = template.format(**values)
+        if _AGREES.search(template):
+            first = _PLURAL.search(text)
+            one = first is not None and first["number"] == "1"
+            text = _AGREES.sub(lambda found: found[1 if one else 2], template).format(**values)
         return _PLURAL.sub(lambda found: found["stem"] + ("" if found["number"] == "1" else found["ending"]), text)
 
     def sentences(self, messages: Iterable[Message]) -> str:
