@@ -8,6 +8,7 @@ from tests.builder import TraceBuilder
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.report.contents.verdict import verdict
 
 US, MS = 1_000, 1_000_000
 PREFILL, DECODE, MIXED, OTHER = (f"inference_{name}" for name in ("prefill", "decode", "mixed", "other"))
@@ -19,7 +20,8 @@ class Found:
     def __init__(self, analysis):
         self.table, self.steady_table = (analysis.tables[key] for key in ("inference_phases", "steady_state"))
         self.phases = list(self.table.records())
-        self.left_out = {value for note in self.table.notes for _, _, value in note.values}
+        self.notes = {note.key: {name: value for name, _, value in note.values} for note in self.table.notes}
+        self.left_out = set(self.notes.get("inference_left_out", {}).values())
         self.absent = self.table.absent
 
     @property
@@ -74,7 +76,7 @@ def test_phases_add_up():
 
 def test_the_steady_state_is_the_longest_run_of_like_iterations():
     steady = serving().found().steady
-    assert steady == (DECODE, 6, 5 * MS, 11 * MS, MS, 2, 12, 2000.0)
+    assert steady == (DECODE, 6, 5 * MS, 11 * MS, MS, 2, 12, 2000.0, False)
 
 
 def test_another_batch_size_ends_the_run():
@@ -196,7 +198,43 @@ def test_tokens_and_requests_by_phase():
     assert (decode.requests_mean, decode.tokens, round(decode.tokens_per_second)) == (21 / 9, 21, 2333)
     assert (mixed.requests_mean, mixed.tokens) == (3, 40)
     unknown = Server().run("step[MIXED bs=3]", 1000).found().phases[0]
-    assert (unknown.tokens, unknown.tokens_per_second) == (NotMeasured("not_in_name"),) * 2
+    cells = unknown.tokens, unknown.tokens_per_second, unknown.tokens_at_least
+    assert cells == (NotMeasured("not_in_name"),) * 3
+
+
+def test_an_iteration_that_waits_for_work_before_the_recording_has_at_least_its_tokens():
+    """Its stream's first work begins 4 ms after its launch; the next iteration takes 1 ms: 4 tokens in 6 ms."""
+    server = Server().run("step[DECODE bs=2]", 5000, idle=4000).run("step[DECODE bs=2]", 1000)
+    found = server.found()
+    (row,) = found.phases
+    assert (row.tokens, round(row.tokens_per_second), row.tokens_at_least) == (4, 667, True)
+    # Without the host's 15 µs and a latency of 10 µs.
+    assert found.notes == {"inference_begun_before": {"time": (4000 - 15 - 10) * US}}
+    assert serving().found().phases[1].tokens_at_least is False
+    # 2 iterations of decode, 3.000 ms each: at least …
+    (sentence,) = [each for each in verdict(server.analyze()) if each.key.startswith("served")]
+    assert (sentence.key, round(sentence.values[-1][2])) == ("served_at_least", 667)
+
+
+def test_where_some_iterations_tell_no_tokens_there_are_at_least_those_of_others():
+    server = Server().run("step[EXTEND bs=2 toks=96]", 4000).run("step[EXTEND bs=1]", 1000)
+    found = server.run("step[DECODE bs=3]", 1000).found()
+    told = [(row.tokens, round(row.tokens_per_second), row.tokens_at_least) for row in found.phases]
+    assert told == [(96, 19_200, True), (3, 3000, False)]
+    assert found.notes == {"inference_in_part": {"count": 1, "iterations": 3}}
+
+
+@pytest.mark.parametrize("before", [2, 0])
+def test_an_iteration_under_way_when_recording_stops_counts_with_no_tokens_a_second(before):
+    """Torch ends its annotation with the recording; of its device work only 150 µs are there."""
+    server = Server()
+    for _ in range(before):
+        server.run("step[DECODE bs=2]", 1000)
+    server.run("step[DECODE bs=2]", 250, host=300)
+    server.event("Trace", "PyTorch Profiler (0)", 900, server.now + 50 - 900, pid="Traces", tid="PyTorch Profiler")
+    (row,) = server.found().phases
+    cut = NotMeasured("iteration_cut")
+    assert (row.iterations, row.tokens_per_second) == ((2, 2000.0) if before else (1, cut))
 
 
 def test_an_iteration_without_device_work_counts_in_no_mean():
@@ -259,5 +297,5 @@ def test_recorded_servers(shared_traces, file, left_out):
     from traceanalyze import analyze
 
     found = Found(analyze(shared_traces / "kineto" / "tracelens" / "inference" / f"{file}.json.gz").analyses[0])
-    assert [(each.phase, each.iterations) for each in found.phases] == [(DECODE, 1)]
+    assert [(each.phase, each.iterations, each.tokens_at_least) for each in found.phases] == [(DECODE, 1, True)]
     assert found.left_out == left_out

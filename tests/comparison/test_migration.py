@@ -147,6 +147,57 @@ def test_few_cores_and_what_only_one_side_runs_are_said(rows: dict[str, Any]) ->
     assert (alone.base_time_ns, alone.win_ns, _said(alone)) == (0, 10_000, ["to_only"])
 
 
+def _one_op(folder: Path, work: str) -> Any:
+    """The row of an operator for which the candidate has a kernel of 40 µs, and the base 30 µs of this work."""
+    made = AscendBuilder()
+    made.step(1, 0, 400)
+    made.op("aten::zeros", 0, 40)
+    made.queued("aclnnZeros", 5, 8, 4)
+    made.kernel("aclnnZeros_ZerosLike", 100, 40, op_type="ZerosLike", core="AI_VECTOR_CORE", launch=9)
+    made.task(
+        "MEMCPY_ASYNC", 200, 20, "MEMCPY_ASYNC", **{"memcpy direction": "host to device", "data size(Byte)": 4096}
+    )
+    trace = TraceBuilder()
+    trace.step(1, 0, 300)
+    if work != "other":
+        trace.op("aten::zeros", 0, 40)
+    names = {
+        "fill": "Memset (Device)",
+        "inside": "Memcpy DtoD (Device -> Device)",
+        "across": "Memcpy HtoD (x -> Device)",
+    }
+    if work in names:
+        cat = "gpu_memset" if work == "fill" else "gpu_memcpy"
+        trace.copy(5, 5, 50, 30, cat=cat, name=names[work])
+    trace.launch(60, 5, 100, 20, name="gelu")
+    trace.copy(80, 5, 150, 10)
+    sides = traceanalyze.compare(trace.write(folder / "gpu.json"), made.write(folder / "rank0_ascend_pt")).comparison
+    assert sides is not None
+    rows = {row.op: row for row in sides.tables["migration"].records()}
+    # Of the base 10 µs are copies that no operator launched, and what copies do for both sides stays one of them.
+    copied = rows["memory_ops"]
+    assert (copied.base_time_ns, copied.candidate_time_ns) == (10_000 + 30_000 * (work == "across"), 20_000)
+    return rows["aten::zeros"]
+
+
+@pytest.mark.parametrize(
+    ("work", "base", "said"),
+    [
+        ("fill", 30, ["to_record"]),
+        ("inside", 30, ["to_record"]),
+        ("across", 0, ["to_across"]),
+        ("none", 0, ["to_unused"]),
+        ("other", 0, ["to_only"]),
+    ],
+)
+def test_fills_and_copies_inside_the_device_are_the_same_work(
+    tmp_path: Path, work: str, base: int, said: list[str]
+) -> None:
+    row = _one_op(tmp_path, work)
+    assert (row.base_time_ns, row.candidate_time_ns, row.win_ns) == (base * 1000, 40_000, (40 - base) * 1000)
+    assert _said(row) == said
+
+
 def test_the_rows_have_all_kernels_of_the_candidate(rows: dict[str, Any]) -> None:
     of_kernels = [row for row in rows.values() if row.kernels is not None]
     assert sum(row.candidate_time_ns for row in of_kernels) == (400 + 60 + 6 * 15 + 90 + 300 + 200 + 10) * 1000

@@ -292,6 +292,35 @@ def test_the_same_content_twice_is_left_out(tmp_path):
     assert runs(tmp_path) == [([0], (note,))]
 
 
+def _called(*names: str, at: int = 1000) -> bytes:
+    calls = [
+        {"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 9, "tid": 1, "ts": at + place, "dur": 1}
+        for place, name in enumerate(names)
+    ]
+    return trace(at=at, header=rank(0, 1), events=calls)
+
+
+CAPTURE, REPLAY = "hipStreamBeginCapture", "hipGraphLaunch"
+
+
+@pytest.mark.parametrize("folder", ["", "capture_traces"])
+def test_where_a_rank_captured_graphs_its_run_is_the_recording_of_their_replay(tmp_path, folder):
+    capture = tmp_path / folder / "a_capture_rank_0.json"
+    capture.parent.mkdir(exist_ok=True)
+    capture.write_bytes(_called(CAPTURE, REPLAY))
+    assert runs(tmp_path) == [([0], ())]
+    (tmp_path / "b_run.json").write_bytes(_called(REPLAY, REPLAY, at=900_000))
+    note = f"{capture} records how graphs were captured, not how they run: left out, read it alone"
+    assert runs(tmp_path) == [([0], (note,))]
+
+
+@pytest.mark.parametrize("other", [(CAPTURE, REPLAY, REPLAY), ("cudaLaunchKernel",)])
+def test_a_recording_that_runs_what_it_captures_is_one_of_its_own(tmp_path, other):
+    (tmp_path / "a.json").write_bytes(_called(*other))
+    (tmp_path / "b.json").write_bytes(_called(REPLAY, at=900_000))
+    assert [ranks for ranks, _ in runs(tmp_path)] == [[0], [0]]
+
+
 def test_ranks_whose_clocks_differ_stay_together(tmp_path):
     for number in (0, 1):
         (tmp_path / f"{number}.json").write_bytes(trace(at=1000 + number * 10**6, header=rank(number)))

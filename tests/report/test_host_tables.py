@@ -72,7 +72,7 @@ def test_tokens_per_second():
     server = Server()
     for _ in range(4):
         server.run("execute_context_0(0)_generation_8(8)", 1000)
-    assert report(server).tables["steady_state"].rows[0][-2:] == (32, 32 / 0.004)
+    assert report(server).tables["steady_state"].rows[0][-3:] == (32, 32 / 0.004, False)
 
 
 def test_call_paths_show_a_few_and_hold_all():

@@ -12,9 +12,10 @@ from tests.declared import PACKAGE, calls, declared, declared_tables
 from tests.report.make import analysis, host_only
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import LANGUAGES, texts
-from traceanalyze.model.table import Kind
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.model.vocabulary import Cause, Level, SyncKind
 from traceanalyze.report.contents import build_report
+from traceanalyze.report.format import Formatter
 
 SOURCES = [PACKAGE / folder for folder in ("analyses", "comparison", "report")]
 
@@ -153,6 +154,20 @@ def test_meanings_belong_to_terms():
 def test_a_language_that_is_not_there_yet_is_a_clear_error():
     with pytest.raises(UsageError, match=r"no texts in 'xx'; this version speaks: en, .*\bzh\b"):
         texts("xx")
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (1, "1 event is of (a|b), and stands alone"),
+        (2, "2 events are of (a|b), and stand alone"),
+        (1_001, "1,001 events are of (a|b), and stand alone"),
+    ],
+)
+def test_one_thing_is_and_several_are(count, said):
+    message = Message("", (("count", Kind.COUNT, count), ("what", Kind.TEXT, "(a|b)")))
+    template = "{count} event(s) (is|are) of {what}, and (stands|stand) alone"
+    assert Formatter(texts()).fill(template, message) == said
 
 
 def placeholders(text):

@@ -201,6 +201,40 @@ def test_numbers_are_sums_over_the_steps_in_the_units_of_the_headings(tmp_path: 
     assert (kernel["Calls.1"], kernel["Total Duration(us).1"], kernel["Diff Total Ratio"]) == (3, 300, 0.5)
 
 
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
+@pytest.mark.parametrize(
+    ("name", "theirs", "fills"),
+    [
+        ("gaunernst_bert-small-uncased__1016001", 309.437, 0),
+        ("Falconsai_nsfw_image_detection__1016002", 1_220.926, 4.384),
+        ("Qwen_Qwen1.5-0.5B-Chat__1016005", 31_762.426, 143.047),
+    ],
+)
+def test_self_times_of_modules_are_those_of_msprof_analyze_and_what_fills_in_them(
+    name: str, theirs: float, fills: float
+) -> None:
+    """Run over the same recording msprof-analyze 26.2 has these sums of all modules, µs; it counts no fills."""
+    path = SHARED / f"kineto/tracelens/h100/{name}.json.gz"
+    sheet = _workbook(path, path)["ModuleCompareStatistic"]
+    whole = sheet[(sheet["Operator Name"] == "[ TOTAL ]") & sheet["Module Name"].str.startswith("/ ")]
+    assert 1000 * whole["Device Self Time(ms)"].sum() == pytest.approx(theirs + fills, abs=0.01)
+
+
+def test_how_long_memory_lives_is_left_out_where_no_address_tells_what_is_freed(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    trace.step(1, 0, 900)
+    trace.op("aten::empty", 10, 30)
+    trace.memory(20, 1024)
+    trace.memory(25, -1024)
+    trace.launch(50, 5, 100, 10)
+    path = trace.write(tmp_path / "a.json")
+    found = _workbook(path, path)
+    (row,) = found["MemoryCompareStatistic"].to_dict("records")
+    assert row["Base Allocated Memory(MB)"] == pytest.approx(1 / 1024)
+    assert pd.isna(row["Base Allocated Duration(ms)"])
+    assert "states no addresses" in found["Differences"].to_string()
+
+
 def test_the_command_writes_it_where_msprof_analyze_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base, candidate = _trace(tmp_path / "a.json", 2, 300), _trace(tmp_path / "b.json", 2, 100)
     monkeypatch.chdir(tmp_path)

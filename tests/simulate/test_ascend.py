@@ -23,6 +23,7 @@ from tests.simulate.truth.windows import windows
 from tests.simulate.two_npus import TWO_NPUS
 from tests.simulate.workload import Script, Workload
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
+from traceanalyze.analyses.kernels.ascend import matrix_cycles
 from traceanalyze.model import intervals
 
 if TYPE_CHECKING:
@@ -155,6 +156,19 @@ def test_level_0_keeps_steps_and_parts(form: str) -> None:
         known, found = truth(schedule), measured(npu_analysis(schedule, AscendLayout(level=0), form))
         assert found["steps"] == [step.time for step in known.steps]
         assert found["parts"] == list(known.parts)
+
+
+@pytest.mark.parametrize("form", ["text", "db"])
+def test_counters_tell_the_clock_and_the_device(form: str) -> None:
+    """Cycles are those of all blocks, and the table's use of the cube that of 24 cores at 1.8 GHz: a 910B2."""
+    trace = npu_trace(RANKS[0], AscendLayout("8.3", 2), form)
+    events = trace.events
+    rows = events.fields["core_clock"].row.astype(np.int64)
+    clock, blocks = (events.numbers(field, rows) for field in ("core_clock", "block_dim"))
+    assert len(rows) > 30
+    assert set(clock.tolist()) <= {1799, 1800, 1801}
+    assert set(blocks.tolist()) <= {*range(1, 25)}
+    assert matrix_cycles(trace) == pytest.approx(24 * 1800, rel=1e-4)
 
 
 def test_the_vendors_own_numbers_are_read() -> None:

@@ -278,12 +278,25 @@ class Context:
         back = int((np.maximum.accumulate(begun) - begun).max())
         return first if back > OUT_OF_ORDER * (last - first) else last
 
+    def unfinished(self, steps: Steps) -> NDArray[np.bool_]:
+        """Which of the windows go on after the file ends, and which iterations after torch stopped recording.
+
+        Torch ends what is under way together with the event that stands for the recording, or later.
+        """
+        cut, events = self.cut_at, self.trace.events
+        found = np.zeros(len(steps), np.bool_) if cut is None else steps.end > cut
+        if steps.iterations is not None:
+            rows = self.trace.strings.matches(events.cat, lambda text: text.casefold() == "trace")
+            if rows.any():
+                found |= steps.host_end >= (events.ts + events.dur)[rows].max() - 1
+        return found
+
     @cached_property
     def all_steps(self) -> Steps:
         """Every window, before any selection."""
         if self.markers is not None:
-            steps, cut = step_windows(self.markers, self.device, *self.ownership), self.cut_at
-            whole = steps.complete if cut is None else steps.complete & (steps.end <= cut)
+            steps = step_windows(self.markers, self.device, *self.ownership)
+            whole = steps.complete & ~self.unfinished(steps)
             return replace(steps, complete=whole) if whole.any() else steps
         if len(self.device):
             return whole_window(int(self.device.start.min()), int(self.device.end.max()), owned=len(self.device))

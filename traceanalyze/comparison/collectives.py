@@ -126,8 +126,8 @@ def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> Pa
     Types are those of definitions §12, whatever the library; groups are matched by `common_names`. Sizes count
     where both sides state them and share them: of one type and group the collectives that only one side has in their
     size are compared together, in the order in which they ran. Times are inside the steps and on all devices, and sum
-    to all device time of communication; so do the exposed times to the time of communication in the step.
-    NotMeasured if neither side communicates.
+    to all device time of communication; so do the exposed times to the time of communication in the step, which are
+    not measured without compute, as all of a side whose communication is lost. NotMeasured if neither communicates.
     """
     names = common_names(base, candidate)
     sides = [_side(context, own) for context, own in zip((base, candidate), names, strict=True)]
@@ -139,12 +139,16 @@ def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> Pa
         keys, row = distinct((shared.get(key, key) for key in kinds), of)
         parts = _parts(context, work, row)
         amounts.append({keys[at]: cells | parts[at] for at, cells in measured(context, work, row).items()})
+    every = amounts[0] | amounts[1]
+    for context, own in zip((base, candidate), amounts, strict=True):
+        if not own and (lost := context.unmeasured.get("communication")):
+            own.update(dict.fromkeys(every, dict.fromkeys(next(iter(every.values())), NotMeasured(lost))))
     return [
         Pair(
             {"collective": key.kind, "group": key.group, "size_bytes": None if key.bytes == _UNKNOWN else key.bytes},
             *(side.get(key) for side in amounts),
         )
-        for key in sorted(amounts[0] | amounts[1], key=lambda key: (key.kind, key.group, max(key.bytes, 0)))
+        for key in sorted(every, key=lambda key: (key.kind, key.group, max(key.bytes, 0)))
     ]
 
 
@@ -191,8 +195,9 @@ def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> 
     exposed = np.zeros(len(context.device), np.int64)
     for one in context.devices if len(work) else ():
         exposed += exclusive_time(context.device, one, windows)
-    rows = group(of)
-    bare, keys = rows.sum(exposed[event]).tolist(), of[rows.first].tolist()
+    rows, lost = group(of), context.unmeasured.get("communication")
+    keys = of[rows.first].tolist()
+    bare: list[Time] = [NotMeasured(lost)] * len(keys) if lost else rows.sum(exposed[event]).tolist()
     parts = context.once(collective_parts)
     why: Time = NotMeasured("of_all_together" if parts is None else "no_collective_tasks")
     wait: list[Time] = [why] * len(keys)

@@ -18,7 +18,7 @@ from traceanalyze.comparison.migration import idle_places, migrated, migration_t
 from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES, module_pairs, module_tables
 from traceanalyze.comparison.operators import CALLS, operator_pairs, operator_totals, operators_table
 from traceanalyze.comparison.overall import overall_table, parts_table, time_rows
-from traceanalyze.comparison.pairs import PerStep
+from traceanalyze.comparison.pairs import PerStep, lacking
 from traceanalyze.comparison.reasons import causes_table, chance_of_parts, reasons
 from traceanalyze.comparison.results import Comparison, Pair, Pairs, Part, Time
 from traceanalyze.comparison.same_work import OTHER_WORK, unmatched_work
@@ -124,7 +124,7 @@ def unmatched_table(
     rows = [
         row
         for section, pairs, amount, number in sections
-        if pairs is not None and not isinstance(pairs, NotMeasured)
+        if pairs is not None and not isinstance(pairs, NotMeasured) and not any(lacking(each, amount) for each in pairs)
         for row in _alone(section, pairs, amount, number, per)
     ]
     if rows:

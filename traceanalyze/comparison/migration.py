@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.collectives import collectives, description_rows, types
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import distinct as distinct_keys
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
 from traceanalyze.analyses.idle.idle import idle_gaps
@@ -24,7 +25,7 @@ from traceanalyze.comparison.names import BACKWARD_SUFFIX
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import Reasons
-from traceanalyze.comparison.results import Pair, Pairs, Part
+from traceanalyze.comparison.results import Pair, Pairs, Part, Time
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
@@ -56,6 +57,8 @@ _SAY = sentences(
         "with aic_metrics"
     ),
     to_only="the other side has no operator of this name",
+    to_unused="the other side's device does nothing for this operator",
+    to_across="for this operator the other side only copies between host and device (memory ops)",
     to_host="the host runs {ops}, the other side its device: take other types or operators",
     to_queue="TASK_QUEUE_ENABLE is {level}: 2 takes work off the thread that launches",
     to_bind="CPU_AFFINITY_CONF is off: 2 keeps each process on cores near its device",
@@ -85,6 +88,8 @@ _API = {
 _PRODUCTS = (KernelGroup.MATMUL, KernelGroup.ATTENTION, KernelGroup.CONVOLUTION)
 _LAYOUT = regex(r"TransData|Cast|Transpose|ViewCopy|Format")
 _AI_CPU = regex(r"AI_?CPU")
+_INSIDE = DIRECTIONS.index("d2d"), DIRECTIONS.index("fill")
+"""Copies and fills that a kernel may do as well."""
 _UNTYPED = NotMeasured("no_kernel_types")
 _AMOUNTS = ("base_time_ns", "candidate_time_ns", "ratio", "base_sum_ns", "candidate_sum_ns")
 _WORTH = 0.05
@@ -174,7 +179,7 @@ class _Place(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """Kernels that compute, by the operator they count for."""
+    """Kernels that compute, and copies and fills inside the device's memory, by the operator they count for."""
 
     context: Context
     names: list[str]
@@ -190,6 +195,7 @@ class _Work(NamedTuple):
     unit: NDArray[np.int64]
     """The call they are of: of a fused operator that is written as several the first."""
     calls: Calls
+    computes: NDArray[np.bool_]
 
     def each(self, own: NDArray[np.int64]) -> float:
         """Kernels a call."""
@@ -201,15 +207,20 @@ class _Work(NamedTuple):
         found = precisions(self.context, self.row[products if len(products) else own])
         return max(found, key=lambda dtype: found[dtype]) or None if found else None
 
-    def rows(self) -> dict[str, NDArray[np.int64]]:
+    def rows(self, chosen: NDArray[np.bool_]) -> dict[str, NDArray[np.int64]]:
+        """By operator those that are chosen."""
         order = np.argsort(self.of, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(self.of, minlength=len(self.names)))[:-1])
-        return dict(zip(self.names, parts, strict=True)) if self.names else {}
+        found = zip(self.names, (part[chosen[part]] for part in parts), strict=bool(self.names))
+        return {name: part for name, part in found if len(part)}
 
 
 def _work(context: Context, options: CompareOptions, fused: Fused) -> _Work:
     every, work = counted_events(context), context.once(device_work)
-    own = context.device.klass[every[0]] == DeviceClass.COMPUTE
+    klass = context.device.klass[every[0]]
+    own = klass == DeviceClass.COMPUTE
+    copies = np.flatnonzero(klass == DeviceClass.MEM)
+    own[copies] = np.isin(directions(context, every[0][copies]), _INSIDE)
     event, time = (each[own] for each in every)
     op = context.event_op[event]
     calls, known = calls_of(context, options, fused), op >= 0
@@ -217,10 +228,24 @@ def _work(context: Context, options: CompareOptions, fused: Fused) -> _Work:
     of_link = np.where(context.link[event] >= 0, -2, -1)
     rows = group(np.where(known, calls.tokens[whole] if len(calls.tokens) else 0, of_link))
     alone = {-1: UNLINKED, -2: OUTSIDE_OPS}
-    names = [calls.key(int(whole[at]))[0] if known[at] else alone[int(of_link[at])] for at in rows.first.tolist()]
+    found = (calls.key(int(whole[at]))[0] if known[at] else alone[int(of_link[at])] for at in rows.first.tolist())
+    names, of = distinct_keys(found, rows.of)
     unit = np.where(known, calls.ops.unit[whole] if len(calls.ops.unit) else 0, -1)
-    row = np.searchsorted(work.event, event)
-    return _Work(context, names, rows.of, event, time, op, row, work.group[row], unit, calls)
+    row, computes = np.searchsorted(work.event, event), klass[own] == DeviceClass.COMPUTE
+    return _Work(context, names, of, event, time, op, row, work.group[row], unit, calls, computes)
+
+
+def _ran(work: _Work) -> dict[str, str]:
+    """What to say of operators of a side without a kernel or a copy inside its device, by their names."""
+    context, calls = work.context, work.calls
+    begun = np.flatnonzero(context.op_nest.begun_in(context.host_windows))
+    place = context.event_op[counted_events(context)[0]]
+    busy = calls.ops.whole[place[place >= 0]].astype(np.int64)
+    found = dict[str, str]()
+    for places, said in ((begun, "to_unused"), (busy, "to_across")):
+        first = group(calls.tokens[places]).first if len(places) else places
+        found |= dict.fromkeys((calls.key(at)[0] for at in places[first].tolist()), said)
+    return found
 
 
 def migrated(base: Side, candidate: Side) -> bool:
@@ -241,21 +266,45 @@ def migration_table(
 
     An operator of matrix products may take as much longer as the peak rates of both devices in the types they compute
     in differ, any other as their memory bandwidths; where a device is not known, as long as in the base. What only the
-    candidate has is to win as a whole. Of communication counts what nothing hides.
+    candidate has is to win as a whole. Of communication counts what nothing hides. Copies and fills inside the base's
+    memory count for operators for which the candidate has kernels instead, and not as copies.
     """
     fused = fused_names(base.context, candidate.context, options)
     old, new = (_work(side.context, options, fused) for side in (base, candidate))
     environment = candidate.context.trace.environment or {}
+    before, after = _paired(old, new)
+    inside = np.concatenate([old.event[own[~old.computes[own]]] for own in before.values()] or [old.event[:0]])
+    copied = int(base.exclusive[inside].sum())
+    parts = [
+        part._replace(base=part.base - copied) if part.key == "memory_ops" and isinstance(part.base, int) else part
+        for part in parts
+    ]
+    collectives = list(_collectives(candidate.context, pairs, per))
     others = _others(parts, idle, (environment, _on_host(old, new), _between(candidate.context)), per)
-    rows = [*_operators(old, new, per), *_collectives(candidate.context, pairs, per), *others]
+    others = (row for row in others if row["op"] != "communication" or not collectives)
+    rows = [*_operators((old, before), (new, after), per), *collectives, *others]
     # What a side did not measure comes last, and says so.
     rows.sort(key=lambda row: (isinstance(row["win_ns"], NotMeasured) or -row["win_ns"], row["op"]))
     unknown = dict.fromkeys(_TABLE.keys)
     return _TABLE.fill_records({**unknown, "place": place, **row} for place, row in enumerate(rows, start=1))
 
 
-def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]:
-    before, after = old.rows(), new.rows()
+def _paired(old: _Work, new: _Work) -> tuple[dict[str, NDArray[np.int64]], dict[str, NDArray[np.int64]]]:
+    """By operator the kernels of both, and the base's copies and fills where the candidate has kernels for them."""
+    after, copies, moved = new.rows(new.computes), new.rows(~new.computes), old.rows(~old.computes)
+    before = old.rows(old.computes)
+    for name in after.keys() & moved.keys() - copies.keys():
+        before[name] = np.concatenate((before.get(name, moved[name][:0]), moved[name]))
+    return before, after
+
+
+def _operators(
+    base: tuple[_Work, Mapping[str, NDArray[np.int64]]],
+    candidate: tuple[_Work, Mapping[str, NDArray[np.int64]]],
+    per: PerStep,
+) -> Iterator[dict[str, Any]]:
+    (old, before), (new, after) = base, candidate
+    ran = _ran(old)
     peaks = old.context.once(device_peaks), new.context.once(device_peaks)
     for name, own in after.items():
         other = before.get(name, own[:0])
@@ -285,13 +334,14 @@ def _operators(old: _Work, new: _Work, per: PerStep) -> Iterator[dict[str, Any]]
         cells["layout_ns"], cells["layout_bytes"] = (
             each if isinstance(each, NotMeasured) else per.candidate(each) for each in (time, size)
         )
-        said = tuple(_advice(name, old, new, other, own, {**cells, "layout": layout}, per))
+        more = {"layout": layout, "only": ran.get(name, "to_only")}
+        said = tuple(_advice(name, old, new, other, own, cells | more, per))
         yield {**cells, "to_do": said}
 
 
 def _on_host(old: _Work, new: _Work) -> list[str]:
     """Operators that the base's device runs and for which the candidate takes tensors to the host, longest first."""
-    rows, after, context = old.rows(), new.rows(), new.context
+    rows, after, context = old.rows(old.computes), new.rows(new.computes), new.context
     wanted = {
         name: int(old.time[own].sum())
         for name, own in rows.items()
@@ -305,6 +355,19 @@ def _on_host(old: _Work, new: _Work) -> list[str]:
         found |= wanted.keys() & {new.calls.key(at)[0] for at in place.tolist()}
         place = context.op_nest.parent[place]
     return sorted(found, key=lambda name: (-wanted[name], name))
+
+
+def _unmeasured(op: str, base: Time, candidate: Time, per: PerStep) -> dict[str, Any]:
+    """A row of which a side is not measured."""
+    amounts = per.amounts(base, candidate)
+    why = base if isinstance(base, NotMeasured) else candidate
+    return {"op": op, **{key: amounts[key] for key in _AMOUNTS}, "win_ns": why, "to_do": ()}
+
+
+def _exposed(sides: Sequence[Any]) -> Time:
+    """Exposed time of collectives of a side."""
+    times = [side["exposed_ns"] for side in sides if side]
+    return next((time for time in times if isinstance(time, NotMeasured)), None) or sum(times)
 
 
 def _amounts(sums: tuple[int, int], per: PerStep) -> dict[str, Value]:
@@ -469,7 +532,7 @@ def _advice(
         yield _said("to_cores", time=(Kind.DURATION, per.candidate(on_host)))
         left -= on_host
     if not len(other):
-        yield _said("to_only")
+        yield _said(cells["only"])
         return
     before, after = cells["base_precision"], cells["candidate_precision"]
     if _slower_type(before, after):
@@ -518,8 +581,10 @@ def _collectives(candidate: Context, pairs: Pairs | None, per: PerStep) -> Itera
         found.setdefault(str(pair.shared["collective"]), []).append(pair)
     links, waits = (_links(candidate), _waits(candidate)) if found else ({}, {})
     for kind, each in found.items():
-        old, new = (sum(side["exposed_ns"] for side in sides if side) for sides in _sides(each))
-        if new:
+        old, new = (_exposed(sides) for sides in _sides(each))
+        if isinstance(old, NotMeasured) or isinstance(new, NotMeasured):
+            yield _unmeasured(kind, old, new, per)
+        elif new:
             cells, over = _plain(kind, (old, new), "communication", per), links.get(kind) or None
             if cells["to_do"] and kind in waits:
                 cells["to_do"] = tuple(_of_collective(new, waits[kind], over, per)) or cells["to_do"]
@@ -570,6 +635,8 @@ def _rate(each: Sequence[Pair], side: str) -> float | NotMeasured | None:
     known = [(pair.shared["size_bytes"], own) for pair in each if (own := getattr(pair, side))]
     if any(size is None for size, _ in known):
         return NotMeasured("no_bytes")
+    if lost := next((own["total_ns"] for _, own in known if isinstance(own["total_ns"], NotMeasured)), None):
+        return lost
     time = sum(own["total_ns"] for _, own in known)
     return sum(size * own["calls"] for size, own in known) / time if time else None
 
@@ -614,13 +681,9 @@ def _others(
     """
     environment, on_host, between = about
     for part in parts:
-        if part.key in {"compute", "communication"}:
-            continue
         if isinstance(part.base, NotMeasured) or isinstance(part.candidate, NotMeasured):
-            amounts = per.amounts(part.base, part.candidate)
-            why = part.base if isinstance(part.base, NotMeasured) else part.candidate
-            yield {"op": Word(part.key), **{key: amounts[key] for key in _AMOUNTS}, "win_ns": why, "to_do": ()}
-        elif part.candidate:
+            yield _unmeasured(Word(part.key), part.base, part.candidate, per)
+        elif part.candidate and part.key not in {"compute", "communication"}:
             cells = _plain(Word(part.key), (part.base, part.candidate), part.key, per)
             if part.key == "device_side" and 2 * int(between.sum()) >= part.candidate:
                 each = _said(

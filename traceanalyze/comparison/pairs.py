@@ -177,7 +177,7 @@ class Ranked(NamedTuple):
 def ranked(pairs: Iterable[Pair], per: PerStep, *amounts: str) -> list[Ranked]:
     """Largest absolute change of an amount first, of equal ones that of the next; others keep their order."""
     rows = list(pairs)
-    changes = [[per.exact(*_amount(pair, key)) for pair in rows] for key in amounts]
+    changes = [[0 if lacking(pair, key) else per.exact(*_amount(pair, key)) for pair in rows] for key in amounts]
     whole = sum(map(abs, changes[0]))
     order = sorted(range(len(rows)), key=lambda index: [-abs(change[index]) for change in changes])
     return [
@@ -186,8 +186,13 @@ def ranked(pairs: Iterable[Pair], per: PerStep, *amounts: str) -> list[Ranked]:
     ]
 
 
-def _amount(pair: Pair, key: str) -> tuple[int, int]:
+def _amount(pair: Pair, key: str) -> tuple[Any, Any]:
     return (pair.base or {}).get(key, 0), (pair.candidate or {}).get(key, 0)
+
+
+def lacking(pair: Pair, key: str) -> NotMeasured | None:
+    """Why an amount cannot be compared; None where both sides have it."""
+    return next((amount for amount in _amount(pair, key) if isinstance(amount, NotMeasured)), None)
 
 
 class Section(NamedTuple):
@@ -236,12 +241,19 @@ def section(
 def _cells(column: Column, key: str, sides: Sequence[Mapping[str, Any] | None], steps: int) -> list[Any]:
     """What a table shows of exact sums of one side."""
     if key == "avg_ns":
-        return [rounded(side["total_ns"], side["calls"]) if side and side["calls"] else None for side in sides]
+        return [
+            side["total_ns"]
+            if side and isinstance(side["total_ns"], NotMeasured)
+            else rounded(side["total_ns"], side["calls"])
+            if side and side["calls"]
+            else None
+            for side in sides
+        ]
     values = [None if side is None else side[key] for side in sides]
     if key in _TEXTS:
         return [None if value is None else _TEXTS[key](value) for value in values]
     if column.kind == Kind.NUMBER:
-        return [value if value is None else value / steps for value in values]
+        return [value / steps if isinstance(value, int | float) else value for value in values]
     if steps == 1 or column.kind not in _SUMMED or column.scale != "time" or column.machine:
         return values
     return [rounded(value, steps) if isinstance(value, int) else value for value in values]
@@ -258,19 +270,26 @@ _TEXTS: dict[str, Callable[[Any], str | None]] = {"kernels": kernel_details, "de
 
 
 def _made_of(how: Callable[[PerStep, int, int], Value], key: str = "") -> Callable[[Section, Ranked, PerStep], Value]:
-    return lambda section, row, per: how(per, *_amount(row.pair, key or section.of))
+    return lambda section, row, per: (
+        lacking(row.pair, key or section.of) or how(per, *_amount(row.pair, key or section.of))
+    )
 
 
 _DERIVED: dict[str, Callable[[Section, Ranked, PerStep], Value]] = {
     "place": lambda _, row, __: row.place,
-    "change_share": lambda _, row, __: row.share,
-    "step_change_share": lambda section, row, per: per.share(*_amount(row.pair, section.amounts[0])),
-    "match": lambda _, row, __: (
-        "only_candidate"
-        if row.pair.base is None
-        else "only_base"
-        if row.pair.candidate is None
-        else row.pair.shared.get("match", "both_sides")
+    "change_share": lambda section, row, _: lacking(row.pair, section.amounts[0]) or row.share,
+    "step_change_share": lambda section, row, per: (
+        lacking(row.pair, section.amounts[0]) or per.share(*_amount(row.pair, section.amounts[0]))
+    ),
+    "match": lambda section, row, __: (
+        lacking(row.pair, section.of)
+        or (
+            "only_candidate"
+            if row.pair.base is None
+            else "only_base"
+            if row.pair.candidate is None
+            else row.pair.shared.get("match", "both_sides")
+        )
     ),
     "avg_ratio": lambda _, row, __: _mean_ratio(row.pair),
     "diff_ns": _made_of(PerStep.diff),

@@ -28,15 +28,15 @@ _SAY = sentences(
     incident_until="; step {step} was reached",
     incident_perhaps="Perhaps: {text}",
     incident_not_understood=(
-        "{count} line(s) of {files} file(s) look like errors and are not understood, such as: {line}"
+        "{count} line(s) of {files} file(s) (looks|look) like errors and (is|are) not understood, such as: {line}"
     ),
     incident_zone="Times are UTC; those without a zone were moved by {hours} h: {reason}.",
     incident_no_zone="Times without a zone are taken as UTC.",
-    incident_alike="{count} line(s) like many others are only counted.",
+    incident_alike="{count} line(s) like many others (is|are) only counted.",
     incident_utc="Times are UTC.",
-    incident_timeless="{count} event(s) without a time are not in the timeline.",
-    incident_left_out="{count} more row(s), further from the moment when it began, are left out.",
-    incident_left_out_stacks="{count} more group(s) of threads are left out.",
+    incident_timeless="{count} event(s) without a time (is|are) not in the timeline.",
+    incident_left_out="{count} more row(s), further from the moment when it began, (is|are) left out.",
+    incident_left_out_stacks="{count} more group(s) of threads (is|are) left out.",
     incident_faults="{count} file(s) could be read only in part or not at all, such as {path}: {reason}",
 )
 OTHERS = 3

@@ -131,6 +131,8 @@ class Origin(NamedTuple):
     world_size: int | None = None
     backend: str | None = None
     trace_name: str | None = None
+    graphs: tuple[int, int] = (0, 0)
+    """How often device graphs were captured, and launched."""
 
 
 class ReadReport(NamedTuple):

@@ -226,10 +226,23 @@ def _trace(
     )
     trace = whole_groups(header.with_header(trace, found.header))
     host, pid = _process(names, (file, trace.origin.trace_name or ""))
-    origin, rank = trace.origin._replace(host=host, pid=pid), explicit_rank(file)
+    origin, rank = trace.origin._replace(host=host, pid=pid, graphs=_graphs(trace)), explicit_rank(file)
     if origin.rank is None and rank is not None:
         origin = origin._replace(rank=rank, rank_source="file name")
     return replace(trace, origin=origin, base_ns=_base(trace))
+
+
+def _graphs(trace: Trace) -> tuple[int, int]:
+    """How often graphs were captured, and launched."""
+    names = trace.strings.blob.tobytes()
+    captured, launched = (
+        int(trace.strings.matches(trace.events.name, called.fullmatch).sum()) if part in names else 0
+        for part, called in ((b"BeginCapture", _CAPTURED), (b"GraphLaunch", _LAUNCHED))
+    )
+    return captured, launched
+
+
+_CAPTURED, _LAUNCHED = regex(r"(cuda|hip)StreamBeginCapture"), regex(r"(cuda|cu|hip)GraphLaunch")
 
 
 def _tables(profile: Profile, source: Source) -> Trace:

@@ -132,7 +132,8 @@ def group_runs(traces: Sequence[Trace], lost: Collection[str] = ()) -> tuple[Run
 
     `lost` names recordings that cannot be read: where ranks are numbered by their files, these keep their numbers.
     """
-    distinct, repeats = _distinct(traces)
+    every, repeats = _distinct(traces)
+    distinct, captures = _replayed(every)
     above = _folders_of_hosts(distinct)
     folders: dict[str, list[Trace]] = {}
     profiles = {trace.origin.path for trace in distinct if trace.origin.format == "ascend"}
@@ -148,7 +149,7 @@ def group_runs(traces: Sequence[Trace], lost: Collection[str] = ()) -> tuple[Run
         found += [(one, number if len(recordings) > 1 else 0) for number, one in enumerate(recordings, 1)]
         if len(recordings) == 1:
             recordings[0].absent += absent
-    runs = [_run(recording, repeats, number) for recording, number in found]
+    runs = [_run(recording, (repeats, captures), number) for recording, number in found]
     names = names_apart([run.name for run in runs], [_place(recording) for recording, _ in found])
     return tuple(run._replace(name=name) for run, name in zip(runs, names, strict=True))
 
@@ -189,6 +190,29 @@ def _distinct(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]
         if first is not trace:
             repeats.setdefault(first.origin.path, []).append(trace.origin.path)
     return list(kept.values()), repeats
+
+
+def _replayed(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]]]:
+    """Drop those of how a rank captured graphs, where one of how it runs them lies beside or above.
+
+    Path of that one → paths left out. A recording that runs graphs more often than it captures some stays.
+    """
+    runs = {}
+    for trace in traces:
+        captured, launched = trace.origin.graphs
+        if launched and not captured:
+            runs[_identity(trace), run_folder(trace.origin.path)] = trace.origin.path
+    kept, left_out = list[Trace](), dict[str, list[str]]()
+    for trace in traces:
+        captured, launched = trace.origin.graphs
+        folder = run_folder(trace.origin.path)
+        places = ((_identity(trace), place) for place in (folder, str(PurePath(folder).parent)))
+        run = next((runs[place] for place in places if place in runs), None) if captured >= max(launched, 1) else None
+        if run is None:
+            kept.append(trace)
+        else:
+            left_out.setdefault(run, []).append(trace.origin.path)
+    return kept, left_out
 
 
 def _recordings(folder: str, traces: Sequence[Trace], absent: Collection[str]) -> list[_Recording]:
@@ -247,13 +271,13 @@ def span(trace: Trace) -> tuple[int, int]:
     return trace.base_ns + int(start.min()), trace.base_ns + int(end.max())
 
 
-def _run(recording: _Recording, repeats: dict[str, list[str]], number: int) -> Run:
+def _run(recording: _Recording, beside: Sequence[dict[str, list[str]]], number: int) -> Run:
     """One run; `number` tells the recordings of one folder apart, 0 if there is only one."""
     traces = _in_order(recording.traces, recording.absent)
     name = short_name(traces[0].origin.path)
     if len(traces) > 1:
         name = (PurePath(recording.folder).name or recording.folder) + (f" (recording {number})" if number else "")
-    return Run(name=name, traces=tuple(traces), notes=tuple(_notes(recording, traces, repeats, number)))
+    return Run(name=name, traces=tuple(traces), notes=tuple(_notes(recording, traces, beside, number)))
 
 
 def _in_order(traces: list[Trace], absent: Collection[str]) -> list[Trace]:
@@ -270,7 +294,9 @@ def _ranked(trace: Trace, rank: int, source: str) -> Trace:
     return replace(trace, origin=trace.origin._replace(rank=rank, rank_source=source))
 
 
-def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, list[str]], number: int) -> Iterable[str]:
+def _notes(
+    recording: _Recording, traces: Sequence[Trace], beside: Sequence[dict[str, list[str]]], number: int
+) -> Iterable[str]:
     ranks = {trace.origin.rank for trace in traces}
     world = next(iter(_worlds(traces) or {None}))
     missing = [] if world is None or ranks == {None} else sorted(set(range(world)) - ranks)
@@ -288,8 +314,11 @@ def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, li
             "{folder} holds several recordings, analysed apart; this is number {number}", recording.folder, number
         )
     for trace in traces:
-        for path in repeats.get(trace.origin.path, []):
+        repeats, captures = (paths.get(trace.origin.path, []) for paths in beside)
+        for path in repeats:
             yield Phrase("{path} has the same content as {other} and was left out", path, trace.origin.path)
+        for path in captures:
+            yield Phrase("{path} records how graphs were captured, not how they run: left out, read it alone", path)
 
 
 NAME = regex(r"run(_rank\d+)?\.json")

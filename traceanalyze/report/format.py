@@ -41,6 +41,8 @@ _PLAIN: Mapping[Kind, Callable[..., str]] = {
 }
 # "3 event(s)", "1 device event(s)": the last number before decides.
 _PLURAL = regex(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
+# "{count} event(s) (is|are) left out": the first of these decides.
+_AGREES = regex(r"\(([a-z]+)\|([a-z]+)\)")
 
 _SAY = sentences(place_rank="rank {rank}")
 _RANK = regex(r"rank (\S+)")
@@ -157,6 +159,10 @@ class Formatter(NamedTuple):
         own = self._replace(labels=told) if len(told) > 1 else self
         values = {name: own.value(kind, value) for name, kind, value in message.values}
         values["per"] = self.texts.messages["per_trace" if self.whole else "per_step"]
+        if _AGREES.search(template):
+            first = _PLURAL.search(template.format(**values))
+            one = first is not None and first["number"] == "1"
+            template = _AGREES.sub(lambda found: found[1 if one else 2], template)
         if self.texts.language == LANGUAGES[0]:
             text = template.format(**values)
         else:

@@ -8,7 +8,7 @@ from tests.simulate.writers.ascend_host import dims, type_word, user_ranges
 from tests.simulate.writers.ascend_layouts import NONE
 from tests.simulate.writers.ascend_memory import MODULES, STREAM_PTR, blocks, module_samples, totals
 from tests.simulate.writers.ascend_rank import PID, THREADS, is_cann, kernel_of
-from tests.simulate.writers.ascend_tables import kernel_shapes, pmu
+from tests.simulate.writers.ascend_tables import blocks_of, cycles_of, kernel_shapes, pmu
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -130,7 +130,7 @@ def device_rows(rank: Rank) -> Tables:
         elif task.kind == "compute":
             kernels.append(_kernel(rank, number, work))
             if level:
-                counters += [(number, Text(name), time) for name, time in pmu(work).items()]
+                counters += [(number, Text(name), time) for name, time in (pmu(work) | cycles_of(work)).items()]
         elif task.kind == "memcpy" and new and level == 2:
             copies.append((number, work.bytes, Text({"HtoD": "host to device", "DtoH": "device to host"}[work.family])))
     block = "blockNum mixBlockNum" if new else "blockDim mixBlockDim"
@@ -177,7 +177,7 @@ def _kernel(rank: Rank, number: int, work: Work) -> Sequence[Any]:
     about = (known.core, known.type, shapes["Input Formats"], shapes["Input Data Types"], shapes["Input Shapes"])
     named = [Text(each if level else "N/A") for each in about]
     none = Text("N/A")
-    return (Text(work.name), number, min(work.blocks, 24), 0, *named, none, none, none, none)
+    return (Text(work.name), number, blocks_of(work), 0, *named, none, none, none, none)
 
 
 def _collective(rank: Rank, number: int, work: Work) -> Sequence[Any]:

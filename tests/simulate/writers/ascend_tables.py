@@ -38,6 +38,9 @@ _PMU = (
 _NOT_SIMULATED = dict.fromkeys((name for name in _PMU if name.startswith(("aic_", "aiv_"))), "0.0")
 _DTYPES = {"c10::BFloat16": "DT_BF16", "float": "FLOAT", "long int": "INT64"}
 _AT_NONE = "N/A"
+CORES, _GHZ = 24, 1.8
+"""Cube cores of an Ascend 910B2, and their clock."""
+_CUBE = {"AI_CORE", "MIX_AIC"}
 
 
 def table(rank: Rank, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -86,7 +89,8 @@ def _kernel(rank: Rank, work: Work, wait: int, steps: list[VendorStep]) -> dict[
     else:
         kernel = kernel_of(work)
         row |= {"Name": work.name, "Type": kernel.type, "OP State": "dynamic", "Accelerator Core": kernel.core}
-        row |= {"Block Dim": min(work.blocks, 24), "Block Num": min(work.blocks, 24), "HF32 Eligible": "NO"}
+        blocks = blocks_of(work)
+        row |= {"Block Dim": blocks, "Block Num": blocks, "HF32 Eligible": "NO"}
         row |= {"Mix Block Dim": 0, "Mix Block Num": 0, **kernel_shapes(rank, work), **_counters(work)}
     if not layout.level:
         row |= {"Type": _AT_NONE}
@@ -114,7 +118,7 @@ def _inputs(op: OpCall | None) -> tuple[Argument, ...]:
 def pmu(work: Work) -> dict[str, int]:
     """Times that the cores counted, ns: matrix units for cube kernels, vector units for the rest."""
     length, core = duration(work), kernel_of(work).core
-    cube, vector = core in {"AI_CORE", "MIX_AIC"}, core in {"AI_VECTOR_CORE", "MIX_AIV", "MIX_AIC"}
+    cube, vector = core in _CUBE, core in {"AI_VECTOR_CORE", "MIX_AIV", "MIX_AIC"}
     return {
         "aic_total_time": length * 98 // 100 if cube else 0,
         "aic_mac_time": length * 60 // 100 if cube else 0,
@@ -123,18 +127,31 @@ def pmu(work: Work) -> dict[str, int]:
     }
 
 
+def blocks_of(work: Work) -> int:
+    """Blocks of a kernel: as many at most as there are cores of its kind, two vector cores to each cube core."""
+    return min(work.blocks, CORES if kernel_of(work).core in _CUBE else 2 * CORES)
+
+
+def cycles_of(work: Work) -> dict[str, int]:
+    """Cycles of all blocks; times are those of one."""
+    return {
+        f"{core}_total_cycles": round(pmu(work)[f"{core}_total_time"] * blocks_of(work) * _GHZ)
+        for core in ("aic", "aiv")
+    }
+
+
 def _counters(work: Work) -> dict[str, Any]:
-    times, length = pmu(work), max(1, duration(work))
+    times, cycles, length = pmu(work), cycles_of(work), max(1, duration(work))
     return _NOT_SIMULATED | {
         "aicore_time(us)": us(times["aic_total_time"]),
-        "aic_total_cycles": times["aic_total_time"] * 18 // 10,
+        "aic_total_cycles": cycles["aic_total_cycles"],
         "aic_mac_time(us)": us(times["aic_mac_time"]),
         "aic_mac_ratio": round(times["aic_mac_time"] / length, 3),
         "aiv_time(us)": us(times["aiv_total_time"]),
-        "aiv_total_cycles": times["aiv_total_time"] * 18 // 10,
+        "aiv_total_cycles": cycles["aiv_total_cycles"],
         "aiv_vec_time(us)": us(times["aiv_vec_time"]),
         "aiv_vec_ratio": round(times["aiv_vec_time"] / length, 3),
-        "cube_utilization(%)": round(100 * times["aic_mac_time"] / length, 3),
+        "cube_utilization(%)": round(100 * cycles["aic_total_cycles"] / (length * CORES * _GHZ), 3),
     }
 
 

@@ -19,6 +19,9 @@ from traceanalyze.model.vocabulary import NEED_CALLS, NEED_CLOCKS, NEED_HOST_OPS
 LAUNCH_LATENCY_NS = 10_000
 """τ: how long a launched kernel may take to start before something else must be holding it (definitions, notation)."""
 
+_BEGINNING = 8
+"""After so many device events a recording is no longer at its beginning (own)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
@@ -101,6 +104,25 @@ def idle_pieces(context: Context) -> Pieces:
     joined = Pieces(*(np.concatenate(column) for column in zip(*parts, *found, untraced, strict=True)))
     joined.cause[np.isin(joined.cause, _doubted(context))] = Cause.UNTRACED
     return _rows(joined, np.argsort(joined.start, kind="stable"))
+
+
+def idle_begun_before(context: Context) -> Intervals:
+    """Idle time before a stream's first recorded work, launched long before, at the beginning.
+
+    What it waits for was launched before the recording began, and none of it is recorded.
+    """
+    gaps, pieces, device = context.once(idle_gaps), context.once(idle_pieces), context.device
+    held = pieces.cause == Cause.DEVICE_DEPENDENCY
+    start, end, ended = pieces.start[held], pieces.end[held], gaps.event[pieces.gap[held]]
+    own = np.sort(device.start[device.device == context.devices[0]], kind="stable")  # They are mostly sorted.
+    found = intervals.EMPTY
+    for at in np.flatnonzero((np.searchsorted(own, start) < _BEGINNING) & (ended >= 0)).tolist():
+        event, length = ended[at], end[at] - start[at]
+        stream = (device.stream == device.stream[event]) & (device.device == device.device[event])
+        again = stream[ended] & (ended != event) & (2 * (end - start) >= length)
+        if device.start[stream].min() == device.start[event] and not again.any():
+            found = intervals.union(found, intervals.merge(start[at : at + 1], end[at : at + 1]))
+    return found
 
 
 def _doubted(context: Context) -> tuple[Cause, ...]:

@@ -41,7 +41,7 @@ _SAY = sentences(
         "For {share} of the time of kernels whose clock is known the cores ran below 95 % of the highest clock seen, "
         "{clock} MHz: throttled by heat or power."
     ),
-    short_kernels="{count} kernel(s), {share} of all, take less than 10 µs, about what launching one costs.",
+    short_kernels="{count} kernel(s), {share} of all, (takes|take) less than 10 µs, about what launching one costs.",
 )
 
 BUCKETS_NS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000)

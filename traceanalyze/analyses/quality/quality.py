@@ -25,7 +25,7 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
 _SAY = sentences(
     stream_fault="The compressed file is damaged ({what}); what came before was read.",
-    truncated="The file ends in the middle: {events} event(s) were read; steps at the cut are incomplete.",
+    truncated="The file ends in the middle: {events} event(s) (was|were) read; steps at the cut are incomplete.",
     trailing="Ignored: {bytes} after the end of the JSON document.",
     note="{text}",
     skipped_malformed="Broken JSON in {count} place(s), first at byte {at}; reading went on at the next event.",
@@ -56,12 +56,14 @@ _SAY = sentences(
         "analysed steps."
     ),
     kernel_before_launch=(
-        "{count} event(s) ({share}) of device {device} start up to {most_ns} before their launch call: its clock "
+        "{count} event(s) ({share}) of device {device} (starts|start) up to {most_ns} before their "
+        "launch call: its clock "
         "disagrees with that of the host, so launch delays, late launches and queue depths are not measured."
     ),
     clock_moved="Device {device}: clock moved {moved_ns}, as {count} event(s) ({share}) began before launch.",
     clock_ahead=(
-        "Device {device}: clock moved {moved_ns}, as {count} call(s) ({share}) that wait for it returned before what "
+        "Device {device}: clock moved {moved_ns}, as {count} call(s) ({share}) that (waits|wait) for it "
+        "returned before what "
         "they wait for had ended."
     ),
     clock_drift=(

@@ -5,15 +5,16 @@ marker: it lasts until the device is done with what was launched before the next
 """
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.idle.idle import idle_begun_before
 from traceanalyze.analyses.steps.steps import outermost_markers, step_windows
 from traceanalyze.analyses.steps.window import Steps, rounded
 from traceanalyze.model import intervals
@@ -25,7 +26,19 @@ from traceanalyze.model.vocabulary import EventKind
 _SAY = sentences(
     inference_left_out=(
         "Not counted, as they lie inside these or on other threads: {count} more range(s) named like iterations."
-    )
+    ),
+    inference_begun_before=(
+        "Tokens a second are at least as many: the recording begins in the middle, and for {time} its first iteration "
+        "waits for work that was launched before."
+    ),
+    inference_in_part="Tokens are at least as many: {count} of {iterations} iterations do not tell theirs.",
+)
+_AT_LEAST = Column(
+    "tokens_at_least",
+    Kind.FLAG,
+    "whether that is a lower bound: some iterations do not tell their tokens, or wait for work launched before the "
+    "recording",
+    heading="at least",
 )
 
 _MEAN = Column(
@@ -101,6 +114,7 @@ _PHASES = declare(
     Column("requests_mean", Kind.NUMBER, "requests an iteration works on, by its name", heading="requests at once"),
     Column("tokens", Kind.COUNT, "tokens that go into the model in these iterations, by their names"),
     Column("tokens_per_second", Kind.NUMBER, "tokens over the time of these iterations"),
+    _AT_LEAST,
 )
 _STEADY = declare(
     "steady_state",
@@ -113,6 +127,7 @@ _STEADY = declare(
     Column("requests", Kind.COUNT, "requests that each iteration works on, by its name", heading="requests at once"),
     Column("tokens", Kind.COUNT, "tokens that go into the model in these iterations, by their names"),
     Column("tokens_per_second", Kind.NUMBER, "tokens over the time from start to end"),
+    _AT_LEAST,
     layout=Layout.RECORD,
 )
 
@@ -155,6 +170,10 @@ class _Iterations(NamedTuple):
     end: NDArray[np.int64]
     host: NDArray[np.int64] | None
     busy: NDArray[np.int64] | None
+    held: NDArray[np.int64]
+    """How long each waits for what was launched before the recording."""
+    unfinished: NDArray[np.bool_]
+    """Recorded up to somewhere in their middle."""
 
     @property
     def time(self) -> NDArray[np.int64]:
@@ -185,8 +204,15 @@ def inference(context: Context) -> tuple[Table, Table]:
 
 def _tables(found: _Iterations, left_out: int) -> tuple[Table, Table]:
     """`left_out`: ranges named like iterations that lie inside others, or on other threads."""
-    notes = (Message(_SAY["inference_left_out"], (("count", Kind.COUNT, left_out),)),) if left_out else ()
-    return replace(_phases(found), notes=notes), _steady(found)
+    notes = [Message(_SAY["inference_left_out"], (("count", Kind.COUNT, left_out),))] if left_out else []
+    known = sum(each.tokens is not None for each in found.names)
+    if known and found.held.any():
+        held = ("time", Kind.DURATION, int(found.held.sum()))
+        notes.append(Message(_SAY["inference_begun_before"], (held,)))
+    if 0 < known < len(found.names):
+        counts = ("count", Kind.COUNT, len(found.names) - known), ("iterations", Kind.COUNT, len(found.names))
+        notes.append(Message(_SAY["inference_in_part"], counts))
+    return replace(_phases(found), notes=tuple(notes)), _steady(found)
 
 
 def _named(context: Context, kind: EventKind) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -209,24 +235,13 @@ def _trains(context: Context) -> bool:
 
 def _windows(context: Context, names: tuple[Iteration, ...], windows: Steps, *, on_device: bool) -> _Iterations:
     """Windows of the iterations, and how long the device was busy in each."""
-    busy = None
+    busy, held = None, np.zeros(len(windows), np.int64)
     if len(context.device):
         active = intervals.union(*context.class_sets(context.devices[0]).values())
         busy = intervals.coverage(active, windows.start, windows.end)
+        held = intervals.coverage(context.once(idle_begun_before), windows.start, windows.end)
     host = None if on_device else windows.host_end - windows.host_start
-    return _Iterations(names, windows.start, windows.end, host, busy)
-
-
-def by_phase(iterations: Sequence[Iteration], time: NDArray[np.int64]) -> Iterator[tuple[str, int, int, float | None]]:
-    """Of each phase its term, number of iterations, mean time (ns), and tokens a second where all names tell them."""
-    phase = np.array([each.phase for each in iterations])
-    for each in InferencePhase:
-        rows = np.flatnonzero(phase == each).tolist()
-        if rows:
-            total = int(time[rows].sum())
-            _, rate = _tokens([iterations[row] for row in rows], total)
-            told = None if isinstance(rate, NotMeasured) else rate
-            yield f"inference_{each.name.lower()}", len(rows), rounded(total, len(rows)), told
+    return _Iterations(names, windows.start, windows.end, host, busy, held, context.unfinished(windows))
 
 
 def _phases(found: _Iterations) -> Table:
@@ -235,13 +250,14 @@ def _phases(found: _Iterations) -> Table:
     members = [phase == each for each in there]
     total = [int(found.time[member].sum()) for member in members]
     names = [[found.names[at] for at in np.flatnonzero(member).tolist()] for member in members]
-    tokens, rates = zip(*map(_tokens, names, total), strict=True)
+    tokens, rates, least = zip(*map(_tokens, repeat(found), members, total), strict=True)
     return _PHASES.fill(
         phase=[f"inference_{each.name.lower()}" for each in there],
         iterations=[int(member.sum()) for member in members],
         requests_mean=[_requests(each) for each in names],
         tokens=tokens,
         tokens_per_second=rates,
+        tokens_at_least=least,
         iteration_share=[time / max(sum(total), 1) for time in total],
         **_distribution("iteration", found.time, members, ""),
         **_distribution("busy", found.busy, members, "no_device_events"),
@@ -255,12 +271,19 @@ def _requests(names: Sequence[Iteration]) -> float | NotMeasured:
     return sum(known) / len(known) if len(known) == len(names) else NotMeasured("not_in_name")
 
 
-def _tokens(names: Sequence[Iteration], time: int) -> tuple[int | NotMeasured, float | NotMeasured]:
-    """Tokens of all these iterations, and by the second of a time, ns."""
+def _tokens(
+    found: _Iterations, member: NDArray[np.bool_], time: int
+) -> tuple[int | NotMeasured, float | NotMeasured, bool | NotMeasured]:
+    """Tokens of some iterations, by the second of a time, ns, and whether both are what there is at least."""
+    names = [found.names[at] for at in np.flatnonzero(member).tolist()]
     known = [each.tokens for each in names if each.tokens is not None]
-    if len(known) < len(names):
-        return NotMeasured("not_in_name"), NotMeasured("not_in_name")
-    return sum(known), sum(known) / time * 1e9 if time > 0 else NotMeasured("no_duration")
+    if not known:
+        return (NotMeasured("not_in_name"),) * 3
+    least = len(known) < len(names) or bool(found.held[member].any())
+    if found.unfinished[member].any() or time <= 0:
+        why = NotMeasured("no_duration" if time <= 0 else "iteration_cut")
+        return sum(known), why, why
+    return sum(known), sum(known) / time * 1e9, least
 
 
 def _distribution(
@@ -293,7 +316,8 @@ def _steady(found: _Iterations) -> Table:
         return _STEADY.missing("no_steady_state")
     run = found.names[first:stop]
     start, end = int(found.start[first]), int(found.end[stop - 1])
-    tokens, rate = _tokens(run, end - start)
+    rows = np.arange(len(found.names))
+    tokens, rate, least = _tokens(found, (first <= rows) & (rows < stop), end - start)
     requests = run[0].requests
     return _STEADY.fill(
         phase=[f"inference_{run[0].phase.name.lower()}"],
@@ -305,4 +329,5 @@ def _steady(found: _Iterations) -> Table:
         requests=[NotMeasured("not_in_name") if requests is None else requests],
         tokens=[tokens],
         tokens_per_second=[rate],
+        tokens_at_least=[least],
     )

@@ -173,6 +173,7 @@ REASONS = {
     "no_inference_annotations": "no annotation is named like an iteration of inference",
     "no_steady_state": "no three like iterations in a row that generate tokens",
     "not_in_name": "the annotations' names do not tell",
+    "iteration_cut": "the recording ends in the middle of an iteration",
     "no_compiled_regions": "no compiled code is recorded",
     "asked_later": "the budget named it after the runs were recorded",
     "selector_matches_nothing": "no name fits the pattern",

@@ -85,15 +85,17 @@ _SAY = sentences(
     memory_reconciled="History and dump agree to the byte ({events} events).",
     memory_not_reconciled="History and dump do not agree ({what}): an edited or synthetic file?",
     memory_layout_before=(
-        "Layout not exact: {number} block(s) from before the history lie outside of the segments of their time or over "
+        "Layout not exact: {number} block(s) from before the history (lies|lie) outside of the segments "
+        "of their time or over "
         f"each other; {_INEXACT}."
     ),
     memory_layout_place=(f"Layout not exact: event {{number}} puts a block where too little was free; {_INEXACT}."),
     memory_layout_release=(f"Layout not exact: event {{number}} gives memory back that blocks use; {_INEXACT}."),
     memory_layout_sizes=(
-        f"Layout not exact: {{number}} block(s) of the dump are of another size than the history leads to; {_INEXACT}."
+        f"Layout not exact: {{number}} block(s) of the dump (is|are) of another size than the history "
+        f"leads to; {_INEXACT}."
     ),
-    memory_unknown_action="{count} event(s) of the unknown kind {name} were left out.",
+    memory_unknown_action="{count} event(s) of the unknown kind {name} (was|were) left out.",
     memory_capacity_unknown="The snapshot does not tell how much memory the device has; --capacity does.",
     memory_history_full=f"The history forgot its beginning, so the peak may have been higher; {_LONGER}.",
     memory_history_round=(

@@ -121,8 +121,8 @@ _SAY = sentences(
     ),
     lost_events="Numbers may be too small: {count} event(s) of the file could not be read.",
     unknown_work=(
-        "Numbers may be too small: {count} event(s) are of categories that are not known ({categories}), but "
-        "stand on streams of the device; --category {first}=kernel counts them."
+        "Numbers may be too small: {count} event(s) (is|are) of categories that are not known ({categories}), but "
+        "(stands|stand) on streams of the device; --category {first}=kernel counts them."
     ),
     unmatched="{text}.",
     lost_data="Data of the recording was lost, so numbers may be too small: {text}.",

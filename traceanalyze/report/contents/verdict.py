@@ -36,6 +36,7 @@ _SAY = sentences(
     },
     served="{count} iteration(s) of {phase}, {time} each.",
     served_tokens="{count} iteration(s) of {phase}, {time} each: {tokens} tokens/s.",
+    served_at_least="{count} iteration(s) of {phase}, {time} each: at least {tokens} tokens/s.",
     work_lost=(
         "Of {time} neither {part} nor idle time is measured: the recording lacks what the profile's own numbers tell."
     ),
@@ -96,17 +97,16 @@ def _form(analysis: RankAnalysis) -> str:
 
 def _served(analysis: RankAnalysis) -> Iterator[Message]:
     """What an inference server did: iterations by phase, and tokens where their names tell."""
-    steps = analysis.steps.select(analysis.steps.counted)
-    if steps.iterations is None:
+    if analysis.steps.iterations is None:
         return
-    from traceanalyze.analyses.steps.inference import by_phase
-
-    for phase, count, time, rate in by_phase(steps.iterations, steps.time):
-        values = (("count", Kind.COUNT, count), ("phase", Kind.TERM, phase), ("time", Kind.DURATION, time))
-        if rate is None:
+    for row in analysis.records("inference_phases"):
+        count, phase = ("count", Kind.COUNT, row.iterations), ("phase", Kind.TERM, row.phase)
+        values, rate = (count, phase, ("time", Kind.DURATION, row.iteration_mean_ns)), row.tokens_per_second
+        if isinstance(rate, NotMeasured):
             yield Message(_SAY["served"], values)
         else:
-            yield Message(_SAY["served_tokens"], (*values, ("tokens", Kind.NUMBER, rate)))
+            key = "served_at_least" if row.tokens_at_least else "served_tokens"
+            yield Message(_SAY[key], (*values, ("tokens", Kind.NUMBER, rate)))
 
 
 def _device_sentence(

@@ -45,9 +45,13 @@ _SAY = sentences(
     ),
     vendor_details=(
         "`Kernel Details` and `Allocated Details` have names, durations and sizes, as of a GPU; tasks, cores and "
-        "shapes stand in the sheets of kernels. Modules count the collectives that are launched in them, too; memory "
-        "is that of PyTorch's allocator, without the pool of the graph engine (`cann::…`), and the numbers beside it "
-        "are of allocations, not of operators."
+        "shapes stand in the sheets of kernels. Self time of a module is, as there, that of the work launched while no "
+        "module inside it runs, but with fills and collectives."
+    ),
+    vendor_memory=(
+        "Memory is that of PyTorch's allocator, without the pool of the graph engine (`cann::…`), and the numbers "
+        "beside it are of allocations, not of operators. `Allocated Duration` is left out where a recording states no "
+        "addresses, as nothing tells then which allocation is freed."
     ),
     vendor_order="Rows are ordered by how much they differ, single calls by time.",
     vendor_lost="Work that a recording lost is an empty cell, not 0: {part} of {side}.",
@@ -435,7 +439,7 @@ def _write_differences(workbook: Workbook, formats: Formats, formatter: Formatte
     page.write_string(0, 0, formatter.texts.messages[_SAY["vendor_sheet"]], formats["title"])
     always = [
         Message(_SAY[f"vendor_{key}"])
-        for key in ("end", "kernels", "classes", "wait", "pairs", "calls", "details", "order")
+        for key in ("end", "kernels", "classes", "wait", "pairs", "calls", "details", "memory", "order")
     ]
     for row, message in enumerate((*of_this, *always), start=2):
         page.write_string(row, 0, clean(formatter.message(message)), formats["wrapped"])

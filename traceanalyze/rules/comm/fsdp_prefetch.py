@@ -10,7 +10,8 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, measur
     "fsdp-prefetch",
     title="parameters gathered late",
     sentence=(
-        "{count} all-gather(s) of parameters are launched only when the compute before them is over: {exposed} {per} "
+        "{count} all-gather(s) of parameters (is|are) launched only when the compute before them is "
+        "over: {exposed} {per} "
         "exposed."
     ),
     confidence=Confidence.MEDIUM,

@@ -20,7 +20,8 @@ from traceanalyze.rules.rule import (
     "unaligned-transfer",
     title="transfers of odd sizes",
     sentence=(
-        "{count} transfer(s) between devices have sizes that are no multiple of 512 bytes ({size} in the middle): "
+        "{count} transfer(s) between devices (has|have) sizes that are no multiple of 512 bytes ({size} "
+        "in the middle): "
         "{time} {per}, {part} of the time of all transfers inside the machine."
     ),
     confidence=Confidence.MEDIUM,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import PYTHON_NS, host_states
-from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_gaps
+from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_begun_before, idle_gaps
 from traceanalyze.analyses.idle.launches import ended_late, median_depth
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
@@ -78,23 +78,11 @@ def excerpt(facts: Facts) -> bool:
 
 
 def begun_before(facts: Facts) -> Intervals:
-    """Idle time before a stream's first recorded work, launched long before, at the beginning; use with `Facts.once`.
+    """Of the windows what first waits for work launched before the recording; use with `Facts.once`.
 
-    What it waits for was launched before the recording began, and none of it is recorded. If it came back, it would be
-    the program's own.
+    If it came back, it would be the program's own.
     """
-    gaps, pieces, device = facts.context.once(idle_gaps), facts.pieces, facts.context.device
-    held = pieces.cause == Cause.DEVICE_DEPENDENCY
-    start, end, ended = pieces.start[held], pieces.end[held], gaps.event[pieces.gap[held]]
-    own = np.sort(device.start[facts.own_device], kind="stable")  # They are mostly sorted.
-    found = intervals.EMPTY
-    for at in np.flatnonzero((np.searchsorted(own, start) < FEW_LAUNCHED) & (ended >= 0)).tolist():
-        event, length = ended[at], end[at] - start[at]
-        stream = (device.stream == device.stream[event]) & (device.device == device.device[event])
-        again = stream[ended] & (ended != event) & (2 * (end - start) >= length)
-        if device.start[stream].min() == device.start[event] and not again.any():
-            found = intervals.union(found, intervals.merge(start[at : at + 1], end[at : at + 1]))
-    return found
+    return intervals.intersect(facts.context.once(idle_begun_before), facts.windows)
 
 
 def recording(facts: Facts) -> Change:

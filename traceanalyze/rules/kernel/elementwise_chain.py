@@ -23,7 +23,7 @@ _OPTIMIZER = r"^Optimizer\.step#"
     "elementwise-chain",
     title="chains of element-wise operators",
     sentence=(
-        "{chains} chain(s) in all of element-wise kernels on tensors of one size take {time} {per} ({part} of "
+        "{chains} chain(s) in all of element-wise kernels on tensors of one size (takes|take) {time} {per} ({part} of "
         "compute), each kernel reading and writing memory."
     ),
     evidence={"chains": "chains"},

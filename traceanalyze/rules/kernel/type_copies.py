@@ -23,7 +23,8 @@ _MOVES = r"^aten::(to|_to_copy)$"
     title="conversions of type",
     sentence={
         "on_host": (
-            "{count} tensor(s) in all are filled on the host and then copied to the device: {time} {per} nothing but "
+            "{count} tensor(s) in all (is|are) filled on the host and then copied to the device: {time} "
+            "{per} nothing but "
             "these copies runs."
         ),
         "": "Conversions between element types take {time} {per} ({part} of compute).",

@@ -10,11 +10,13 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     title="device memory taken or given back in every step",
     sentence={
         "": (
-            "Steps take memory from the device and give it back: {count} allocator call(s) in all take {time} {per}, "
+            "Steps take memory from the device and give it back: {count} allocator call(s) in all "
+            "(takes|take) {time} {per}, "
             "and leave the device idle for {idle}."
         ),
         "taken": (
-            "Steps take memory from the device and give none back: {count} allocator call(s) in all take {time} {per}, "
+            "Steps take memory from the device and give none back: {count} allocator call(s) in all "
+            "(takes|take) {time} {per}, "
             "and leave the device idle for {idle}."
         ),
     },

@@ -10,7 +10,8 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "cache-disabled",
     title="allocator's cache switched off",
     sentence=(
-        "Nearly every tensor is allocated by the device: {count} allocator call(s) in all take {time} {per}, and leave "
+        "Nearly every tensor is allocated by the device: {count} allocator call(s) in all (takes|take) "
+        "{time} {per}, and (leaves|leave) "
         "the device idle for {idle}."
     ),
     confidence=Confidence.HIGH,

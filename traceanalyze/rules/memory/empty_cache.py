@@ -20,7 +20,8 @@ _EMPTY = regex(r"empty_?cache", re.IGNORECASE)
     "empty-cache",
     title="cache emptied in the loop",
     sentence=(
-        "empty_cache() runs in the loop: {count} allocator call(s) in all take {time} {per}, and leave the device idle "
+        "empty_cache() runs in the loop: {count} allocator call(s) in all (takes|take) {time} {per}, and "
+        "(leaves|leave) the device idle "
         "for {idle}."
     ),
     confidence=Confidence.HIGH,

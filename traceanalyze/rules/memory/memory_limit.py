@@ -34,7 +34,8 @@ from traceanalyze.rules.rule import (
     title="at the limit of device memory",
     sentence={
         "": (
-            "The allocator gives memory back to make room: {count} allocator call(s) in all take {time} {per}, and "
+            "The allocator gives memory back to make room: {count} allocator call(s) in all (takes|take) "
+            "{time} {per}, and "
             "leave the device idle for {idle}."
         ),
         "flushed": (

@@ -6,7 +6,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "MEM113",
     "pinned-alloc",
     title="pinned memory allocated in steps",
-    sentence="Pinned memory is allocated in the steps: {count} call(s) in all take {time} {per}.",
+    sentence="Pinned memory is allocated in the steps: {count} call(s) in all (takes|take) {time} {per}.",
     confidence=Confidence.LOW,
     needs="DLA",
     advice_texts={

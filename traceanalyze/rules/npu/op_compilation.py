@@ -11,7 +11,9 @@ _COMPILING = regex(r"OpCompile|aclopCompileAndExecute")
     "NPU101",
     "op-compilation",
     title="operators compiled while training",
-    sentence="{count} compilation(s) of operators in all take {host} {per}; the device has no work for {idle} of it.",
+    sentence=(
+        "{count} compilation(s) of operators in all (takes|take) {host} {per}; the device has no work for {idle} of it."
+    ),
     confidence=Confidence.HIGH,
     needs="D",
     advice_texts={
