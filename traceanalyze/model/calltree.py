@@ -92,7 +92,7 @@ def _build(spans: Spans, library: ctypes.CDLL) -> Tree:
     order, parent, stop = (np.empty(size, np.int32) for _ in range(3))
     first, last, own = (np.empty(size, np.int64) for _ in range(3))
     columns = order, parent, stop, first, last, own
-    tree = _Tree(*(native.address(column) for column in columns), 0)
+    tree = _Tree(*(column.ctypes.data for column in columns), 0)
     _check(library.trace_tree_build(ctypes.byref(_events(spans)), ctypes.byref(tree)))
     return Tree(*columns, tree.broken)
 
@@ -106,7 +106,7 @@ def _contiguous(spans: Spans) -> Spans:
 def _events(spans: Spans) -> _Events:
     """What the library reads, as long as the arrays are there."""
     tracks = int(spans.track.max()) + 1 if len(spans.track) else 0
-    return _Events(*(native.address(column) for column in spans[:4]), len(spans.start), tracks, spans.tick)
+    return _Events(*(column.ctypes.data for column in spans[:4]), len(spans.start), tracks, spans.tick)
 
 
 def _build_twin(spans: Spans) -> Tree:
@@ -150,7 +150,7 @@ def own_times(events: Spans) -> NDArray[np.int64]:
         return _own_times_twin(events)
     own = np.zeros(len(events.start), np.int64)
     given = _contiguous(events)
-    _check(library.trace_tree_own(ctypes.byref(_events(given)), native.address(own)))
+    _check(library.trace_tree_own(ctypes.byref(_events(given)), own.ctypes.data))
     return own
 
 
@@ -172,9 +172,7 @@ def outermost(stop: NDArray[np.int32], key: NDArray[np.int32], keys: int) -> NDA
 def _outermost(stop: NDArray[np.int32], key: NDArray[np.int32], keys: int, library: ctypes.CDLL) -> NDArray[np.bool_]:
     stop, key = np.ascontiguousarray(stop, np.int32), np.ascontiguousarray(key, np.int32)
     outer = np.empty(len(stop), np.bool_)
-    _check(
-        library.trace_tree_outermost(native.address(stop), native.address(key), len(stop), keys, native.address(outer))
-    )
+    _check(library.trace_tree_outermost(stop.ctypes.data, key.ctypes.data, len(stop), keys, outer.ctypes.data))
     return outer
 
 

@@ -213,11 +213,11 @@ class Sparse(NamedTuple):
     def _take(self, rows: NDArray[np.int64], missing: int, library: ctypes.CDLL) -> NDArray[Any]:
         row, value = np.ascontiguousarray(self.row, np.uint32), np.ascontiguousarray(self.value)
         rows, given = np.ascontiguousarray(rows, np.int64), np.array([missing], value.dtype)
-        found, column = np.empty(len(rows), value.dtype), _Column(native.address(row), native.address(value), len(row))
+        found, column = np.empty(len(rows), value.dtype), _Column(row.ctypes.data, value.ctypes.data, len(row))
         take, number = (
             (library.trace_take_wide, np.int64) if value.itemsize == 8 else (library.trace_take_narrow, np.int32)
         )
-        take(ctypes.byref(column), native.address(rows), len(rows), int(given.view(number)[0]), native.address(found))
+        take(ctypes.byref(column), rows.ctypes.data, len(rows), int(given.view(number)[0]), found.ctypes.data)
         return found
 
     def _take_twin(self, rows: NDArray[np.int64], missing: int) -> NDArray[Any]:
