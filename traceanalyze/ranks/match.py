@@ -184,10 +184,10 @@ def _match(
         table = np.stack(rows, axis=1)
     else:
         kept: list[NDArray[np.int64]] = []
-        for name, rows in zip(steps, zip(*(side.by_step(len(steps)) for side in sides), strict=True), strict=True):
-            length, what = _agreement(ranks, members, rows)
-            kept.append(np.stack([each[:length] for each in rows], axis=1))
-            left_out = sum(len(each) - length for each in rows)
+        for name, own in zip(steps, zip(*(side.by_step(len(steps)) for side in sides), strict=True), strict=True):
+            length, what = _agreement(ranks, members, own)
+            kept.append(np.stack([each[:length] for each in own], axis=1))
+            left_out = sum(len(each) - length for each in own)
             if left_out:
                 stops.append(Stop(label, name, length, what, left_out))
         table, step = np.concatenate(kept), np.repeat(np.arange(len(steps)), [len(each) for each in kept])

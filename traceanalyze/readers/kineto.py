@@ -169,9 +169,8 @@ def _name(source: Source, stream: Stream) -> str:
 
 def _scan(stream: Stream | io.BytesIO, *, ascend: bool, brief: bool = False) -> Scan:
     """With the arguments of events that traces of Kineto, or of Ascend, have: one list has no room for all."""
-    fields, instant_fields = header.ASCEND_FIELDS if ascend else header.EVENT_FIELDS, header.INSTANT_FIELDS
-    if brief and not ascend:
-        fields, instant_fields = (header.of_summary(each) for each in (fields, instant_fields))
+    every = header.ASCEND_FIELDS if ascend else header.EVENT_FIELDS, header.INSTANT_FIELDS
+    fields, instant_fields = map(header.of_summary, every) if brief and not ascend else every
     split = stream.split if isinstance(stream, Stream) else tuple
 
     def readinto(buffer: memoryview) -> int:
