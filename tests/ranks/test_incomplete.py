@@ -5,9 +5,11 @@ The whole run is simulated (`tests.ranks.fleet`), so that what each rank waits, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pytest
 
 from tests.ranks.fleet import MS, fleet_ranks, fleet_summaries, late_fleet
@@ -17,6 +19,7 @@ from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.postmortem import recording_part
 from traceanalyze.pipeline.run_files import run_files
 from traceanalyze.pipeline.run_report import run_report, side_by_side
+from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.report.contents.postmortem import JobParts, build_postmortem
 from traceanalyze.rules.evaluate import plan
 
@@ -178,3 +181,88 @@ def test_no_problem_is_found_only_where_nothing_large_is_a_bound(one):
     assert not ("healthy" in keys and (unsure or one.late_here))
     if not one.late and not (isinstance(waits, NotMeasured) or waits.bound):
         assert "healthy" in keys
+
+
+def steps_of(one, rows):
+    """A summary of some of its steps only."""
+    own, rows = one.collectives, list(rows)
+    place = np.full(len(one.steps), -1)
+    place[rows] = range(len(rows))
+    kept = place[own.step] >= 0
+    columns = {name: column[kept] for name, column in vars(own).items() if isinstance(column, np.ndarray)}
+    return replace(
+        one,
+        steps=tuple(one.steps[row] for row in rows),
+        counted=one.counted[rows],
+        step_time=one.step_time[rows],
+        parts={name: times[rows] for name, times in one.parts.items()},
+        collectives=replace(own, **(columns | {"step": place[own.step][kept]})),
+    )
+
+
+def seconds_apart(one):
+    own, ahead = one.collectives, 10**9 * ((one.rank * 7) % 11 - 5)
+    return replace(one, collectives=replace(own, start=own.start + ahead, end=own.end + ahead))
+
+
+def members_untold(one):
+    return replace(one, groups=tuple(group._replace(ranks=()) for group in one.groups), group_names={})
+
+
+NODE, OTHER, ALL = range(8), range(8, 16), range(64)
+ODD = {
+    # Late ranks, ranks recorded, and what else is unlike.
+    "nobody else on the machine of the late": ((5,), NODE, None),
+    "another machine": ((5,), OTHER, None),
+    "all but the late": ((5,), [rank for rank in ALL if rank != 5], None),
+    "one of each machine, with the late": ((5,), range(5, 64, 8), None),
+    "one of each machine": ((5,), range(0, 64, 8), None),
+    "the first stage": ((5,), range(32), None),
+    "the last stage": ((5,), range(32, 64), None),
+    "the late and a neighbour": ((5,), (5, 6), None),
+    "the late and a stranger": ((5,), (5, 60), None),
+    "two late on one machine": ((5, 6), ALL, None),
+    "two late on two machines": ((5, 40), ALL, None),
+    "two late of one data group": ((5, 13), ALL, None),
+    "two late, one not here": ((5, 40), NODE, None),
+    "fewer steps on some": ((5,), ALL, lambda one: steps_of(one, range(3)) if one.rank % 3 == 0 else one),
+    "fewer steps on the late": ((5,), ALL, lambda one: steps_of(one, (1, 2, 3)) if one.rank == 5 else one),
+    "a step missing": ((5,), ALL, lambda one: steps_of(one, (0, 2, 3)) if one.rank == 7 else one),
+    "no step in common": ((5,), ALL, lambda one: steps_of(one, (0, 1) if one.rank < 32 else (2, 3))),
+    "clocks seconds apart": ((5,), ALL, seconds_apart),
+    "clocks seconds apart on a machine": ((5,), NODE, seconds_apart),
+    "number of ranks untold": ((5,), OTHER, lambda one: replace(one, world_size=None)),
+    "members told by some": ((5,), ALL, lambda one: members_untold(one) if one.rank % 2 else one),
+}
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_sets_of_ranks_and_steps(name, named):
+    late, recorded, change = ODD[name]
+    fleet = late_fleet(64, extra=dict.fromkeys(late, MS), named=named)
+    every, true = fleet_summaries(fleet), compare_ranks(fleet_summaries(replace(fleet, named=True)))
+    ranks = fleet_ranks([change(every[rank]) if change else every[rank] for rank in recorded])
+    found, run = side_by_side(ranks, plan()), Run("run", tuple(rank.analysis.trace for rank in ranks))
+    report, cluster = run_report(run, found), found.cluster
+    blamed = {rank for each in report.run_findings if each.rule == "RNK101" for rank in each.scope.ranks}
+    # Who is late to ranks that are all here is named, and nobody else.
+    whole = {rank for rank in late if any({*group.ranks} <= {*recorded} for group in true.ranks[rank].groups)}
+    assert blamed == (whole if cluster.steps else set())
+    files = run_files((run,), (recording_part(found),), (), None)
+    told = build_postmortem(
+        synthesize([recording_part(found)], ()), JobParts("run", "cuda", (report,), (), files), version="0"
+    )
+    assert "healthy" not in {each.key for each in told.verdict_messages}
+    waits = cluster.exposed_waits
+    if isinstance(waits, NotMeasured):
+        assert not cluster.steps
+        return
+    assert waits.bound == (len(recorded) < 64)
+    rows = [true.steps.index(step) for step in cluster.steps]
+    for rank, own in zip(cluster.ranks, waits.by_step.sum(axis=1).tolist(), strict=True):
+        exact = int(true.exposed_waits.by_step[rank.rank, rows].sum())
+        assert own <= exact if waits.bound else own == exact
+    head = said(report)
+    assert not (waits.bound and "ranks_own" in head)
+    assert {int(head[key]["rank"]) for key in ("ranks_own", "ranks_own_bound") if key in head} <= {*late}

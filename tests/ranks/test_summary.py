@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.builder import TraceBuilder
@@ -9,8 +11,12 @@ from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.pipeline import parts
+from traceanalyze.pipeline.recordings import rank_summary
 from traceanalyze.ranks.results import Group
 from traceanalyze.ranks.summary import LEAST_RUNS, MOST, summarize
+from traceanalyze.readers.kineto import read_trace
+from traceanalyze.readers.sources import expand
 
 SHAPES = {"Input Dims": [[2, 3], [3, 4]]}
 
@@ -174,3 +180,32 @@ def test_the_longest_kernels_are_kept():
             b.launch(at, 2, at + 10, 6 + number / 10, name=f"k{number}", grid=[4, 1, 1])
     found = summary(b).kernels
     assert found.names == tuple(f"k{number}" for number in range(MOST, 0, -1))
+
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+SHARED = ["kineto/param/dlrm_8rank", "pairs/torchrec_ladder/sst_long_a2a_optimizer_3", "kineto/tracelens/mi300"]
+
+
+def summed_up(source, *, brief):
+    trace = read_trace(source, brief=brief)
+    found = rank_summary(trace, Options())
+    told = found.analysis._replace(trace=None)
+    return trace, parts.dumps((found.compared, told, trace.read, trace.origin))
+
+
+def same_in_brief(folder):
+    for source in expand([str(folder)]).sources:
+        (whole, expected), (brief, found) = (summed_up(source, brief=each) for each in (False, True))
+        assert found == expected
+        if whole.origin.format != "ascend":
+            assert brief.events.fields.keys() < whole.events.fields.keys()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.glob("*pu_*")))
+def test_a_summary_misses_nothing_that_is_not_read_for_it(name):
+    same_in_brief(SAMPLES / name)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_nor_does_that_of_a_public_trace(name, shared_traces):
+    same_in_brief(shared_traces / name)

@@ -33,8 +33,11 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
     return analyze_context(context_of(trace, options or Options()))
 
 
-def analyze_context(context: Context, detail: Detail = Detail.VERBOSE) -> RankAnalysis:
-    """The same, for those who go on with the derived tables; with less `detail` only what such a view needs."""
+def analyze_context(context: Context, detail: Detail = Detail.VERBOSE, *, summary: bool = False) -> RankAnalysis:
+    """The same, for those who go on with the derived tables; with less `detail` only what such a view needs.
+
+    Of a `summary`, whose rank gets no verdict, that is not what its sync points cost.
+    """
     device = len(context.device) > 0
     checks: tuple[Check, ...] = ()
     if not (device and detail == Detail.QUIET):
@@ -59,7 +62,7 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE) -> RankAn
         host=context.once(host_split),
         checks=checks,
         tables=by_key,
-        synced=context.once(synced) if device else {},
+        synced=context.once(synced) if device and not summary else {},
         backward=by_key["kernels"]["name"].backward if "kernels" in by_key else frozenset(),
     )
 

@@ -32,7 +32,8 @@ Json: TypeAlias = Any
 
 _PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ranks", "readers", "replay", "rules")
 """Of this package, those whose classes may stand in a part."""
-_INTEGERS = tuple(np.dtype(f"<i{width}") for width in (1, 2, 4, 8))
+_INTEGERS = tuple((np.dtype(f"<i{width}"), 1 << 8 * width - 1) for width in (1, 2, 4, 8))
+"""Types of whole numbers, and from where on numbers are too large for them."""
 _NAMES = "part.json"
 _LEVEL = 5
 """Of compression: the next takes twice the time for 3 %."""
@@ -178,7 +179,7 @@ def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
 
 def _width(values: NDArray[np.int64]) -> np.dtype[Any]:
     low, high = int(values.min()), int(values.max())
-    return next(kind for kind in _INTEGERS if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return next(kind for kind, limit in _INTEGERS if -limit <= low and high < limit)
 
 
 @cache

@@ -240,7 +240,7 @@ def rank_summary(trace: Trace, options: Options) -> AnalysedRank:
     from traceanalyze.ranks.summary import summarize
 
     context = context_of(trace, options)
-    analysis, split = analyze_context(context, Detail.QUIET), split_table(context)
+    analysis, split = analyze_context(context, Detail.QUIET, summary=True), split_table(context)
     # What many ranks run name by name is too much to keep of each.
     compared = summarize(context, analysis, spread=False)
     return AnalysedRank(analysis._replace(tables={split.key: split}), compared=compared, why=None)
@@ -274,7 +274,7 @@ class Job(NamedTuple):
 def made(job: Job, tell: Callable[[int], None] | None = None) -> AnalysedRank | InputError:
     """What one recording gives, without its bulk, or why it cannot be used."""
     try:
-        return without_bulk(_analysed(partial(read_trace, job.source, tell), job))
+        return without_bulk(_analysed(partial(read_trace, job.source, tell, brief=job.summary), job))
     except InputError as error:
         return error
     except UsageError as error:

@@ -109,12 +109,16 @@ _COLUMNS = ("kind", "bytes", "step", "start", "end", "exposed", "moved", "synchr
 
 
 class _Part(NamedTuple):
-    """What a rank contributes to a group: positions in its collectives."""
+    """What a rank contributes to a group: positions in its collectives, step by step in their order."""
 
     rank: int
     rows: NDArray[np.int64]
     step: NDArray[np.int64]
     """Common step of each."""
+
+    def by_step(self, steps: int) -> list[NDArray[np.int64]]:
+        """Its rows of each step."""
+        return np.split(self.rows, np.searchsorted(self.step, np.arange(1, steps)))
 
 
 def matched(
@@ -140,6 +144,7 @@ def matched(
             kinds = [-1] if one.label else np.unique(own.kind[useful]).tolist()
             for kind in kinds:
                 chosen = np.flatnonzero(useful & ((kind < 0) | (own.kind == kind)))
+                chosen = chosen[np.argsort(step[chosen], kind="stable")]
                 if len(chosen):
                     parts.setdefault((one.label, kind), []).append(_Part(position, chosen, step[chosen]))
     names: dict[Members, dict[str, None]] = {}
@@ -168,28 +173,24 @@ def _joined(groups: Sequence[MatchedGroup]) -> Iterator[MatchedGroup]:
         yield replace(same[0], **{name: column[order] for name, column in columns.items()})
 
 
-def _by_step(side: _Part, steps: int) -> list[NDArray[np.int64]]:
-    """Its rows step by step, in their order."""
-    order = np.argsort(side.step, kind="stable")
-    return np.split(side.rows[order], np.searchsorted(side.step[order], np.arange(1, steps)))
-
-
 def _match(
     ranks: Sequence[RankSummary], steps: Sequence[str], label: str, sides: list[_Part]
 ) -> tuple[MatchedGroup, list[Stop]]:
-    kept: list[NDArray[np.int64]] = []
-    stops = []
     members = tuple(side.rank for side in sides)
-    by_step = [_by_step(side, len(steps)) for side in sides]
-    for number, name in enumerate(steps):
-        rows = [each[number] for each in by_step]
-        length, what = _agreement(ranks, members, rows)
-        kept.append(np.stack([each[:length] for each in rows], axis=1))
-        left_out = sum(len(each) - length for each in rows)
-        if left_out:
-            stops.append(Stop(label, name, length, what, left_out))
-    table = np.concatenate(kept) if kept else np.empty((0, len(members)), np.int64)
-    step = np.repeat(np.arange(len(steps)), [len(each) for each in kept])
+    rows, step, stops = [side.rows for side in sides], sides[0].step, list[Stop]()
+    alike = all(np.array_equal(side.step, step) for side in sides)
+    if alike and _agreement(ranks, members, rows)[0] == len(step):
+        # As it should be: then all steps are matched at once.
+        table = np.stack(rows, axis=1)
+    else:
+        kept: list[NDArray[np.int64]] = []
+        for name, own in zip(steps, zip(*(side.by_step(len(steps)) for side in sides), strict=True), strict=True):
+            length, what = _agreement(ranks, members, own)
+            kept.append(np.stack([each[:length] for each in own], axis=1))
+            left_out = sum(len(each) - length for each in own)
+            if left_out:
+                stops.append(Stop(label, name, length, what, left_out))
+        table, step = np.concatenate(kept), np.repeat(np.arange(len(steps)), [len(each) for each in kept])
     kind = ranks[members[0]].collectives.kind[table[:, 0]]
 
     def column(name: str) -> NDArray[np.int64]:

@@ -45,7 +45,7 @@ def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
     How much of it is waiting nobody knows: a receive begins when the rank is ready, and ends when the data is there.
     """
     own = rank.collectives
-    chosen = POINT_TO_POINT[own.kind] & np.isin(own.step, rows)
+    chosen = POINT_TO_POINT[own.kind] & in_common(rank, rows)[1]
     return int(own.exposed[chosen].sum())
 
 
@@ -264,7 +264,7 @@ def _stops(cluster: Cluster) -> Iterator[Message]:
 def _recorded(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
     """Waiting by the tasks of the rank's own collectives; needs no other rank."""
     own = rank.collectives
-    inside = np.isin(own.step, rows)
+    inside = in_common(rank, rows)[1]
     if not inside.any() or (own.moved[inside] < 0).any():
         return NotMeasured("no_collective_tasks")
     return int((own.end - own.start - own.moved)[inside].sum())
@@ -273,7 +273,7 @@ def _recorded(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
 def waited_for(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
     """The rank that most of the waiting in collectives was for."""
     own = rank.collectives
-    known = np.flatnonzero(np.isin(own.step, rows) & (own.waited_for >= 0) & (own.moved >= 0))
+    known = np.flatnonzero(in_common(rank, rows)[1] & (own.waited_for >= 0) & (own.moved >= 0))
     if len(known) == 0:
         return NotMeasured("no_collective_tasks")
     peers = group(own.group[known], own.waited_for[known])

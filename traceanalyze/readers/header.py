@@ -4,7 +4,7 @@ A member that cannot be understood is left out and noted; it never stops the rea
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -234,6 +234,18 @@ INSTANT_FIELDS = (
     Field("reserved", Kind.INT, ("Total Reserved",)),
 )
 """Of instant events: the records of the caching allocator, named `[memory]`."""
+
+_OF_DETAIL = frozenset(
+    {"sequence", "fwd_thread", "strides", "dtypes", "concrete", "module", "mark", "sync_kind", "wait_stream", "block"}
+    | {"registers", "shared_memory", "blocks_per_sm", "occupancy", "device_type", "address", "allocated", "reserved"}
+)
+"""What no summary of a rank asks for (`pipeline.recordings.rank_summary`): half of all arguments."""
+
+
+def of_summary(fields: Sequence[Field]) -> tuple[Field, ...]:
+    """Those that a summary needs."""
+    return tuple(field for field in fields if field.name not in _OF_DETAIL)
+
 
 _DTYPE = {Kind.INT: "int64", Kind.REAL: "float64", Kind.TEXT: "int32"}
 DTYPES = {field.name: _DTYPE[field.kind] for field in (*EVENT_FIELDS, *ASCEND_FIELDS, *INSTANT_FIELDS)}

@@ -75,14 +75,16 @@ def no_events(found: Scan, kind: Kind, name: str) -> InputError:
 _NUMBER = regex(r"[0-9]{1,18}")
 
 
-def read_trace(source: Source, progress: Callable[[int], None] | None = None) -> Trace:
+def read_trace(source: Source, progress: Callable[[int], None] | None = None, *, brief: bool = False) -> Trace:
     """Read one recording; `progress` is called with the bytes of the stored file read so far.
+
+    In `brief` what the summary of one of many ranks needs, in this thread alone: others are read meanwhile.
 
     Raises:
         InputError: The source cannot be read, is something else that no plug-in reads, or holds no event.
     """
     try:
-        return (_from_copy if is_remote(source.folder) else _read)(source, progress)
+        return (_from_copy if is_remote(source.folder) else _read)(source, progress, brief=brief)
     except InputError as error:
         # Imported when needed: most recordings are none of others.
         from traceanalyze.readers.plugin import read_by_plugin
@@ -90,7 +92,7 @@ def read_trace(source: Source, progress: Callable[[int], None] | None = None) ->
         return read_by_plugin(source, error)
 
 
-def _from_copy(source: Source, progress: Callable[[int], None] | None) -> Trace:
+def _from_copy(source: Source, progress: Callable[[int], None] | None, *, brief: bool) -> Trace:
     """A profile elsewhere: its files know each other by their paths."""
     with local_copy(source.folder) as folder:
         profile = profile_at(folder)
@@ -98,24 +100,24 @@ def _from_copy(source: Source, progress: Callable[[int], None] | None) -> Trace:
             raise InputError("{name}: copy this profile to this machine: it is several databases", source.name)
         size = sum(path.stat().st_size for path in (profile.main, *profile.more))
         main = Source(str(profile.main), folder=str(folder), size=size, more=tuple(map(str, profile.more)))
-        found = _read(main, progress)
+        found = _read(main, progress, brief=brief)
     return replace(found, origin=found.origin._replace(path=source.name))
 
 
-def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
+def _read(source: Source, progress: Callable[[int], None] | None, *, brief: bool) -> Trace:
     profile = profile_at(Path(source.folder)) if source.folder else None
     if profile is not None and profile.timeline is None and profile.database is not None:
         return _database(profile, progress)
     if profile is not None and profile.timeline is None:
         return _tables(profile, source)
-    with open_stream(source, progress) as stream:
+    with open_stream(source, progress, threads=not brief) as stream:
         kind = sniff(stream.head, source.name)
         if kind in {Kind.ASCEND_DB, Kind.SQLITE} and not source.member and source.path != STDIN:
             return _database(profile_of(Path(source.path), database=True), progress)
         if kind not in {Kind.TRACE, Kind.JSON, Kind.BLANK}:
             raise explain(kind, _name(source, stream))
         ascend = profile is not None or looks_ascend(stream.head)
-        found = _scan(stream, ascend=ascend)
+        found = _scan(stream, ascend=ascend, brief=brief)
     if not _has_rows(found):
         raise no_events(found, kind, _name(source, stream))
     part = None if profile else part_alone(source.member or source.path, found)
@@ -126,7 +128,7 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
             raise InputError("{name}: its beginning does not tell what it is; save it to a file first", source.name)
         ascend = not ascend
         with open_stream(source) as again:
-            found = _scan(again, ascend=ascend)
+            found = _scan(again, ascend=ascend, brief=brief)
     trailing = stream.trailing_bytes
     notes = (Phrase("{trailing:,} bytes after the end of the gzip stream were ignored", trailing),) if trailing else ()
     origin = Origin(path=source.name, size_bytes=source.size or stream.consumed, compressed=stream.compressed)
@@ -137,7 +139,7 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
         with open_stream(source) as whole:
             begin = _LIST.search(whole.head)
             whole.insert(begin.end() if begin else 0, text + b"," if begin else b"")
-            read = _scan(whole, ascend=True)
+            read = _scan(whole, ascend=True, brief=brief)
         return replace(read, fault=found.fault, size=found.size)
 
     profile = profile or (profile_of(Path(file)) if ascend else None)
@@ -165,9 +167,10 @@ def _name(source: Source, stream: Stream) -> str:
     return f"{source.name}: {stream.fault}" if stream.fault else source.name
 
 
-def _scan(stream: Stream | io.BytesIO, *, ascend: bool) -> Scan:
+def _scan(stream: Stream | io.BytesIO, *, ascend: bool, brief: bool = False) -> Scan:
     """With the arguments of events that traces of Kineto, or of Ascend, have: one list has no room for all."""
-    fields = header.ASCEND_FIELDS if ascend else header.EVENT_FIELDS
+    every = header.ASCEND_FIELDS if ascend else header.EVENT_FIELDS, header.INSTANT_FIELDS
+    fields, instant_fields = map(header.of_summary, every) if brief and not ascend else every
     split = stream.split if isinstance(stream, Stream) else tuple
 
     def readinto(buffer: memoryview) -> int:
@@ -180,7 +183,7 @@ def _scan(stream: Stream | io.BytesIO, *, ascend: bool) -> Scan:
             )
         return count
 
-    return scan(readinto, event_fields=fields, instant_fields=header.INSTANT_FIELDS, split=split)
+    return scan(readinto, event_fields=fields, instant_fields=instant_fields, split=split)
 
 
 _TEXT_ROOM, _TEXT_PER_PACKED_BYTE = 64 << 20, 100

@@ -333,13 +333,15 @@ def _at_least(count: int, blocks: Iterator[bytes]) -> bytes:
     return joined
 
 
-def open_stream(source: Source, progress: Callable[[int], None] | None = None) -> Stream:
+def open_stream(source: Source, progress: Callable[[int], None] | None = None, *, threads: bool = True) -> Stream:
     """Open the text of a source; a compressed file is inflated in a thread while its text is used.
 
-    `progress` is called with the bytes of the stored file read so far, whenever text is read.
+    `progress` is called with the bytes of the stored file read so far, whenever text is read. Without `threads`, as
+    where other cores are busy, only what comes over a network is waited for in one.
     """
     # A read from a pipe cannot be interrupted, so its inflation stays in this thread.
-    return Stream(source, progress=progress, ahead=source.size is not None)
+    ahead = source.size is not None and (threads or is_remote(source.path))
+    return Stream(source, progress=progress, ahead=ahead)
 
 
 def read_head(source: Source) -> bytes:
