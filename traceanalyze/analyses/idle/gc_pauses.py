@@ -111,13 +111,17 @@ def _pause(
     """`at`: an instant of the step that the pause is counted in, its start if None."""
     step = int(step_of(context.steps, np.array([start if at is None else at]))[0])
     return {
-        "step": step_labels(context.steps.name)[step] if step >= 0 else None,
+        "step": context.once(_labels)[step] if step >= 0 else None,
         "start_ns": start,
         "length_ns": end - start,
         "idle_ns": idle,
         "evidence": evidence,
         "thread": _thread(context, track),
     }
+
+
+def _labels(context: Context) -> tuple[str, ...]:
+    return step_labels(context.steps.name)
 
 
 def _filled(pauses: Sequence[_Pause]) -> Table:

@@ -79,6 +79,7 @@ class Setting(NamedTuple):
 def setting_of(analysis: RankAnalysis, window: Window, place: str = "") -> Setting:
     """Of the findings on one rank."""
     trace, steps, rows = analysis.trace, analysis.steps, list(window.rows)
+    labels = step_labels(steps.name)
     return Setting(
         step=window.mean(window.total),
         platform=platform_of(trace),
@@ -86,7 +87,7 @@ def setting_of(analysis: RankAnalysis, window: Window, place: str = "") -> Setti
         whole=analysis.mode == Mode.WHOLE_TRACE or (analysis.mode != Mode.STEPS and window.count <= 1),
         path=trace.origin.path,
         place=place if trace.origin.rank is None else "",
-        steps=[step_labels(steps.name)[row] for row in rows],
+        steps=[labels[row] for row in rows],
         start=steps.start[rows],
         end=steps.end[rows],
         backward=analysis.backward,
