@@ -13,6 +13,7 @@ from traceanalyze.analyses.idle.host_state import PYTHON_NS, blocking_copies, da
 from traceanalyze.analyses.idle.idle import Gaps, Pieces, analysed_time, clipped, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.analyses.steps.window import span_of
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
@@ -193,15 +194,25 @@ def timed_stretches(context: Context) -> Intervals:
     )
 
 
+WORTH_NAMING = 0.05
+"""Share of the time that sync points must cost to be named."""
+
+
 def synced(context: Context) -> dict[str, int]:
-    """Idle time in the analysed time that sync calls caused, less these stretches, by operator (else the call)."""
+    """Idle time in the analysed time that sync calls caused, less these stretches, by operator (else the call).
+
+    None where it could not be worth naming even with these stretches, which take longer to find than all else.
+    """
     calls, found = context.calls, dict[str, int]()
     if len(calls) == 0 or context.queue_only or context.doubt_of_idle is not None:
         return found
     pieces, _ = clipped(context.once(idle_pieces), *context.once(analysed_time))
     by, _ = blamed(np.flatnonzero(context.once(is_sync_call)), calls, context.once(idle_gaps), pieces)
+    time = pieces.end - pieces.start
+    if int(time[by >= 0].sum()) < WORTH_NAMING * span_of(context.steps):
+        return found
     aside = intervals.coverage(context.once(own_stretches), pieces.start, pieces.end)
-    cost = np.bincount(by[by >= 0], (pieces.end - pieces.start - aside)[by >= 0], len(calls)).astype(np.int64)
+    cost = np.bincount(by[by >= 0], (time - aside)[by >= 0], len(calls)).astype(np.int64)
     worth = np.flatnonzero((cost > 0) & (calls.start < context.once(last_launch)))
     _, ops, _ = locate(context, calls.track[worth], calls.start[worth])
     for call, op in zip(worth.tolist(), ops, strict=True):
