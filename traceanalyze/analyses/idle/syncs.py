@@ -198,19 +198,32 @@ WORTH_NAMING = 0.05
 """Share of the time that sync points must cost to be named."""
 
 
-def synced(context: Context) -> dict[str, int]:
-    """Idle time in the analysed time that sync calls caused, less these stretches, by operator (else the call).
+def worth_naming(context: Context) -> dict[str, int]:
+    """What `synced` tells, or nothing where it is too little to be named, whatever lies in these stretches.
 
-    None where it could not be worth naming even with these stretches, which take longer to find than all else.
+    To find them takes longer than all else.
     """
+    if len(context.calls) == 0 or context.queue_only or context.doubt_of_idle is not None:
+        return {}
+    pieces, by = context.once(_blamed)
+    time = int((pieces.end - pieces.start)[by >= 0].sum())
+    return context.once(synced) if time >= WORTH_NAMING * span_of(context.steps) else {}
+
+
+def _blamed(context: Context) -> tuple[Pieces, NDArray[np.int64]]:
+    """Idle time in the analysed time, and the sync call that caused each piece of it, -1 for none."""
+    pieces, _ = clipped(context.once(idle_pieces), *context.once(analysed_time))
+    by, _ = blamed(np.flatnonzero(context.once(is_sync_call)), context.calls, context.once(idle_gaps), pieces)
+    return pieces, by
+
+
+def synced(context: Context) -> dict[str, int]:
+    """Idle time in the analysed time that sync calls caused, less these stretches, by operator (else the call)."""
     calls, found = context.calls, dict[str, int]()
     if len(calls) == 0 or context.queue_only or context.doubt_of_idle is not None:
         return found
-    pieces, _ = clipped(context.once(idle_pieces), *context.once(analysed_time))
-    by, _ = blamed(np.flatnonzero(context.once(is_sync_call)), calls, context.once(idle_gaps), pieces)
+    pieces, by = context.once(_blamed)
     time = pieces.end - pieces.start
-    if int(time[by >= 0].sum()) < WORTH_NAMING * span_of(context.steps):
-        return found
     aside = intervals.coverage(context.once(own_stretches), pieces.start, pieces.end)
     cost = np.bincount(by[by >= 0], (time - aside)[by >= 0], len(calls)).astype(np.int64)
     worth = np.flatnonzero((cost > 0) & (calls.start < context.once(last_launch)))
