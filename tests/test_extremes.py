@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+
 import pytest
 
 from tests.builder import TraceBuilder
+from traceanalyze import analyze
 from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS
 from traceanalyze.analyses.idle import idle
 
@@ -87,3 +91,32 @@ def test_deep_modules_have_short_paths():
     assert launching.module.endswith(f"Block_{MOST_LEVELS - 1}/{DEEPER}")
     assert launching.calls == MANY - MOST_LEVELS
     assert sum(row.calls for row in modules) == MANY
+
+
+def stepping(count):
+    """So many steps of 10 ms, each with a collection of 2 ms for which the device waits."""
+    trace = TraceBuilder()
+    for number in range(count):
+        at = 10_000 * number
+        trace.step(number, at, 10_000)
+        trace.op("aten::mm", at + 1, 30)
+        trace.launch(at + 10, 10, at + 40, 5_000)
+        trace.event("gc", "GC", at + 6_000, 2_000)
+    return trace
+
+
+def test_a_report_on_twice_as_many_steps_is_twice_the_work(tmp_path):
+    def calls(count):
+        path, made = stepping(count).write(tmp_path / f"{count}.json"), Counter()
+        sys.setprofile(lambda _frame, event, _what: made.update((event,)))
+        try:
+            report = analyze(path)
+        finally:
+            sys.setprofile(None)
+        assert len(report.tables["gc_pauses"].rows) == count
+        return made["call"] + made["c_call"]
+
+    calls(25)  # Imports what is needed.
+    few, some, many = (calls(count) for count in (50, 150, 350))
+    # What each step more costs stays the same.
+    assert (many - some) / 200 < 1.5 * (some - few) / 100

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import host_split
 from traceanalyze.analyses.idle.idle import idle_causes
-from traceanalyze.analyses.idle.syncs import synced
+from traceanalyze.analyses.idle.syncs import worth_naming
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.analyses.results import Check, RankAnalysis
 from traceanalyze.analyses.steps.split import host_split_tables, partitions
@@ -62,7 +62,7 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE, *, summar
         host=context.once(host_split),
         checks=checks,
         tables=by_key,
-        synced=context.once(synced) if device and not summary else {},
+        synced=context.once(worth_naming) if device and not summary else {},
         backward=by_key["kernels"]["name"].backward if "kernels" in by_key else frozenset(),
     )
 

@@ -41,7 +41,7 @@ class RankAnalysis(NamedTuple):
     tables: Mapping[str, Table] = {}
     """By key, in reading order."""
     synced: Mapping[str, int] = {}
-    """Idle time that sync points caused, by operator or call (`idle.syncs.synced`)."""
+    """Idle time that sync points caused, by operator or call (`idle.syncs.synced`), if worth naming."""
     backward: frozenset[str] = frozenset()
     """Names of device work that the backward pass alone launches, where there is a table of kernels."""
 

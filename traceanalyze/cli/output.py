@@ -82,6 +82,8 @@ class Progress:
 
     def __call__(self, name: str, done: int, total: int | None) -> None:
         """Keep it, and show it once it is worth it."""
+        if not self._wanted:
+            return  # It is told with every block of text.
         if len(name) > _LONGEST:
             name = f"{name[: _LONGEST // 2]}…{name[-_LONGEST // 2 :]}"
         self._state = {"description": name, "completed": done, "total": total, "size": size(done)}

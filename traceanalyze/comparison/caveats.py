@@ -6,14 +6,14 @@ import numpy as np
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.quality.quality import SKIPPED, unknown_categories
+from traceanalyze.analyses.quality.quality import unknown_categories
 from traceanalyze.analyses.steps.window import settled
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.same_work import precision, work
 from traceanalyze.comparison.side import Side
 from traceanalyze.model.table import sentences
-from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.model.vocabulary import SKIPPED, DeviceClass, EventKind
 
 CAVEATS = sentences(
     work_shapes=(

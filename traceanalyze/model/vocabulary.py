@@ -4,6 +4,8 @@ from enum import IntEnum
 
 ARROW = " → "
 """Between two names of which one became the other."""
+SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur", "no_begin")
+"""Why events could not be read."""
 
 
 class Detail(IntEnum):

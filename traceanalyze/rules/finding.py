@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.replay.replay import Change
+
+if TYPE_CHECKING:
+    from traceanalyze.replay.replay import Change
 
 T = TypeVar("T")
 
@@ -82,9 +84,9 @@ class Finding:
     """What it saves at least, ns a step; None where the saving is as good as its inputs."""
     bound: int | None = None
     """What it can save at most, ns a step."""
-    change: Change | None = None
+    change: "Change | None" = None
     """What would be different without it; None: what `saving`, `draws` and `intervals` say."""
-    between: tuple[Change, ...] = ()
+    between: "tuple[Change, ...]" = ()
     """The same in the worst and in the best case, where that is uncertain by more than any saving is."""
     alone: int | None = None
     """What its rank gains for itself, ns a step, where `saving` is what the mean step of the run gains with all ranks

@@ -13,6 +13,7 @@ from traceanalyze.analyses.idle.host_state import PYTHON_NS, blocking_copies, da
 from traceanalyze.analyses.idle.idle import Gaps, Pieces, analysed_time, clipped, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.analyses.steps.window import span_of
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
@@ -193,15 +194,38 @@ def timed_stretches(context: Context) -> Intervals:
     )
 
 
+WORTH_NAMING = 0.05
+"""Share of the time that sync points must cost to be named."""
+
+
+def worth_naming(context: Context) -> dict[str, int]:
+    """What `synced` tells, or nothing where it is too little to be named, whatever lies in these stretches.
+
+    To find them takes longer than all else.
+    """
+    if len(context.calls) == 0 or context.queue_only or context.doubt_of_idle is not None:
+        return {}
+    pieces, by = context.once(_blamed)
+    time = int((pieces.end - pieces.start)[by >= 0].sum())
+    return context.once(synced) if time >= WORTH_NAMING * span_of(context.steps) else {}
+
+
+def _blamed(context: Context) -> tuple[Pieces, NDArray[np.int64]]:
+    """Idle time in the analysed time, and the sync call that caused each piece of it, -1 for none."""
+    pieces, _ = clipped(context.once(idle_pieces), *context.once(analysed_time))
+    by, _ = blamed(np.flatnonzero(context.once(is_sync_call)), context.calls, context.once(idle_gaps), pieces)
+    return pieces, by
+
+
 def synced(context: Context) -> dict[str, int]:
     """Idle time in the analysed time that sync calls caused, less these stretches, by operator (else the call)."""
     calls, found = context.calls, dict[str, int]()
     if len(calls) == 0 or context.queue_only or context.doubt_of_idle is not None:
         return found
-    pieces, _ = clipped(context.once(idle_pieces), *context.once(analysed_time))
-    by, _ = blamed(np.flatnonzero(context.once(is_sync_call)), calls, context.once(idle_gaps), pieces)
+    pieces, by = context.once(_blamed)
+    time = pieces.end - pieces.start
     aside = intervals.coverage(context.once(own_stretches), pieces.start, pieces.end)
-    cost = np.bincount(by[by >= 0], (pieces.end - pieces.start - aside)[by >= 0], len(calls)).astype(np.int64)
+    cost = np.bincount(by[by >= 0], (time - aside)[by >= 0], len(calls)).astype(np.int64)
     worth = np.flatnonzero((cost > 0) & (calls.start < context.once(last_launch)))
     _, ops, _ = locate(context, calls.track[worth], calls.start[worth])
     for call, op in zip(worth.tolist(), ops, strict=True):

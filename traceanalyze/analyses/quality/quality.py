@@ -21,7 +21,7 @@ from traceanalyze.model.columns import MISSING, ascending, distinct, median, occ
 from traceanalyze.model.intervals import contains, coverage, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import sentences
-from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
+from traceanalyze.model.vocabulary import SKIPPED, DeviceClass, EventKind, Level, Mode
 
 _SAY = sentences(
     stream_fault="The compressed file is damaged ({what}); what came before was read.",
@@ -136,8 +136,6 @@ def plugin_checks(context: Context) -> Iterator[Check]:
             yield Check("Q08", Level.INFO, _SAY["plugin_ranges"], (("plugin", one.plugin), ("count", host)))
 
 
-SKIPPED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur", "no_begin")
-"""Why events could not be read."""
 _READ = frozenset("XBEMiIstf")
 """Phases of events that are read."""
 _KINDS = frozenset("CPNODMVvRcbnesSTpF(),")

@@ -129,6 +129,15 @@ def window_of(steps: Steps) -> Window:
     return Window(rows, sum(int(steps.end[row] - steps.start[row]) for row in rows))
 
 
+def span_of(steps: Steps) -> int:
+    """From the first step that counts to the last, with what lies between steps, without those that do not count."""
+    rows = np.flatnonzero(steps.counted)
+    if not len(rows):
+        return 0
+    between = slice(rows[0], rows[-1])
+    return int(steps.end[rows[-1]] - steps.start[rows[0]]) - int(steps.time[between][~steps.counted[between]].sum())
+
+
 def amounts(table: Table, sums: Mapping[str, int | NotMeasured], whole: tuple[str, int], window: Window) -> Table:
     """A table of parts by their sums over the window; `whole` is what they are of, and its sum.
 

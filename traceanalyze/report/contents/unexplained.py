@@ -3,13 +3,12 @@
 from operator import itemgetter
 
 from traceanalyze.analyses.idle.idle import IdleCauses
-from traceanalyze.analyses.quality.quality import SKIPPED
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.errors import Lost, Unmatched, joined
 from traceanalyze.model.table import Kind, Message, sentences
+from traceanalyze.model.vocabulary import SKIPPED
 from traceanalyze.rules.finding import Outcome, Severity, Unexplained
-from traceanalyze.rules.owners import LARGE
 
 _SAY = sentences(
     not_explained_communication=(
@@ -166,7 +165,12 @@ def done_once(outcome: Outcome | None, step: int) -> tuple[Message, ...]:
     )
     # Those without intervals are of first steps that no mean contains.
     cost = sum(one.cost or 0 for one in found if one.once and one.intervals is not None)
-    if not cost or cost < LARGE * step:
+    if not cost:
+        return ends
+    # Imported here: a verdict alone has no findings, and needs none of the rules.
+    from traceanalyze.rules.owners import LARGE
+
+    if cost < LARGE * step:
         return ends
     return (*ends, Message(_SAY["done_once"], (("share", Kind.SHARE, min(cost / step, 1.0)),)))
 

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
-import numpy as np
-
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
 from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.idle.syncs import WORTH_NAMING
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import Partition
-from traceanalyze.analyses.steps.window import Steps, Window, median, step_labels, window_of
+from traceanalyze.analyses.steps.window import Steps, Window, median, span_of, step_labels, window_of
 from traceanalyze.errors import Lost, Unmatched
 from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.model.vocabulary import IDLE_GROUPS, Cause, Mode
@@ -66,8 +65,6 @@ IDLE_WORTH_NAMING = 0.1
 MOSTLY = 0.5
 """Share of idle time from which one cause is most of it."""
 PART_WORTH_NAMING = 0.01
-SYNC_WORTH_NAMING = 0.05
-"""Share of the time that sync points must cost to be named."""
 OUTLIER = 1.3
 """A step longer than this many medians is worth a sentence."""
 
@@ -157,11 +154,9 @@ def _sync_cost(synced: Mapping[str, int], steps: Steps, idle: IdleCauses, window
     The split calls sync only what the host waits in them.
     """
     # What a sync costs may lie between the steps, too.
-    rows = np.flatnonzero(steps.counted)
-    left_out = int(steps.time[rows[0] : rows[-1]][~steps.counted[rows[0] : rows[-1]]].sum()) if len(rows) else 0
-    time = int(steps.end[rows[-1]] - steps.start[rows[0]]) - left_out if len(rows) else 0
+    time = span_of(steps)
     share = sum(synced.values()) / time if time else 0.0
-    if share < SYNC_WORTH_NAMING:
+    if share < WORTH_NAMING:
         return ()
     worst = max(synced, key=lambda place: synced[place])
     within = share if idle.missing else window.share(window.sum(idle.by_step[:, Cause.SYNC]))

@@ -1,12 +1,11 @@
 """What rules found, in words: the one place where keys become titles, sentences, prices and advice for every output."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.memory.findings import MemoryFinding
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, step_labels
 from traceanalyze.locales import Texts
@@ -19,6 +18,9 @@ from traceanalyze.report import finding as told
 from traceanalyze.report.format import Formatter
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity, merged
 from traceanalyze.rules.registry import every_rule, own_rules
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.memory.findings import MemoryFinding
 
 _SAY = sentences(
     finding_other="{rule}: {text}",
@@ -123,7 +125,7 @@ def said(found: Iterable[Finding], setting: Setting) -> tuple[Said, ...]:
     return tuple(Said(one, name_of(one), sentence_of(one), setting) for one in found)
 
 
-def of_memory(one: MemoryFinding, setting: Setting, ranks: tuple[int, ...] = ()) -> Said:
+def of_memory(one: "MemoryFinding", setting: Setting, ranks: tuple[int, ...] = ()) -> Said:
     """What a memory snapshot tells; its sentence says what to do, too."""
     # Imported here: most recordings come without a snapshot.
     from traceanalyze.causes.synthesize import SEVERITIES, rule_of
