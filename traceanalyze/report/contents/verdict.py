@@ -36,6 +36,9 @@ _SAY = sentences(
     },
     served="{count} iteration(s) of {phase}, {time} each.",
     served_tokens="{count} iteration(s) of {phase}, {time} each: {tokens} tokens/s.",
+    between_iterations=(
+        "Between iterations {time} pass on average, {share} of the whole time, of which the other numbers have no part."
+    ),
     work_lost=(
         "Of {time} neither {part} nor idle time is measured: the recording lacks what the profile's own numbers tell."
     ),
@@ -107,6 +110,11 @@ def _served(analysis: RankAnalysis) -> Iterator[Message]:
             yield Message(_SAY["served"], values)
         else:
             yield Message(_SAY["served_tokens"], (*values, ("tokens", Kind.NUMBER, rate)))
+    between, every = analysis.steps.between_steps, int(analysis.steps.time.sum())
+    if between >= IDLE_WORTH_NAMING * (between + every):
+        mean = between // max(1, len(analysis.steps.name) - 1)
+        share = between / (between + every)
+        yield Message(_SAY["between_iterations"], (("time", Kind.DURATION, mean), ("share", Kind.SHARE, share)))
 
 
 def _device_sentence(
