@@ -105,6 +105,18 @@ def test_waiting_for_requests_is_in_no_iteration():
     assert found.steady.end_ns - found.steady.start_ns == 19 * MS
 
 
+@pytest.mark.parametrize(("wait", "told"), [(148, None), (148.5, 0.1), (5000, 15 / 19)])
+def test_the_verdict_tells_the_time_between_iterations_from_a_tenth_on(wait, told):
+    """Four iterations of 1 ms, and three times so much between them."""
+    server = Server()
+    for _ in range(4):
+        server.run("step[DECODE bs=2]", 1000, wait=wait)
+    between = [each for each in verdict(server.analyze()) if each.key == "between_iterations"]
+    assert [{label: value for label, _, value in each.values} for each in between] == (
+        [] if told is None else [{"time": wait * US, "share": pytest.approx(told, abs=1e-3)}]
+    )
+
+
 def test_device_work_launched_after_the_annotation_belongs_to_the_iteration():
     server = Server().run("decode", 1000, wait=1000)
     server.launch(1100, 5, 2000, 300)

@@ -18,6 +18,20 @@ def test_a_marker_that_begins_as_another_ends_is_a_step_and_one_that_begins_befo
     assert b.analyze().steps.name == ("ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#3")
 
 
+def test_markers_that_rounding_lets_overlap_are_steps_and_one_that_ends_a_tick_after_its_like_is_none() -> None:
+    b = TraceBuilder()
+    for number, (at, length) in enumerate(((0, 100.001), (100, 100.001), (200, 100), (200.001, 100))):
+        b.step(number, at, length)
+        b.launch(at + 0.01, 0.01, at + 0.02, 0.01)
+    steps = b.analyze().steps
+    assert steps.name == ("ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2")
+    assert list(zip(steps.start.tolist(), steps.end.tolist(), strict=True)) == [
+        (0, 100_001),
+        (100_001, 200_001),
+        (200_001, 300_000),
+    ]
+
+
 @pytest.mark.parametrize(("launched", "owned"), [(99.999, [1, 1]), (100, [0, 2]), (200, [0, 2]), (200.001, [0, 1])])
 def test_a_step_owns_what_is_launched_from_its_begin_on_and_the_last_one_until_its_end(
     launched: float, owned: list[int]

@@ -207,7 +207,7 @@ def test_the_order_of_rules_is_that_of_who_explains_time_first():
         orders.setdefault(one.order, set()).add(one.id)
     del orders[0]
     assert orders == {
-        -2: {"CGR106", "HST106", "MEM111"},
+        -2: {"CAP107", "CGR106", "HST106", "MEM111"},
         -1: {
             "CGR102",
             "CGR105",

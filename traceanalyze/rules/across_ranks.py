@@ -94,8 +94,12 @@ def evaluate_run(cluster: Cluster, wanted: Plan, run: Joint | None = None) -> Ou
         for one in _disjoint(found, rules)
         if one.saving is None or not rules[one.rule].threshold or not step.small(one.saving)
     ]
-    told, late = {one.rule for one in kept}, {one.scope.ops for one in kept if one.rule == _ABOUT_RANKS}
-    kept = [one for one in kept if rules[one.rule].unless not in told]
+    told: dict[str, int] = {}
+    for one in kept:
+        told[one.rule] = told.get(one.rule, 0) + (one.explains or 0)
+    late = {one.scope.ops for one in kept if one.rule == _ABOUT_RANKS}
+    # What another rule tells less than half of is not told.
+    kept = [one for one in kept if told.get(rules[one.rule].unless, -1) < LEFT * (one.explains or 0)]
     kept = [one for one in kept if one.rule != _IMBALANCE or one.scope.ops not in late]
     return Outcome(tuple(sorted(kept, key=_ORDER)), tuple(not_applicable))
 

@@ -161,7 +161,7 @@ class Finding:
         return (
             self.rule,
             self.slug,
-            "" if self.sentence in {"waiting", "waiting_least"} else self.sentence,
+            {"waiting": "", "waiting_least": "", "chain_waiting": "chain"}.get(self.sentence, self.sentence),
             self.scope.ops,
         )
 

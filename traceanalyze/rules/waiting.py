@@ -140,9 +140,11 @@ def without_doubt(one: Finding) -> Finding:
 
 def less_waiting(one: Finding, wait: int) -> Finding:
     """The finding about all communication without what a rank waits for others, which it says apart."""
-    if one.rule != GENERAL or one.saving is None or "wait_exposed" in durations(one):
+    if one.rule != GENERAL or "wait_exposed" in durations(one):
         return one
     told = (*one.evidence, Evidence("wait_exposed", wait, "DURATION"))
+    if one.saving is None:
+        return replace(one, evidence=told, sentence="chain_waiting") if one.sentence == "chain" else one
     return replace(one, cost=max(0, (one.cost or 0) - wait), evidence=told, sentence="waiting")
 
 

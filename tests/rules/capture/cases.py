@@ -79,6 +79,29 @@ def options(**values):
     return b
 
 
+def buffering(name):
+    """Steps of 4 ms, for 2.5 ms of which the profiler works on no thread, and the host does nothing."""
+
+    def body(b, at, number):
+        kernel(b, at, 480)
+        b.event("overhead", name, at + 520, 2500, pid=-1, tid=0)
+        kernel(b, at + 3040, 919)
+
+    return program(body, length=2 * STEP)
+
+
+def requesting():
+    """In every step a launch call of 1.48 ms, during which the profiler requests a buffer."""
+
+    def body(b, at, number):
+        kernel(b, at, 400)
+        b.op("aten::mul", at + 100, 1500)
+        b.launch(at + 110, 1480, at + 1600, 379)
+        b.event("overhead", "Activity Buffer Request", at + 115, 1470, pid=-1, tid=0)
+
+    return program(body)
+
+
 def cut():
     text = program(busy).text()
     return read_text(text[: len(text) * 3 // 4].encode())
@@ -143,7 +166,30 @@ FIRES = {
         Fires(
             options(with_stack=1),
             evidence={"checks": "Q11"},
-        )
+        ),
+        Fires(
+            buffering("Activity Buffer Request"),
+            cost=2500,
+            sentence="own",
+            count=4,
+            evidence={"idle": 2500, "share": 0.625},
+            draws="idle",
+            each=2500,
+            first=(520, 3020),
+            look=(520, 3020),
+        ),
+        # Idle from 420 µs on, as long as the request.
+        Fires(
+            requesting(),
+            cost=1165,
+            sentence="own",
+            count=4,
+            evidence={"idle": 1165, "share": 0.5825},
+            draws="idle",
+            each=1165,
+            first=(420, 1585),
+            look=(420, 1585),
+        ),
     ],
     "CAP108": [
         Fires(
@@ -188,7 +234,12 @@ SILENT = {
     "CAP103": [program(busy)],
     "CAP104": [program(busy)],
     "CAP105": [program(busy)],
-    "CAP107": [program(busy)],
+    # A queue that is full, and code that is loaded, are no work of the profiler.
+    "CAP107": [program(busy), buffering("Command Buffer Full"), buffering("Lazy Function Loading")],
+    # What the profiler does is no pause of the program, nor slow launching.
+    "HST113": [buffering("Activity Buffer Request")],
+    "HST107": [buffering("Activity Buffer Request")],
+    "HST101": [requesting()],
     "CAP108": [program(fine)],
     "CAP109": [program(busy)],
     "CAP110": [program(busy, steps=3)],

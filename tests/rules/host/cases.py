@@ -118,6 +118,13 @@ def zeroed(name):
     return body
 
 
+def slow_call(b, at, number):
+    """A kernel of 0.4 ms, and one whose launch begins meanwhile and takes 1.48 ms."""
+    kernel(b, at, 400)
+    b.op("aten::mul", at + 100, 1500)
+    b.launch(at + 110, 1480, at + 1600, 379)
+
+
 FIRES = {
     "HST101": [
         Fires(
@@ -131,7 +138,19 @@ FIRES = {
             first=(0, 16),
             look=(19, 36),
             options={"share": (0.1, 0.8, 0.81)},
-        )
+        ),
+        # The device runs dry during a launch call of 1.48 ms that began before.
+        Fires(
+            program(slow_call),
+            saving=1215.875,
+            severity="HIGH",
+            count=24,
+            evidence={"idle": 1221, "late": 0.9957, "depth": 1},
+            draws="idle",
+            each=1221,
+            first=(0, 20),
+            look=(420, 1600),
+        ),
     ],
     "HST102": [
         Fires(

@@ -210,6 +210,33 @@ def test_work_that_is_unequal_now_here_now_there_is_told_by_the_imbalance_alone(
     assert (one.rule, one.saving) == ("RNK102", MS)
 
 
+@pytest.mark.parametrize(("wait", "told"), [(MS // 2, {"RNK102"}), (2 * MS, {"RNK102", "RNK106"})])
+def test_waiting_in_turn_within_a_step_is_told_beside_an_imbalance_that_explains_less_than_half(wait, told):
+    """In each of three steps each rank of three lets the others wait; rank 2 computes 3 ms, the others 2.
+
+    Even work would gain 2/3 ms a step; each waits twice a step, as ranks with even work in each step would.
+    """
+    ranks = [
+        rank(
+            number,
+            *[
+                (step, "all_reduce", 64, begin + wait * (number == last), begin + 3 * MS)
+                for step in range(3)
+                for last in range(3)
+                for begin in [(10 * step + 3 * last) * MS]
+            ],
+            steps=STEPS,
+            length=10 * MS,
+            compute=(3 if number == 2 else 2) * MS,
+        )
+        for number in range(3)
+    ]
+    found = {one.rule: one for one in said(ranks).findings}
+    assert {rule for rule in found if rule in {"RNK102", "RNK106"}} == told
+    if "RNK106" in told:
+        assert (found["RNK106"].saving, found["RNK106"].cost) == (None, 2 * wait)
+
+
 @pytest.mark.parametrize("wait", [2, 4])
 def test_waiting_for_each_other_in_turn_is_no_saving_of_communication(wait):
     """In half of the steps each rank waits so many ms; a transfer takes one."""
@@ -229,6 +256,19 @@ def test_waiting_in_a_run_is_told_and_is_no_cost_of_communication():
             "waiting",
             (Evidence("wait_exposed", MS, "DURATION"),),
         )
+
+
+def test_what_layers_wait_for_in_a_run_is_told_where_nothing_is_saved():
+    """The same of collectives between layers, which have a cost alone."""
+    one = Finding(cost=2 * MS, draws="comm_exposed", rule="COM101", sentence="chain", severity=Severity.MEDIUM)
+    for outcome in subtract_waiting([Outcome((one,))] * 2, compare_ranks(alternating(2, 2)), plan()):
+        (found,) = outcome.findings
+        assert (found.cost, found.sentence, found.evidence) == (
+            2 * MS,
+            "chain_waiting",
+            (Evidence("wait_exposed", MS, "DURATION"),),
+        )
+        assert found.key == one.key
 
 
 @pytest.mark.parametrize(("wait", "why"), [(0, "moving"), (2, "communication")])

@@ -39,6 +39,9 @@ AFTER_NS, BUSY = 50_000, 0.8
 _SHOWN = EventKind.HOST_OP, EventKind.API, EventKind.ANNOTATION, EventKind.PYTHON
 _COMPUTES = regex(r"::")
 """Operators of libraries: between the calls inside of them they compute."""
+_PROFILERS = regex(r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|UVM Activity Init)$")
+"""Overhead of the profiler itself, which CUPTI writes down for no thread. A full queue of launches and code that is
+loaded are the program's."""
 BETWEEN = " … "
 """Between the names of the operators around a pause."""
 
@@ -230,14 +233,22 @@ def _irregular(
     return none
 
 
+def profiling(context: Context) -> Intervals:
+    """When threads that launch work for the profiler, or it sees to its buffers; use with `Context.once`."""
+    events, tracks = context.trace.events, [context.step_track, *context.threads]
+    rows = np.flatnonzero(context.kind == EventKind.OVERHEAD)
+    own = occurs(events.track[rows], [*tracks, context.once(user_frames).track(context.step_track)])
+    own |= context.trace.strings.matches(events.name[rows], _PROFILERS.search)
+    return events.active(rows[own])
+
+
 def _silence(context: Context) -> Intervals:
-    every, events, kind = context.all_steps, context.trace.events, context.kind
+    every = context.all_steps
     begin, end = int(every.start.min()), int(every.end.max())
     tracks = list(dict.fromkeys([context.step_track, *context.threads]))
     awake = intervals.union(*(context.once(host_states, track, True).spans for track in tracks))
     shown = [*tracks, context.once(user_frames).track(context.step_track)]
-    overhead = np.flatnonzero(kind == EventKind.OVERHEAD)
-    awake = intervals.union(awake, events.active(overhead[occurs(events.track[overhead], shown)]))
+    awake = intervals.union(awake, context.once(profiling))
     free = intervals.gaps(awake, begin, end)
     long = free.end - free.start >= LEAST_NS
     free = Intervals(free.start[long], free.end[long])

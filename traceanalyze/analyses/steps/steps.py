@@ -80,8 +80,9 @@ def outermost_markers(trace: Trace, rows: NDArray[np.int64], *, on_device: bool)
     start, end = trace.events.ts[rows], trace.events.ts[rows] + trace.events.dur[rows]
     order = np.lexsort((-end, start))
     rows, start, end = rows[order], start[order], end[order]
+    # One that is mostly over when those before it end is inside; a begin a tick too early is what times are rounded to.
     reach = np.maximum.accumulate(end)
-    outer = np.concatenate(([True], start[1:] >= reach[:-1]))
+    outer = np.concatenate(([True], start[1:] + end[1:] >= 2 * reach[:-1]))
     names = tuple(trace.strings.texts(trace.events.name[rows[outer]]))
     return Markers(names, start[outer], end[outer], -1 if on_device else track)
 

@@ -36,6 +36,9 @@ _SAY = sentences(
     served="{count} iteration(s) of {phase}, {time} each.",
     served_tokens="{count} iteration(s) of {phase}, {time} each: {tokens} tokens/s.",
     served_at_least="{count} iteration(s) of {phase}, {time} each: at least {tokens} tokens/s.",
+    between_iterations=(
+        "Between iterations {time} pass on average, {share} of the whole time, of which the other numbers have no part."
+    ),
     work_lost=(
         "Of {time} neither {part} nor idle time is measured: the recording lacks what the profile's own numbers tell."
     ),
@@ -104,6 +107,11 @@ def _served(analysis: RankAnalysis) -> Iterator[Message]:
         else:
             key = "served_at_least" if row.tokens_at_least else "served_tokens"
             yield Message(_SAY[key], (*values, ("tokens", Kind.NUMBER, rate)))
+    between, every = analysis.steps.between_steps, int(analysis.steps.time.sum())
+    if between >= IDLE_WORTH_NAMING * (between + every):
+        mean = between // max(1, len(analysis.steps.name) - 1)
+        share = between / (between + every)
+        yield Message(_SAY["between_iterations"], (("time", Kind.DURATION, mean), ("share", Kind.SHARE, share)))
 
 
 def _device_sentence(

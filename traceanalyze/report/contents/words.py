@@ -164,11 +164,18 @@ def sentence_of(one: Finding) -> Message:
     return Message(f"finding_{one.rule}{variant}", values_of(one))
 
 
+GAPS = 1.1
+"""Own: kernels with the gaps beside them, over the kernels alone."""
+
+
 def hosts_time(one: Finding) -> Iterator[Message]:
-    """Why it saves more than it takes on the device, where what the host does for it is taken out as well."""
+    """Why it saves more than it takes on the device, where what the host does for it is taken out as well.
+
+    Not where that is little: what lies between kernels is gone with them, whoever launches them.
+    """
     times = [int(each.value) for each in one.evidence if each.kind == "DURATION"]
     host = one.change is not None and (len(one.change.host.start) or one.change.threads)
-    if one.draws == "compute" and host and times and (one.saving or 0) > max(times):
+    if one.draws == "compute" and host and times and (one.saving or 0) > GAPS * max(times):
         yield Message(_SAY["of_host"])
 
 

@@ -57,6 +57,11 @@ from traceanalyze.rules.rule import (
             "all: the kernel after each of them waits for it at once, layer after layer. Part of it may be waiting for "
             "other ranks."
         ),
+        "chain_waiting": (
+            "For {exposed} {per} ({share} of the time) communication has the device to itself, {count} collectives in "
+            "all: the kernel after each of them waits for it at once, layer after layer. {wait_exposed} of all "
+            "communication that nothing hides is waiting for other ranks."
+        ),
         "waiting": (
             "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
             "communication is hidden. {wait_exposed} of it would be gone if all ranks came in time: it is waiting for "

@@ -123,13 +123,6 @@ def range_around(facts: Facts, start: int, end: int) -> str:
     return next(iter(facts.names(row[inside][-1:])), "")
 
 
-def overhead(facts: Facts) -> NDArray[np.int64]:
-    """When the thread of the steps worked for the profiler; use with `Facts.once`."""
-    context = facts.context
-    rows = facts.rows(EventKind.OVERHEAD, lambda _: True, anywhere=True)
-    return facts.spans(rows[context.trace.events.track[rows] == context.step_track])
-
-
 def waiting(facts: Facts) -> NDArray[np.int64]:
     """Rows of functions and ranges that say that the thread of the steps waits; use with `Facts.once`."""
     context, track = facts.context, facts.context.step_track

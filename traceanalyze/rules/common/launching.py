@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import PYTHON_NS, host_states
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_begun_before, idle_gaps
-from traceanalyze.analyses.idle.launches import ended_late, median_depth
+from traceanalyze.analyses.idle.launches import median_depth
+from traceanalyze.analyses.idle.pauses import profiling
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
@@ -40,8 +41,8 @@ class Launching(NamedTuple):
     """Idle time in dispatch and host operators over the step (`launch_bound_share`, definitions §6), without what is
     done once."""
     late: float
-    """Idle time in gaps that ended with work launched during them, over all; NaN where the clocks disagree. By time:
-    most gaps are the moment between two queued kernels."""
+    """Idle time in gaps that ended with work whose launch was not over when they began, over all; NaN where the clocks
+    disagree. By time: most gaps are the moment between two queued kernels."""
     depth: float | None
     """Median queue depth; None where the clocks disagree."""
     spans: NDArray[np.int64]
@@ -170,15 +171,18 @@ def launching(facts: Facts) -> Launching:
     """The host's part in the idle time of a rank."""
     context, pieces = facts.context, facts.pieces
     gaps = context.once(idle_gaps)
-    late = context.once(ended_late)
+    asked = gaps.launch_end > gaps.start
+    late = asked & (gaps.call >= 0)
     short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
     dispatch = occurs(pieces.cause, DISPATCH)
     length = pieces.end - pieces.start
-    once = 2 * intervals.coverage(facts.once(one_off).every, pieces.start, pieces.end) > length
+    others = intervals.union(facts.once(one_off).every, context.once(profiling))
+    once = 2 * intervals.coverage(others, pieces.start, pieces.end) > length
     once |= facts.once(excerpt)
-    chosen = (dispatch | short) & (gaps.launch_end > gaps.start)[pieces.gap] & ~once
+    chosen = (dispatch | short) & asked[pieces.gap] & ~once
     share = facts.share(facts.mean(int(length[dispatch & ~once].sum())))
-    share_late = float("nan") if late is None else int(length[late[pieces.gap]].sum()) / max(int(length.sum()), 1)
+    share_late = int(length[late[pieces.gap]].sum()) / max(int(length.sum()), 1)
+    share_late = share_late if context.doubt is None else float("nan")
     spans = intervals_of(pieces.start[chosen], pieces.end[chosen])
     return Launching(share, share_late, context.once(median_depth), spans, pieces.gap[chosen])
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.idle.pauses import profiling
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, median, occurs
 from traceanalyze.model.intervals import Intervals
@@ -93,6 +94,7 @@ def one_off(facts: Facts) -> OneOff:
     # Memory that runs short does so again.
     short = facts.once(flushes)
     known = intervals.union(merged(capture), merged(compile_), intervals.merge(short.start, short.end))
+    known = intervals.union(known, facts.context.once(profiling))
     return OneOff(compile_, capture, intervals_of(*intervals.subtract(_first_use(facts), known)), _last(facts))
 
 

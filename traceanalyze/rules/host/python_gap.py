@@ -5,13 +5,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import lines_in, user_frames
-from traceanalyze.analyses.idle.pauses import pause_places
+from traceanalyze.analyses.idle.pauses import pause_places, profiling
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.common.host_ops import NEARLY, overhead, own_ranges, range_around, waiting
+from traceanalyze.rules.common.host_ops import NEARLY, own_ranges, range_around, waiting
 from traceanalyze.rules.common.launching import LATE_HOST, at_least, excerpt, launching, recording
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.evaluate import MOST
@@ -147,7 +147,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if host.bound(options.number("share"), _LATE):
         told = intervals.union(told, merged(host.spans))
     spans = facts.idle(Cause.UNTRACED)
-    told = intervals.union(told, merged(facts.once(overhead)))
+    told = intervals.union(told, facts.context.once(profiling))
     if len(told.start):
         spans = intervals_of(*intervals.subtract(merged(spans), told))
     unasked, spans = _unasked(facts, spans, options)
@@ -276,7 +276,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of a host that computes."""
     context = facts.context
     others = facts.spans(facts.rows(RANGES, is_peer_wait))
-    not_own = intervals.union(intervals.merge(*others.T), merged(facts.once(overhead)))
+    not_own = intervals.union(intervals.merge(*others.T), facts.context.once(profiling))
     spans = intervals_of(*intervals.subtract(facts.clip(facts.host(Cause.UNTRACED)), not_own))
     spans = spans[spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6]
     unasked, spans = _unasked(facts, spans, options)

@@ -2,6 +2,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.pricing import room_of
+from traceanalyze.rules.ranking import LEFT
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -61,9 +62,10 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     How it is measured
         Wait is the duration of a collective beyond its shortest on any rank, where nothing hides it; the mean over
         ranks is the cost. The saving is that less what the rank waits that waits least in each step: that much even
-        ranks would wait, too. Unequal work is named where it differs by half of that or more. Where that is little, as
-        ranks wait for each other in turn within a step, and where fewer than three steps do not tell whether they wait
-        in the next ones, there is no saving. Where unequal work is why they wait, RNK102 tells it.
+        ranks would wait, too. Unequal work is named where it differs by half of that or more. Where that is less than
+        half of the cost, as ranks wait for each other in turn within a step, and where fewer than three steps do not
+        tell whether they wait in the next ones, there is no saving. Where unequal work explains half of the cost,
+        RNK102 tells it.
     What to do
         Even out the work of the ranks, and what pauses them at different times.
 
@@ -84,7 +86,7 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     limit = options.number("share") * step
     if max(saving, 0 if waited.bound else mean) < limit or not step:
         return
-    if count < FEW or saving < limit:
+    if count < FEW or saving < max(limit, LEFT * mean):
         yield Finding(
             cost=mean,
             draws="comm_exposed",
