@@ -190,7 +190,7 @@ class Facts:
     @cached_property
     def idle_time(self) -> Intervals:
         """Idle time in the windows as a set."""
-        return merged(self.idle())
+        return intervals.merge(self.pieces.start, self.pieces.end)
 
     def idle_mean(self, *causes: Cause) -> int:
         """Idle time of these causes, ns a step; 0 where it is unknown, so ask `missing` first."""
@@ -255,11 +255,11 @@ class Facts:
         """Whether each instant lies in the windows; on the host of a trace without steps, anywhere."""
         if self.analysis.mode == Mode.WHOLE_TRACE:
             return np.ones(len(start), np.bool_)
-        if start is not self.context.device.start and start is not self.context.op_nest.start:
+        nest, known = self.context.op_nest, (self.context.device.start, self.context.calls.start)
+        if start is not nest.start and all(start is not each for each in known):
             return intervals.contains(self.windows, start)
-        # A dozen rules ask this of all device events, or of all operators.
+        # A dozen rules ask this of all device events, of all calls or of all operators.
         if id(start) not in self._inside:
-            nest = self.context.op_nest
             inside = nest.begun_in(self.windows) if start is nest.start else intervals.contains(self.windows, start)
             self._inside[id(start)] = inside
             self._inside[id(start)].flags.writeable = False
