@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from traceanalyze.model.intervals import merge
 from traceanalyze.replay import longest
-from traceanalyze.replay.longest import NEVER, Edges, HostTime
+from traceanalyze.replay.longest import NEVER, Busy, Edges, Ended, HostTime
 
 
 def graph(points, rows):
@@ -112,3 +112,48 @@ def test_edges_by_target_keep_their_order_and_know_their_numbers(rows):
         assert [int(number[edge]) for edge in ordered] == list(range(len(rows)))
         leads = [rows[edge][1] for edge in ordered]
         assert edges.bounds.tolist() == [sum(target < point for target in leads) for point in range(8)]
+
+
+@examples(60)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20)), max_size=8), st.data())
+def test_an_edge_loses_what_its_event_is_shorter_and_one_to_the_host_no_more_than_the_event(rows, data):
+    length, shorter = (data.draw(st.lists(st.integers(0, 9), min_size=4, max_size=4)) for _ in range(2))
+    event, weight = np.array(rows, np.int64).reshape(-1, 2).T
+    follows = data.draw(st.integers(0, len(rows)))
+    left = [
+        max(was - (shorter[of] if at < follows else min(shorter[of], length[of])), 0)
+        for at, (of, was) in enumerate(rows)
+    ]
+    busy = Busy(np.arange(len(rows))[::-1], event, follows)
+    for library in {longest._library(), None}:
+        found = weight[::-1].copy()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(longest, "_library", lambda library=library: library)
+            longest.shorten(busy, np.array(shorter, np.int64), np.array(length, np.int64), found)
+        assert found[::-1].tolist() == left
+
+
+@examples(60)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 60)), max_size=6).map(
+        lambda rows: sorted(rows, key=lambda row: row[2])
+    ),
+    st.integers(0, 5),
+)
+def test_a_gap_is_gone_but_for_the_time_between_the_device_being_done_and_the_event(rows, began):
+    """Instant by instant: each event with the gap before it, how long it lasts and when it begins in the other run."""
+    ends, expected = [100 * (1 + at) for at in range(len(rows))], []
+    gaps = [at for at, row in enumerate(rows) if row[0]]
+    for at in gaps:
+        busy = set(range(began)).union(*(range(then + lasts) for _, lasts, then in rows[:at]))
+        left = len(set(range(rows[at][2])) - busy)
+        expected.extend([(ends[at] - rows[at][0] + left, ends[at])] if left < rows[at][0] else [])
+    # Events and points in another order, as those of several devices are.
+    length, lasted, time = np.array(rows, np.int64).reshape(-1, 3)[::-1].T.copy()
+    own, at = np.arange(len(rows))[::-1].copy(), np.array(gaps, np.int64)
+    ended = Ended(own, own, at, np.array(ends, np.int64)[at], length[own][at])
+    for library in {longest._library(), None}:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(longest, "_library", lambda library=library: library)
+            found = longest.gone(ended, time, lasted, began)
+        assert list(zip(*(each.tolist() for each in found), strict=True)) == expected

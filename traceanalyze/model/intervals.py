@@ -36,7 +36,7 @@ class Overlaps(NamedTuple):
 _MANY = 16
 """So many times as many of one kind as of another are looked at all at once."""
 _SOME = 256
-"""Fewer instants are not worth a call of the library; fewer members are looked for one by one."""
+"""Fewer instants are not worth a call of the library."""
 _CHUNK = 1 << 16
 EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -187,14 +187,12 @@ def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
     """Whether each instant lies inside the set."""
     if len(a.start) == 0:
         return np.zeros(len(t), np.bool_)
+    if _MANY * len(a.start) < len(t) and (t[1:] >= t[:-1]).all():
+        # Of a few members and many instants in order only the edges of the members are searched for.
+        at = np.searchsorted(t, np.stack(a, axis=1).ravel())
+        return np.repeat(np.arange(len(at) + 1) % 2 == 1, np.diff(at, prepend=0, append=len(t)))
     if len(t) > _CHUNK:
         return np.concatenate([contains(a, t[part]) for part in chunks(len(t))])
-    if len(a.start) < min(_SOME, len(t) / _MANY) and (t[1:] >= t[:-1]).all():
-        # Of a few members and many instants in order only the members are searched for.
-        found = np.zeros(len(t), np.bool_)
-        for first, last in zip(*(np.searchsorted(t, edges).tolist() for edges in a), strict=True):
-            found[first:last] = True
-        return found
     at = passed(a.start, t) - 1
     inside: NDArray[np.bool_] = (at >= 0) & (t < a.end[at])
     return inside

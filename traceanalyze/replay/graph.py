@@ -32,7 +32,7 @@ from traceanalyze.replay.host import (
     own_cost,
     reading,
 )
-from traceanalyze.replay.longest import NEVER, Edges, HostTime, by_target
+from traceanalyze.replay.longest import NEVER, Busy, Edges, HostTime, by_target
 from traceanalyze.replay.silences import silences
 
 
@@ -92,12 +92,7 @@ class Graph:
     own_cost: int
     """What a call takes at most that does not wait, ns."""
     batches: Batches
-    busy: NDArray[np.int64]
-    """Edges whose weight contains the duration of a device event."""
-    follows: int
-    """So many of these lead to other device events, the first of them."""
-    busy_event: NDArray[np.int64]
-    """That event."""
+    busy: Busy
     event: NDArray[np.int64]
     """Point of each device event's start."""
     marks: NDArray[np.int64]
@@ -172,9 +167,11 @@ def graph(context: Context) -> Graph:
         returns=_returns(points, threads, on_host),
         own_cost=own,
         batches=_batches(points, threads, rank),
-        busy=np.concatenate((after, until_done, until_dry)),
-        follows=len(after),
-        busy_event=np.concatenate((follows.source, waits.event, quiet.event)),
+        busy=Busy(
+            np.concatenate((after, until_done, until_dry)),
+            np.concatenate((follows.source, waits.event, quiet.event)),
+            len(after),
+        ),
         event=event.copy(),
         marks=rank[points.marks],
         barriers=_barriers(points, chains, rank, on_host),

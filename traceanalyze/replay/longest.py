@@ -1,4 +1,4 @@
-"""Longest paths: when each of many points happens, if it waits for all that lead to it; and work taken out of them."""
+"""Longest paths: when each of many points happens, if it waits for all that lead to it; what is taken out."""
 
 import ctypes
 from functools import cache
@@ -34,6 +34,28 @@ class HostTime(NamedTuple):
     """What is left of the weight without this work."""
     line: NDArray[np.int64]
     """Row of `Graph.tracks`."""
+
+
+class Busy(NamedTuple):
+    """Edges with the duration of a device event in their weight."""
+
+    edge: NDArray[np.int64]
+    event: NDArray[np.int64]
+    follows: int
+    """So many, the first, lead to other device events: these close up where more is gone than the event lasts."""
+
+
+class Ended(NamedTuple):
+    """The headline device, and its idle gaps that one of its events ends, in their order."""
+
+    event: NDArray[np.int64]
+    """Its events, by start."""
+    point: NDArray[np.int64]
+    """At which each of these begins."""
+    at: NDArray[np.int64]
+    """Of each gap, the first of these events that begins when it ends."""
+    end: NDArray[np.int64]
+    length: NDArray[np.int64]
 
 
 def by_target(source: NDArray[np.int32], target: NDArray[np.int32], points: int) -> tuple[Edges, NDArray[np.int64]]:
@@ -85,6 +107,41 @@ def take_out(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.i
     weight[edge] = np.where(gone > 0, np.maximum(was - gone, np.minimum(host.least[own], was)), was)
 
 
+def shorten(busy: Busy, shorter: NDArray[np.int64], length: NDArray[np.int64], weight: NDArray[np.int64]) -> None:
+    """Take off the weights by how much sooner device events are over; no edge leads backwards."""
+    library = _library()
+    if library is not None:
+        given = native.given(_Busy, {"edge": busy.edge, "event": busy.event}, size=len(busy.edge), follows=busy.follows)
+        library.trace_shorten(ctypes.byref(given), shorter.ctypes.data, length.ctypes.data, weight.ctypes.data)
+        return
+    gone = shorter[busy.event]
+    gone[busy.follows :] = np.minimum(gone[busy.follows :], length[busy.event[busy.follows :]])
+    weight[busy.edge] = np.maximum(weight[busy.edge] - gone, 0)
+
+
+def gone(gaps: Ended, time: NDArray[np.int64], lasted: NDArray[np.int64], began: int) -> Intervals:
+    """What is gone of the gaps since the device began, their ends, with other times and lengths of its events."""
+    library = _library()
+    if library is not None:
+        given, room = native.given(_Gaps, gaps._asdict(), size=len(gaps.at)), np.empty((2, len(gaps.at)), np.int64)
+        places = room[0].ctypes.data, room[1].ctypes.data
+        found = library.trace_gone(ctypes.byref(given), time.ctypes.data, lasted.ctypes.data, began, *places)
+        return Intervals(*room[:, :found])
+    start = time[gaps.point]
+    reach = np.maximum.accumulate(np.concatenate(([began], start + lasted[gaps.event])))
+    shut = np.minimum(gaps.length - (start[gaps.at] - reach[gaps.at]), gaps.length)
+    some = np.flatnonzero(shut > 0)
+    return Intervals(gaps.end[some] - shut[some], gaps.end[some])
+
+
+class _Busy(ctypes.Structure):
+    _fields_ = [*native.pointers("edge", "event"), ("size", ctypes.c_uint64), ("follows", ctypes.c_uint64)]
+
+
+class _Gaps(ctypes.Structure):
+    _fields_ = [*native.pointers(*Ended._fields), ("size", ctypes.c_uint64)]
+
+
 class _Graph(ctypes.Structure):
     _fields_ = [
         *((column, ctypes.c_void_p) for column in ("bounds", "source", "earliest")),
@@ -104,6 +161,9 @@ def _library() -> ctypes.CDLL | None:
     library.trace_longest_path.argtypes = (ctypes.POINTER(_Graph), ctypes.c_void_p, ctypes.c_void_p)
     library.trace_by_target.restype = None
     library.trace_by_target.argtypes = (*(ctypes.c_void_p, ctypes.c_uint64) * 2, ctypes.c_void_p)
+    library.trace_shorten.restype, library.trace_shorten.argtypes = None, (ctypes.c_void_p,) * 4
+    library.trace_gone.restype = ctypes.c_int64
+    library.trace_gone.argtypes = (*(ctypes.c_void_p,) * 3, ctypes.c_int64, *(ctypes.c_void_p,) * 2)
     library.trace_take_out.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, *(ctypes.c_void_p,) * 2)
     return library
 

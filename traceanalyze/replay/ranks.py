@@ -89,11 +89,11 @@ def joint(programs: Sequence[Program], cluster: Cluster) -> Joint:
         of_event = np.full(len(one.start), -1, np.int64)
         of_event[meetings.event[own]] = own
         leads = place[first[rank] + graph.edges.source]
-        row = of_event[graph.busy_event]
-        leads[graph.busy[row >= 0]] = met[row[row >= 0]]
+        row = of_event[graph.busy.event]
+        leads[graph.busy.edge[row >= 0]] = met[row[row >= 0]]
         source.append(leads)
         target.append(place[first[rank] + np.repeat(np.arange(count[rank]), np.diff(graph.edges.bounds))])
-        held.append(edges + graph.busy[row >= 0])
+        held.append(edges + graph.busy.edge[row >= 0])
         held_by.append(row[row >= 0])
         at = np.searchsorted(graph.barriers.point, meetings.point[barrier[meetings.rank[barrier] == rank]])
         through.append(edges + graph.barriers.edge[at])

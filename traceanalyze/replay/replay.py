@@ -20,7 +20,7 @@ from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.replay.graph import Graph, Program, program
-from traceanalyze.replay.longest import NEVER, longest, take_out
+from traceanalyze.replay.longest import NEVER, Ended, gone, longest, shorten, take_out
 
 _NONE = np.zeros(0, np.int64)
 
@@ -81,6 +81,12 @@ def same(one: Change, other: Change) -> bool:
         for each in (one, other)
     )
     return all(map(np.array_equal, mine, others))
+
+
+def amount(change: Change) -> int:
+    """Time that a change takes out, and one for each call that no longer waits; without any it is none."""
+    spans = (change.host, *change.threads.values())
+    return sum(map(intervals.total, spans)) + int(change.shorter.sum()) + len(change.calls) + bool(change.batches)
 
 
 class Again(NamedTuple):
@@ -182,9 +188,7 @@ def _changed(
         earliest = earliest.copy()
     if shorter is not None:
         # Calls that wait for an event return when it is over; only what follows on the device closes up.
-        gone, waited = shorter.take(graph.busy_event), graph.busy_event[graph.follows :]
-        gone[graph.follows :] = np.minimum(gone[graph.follows :], known.length[waited])
-        weight[graph.busy] = np.maximum(weight.take(graph.busy) - gone, 0)
+        shorten(graph.busy, shorter, known.length, weight)
     ends = [change.calls]
     sooner = np.full(len(graph.batches.point), float(change.batches))
     read = graph.waiting.reading
@@ -292,34 +296,13 @@ def _idle_gone(context: Context, again: Again) -> Intervals:
     """What would be gone of each idle gap of the headline device."""
     if not context.devices:
         return EMPTY
-    own, point, at, end, length = context.once(_headline)
-    start, reach = again.time.take(point), np.empty(len(point) + 1, np.int64)
-    reach[0] = context.all_steps.start[0]
-    np.add(start, again.lasted.take(own), out=reach[1:])
-    left = start.take(at) - np.maximum.accumulate(reach, out=reach).take(at)
-    gone = np.minimum(length - left, length)
-    some = np.flatnonzero(gone > 0)
-    end = end.take(some)
-    return Intervals(end - gone.take(some), end)
+    return gone(context.once(_headline), again.time, again.lasted, int(context.all_steps.start[0]))
 
 
-class _Headline(NamedTuple):
-    """The headline device, and its idle gaps that one of its events ends."""
-
-    event: NDArray[np.int64]
-    """Its events."""
-    point: NDArray[np.int64]
-    """Of the program, at which each begins."""
-    at: NDArray[np.int64]
-    """Of each gap, the first of these events that begins when it ends."""
-    end: NDArray[np.int64]
-    length: NDArray[np.int64]
-
-
-def _headline(context: Context) -> _Headline:
+def _headline(context: Context) -> Ended:
     device, gaps = context.device, context.once(idle_gaps)
     own = np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
     at = intervals.passed(device.start[own], gaps.end - 1)
     known = (at < len(own)) & (gaps.event >= 0)
     point, length = context.once(program).graph.event.take(own), gaps.end - gaps.start
-    return _Headline(own, point, at[known], gaps.end[known], length[known])
+    return Ended(own, point, at[known], gaps.end[known], length[known])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import ref
 
 import numpy as np
@@ -20,7 +20,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, cycle_of, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import ascending, distinct, distinct_codes, narrow, occurs
+from traceanalyze.model.columns import distinct, occurs, taken
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
@@ -44,19 +44,6 @@ HOST_CLASSES = {"host.data_loading": "data_loading", "host.ops": "host_op", "hos
 """Classes of host time where the host alone computes, and the parts of `HostSplit` they are; `host` is all of it."""
 
 
-class _Named(NamedTuple):
-    """Events by name."""
-
-    code: NDArray[np.int64]
-    """Of each name, in `Trace.strings`."""
-    row: NDArray[np.int32]
-    """Of all events, one name after another, each in file order."""
-    bounds: NDArray[np.int64]
-    """Where those of each name begin; one more than there are names."""
-    of_kind: NDArray[np.bool_]
-    """Whether any event of a name is of a kind."""
-
-
 class Facts:
     """One rank's analyses and context; everything else is derived when first asked for. Times int64 ns.
 
@@ -75,6 +62,7 @@ class Facts:
         self._headline: dict[DeviceClass, NDArray[np.bool_]] = {}
         self._clipped: dict[int, tuple[Intervals, ref[NDArray[np.int64]]]] = {}
         self._texts: dict[tuple[EventKind, ...], dict[int, str]] = {}
+        self._rows: dict[tuple[object, object], NDArray[np.int64]] = {}
 
     @property
     def snapshot(self) -> AllocatorAnalysis:
@@ -190,7 +178,7 @@ class Facts:
     @cached_property
     def idle_time(self) -> Intervals:
         """Idle time in the windows as a set."""
-        return merged(self.idle())
+        return intervals.merge(self.pieces.start, self.pieces.end)
 
     def idle_mean(self, *causes: Cause) -> int:
         """Idle time of these causes, ns a step; 0 where it is unknown, so ask `missing` first."""
@@ -255,11 +243,11 @@ class Facts:
         """Whether each instant lies in the windows; on the host of a trace without steps, anywhere."""
         if self.analysis.mode == Mode.WHOLE_TRACE:
             return np.ones(len(start), np.bool_)
-        if start is not self.context.device.start and start is not self.context.op_nest.start:
+        nest, known = self.context.op_nest, (self.context.device.start, self.context.calls.start)
+        if start is not nest.start and all(start is not each for each in known):
             return intervals.contains(self.windows, start)
-        # A dozen rules ask this of all device events, or of all operators.
+        # A dozen rules ask this of all device events, of all calls or of all operators.
         if id(start) not in self._inside:
-            nest = self.context.op_nest
             inside = nest.begun_in(self.windows) if start is nest.start else intervals.contains(self.windows, start)
             self._inside[id(start)] = inside
             self._inside[id(start)].flags.writeable = False
@@ -289,29 +277,36 @@ class Facts:
         return rows[np.argsort(trace.events.ts[rows], kind="stable")]
 
     def named(self, kinds: tuple[EventKind, ...], test: re.Pattern[str] | Callable[[str], object]) -> NDArray[np.int64]:
-        """Event rows of these kinds whose name fits, in file order."""
-        names, trace = self._named, self.context.trace
+        """Event rows of these kinds whose name fits, in file order; found once a pattern."""
+        if (kinds, test) not in self._rows:
+            self._rows[kinds, test] = self._look_up(kinds, test)
+        return self._rows[kinds, test]
+
+    def _look_up(
+        self, kinds: tuple[EventKind, ...], test: re.Pattern[str] | Callable[[str], object]
+    ) -> NDArray[np.int64]:
+        trace = self.context.trace
         if kinds not in self._texts:
-            known = np.flatnonzero(names.of_kind[:, list(kinds)].any(axis=1))
-            self._texts[kinds] = dict(zip(known.tolist(), trace.strings.texts(names.code[known]), strict=True))
+            name, kind = self._names
+            known = distinct(name[occurs(kind, kinds)])
+            self._texts[kinds] = dict(zip(known.tolist(), trace.strings.texts(known), strict=True))
         fits = test if callable(test) else test.search
         found = [name for name, text in self._texts[kinds].items() if fits(text)]
         if not found:
             return np.zeros(0, np.int64)
-        parts = [names.row[names.bounds[name] : names.bounds[name + 1]] for name in found]
-        rows = ascending(np.concatenate(parts), len(names.row))
+        wanted = np.zeros(len(trace.strings), np.bool_)
+        wanted[found] = True
+        rows = np.flatnonzero(taken(wanted, trace.events.name))
         return rows[occurs(self.context.kind[rows], kinds)]
 
     @cached_property
-    def _named(self) -> _Named:
-        """All events by name: forty rules look for some."""
+    def _names(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Codes of the names that events have, with each of their kinds: forty rules look for some."""
         names, kinds = self.context.trace.events.name, max(EventKind) + 1
-        code, of = distinct_codes(names, len(self.context.trace.strings))
-        row = np.argsort(narrow(of), kind="stable")
-        of *= kinds
-        of += self.context.kind
-        pairs = np.bincount(of, minlength=len(code) * kinds).reshape(-1, kinds)
-        return _Named(code, row.astype(np.int32), np.concatenate(([0], np.cumsum(pairs.sum(axis=1)))), pairs > 0)
+        present = np.zeros(len(self.context.trace.strings) * kinds, np.bool_)
+        for part in intervals.chunks(len(names)):
+            present[names[part].astype(np.intp) * kinds + self.context.kind[part]] = True
+        return np.divmod(np.flatnonzero(present), kinds)
 
     def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, 2) start and end of event rows."""

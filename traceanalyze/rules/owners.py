@@ -102,12 +102,13 @@ def _compute(facts: Facts) -> Iterator[Unexplained]:
     waits = np.isin(calls.klass, (ApiClass.SYNC, ApiClass.COPY))
     blocked = intervals.intersect(intervals.merge(calls.start[waits], calls.end[waits]), facts.windows)
     most = facts.mean(intervals.total(intervals.intersect(blocked, facts.busy(DeviceClass.COMPUTE))))
-    most = min(time, most + saved(facts, shorter(facts.context, work.event, 1.0)))
     # Without launches nothing tells what the device would wait for.
     if most < LARGE * time and not facts.missing("L"):
-        why = "compute_hidden_communication" if facts.communicates else "compute_hidden"
-        yield Unexplained("compute", share, why, most=most / facts.step_time)
-        return
+        most = min(time, most + saved(facts, shorter(facts.context, work.event, 1.0)))
+        if most < LARGE * time:
+            why = "compute_hidden_communication" if facts.communicates else "compute_hidden"
+            yield Unexplained("compute", share, why, most=most / facts.step_time)
+            return
     table, trace = facts.analysis.tables["op_rates"], facts.context.trace
     rates = () if table.absent is not None else table.records()
     reaching = [(one.device_time_ns, one.roofline_share) for one in rates if isinstance(one.roofline_share, float)]

@@ -4,7 +4,7 @@ A rule states what would change (`Finding.change`), or by how much a class of ti
 and `intervals`): kernels, communication and copies in proportion, or the host's time while the device is idle.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -70,8 +70,11 @@ def gaps_of(facts: Facts) -> Gaps:
     return facts.context.once(idle_gaps) if facts.context.devices else Gaps(none, none, none, none, none, none)
 
 
-def priced(one: Finding, facts: Facts) -> Price:
-    """The finding at the price of the replay, without its range; at its own where nothing stated can be replayed."""
+def priced(one: Finding, facts: Facts, worth: Callable[[int], bool] = lambda _: True) -> Price:
+    """The finding at the price of the replay, without its range; at its own where nothing stated can be replayed.
+
+    Of a saving that is not worth it that is all.
+    """
     spans = EMPTY if one.intervals is None else facts.clip(one.intervals)
     gaps = gaps_of(facts)
     none = np.zeros(len(gaps), np.int64)
@@ -82,7 +85,9 @@ def priced(one: Finding, facts: Facts) -> Price:
         return Price(one, spans, none)
     if change is None:
         return Price(_ranged(_with_cost(one, spans, facts), one.saving or 0, (), facts), spans, none)
-    gain = gained(facts, change)
+    gain = gained(facts, change, worth)
+    if gain.idle is None:
+        return Price(replace(one, change=change, saving=gain.saving), spans, none, gain.steps)
     saving = gain.saving if one.change is not None else min(gain.saving, one.saving or 0)
     if not len(change.events) and facts.context.devices:
         # That kernels of several streams would run beside each other at full speed is not to be expected.

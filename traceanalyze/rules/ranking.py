@@ -18,7 +18,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.replay.parts import last_part
-from traceanalyze.replay.replay import Change, together
+from traceanalyze.replay.replay import Change, amount, together
 from traceanalyze.rules.common.launching import cut_off, excerpt
 from traceanalyze.rules.common.replay import launching, saved
 from traceanalyze.rules.facts import Facts
@@ -137,7 +137,7 @@ def _at_most_alone(one: Finding, change: Change | None, facts: Facts) -> Finding
 
 def _told(one: Finding, part: float, facts: Facts, rule: Rule) -> Price | None:
     """A finding at its price, None where it is not worth a row; what comes again without a rule may save nothing."""
-    price = priced(one, facts)
+    price = priced(one, facts, lambda saving: _enough(replace(one, saving=saving), facts, rule))
     if not rule.rare and passing(price, facts):
         return None
     if _is_explained(price.finding, part, facts) or not _enough(price.finding, facts, rule):
@@ -309,11 +309,5 @@ def _without(change: Change, other: Change, events: int) -> tuple[Change, float]
         shorter=left,
         batches=max(0.0, change.batches - other.batches),
     )
-    whole = _amount(change)
-    return rest, _amount(rest) / whole if whole else 1.0
-
-
-def _amount(change: Change) -> int:
-    """Time that it takes out, and one for each call that no longer waits."""
-    spans = (change.host, *change.threads.values())
-    return sum(map(intervals.total, spans)) + int(change.shorter.sum()) + len(change.calls) + bool(change.batches)
+    whole = amount(change)
+    return rest, amount(rest) / whole if whole else 1.0

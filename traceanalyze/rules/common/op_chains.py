@@ -105,8 +105,8 @@ def letter_of(name: str) -> int:
 
 def fused_away(time: NDArray[np.int64], rows: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """Kernels that one in place of each run (none is empty) saves: all but the longest, which reads and writes once."""
-    first = np.cumsum(length) - length
-    longest = np.flatnonzero(time[rows] == np.repeat(np.maximum.reduceat(time[rows], first), length))
+    first, own = np.cumsum(length) - length, time[rows]
+    longest = np.flatnonzero(own == np.repeat(np.maximum.reduceat(own, first), length))
     return np.delete(rows, longest[np.searchsorted(longest, first)])
 
 

@@ -1,5 +1,6 @@
 """What one rank would gain by a change, as rules state it and the replay answers it (`traceanalyze.replay`)."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,9 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
+from traceanalyze.replay.longest import NEVER
 from traceanalyze.replay.parts import last_part
-from traceanalyze.replay.replay import Change, replay, same
+from traceanalyze.replay.replay import Change, amount, counted_windows, replay, same
 from traceanalyze.rules.rule import Facts
 
 MOST_PYTHON_NS = 50_000
@@ -29,36 +31,35 @@ class Gain(NamedTuple):
 
     saving: int
     """ns a step."""
-    idle: Intervals
-    """The idle time that would be gone, the end of gaps; also outside the analysed windows."""
     steps: NDArray[np.int64]
     """By how much each of the windows would be shorter, ns."""
+    idle: Intervals | None
+    """The idle time that would be gone, the end of gaps, also outside the analysed windows; None where nobody asked."""
 
 
-def gained(facts: Facts, change: Change) -> Gain:
-    """What the windows would gain by a change."""
+def gained(facts: Facts, change: Change, idle: Callable[[int], bool] = lambda _: True) -> Gain:
+    """What the windows would gain by a change; idle time only where it is asked for of such a saving."""
     known = facts.once(_answers)
     for asked, answer in known:
-        if isinstance(answer, Gain) and same(asked, change):
+        if same(asked, change) and (answer.idle is not None or not idle(answer.saving)):
             return answer
-    again = replay(facts.context, change)
-    gain = Gain(facts.mean(again.saving), again.idle, again.shorter[again.counted])
+    if amount(change):
+        again = replay(facts.context, change)
+        saving = facts.mean(again.saving)
+        gain = Gain(saving, again.shorter[again.counted], again.idle if idle(saving) else None)
+    else:
+        # Without a change everything comes back as it was recorded.
+        gain = Gain(0, np.zeros(int(facts.context.once(counted_windows).sum()), np.int64), intervals.EMPTY)
     known.append((change, gain))
     return gain
 
 
 def saved(facts: Facts, change: Change) -> int:
     """The same in ns a step alone."""
-    known = facts.once(_answers)
-    for asked, answer in known:
-        if same(asked, change):
-            return answer.saving if isinstance(answer, Gain) else answer
-    saving = facts.mean(replay(facts.context, change).saving)
-    known.append((change, saving))
-    return saving
+    return gained(facts, change, lambda _: False).saving
 
 
-def _answers(_facts: Facts) -> list[tuple[Change, Gain | int]]:
+def _answers(_facts: Facts) -> list[tuple[Change, Gain]]:
     """What was asked of a rank, and answered: rules and prices of findings ask the same more than once."""
     return []
 
@@ -83,14 +84,15 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     context = facts.context
     nest, chosen = context.op_nest, np.zeros(len(context.device), np.bool_)
     chosen[event] = True
+    own, others = np.flatnonzero(chosen), np.flatnonzero(~chosen)
     asked = np.zeros(len(context.calls) + 1, np.bool_)
     # No call is -1, the place after the last one.
-    asked[context.issued_by[chosen]] = True
-    asked[context.issued_by[~chosen]] = False
+    asked[context.issued_by[own]] = True
+    asked[context.issued_by[others]] = False
     call = np.flatnonzero(asked[:-1])
     found = [intervals.merge(context.calls.start[call], context.calls.end[call])] if len(call) else []
     if len(nest):
-        only = _only(nest, context.event_op[chosen], context.once(_launched_inside))
+        only = _only(nest, context.event_op[own], context.once(_launched_inside))
         only = only[~context.trace.strings.matches(context.op_names[only], _STAYS.search)]
         found.append(intervals.merge(context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
@@ -118,9 +120,9 @@ def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int32]) -> NDArra
 
 def _inside(nest: Nest, op: NDArray[np.int64]) -> NDArray[np.int32]:
     """Of each operator, how many of some others (places, -1 for none) it is or contains."""
-    before = np.zeros(len(nest) + 1, np.int32)
-    np.cumsum(np.bincount(op[op >= 0], minlength=len(nest)), out=before[1:])
-    found: NDArray[np.int32] = before[nest.stop] - before[:-1]
+    # Those of none count before the first operator, and so in no difference.
+    before = np.cumsum(np.bincount(op + 1, minlength=len(nest) + 1), dtype=np.int32)
+    found: NDArray[np.int32] = before.take(nest.stop) - before[:-1]
     return found
 
 
@@ -133,15 +135,15 @@ def _called(context: Context) -> NDArray[np.int64]:
     opens = np.zeros(len(nest) + 1, np.bool_)
     opens[nest.bounds] = True
     # What follows all that is inside an operator is the next one of the same function, if it has the same parent.
-    first = np.flatnonzero(~opens[nest.stop])
-    first = first[nest.parent[nest.stop[first]] == nest.parent[first]]
+    after = nest.stop.astype(np.int64)
+    first = np.flatnonzero((np.append(nest.parent, -1).take(after) == nest.parent) & ~opens.take(after))
     before = nest.start.copy()
-    before[nest.stop[first]] = nest.end[first]
+    before[after.take(first)] = nest.end.take(first)
     for track in distinct(calls.track).tolist():
         low, high = np.searchsorted(calls.track, np.array((track, track + 1), calls.track.dtype)).tolist()
-        own, done = nest.of(track), np.maximum.accumulate(calls.end[low:high])
+        own, done = nest.of(track), np.maximum.accumulate(np.append(NEVER, calls.end[low:high]))
         at = intervals.passed(calls.start[low:high], nest.start[own] - 1)
-        before[own] = np.where(at > 0, np.maximum(before[own], done[at - 1]), before[own])
+        np.maximum(before[own], done.take(at), out=before[own])
     far = (nest.start - before >= MOST_PYTHON_NS) | (before > nest.start)
-    before[far] = nest.start[far]
+    np.copyto(before, nest.start, where=far)
     return before

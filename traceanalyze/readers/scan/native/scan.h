@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 9
+#define TRACE_SCAN_ABI_VERSION 10
 
 typedef struct trace_scan trace_scan;
 
@@ -208,6 +208,32 @@ TRACE_SCAN_API void trace_by_target(const int32_t *target, uint64_t edges, int64
 /* When each point happens: not before its earliest time, nor before any of its edges allows, which is the time of the
  * edge's source and its weight later. */
 TRACE_SCAN_API int trace_longest_path(const trace_graph *graph, const int64_t *weight, int64_t *time);
+
+/* Edges with the duration of a device event in their weight; those from `follows` on lead to the host, which waits for no
+ * more than the event. */
+typedef struct {
+    const int64_t *edge;
+    const int64_t *event;
+    uint64_t size;
+    uint64_t follows;
+} trace_busy;
+
+/* Weights where each device event is over so much sooner; none below 0. */
+TRACE_SCAN_API void trace_shorten(const trace_busy *busy, const int64_t *shorter, const int64_t *length, int64_t *weight);
+
+/* Gaps of a device in their order: the row of its event that ends each, when, and for how long the device is idle. */
+typedef struct {
+    const int64_t *event; /* of the device, by start */
+    const int64_t *point; /* at which each begins */
+    const int64_t *at;
+    const int64_t *end;
+    const int64_t *length;
+    uint64_t size;
+} trace_gaps;
+
+/* What is gone of the gaps, their ends, where points are at other times and events last otherwise; how many there are. */
+TRACE_SCAN_API int64_t trace_gone(const trace_gaps *gaps, const int64_t *time, const int64_t *lasted, int64_t began,
+                                  int64_t *start, int64_t *end);
 
 /* Stretches of time in their order, none of which touches another. */
 typedef struct {
