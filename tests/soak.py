@@ -46,6 +46,7 @@ MOST_GROWTH = 10 << 20
 EXITS = {0, 1, 2, 3}
 """As documented: fine, a regression, not to be used, not to be told. 130 is only of who is interrupted."""
 SERVING, SLOW = ("open", "tensorboard"), ("open", "record", "tensorboard")
+LONG = ("analyze", "compare", "convert", "gate", "postmortem")
 PATIENCE = 2.0
 """Seconds from a signal to the end, and from there to the end of what was started."""
 PROGRAM = [sys.executable, "-P", "-m", "traceanalyze"]
@@ -147,15 +148,19 @@ def material(folder: Path) -> dict[str, list[list[str]]]:
     asked = ("SELECT * FROM split", "FROM events LIMIT 3", "SELECT", "FROM read_csv('/etc/passwd')", "DROP TABLE split")
     return {
         "baseline": [[baseline, RUNS[0]], [baseline], [str(folder / "new.json"), RUNS[0]], [RUNS[0]], []],
-        "history": [[store], [RUNS[0]], [str(folder / "missing")], []],
+        "history": [[store]] * 3 + [[RUNS[0]], [str(folder / "missing")], []],
         "mcp": [[str(SAMPLES)], [str(folder), RUNS[0]], [str(folder / "missing")], []],
-        "merge": [[shares], [store], [RUNS[0]], []],
+        "merge": [[shares]] * 3 + [[store], [RUNS[0]], []],
         "open": [["--no-browser", "--port", "0", run] for run in (*RUNS, str(folder))],
         "query": [[run, sql] for run in (RUNS[0], RUNS[2], store, str(folder)) for sql in asked],
         "record": [["-o", str(folder / "run"), "--", sys.executable, train], ["--", train], ["--", "missing"], []],
         "rule": [["DAT101"], ["DAT"], ["x"], [""], []],
         "tensorboard": [[run] for run in RUNS],
-        "whatif": [[run, "--without", each] for run in (*RUNS, SNAPSHOTS[0]) for each in ("memory_ops", "data", "x")],
+        "whatif": [
+            [run, "--without", each] for run in (*RUNS, SNAPSHOTS[0]) for each in ("memory_ops", "compute", "x")
+        ],
+        "compare": [[*pair] for pair in itertools.product(RUNS, RUNS[:3])] + [[RUNS[0]], []],
+        "gate": [[run, "--baseline", run] for run in RUNS] + [[RUNS[0], "--baseline", RUNS[1]], [RUNS[0]]],
     }
 
 
@@ -195,7 +200,7 @@ def drawn(
         words.append(chance.choice(option.opts))
         if not option.is_flag:
             known = list(getattr(option.type, "choices", ()) or fit.get(option.metavar, ()))
-            words.append(chance.choice(known if known and chance.random() < 0.8 else values))
+            words.append(chance.choice(known if known and chance.random() < 0.9 else values))
     return [*command, *words, *positional]
 
 
@@ -250,7 +255,9 @@ def ran(words: list[str], folder: Path, kind: int = 0, after: float = 0.0, *, wh
         reader.join(10)
         errors.seek(0)
         said = errors.read().decode("utf-8", "replace")
-    files = [*temporary.iterdir(), *folder.rglob(".*.part")]
+    # What a recorded script makes for itself (`torchinductor_USER`) is its own.
+    files = [each for each in temporary.iterdir() if not each.name.startswith("torchinductor_")]
+    files += folder.rglob(".*.part")
     for each in files:
         left += [] if kind == signal.SIGKILL else [f"file {each.name}"]
         shutil.rmtree(each) if each.is_dir() else each.unlink()
@@ -311,7 +318,7 @@ def signals(count: int, seed: int, folder: Path, names: list[str]) -> list[str]:
     for number in range(count):
         command, options = chance.choice(every)
         words = drawn(command, options if chance.random() < 0.3 else [], first, chance, folder)
-        if command[0] not in first and chance.random() < 0.5:
+        if command[0] in LONG and chance.random() < 0.5:
             words = [*command, *[str(large)] * (1 + (command[0] == "compare"))]
             words += ["--annotate", str(folder / "annotated.json.gz")] if command[0] == "convert" else []
             words += ["--baseline", RUNS[0]] if command[0] == "gate" else []
@@ -345,6 +352,9 @@ def main() -> int:
     parser.add_argument("commands", nargs="*")
     options = parser.parse_args()
     warnings.simplefilter("error")
+    for kind in (signal.SIGINT, signal.SIGHUP):
+        # Whoever runs this in the background lets it ignore them, and what it starts would too.
+        signal.signal(kind, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as name:
         # Everything temporary of this process goes into a folder of its own, where it can be counted.
         folder = Path(name)

@@ -17,9 +17,11 @@ def run() -> None:
             # Whoever started it may let it ignore them (nohup).
             if each is not None and signal.getsignal(each) != signal.SIG_IGN:
                 signal.signal(each, lambda *_: os._exit(130))
+        from traceanalyze.cli.guard import interrupt_again
         from traceanalyze.cli.main import main
     except KeyboardInterrupt:
         os._exit(130)
+    sys.unraisablehook = interrupt_again
     main()
 
 

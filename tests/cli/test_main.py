@@ -139,6 +139,30 @@ def test_an_interrupt_is_code_130(run, sample, monkeypatch):
     assert run(sample).code == 130
 
 
+_LOST = """
+import signal, time
+from traceanalyze import __main__
+from traceanalyze.cli import guard, main
+
+class Freed:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+@guard.guarded
+def command():
+    Freed()
+    time.sleep(30)
+
+main.main = command
+__main__.run()
+"""
+
+
+def test_an_interrupt_that_python_drops_comes_again():
+    done = subprocess.run([sys.executable, "-c", _LOST], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no pipes that break")
 def test_a_closed_pipe_is_no_error(sample):
     code = "from traceanalyze.cli.main import main; main()"

@@ -1,5 +1,6 @@
 """Errors of a command as one line on stderr and an exit code; a traceback only for developers who ask for it."""
 
+import _thread
 import errno
 import functools
 import os
@@ -58,6 +59,14 @@ def _stop_in_order() -> None:
         each = getattr(signal, name, None)
         if each is not None and signal.getsignal(each) != signal.SIG_IGN:
             signal.signal(each, signal.default_int_handler)
+
+
+def interrupt_again(lost: "sys.UnraisableHookArgs") -> None:
+    """An interrupt where Python can only drop it, as while it frees something, comes again a moment later."""
+    if lost.exc_type is KeyboardInterrupt:
+        threading.Timer(0.05, _thread.interrupt_main, [signal.SIGTERM]).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def tell(error: BaseException, language: str) -> int:

@@ -34,6 +34,7 @@ from traceanalyze.readers.streams import cores
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
     from ctypes import Array, c_byte
+    from multiprocessing.connection import Connection
 
     from traceanalyze.pipeline.cache import Cache, Spool
 
@@ -375,7 +376,8 @@ def map_ranks(
     # that breaks an executor of which a process is killed.
     context = get_context("spawn")
     taken = context.RawArray("b", 0 if executor else len(items))
-    pool = executor or ProcessPoolExecutor(workers - 1, context, _begin, (taken,))
+    stop, running = context.Pipe(duplex=False)
+    pool = executor or ProcessPoolExecutor(workers - 1, context, _begin, (taken, stop))
     try:
         if executor is None:
             for at in reversed(range(1, len(items))):
@@ -388,6 +390,9 @@ def map_ranks(
         yield from ((at, work(item)) for at, item in left.items())
     finally:
         if executor is None:
+            if not all(future.done() for future in elsewhere):
+                # Nobody waits for what they are at.
+                running.close()
             pool.shutdown(cancel_futures=True)
         else:
             for future in elsewhere:
@@ -437,18 +442,15 @@ def _unless_taken(work: Callable[[Item], Made], at: int, item: Item) -> Made | N
     return work(item)
 
 
-def _begin(taken: Array[c_byte]) -> None:
-    """In a worker: it ends when the process that started it does, even by a signal that leaves no time for a word."""
+def _begin(taken: Array[c_byte], stop: Connection) -> None:
+    """In a worker: it ends when the process that started it says so, or does, even without time for a word."""
     _TAKEN[:] = [taken]
     # Who interrupts it interrupts the other, too, which tells it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def watch() -> None:
-        parent = parent_process()
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    from multiprocessing import parent_process
+        # Nothing is sent: the other end is closed.
+        stop.poll(None)
+        os._exit(1)
 
     Thread(target=watch, daemon=True).start()
