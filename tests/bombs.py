@@ -122,7 +122,7 @@ def traces(size: int) -> Iterator[tuple[str, bytes]]:
         "deep-shapes",
         repeated(event[:-1].encode() + b',"args":{"Input Dims":' + b"[" * 60 + b"]" * 60 + b"}},", size, head.encode()),
     )
-    yield "endless", numbered(_EVENT.decode().replace('"ts":1.5,"dur":1', '"ts":#,"dur":9e17'), size, head, tail)
+    yield "endless", numbered(_EVENT.decode().replace('"ts":1.5,"dur":1', '"ts":#,"dur":9e11'), size, head, tail)
 
 
 def packed(size: int) -> Iterator[tuple[str, bytes]]:
@@ -198,13 +198,23 @@ def snapshots(size: int) -> Iterator[tuple[str, bytes]]:
         }
         for i in range(size // 60)
     ]
-    yield "devices.json", repeated(b"[],", size, b'{"segments":[],"device_traces":[', b"[]]}")
-    segment = (
-        '{"device":#,"address":#,"total_size":9,"stream":#,"segment_pool_id":[#,0],"blocks":[{"size":9,"address":#}]},'
+    yield (
+        "devices.json",
+        repeated(
+            b"[],", size, b'{"segments":[],"device_traces":[', b'[{"action":"alloc","addr":7,"size":512,"stream":0}]]}'
+        ),
     )
-    yield "segments.json", numbered(segment, size, '{"device_traces":[],"segments":[', "{}]}")
+    segment = '{"device":0,"address":#,"total_size":9,"stream":#,"segment_pool_id":[#,0],"segment_type":"small","blocks":[{"size":9,"requested_size":9,"state":"active_allocated","address":#}]},'
+    yield (
+        "segments.json",
+        numbered(segment, size, '{"device_traces":[],"segments":[', segment.replace("#", "0")[:-1] + "]}"),
+    )
+    yield "owners.json", numbered(segment.replace('"device":0', '"device":#'), size, '{"segments":[', "{}]}")
     row = '{"action":"alloc","addr":7,"size":512,"stream":#},'
-    yield "one-address.json", numbered(row, size, '{"segments":[],"device_traces":[[', "{}]]}")
+    yield (
+        "one-address.json",
+        numbered(row, size, '{"segments":[],"device_traces":[[', row.replace("#", "0")[:-1] + "]]}"),
+    )
     yield "stacks.pickle", pickle.dumps({"segments": [], "device_traces": [rows]}, 4)[: 2 * size]
 
 

@@ -1,6 +1,5 @@
 """One rank as the little that the comparison of ranks needs of it."""
 
-
 import numpy as np
 from numpy.typing import NDArray
 
