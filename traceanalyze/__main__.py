@@ -21,7 +21,7 @@ def run() -> None:
         from traceanalyze.cli.main import main
     except KeyboardInterrupt:
         os._exit(130)
-    sys.unraisablehook = guard.interrupt_again
+    sys.unraisablehook = guard.drop_interrupt
     try:
         main()
     except SystemExit as end:
