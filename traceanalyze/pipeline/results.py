@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import compress, islice
 from pathlib import PurePath
 from threading import Thread
@@ -380,8 +381,9 @@ def map_ranks(
     pool = executor or ProcessPoolExecutor(workers - 1, context, _begin, (taken, stop))
     try:
         if executor is None:
-            for at in reversed(range(1, len(items))):
-                elsewhere[pool.submit(_unless_taken, work, at, items[at])] = at
+            with _uninterrupted():
+                for at in reversed(range(1, len(items))):
+                    elsewhere[pool.submit(_unless_taken, work, at, items[at])] = at
             yield from _beside(elsewhere, work, left, taken)
         else:
             elsewhere |= {pool.submit(work, item): at for at, item in left.items()}
@@ -397,6 +399,19 @@ def map_ranks(
         else:
             for future in elsewhere:
                 future.cancel()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """What is started here hears of no Ctrl-C until it has begun (`_begin`), and this process of it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _LOOKED_AT = 256
@@ -447,6 +462,8 @@ def _begin(taken: Array[c_byte], stop: Connection) -> None:
     _TAKEN[:] = [taken]
     # Who interrupts it interrupts the other, too, which tells it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def watch() -> None:
         # Nothing is sent: the other end is closed.
