@@ -336,10 +336,10 @@ def databases(size: int) -> Iterator[tuple[str, list[str]]]:
             f"{fill} INSERT INTO TASK SELECT i, i + 5, 0, 1, i, 1, 1 FROM n WHERE i % 4 = 0",
         ],
     )
-    views = [f"CREATE VIEW v{i} AS SELECT 1" for i in range(size // 80)]
+    views = [f"CREATE VIEW v{i} AS SELECT 1" for i in range(min(size // 80, 1000))]
     yield "views", [names, *views]
     wide = ",".join(f"c{i} INTEGER" for i in range(1900))
-    yield "columns", [names, *(f"CREATE TABLE w{i} ({wide})" for i in range(size // 30_000)), api]
+    yield "columns", [names, *(f"CREATE TABLE w{i} ({wide})" for i in range(min(size // 30_000, 50))), api]
     yield "tables", [names, *(f"CREATE TABLE t{i} (a)" for i in range(min(size // 4200, 2000)))]
 
 
