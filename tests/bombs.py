@@ -87,6 +87,42 @@ def traces(size: int) -> Iterator[tuple[str, bytes]]:
             tail,
         ),
     )
+    step = event.replace('"a"', '"ProfilerStep##"').replace('"cat":"cpu_op"', '"cat":"user_annotation"')
+    kernel = _EVENT.decode()[:-1].replace("7", "#")
+    yield "steps-streams", numbered(step.replace('"ts":1', '"ts":#') + "," + kernel + ",", size, head, tail)
+    call = '{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":#,"dur":1,"args":{"correlation":1}}'
+    same = _EVENT.decode()[:-1].replace('"stream":7', '"stream":7,"correlation":1')
+    yield "one-correlation", numbered(call + "," + same + ",", size, head, tail)
+    yield "one-flow", numbered('{"ph":"s","id":1,"name":"ac2g","cat":"ac2g","pid":1,"tid":1,"ts":#},', size, head, tail)
+    yield "devices", numbered(kernel.replace('"pid":0', '"pid":#').replace("stream", "device") + ",", size, head, tail)
+    yield (
+        "groups",
+        numbered(
+            '{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":7,"ts":#,"dur":1,"args":{"stream":7,'
+            '"Collective name":"allreduce","Process Group Name":"#","Process Group Ranks":"[#, 9#]","Group size":#9}},',
+            size,
+            head,
+            tail,
+        ),
+    )
+    yield (
+        "ranks",
+        numbered(
+            '{"pg_name":"#","ranks":[#,1#]},',
+            size,
+            '{"distributedInfo":{"backend":"nccl","rank":999999999,"world_size":1000000000,"pg_config":[',
+            '{}]},"traceEvents":[' + _EVENT.decode() + "{}]}",
+        ),
+    )
+    frame = '{"ph":"X","cat":"python_function","name":"a.py(#): f","pid":1,"tid":1,"ts":#,"dur":9999999,'
+    yield "stacks", numbered(frame + '"args":{"Python id":#,"Python parent id":#}},', size, head, tail)
+    alloc = '{"ph":"i","s":"t","name":"[memory]","pid":1,"tid":1,"ts":#,"args":{"Addr":#,"Bytes":512,"Device Type":1,'
+    yield "allocations", numbered(alloc + '"Device Id":#,"Total Allocated":#}},', size, head, tail)
+    yield (
+        "deep-shapes",
+        repeated(event[:-1].encode() + b',"args":{"Input Dims":' + b"[" * 60 + b"]" * 60 + b"}},", size, head.encode()),
+    )
+    yield "endless", numbered(_EVENT.decode().replace('"ts":1.5,"dur":1', '"ts":#,"dur":9e11'), size, head, tail)
 
 
 def packed(size: int) -> Iterator[tuple[str, bytes]]:
@@ -100,6 +136,14 @@ def packed(size: int) -> Iterator[tuple[str, bytes]]:
             while buffer.tell() < size and file.tell() < room:
                 file.write(block)
         yield f"{name}.json.gz", buffer.getvalue()
+    # As much text as may stand in each byte, and hardly more.
+    buffer, block = io.BytesIO(), _EVENT * ((1 << 20) // len(_EVENT))
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6) as file:
+        file.write(b'{"traceEvents":[')
+        while buffer.tell() < size:
+            file.write(block + b'{"noise":"%s"},' % os.urandom(7000).hex().encode())
+        file.write(b"{}]}")
+    yield "below.json.gz", buffer.getvalue()
     yield "members.json.gz", gzip.compress(b"[") + gzip.compress(b"") * (size // 20)
     packer = zstd.ZstdCompressor()
     block, made = b" " * (1 << 20), b""
@@ -115,6 +159,12 @@ def packed(size: int) -> Iterator[tuple[str, bytes]]:
         for number in range(size // 120):
             archive.writestr(f"{number}.json", b"[]")
     yield "million-files.zip", buffer.getvalue()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for rank in range(size // 320):
+            text = b'{"distributedInfo":{"rank":%d,"world_size":99999},"traceEvents":[%s]}' % (rank, _EVENT[:-1])
+            archive.writestr(f"{rank}.pt.trace.json", text)
+    yield "ranks.zip", buffer.getvalue()
 
 
 def snapshots(size: int) -> Iterator[tuple[str, bytes]]:
@@ -156,6 +206,23 @@ def snapshots(size: int) -> Iterator[tuple[str, bytes]]:
         }
         for i in range(size // 60)
     ]
+    yield (
+        "devices.json",
+        repeated(
+            b"[],", size, b'{"segments":[],"device_traces":[', b'[{"action":"alloc","addr":7,"size":512,"stream":0}]]}'
+        ),
+    )
+    segment = '{"device":0,"address":#,"total_size":9,"stream":#,"segment_pool_id":[#,0],"segment_type":"small","blocks":[{"size":9,"requested_size":9,"state":"active_allocated","address":#}]},'
+    yield (
+        "segments.json",
+        numbered(segment, size, '{"device_traces":[],"segments":[', segment.replace("#", "0")[:-1] + "]}"),
+    )
+    yield "owners.json", numbered(segment.replace('"device":0', '"device":#'), size, '{"segments":[', "{}]}")
+    row = '{"action":"alloc","addr":7,"size":512,"stream":#},'
+    yield (
+        "one-address.json",
+        numbered(row, size, '{"segments":[],"device_traces":[[', row.replace("#", "0")[:-1] + "]]}"),
+    )
     yield "stacks.pickle", pickle.dumps({"segments": [], "device_traces": [rows]}, 4)[: 2 * size]
 
 
@@ -182,6 +249,12 @@ def logs(size: int) -> Iterator[tuple[str, bytes]]:
             "{}]}",
         ),
     )
+
+    entry = {"profiling_name": "nccl:all_reduce", "process_group": ("0", "default_pg"), "state": "completed"}
+    entries = [entry | {"record_id": i, "collective_seq_id": i, "input_sizes": [[i]]} for i in range(size // 110)]
+    yield "recorder_1", pickle.dumps({"version": "2.9", "entries": entries, "pg_config": {}}, 2)
+    yield "objects.log", b'{"a":' * (size // 5)
+    yield "smi.log", numbered("gpu#,", size, "timestamp, name\n", "\n")
 
 
 def csv_folder(size: int) -> Iterator[tuple[str, dict[str, bytes]]]:
@@ -263,6 +336,10 @@ def databases(size: int) -> Iterator[tuple[str, list[str]]]:
             f"{fill} INSERT INTO TASK SELECT i, i + 5, 0, 1, i, 1, 1 FROM n WHERE i % 4 = 0",
         ],
     )
+    views = [f"CREATE VIEW v{i} AS SELECT 1" for i in range(min(size // 80, 1000))]
+    yield "views", [names, *views]
+    wide = ",".join(f"c{i} INTEGER" for i in range(1900))
+    yield "columns", [names, *(f"CREATE TABLE w{i} ({wide})" for i in range(min(size // 30_000, 50))), api]
     yield "tables", [names, *(f"CREATE TABLE t{i} (a)" for i in range(min(size // 4200, 2000)))]
 
 
@@ -273,7 +350,7 @@ def written(folder: Path, size: int, names: list[str]) -> Iterator[tuple[str, Pa
         return not names or any(name.startswith(kind) or kind.startswith(name) for name in names)
 
     for kind, makers, commands in (
-        ("trace", traces, ("analyze",)),
+        ("trace", traces, ("analyze", "compare")),
         ("packed", packed, ("analyze",)),
         ("snapshot", snapshots, ("memory", "analyze")),
         ("log", logs, ("postmortem",)),
@@ -334,7 +411,7 @@ def main() -> int:
                     "-m",
                     "traceanalyze",
                     *([] if command == "analyze" else [command]),
-                    str(path),
+                    *[str(path)] * (1 + (command == "compare")),
                     "--format",
                     "json",
                 ]

@@ -8,10 +8,11 @@ Everything is imported when first used, so that `import traceanalyze` costs noth
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from traceanalyze.version import __version__
 
+# Not of `typing`, with which comes `re`: whoever stops a command that has hardly begun gets no traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.errors import InputError, TraceAnalyzeError, UsageError

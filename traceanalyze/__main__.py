@@ -17,10 +17,20 @@ def run() -> None:
             # Whoever started it may let it ignore them (nohup).
             if each is not None and signal.getsignal(each) != signal.SIG_IGN:
                 signal.signal(each, lambda *_: os._exit(130))
+        from traceanalyze.cli import guard
         from traceanalyze.cli.main import main
     except KeyboardInterrupt:
         os._exit(130)
-    main()
+    sys.unraisablehook = guard.drop_interrupt
+    try:
+        main()
+    except SystemExit as end:
+        if end.code != guard.INTERRUPTED:
+            raise
+        # Else Python would say that SIGINT killed it, if that came while it made a class of a text.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(guard.INTERRUPTED)
 
 
 if __name__ == "__main__":

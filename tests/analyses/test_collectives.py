@@ -143,7 +143,16 @@ def test_the_size_of_a_group_may_come_from_its_ranks_or_the_header():
 
 @pytest.mark.parametrize(
     ("text", "label"),
-    [("[0, 1, 2]", "0-2"), ("[4]", "4"), ("[0, 2]", "0, 2"), ("default_pg", "default_pg"), ("7", "7")],
+    [
+        ("[0, 1, 2]", "0-2"),
+        ("[4]", "4"),
+        ("[0, 2]", "0, 2"),
+        ("default_pg", "default_pg"),
+        ("7", "7"),
+        # As many ranks as from one to the other have no room in any memory.
+        ("[0, 999999999]", "0, 999999999"),
+        (f"[{'9' * 5000}]", f"[{'9' * 5000}]"),
+    ],
 )
 def test_ranks_label(text, label):
     assert ranks_label(text) == label

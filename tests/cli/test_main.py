@@ -139,6 +139,39 @@ def test_an_interrupt_is_code_130(run, sample, monkeypatch):
     assert run(sample).code == 130
 
 
+_LOST = """
+import signal, time
+from traceanalyze import __main__
+from traceanalyze.cli import guard, main
+
+class Freed:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+def dropped():
+    try:
+        signal.raise_signal(signal.SIGHUP)
+    except KeyboardInterrupt:
+        pass
+
+@guard.guarded
+def command():
+    {what}
+    time.sleep(30)
+
+main.main = command
+__main__.run()
+"""
+
+
+@pytest.mark.parametrize("what", ["Freed()", "dropped()", "exec('signal.raise_signal(signal.SIGINT)')"])
+def test_an_interrupt_ends_a_command_wherever_it_comes(what):
+    # Python drops it while it frees something, as NumPy may, and thinks that nobody handles it where it runs a text.
+    program = [sys.executable, "-c", _LOST.replace("{what}", what)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no pipes that break")
 def test_a_closed_pipe_is_no_error(sample):
     code = "from traceanalyze.cli.main import main; main()"

@@ -93,6 +93,23 @@ def test_who_wants_no_more_results_waits_for_no_more_work():
     results.close()
 
 
+def sleeping_elsewhere(item):
+    home, folder = item
+    if os.getpid() != home:
+        sleeping(folder)
+    while not [*Path(folder).iterdir()]:
+        time.sleep(0.01)
+
+
+def test_who_wants_no_more_results_waits_for_no_work_that_is_begun(tmp_path):
+    results = map_ranks(sleeping_elsewhere, [(os.getpid(), str(tmp_path))] * 2, 2)
+    assert next(results) == (0, None)
+    begun = time.monotonic()
+    results.close()
+    assert time.monotonic() - begun < 30
+    assert multiprocessing.active_children() == []
+
+
 def test_where_processes_die_this_one_does_the_work():
     found = map_ranks(killed_elsewhere, [os.getpid()] * 2, 2)
     assert sorted(found) == [(0, os.getpid()), (1, os.getpid())]

@@ -7,6 +7,7 @@ import io
 import json
 import random
 import re
+import threading
 import weakref
 from itertools import islice
 
@@ -30,7 +31,7 @@ from tests.fuzz.agreement import (
     scan_twin,
 )
 from traceanalyze.readers.scan import native
-from traceanalyze.readers.scan.result import MAX_DEPTH, Field, Kind
+from traceanalyze.readers.scan.result import MAX_DEPTH, Field, Kind, Part
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the native scanner was not built")
 
@@ -341,3 +342,20 @@ def test_tabs_behind_a_quoted_number_are_no_part_of_it():
     assert found["events.ts"][1] == [1500]
     assert found["events.dur"][1] == [2000]
     assert agree(rb'[{"ph":"X","ts":"\t","dur":1},{"ph":"X","ts":"1t","dur":1}]', 1)["events.ts"][1] == []
+
+
+def test_who_interrupts_a_scan_finds_no_thread_at_work_on_what_is_gone():
+    begun = threading.Event()
+
+    def endless(block):
+        begun.set()
+        block[:] = b" " * len(block)
+        return len(block)
+
+    def interrupted(block):
+        begun.wait()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        native.scan(interrupted, event_fields=(), instant_fields=(), parts=[Part(9, "list", lambda: endless)])
+    assert not [each for each in threading.enumerate() if each.name == "traceanalyze-scan"]

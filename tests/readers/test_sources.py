@@ -149,6 +149,12 @@ def test_empty_files_devices_and_damaged_archives_are_refused(tmp_path):
     assert "not a file" in why("/dev/null")
     (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04" + b"\0" * 100)
     assert "damaged or incomplete" in why(tmp_path / "bad.zip")
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        for number in range(1025):
+            archive.writestr(f"{number}.json", b"[]")
+    assert "holds 1,025 files; of archives with more than 1,024, unpack what is to be read" in why(
+        tmp_path / "many.zip"
+    )
     with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
         archive.writestr("data.pkl", b"\x80\x02")
     assert why(tmp_path / "model.pt").endswith("no trace in this archive: 1 file, not a trace: data.pkl")

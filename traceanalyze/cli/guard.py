@@ -1,5 +1,6 @@
 """Errors of a command as one line on stderr and an exit code; a traceback only for developers who ask for it."""
 
+import _thread
 import errno
 import functools
 import os
@@ -7,6 +8,7 @@ import re
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -57,7 +59,26 @@ def _stop_in_order() -> None:
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         each = getattr(signal, name, None)
         if each is not None and signal.getsignal(each) != signal.SIG_IGN:
-            signal.signal(each, signal.default_int_handler)
+            signal.signal(each, _interrupt)
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    """As Ctrl-C does, and again until the command ends: NumPy drops it while it looks for attributes of an enum."""
+
+    def again() -> None:
+        time.sleep(0.2)
+        _thread.interrupt_main(signal.Signals(number))
+
+    _thread.start_new_thread(again, ())
+    # What is cleared away because of the first is not interrupted by the next.
+    if not isinstance(sys.exc_info()[1], KeyboardInterrupt | SystemExit):
+        raise KeyboardInterrupt
+
+
+def drop_interrupt(lost: "sys.UnraisableHookArgs") -> None:
+    """Say nothing of an interrupt that Python drops, as where it frees something: it comes again."""
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
 
 
 def tell(error: BaseException, language: str) -> int:

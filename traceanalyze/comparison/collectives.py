@@ -70,7 +70,7 @@ def _labels(context: Context) -> list[str]:
 
 def _size(label: str) -> int | None:
     """Ranks of a group that is called by them, see `ranks_label`."""
-    if not re.fullmatch(r"\d+(-\d+|(, \d+)*)", label):
+    if not re.fullmatch(r"\d+(-\d{1,9}|(, \d+)*)", label):
         return None
     first, to, last = label.partition("-")
     return int(last) - int(first) + 1 if to else label.count(",") + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import compress, islice
 from pathlib import PurePath
 from threading import Thread
@@ -34,6 +35,7 @@ from traceanalyze.readers.streams import cores
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
     from ctypes import Array, c_byte
+    from multiprocessing.connection import Connection
 
     from traceanalyze.pipeline.cache import Cache, Spool
 
@@ -375,11 +377,13 @@ def map_ranks(
     # that breaks an executor of which a process is killed.
     context = get_context("spawn")
     taken = context.RawArray("b", 0 if executor else len(items))
-    pool = executor or ProcessPoolExecutor(workers - 1, context, _begin, (taken,))
+    stop, running = context.Pipe(duplex=False)
+    pool = executor or ProcessPoolExecutor(workers - 1, context, _begin, (taken, stop))
     try:
         if executor is None:
-            for at in reversed(range(1, len(items))):
-                elsewhere[pool.submit(_unless_taken, work, at, items[at])] = at
+            with _uninterrupted():
+                for at in reversed(range(1, len(items))):
+                    elsewhere[pool.submit(_unless_taken, work, at, items[at])] = at
             yield from _beside(elsewhere, work, left, taken)
         else:
             elsewhere |= {pool.submit(work, item): at for at, item in left.items()}
@@ -388,10 +392,26 @@ def map_ranks(
         yield from ((at, work(item)) for at, item in left.items())
     finally:
         if executor is None:
+            if not all(future.done() for future in elsewhere):
+                # Nobody waits for what they are at.
+                running.close()
             pool.shutdown(cancel_futures=True)
         else:
             for future in elsewhere:
                 future.cancel()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """What is started here hears of no Ctrl-C until it has begun (`_begin`), and this process of it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _LOOKED_AT = 256
@@ -437,18 +457,17 @@ def _unless_taken(work: Callable[[Item], Made], at: int, item: Item) -> Made | N
     return work(item)
 
 
-def _begin(taken: Array[c_byte]) -> None:
-    """In a worker: it ends when the process that started it does, even by a signal that leaves no time for a word."""
+def _begin(taken: Array[c_byte], stop: Connection) -> None:
+    """In a worker: it ends when the process that started it says so, or does, even without time for a word."""
     _TAKEN[:] = [taken]
     # Who interrupts it interrupts the other, too, which tells it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def watch() -> None:
-        parent = parent_process()
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    from multiprocessing import parent_process
+        # Nothing is sent: the other end is closed.
+        stop.poll(None)
+        os._exit(1)
 
     Thread(target=watch, daemon=True).start()

@@ -1,11 +1,9 @@
 """One rank as the little that the comparison of ranks needs of it."""
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.collectives import description_rows, ranks_label, sizes, types
+from traceanalyze.analyses.communication.collectives import description_rows, listed_ranks, ranks_label, sizes, types
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
@@ -217,7 +215,7 @@ def _groups(context: Context, events: NDArray[np.int64]) -> tuple[tuple[Group, .
         code = int(ranks[first] if ranks[first] >= 0 else name[first])
         written = text(code) if code >= 0 else ""
         label = ranks_label(written)
-        listed = tuple(map(int, re.findall(r"\d+", written))) if ranks[first] >= 0 else ()
+        listed = tuple(listed_ranks(written)) if ranks[first] >= 0 else ()
         listed = listed or context.trace.groups.get(written, ())
         own = rows.of == index
         ranks_known = max(int(size[own].max()), int(peers[own].max()) + 1, len(listed), linked.get(written, 0))

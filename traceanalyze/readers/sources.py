@@ -118,6 +118,10 @@ def _opened(path: str | Path) -> IO[bytes]:
     return cast("IO[bytes]", RemoteFile(text, whole=False)) if is_remote(text) else Path(path).open("rb")
 
 
+_MOST_MEMBERS = 1024
+"""A small archive has room for so many that looking into each would take hours."""
+
+
 def members_of_archive(path: str | Path) -> tuple[Source, ...]:
     """Files inside a zip archive, in the order of their names."""
     # Imported here: most inputs are no archives.
@@ -130,6 +134,13 @@ def members_of_archive(path: str | Path) -> tuple[Source, ...]:
         raise InputError(
             "{path}: this zip archive is damaged or incomplete ({error}); copy it again", shown(str(path)), error
         ) from error
+    if len(entries) > _MOST_MEMBERS:
+        raise InputError(
+            "{path}: holds {count} files; of archives with more than {most}, unpack what is to be read",
+            shown(str(path)),
+            f"{len(entries):,}",
+            f"{_MOST_MEMBERS:,}",
+        )
     wanted = ((name, size) for name, size in entries if not name.startswith(_RESOURCE_FORKS))
     return tuple(
         Source(str(path), member=name, size=size) for name, size in wanted if not Path(name).name.startswith(".")

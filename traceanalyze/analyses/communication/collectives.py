@@ -238,8 +238,7 @@ def _ranks(context: Context, known: _Described) -> _Amount:
     if known.group_size > 0:
         return known.group_size
     if known.ranks >= 0:
-        listed = re.findall(r"\d+", context.trace.strings.text(known.ranks))
-        return len(listed) or NotMeasured(_NO_METADATA)
+        return len(listed_ranks(context.trace.strings.text(known.ranks))) or NotMeasured(_NO_METADATA)
     name = context.trace.strings.text(known.group) if known.group >= 0 else ""
     return len(context.trace.groups.get(name, ())) or NotMeasured(_NO_METADATA)
 
@@ -260,10 +259,15 @@ def _busbw(algbw: _Measure, kind: str, ranks: _Amount) -> _Measure:
     return NotMeasured("no_bus_bandwidth") if factor is None else algbw * factor
 
 
+def listed_ranks(text: str) -> list[int]:
+    """Ranks that the text of a group lists; what has more digits is none."""
+    return [int(number) for number in re.findall(r"(?<!\d)\d{1,9}(?!\d)", text)]
+
+
 def ranks_label(text: str) -> str:
     """`[0, 1, 2, 3]` as `0-3`; a list that is not a range, or a group's name, as it is."""
-    listed = [int(number) for number in re.findall(r"\d+", text)] if re.fullmatch(r"\[[\d,\s]+\]", text) else []
-    if len(listed) > 1 and listed == list(range(listed[0], listed[-1] + 1)):
+    listed = listed_ranks(text) if re.fullmatch(r"\[[\d,\s]+\]", text) else []
+    if len(listed) > 1 and listed == list(range(listed[0], listed[0] + len(listed))):
         return f"{listed[0]}-{listed[-1]}"
     return ", ".join(map(str, listed)) or text
 

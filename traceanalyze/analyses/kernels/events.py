@@ -65,9 +65,16 @@ def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOption
     return DeviceEvents(row, start, repaired_end, device, stream, name, *classified, repaired, removed)
 
 
+_MOST_DEVICES = 1024
+"""Of one process: what has more numbers than that tells no devices."""
+
+
 def numbers_of_devices(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
     """Device of each of some events, -1 where neither its arguments nor its process tell."""
-    return _number(trace, row, "device", column=0)
+    found = _number(trace, row, "device", column=0)
+    if len(found) and found.max() - found.min() > _MOST_DEVICES and len(distinct(found)) > _MOST_DEVICES:
+        found[:] = -1
+    return found
 
 
 def _number(trace: Trace, row: NDArray[np.int64], field: str, *, column: int) -> NDArray[np.int64]:

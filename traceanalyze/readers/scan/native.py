@@ -124,12 +124,17 @@ class _Scanner:
         options = _Options((_Key * len(keys))(*keys), *counts, min(max(max_value_bytes, 0), 2**63), learn, root, begin)
         self._handle = ctypes.c_void_p()
         _check(library.trace_scan_open(ctypes.byref(options), ctypes.byref(self._handle)))
+        self._stopped = False
         weakref.finalize(self, library.trace_scan_close, self._handle)
+
+    def stop(self) -> None:
+        """Let what is being read in a thread end with the block it is at."""
+        self._stopped = True
 
     def read(self, readinto: Read, block_bytes: int) -> None:
         """Scan what `readinto` gives, block by block, in the scanner's own buffer."""
         library = self._library
-        while True:
+        while not self._stopped:
             address = library.trace_scan_space(self._handle, block_bytes)
             if address is None:
                 raise MemoryError("no memory left for the text of the trace")
@@ -221,8 +226,11 @@ def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Se
 
 
 @contextmanager
-def _in_threads(work: Sequence[Callable[[], None]]) -> Iterator[None]:
-    """Do each at the same time as what is inside, and wait for them; the first of their errors is raised."""
+def _in_threads(scanners: Sequence[_Scanner], work: Sequence[Callable[[], None]]) -> Iterator[None]:
+    """Do each at the same time as what is inside, and wait for them; the first of their errors is raised.
+
+    Where what is inside fails, or is interrupted, they stop: what they read into is gone with it.
+    """
     errors: list[BaseException] = []
 
     def done(one: Callable[[], None]) -> None:
@@ -234,9 +242,15 @@ def _in_threads(work: Sequence[Callable[[], None]]) -> Iterator[None]:
     threads = [threading.Thread(target=done, args=(one,), name="traceanalyze-scan", daemon=True) for one in work]
     for thread in threads:
         thread.start()
-    yield
-    for thread in threads:
-        thread.join()
+    try:
+        yield
+        for thread in threads:
+            thread.join()
+    finally:
+        for one in scanners:
+            one.stop()
+        for thread in threads:
+            thread.join()
     if errors:
         raise errors[0]
 
@@ -266,7 +280,7 @@ def scan(
     whole = scanner()
     scanners = [scanner(_ROOTS.index(part.root), part.begin) for part in parts]
     work = [partial(one.read, part.open(), block_bytes) for one, part in zip(scanners, parts, strict=True)]
-    with _in_threads(work):
+    with _in_threads(scanners, work):
         whole.read(readinto, block_bytes)
     for part in parts:
         # Once joined, its memory is free for the columns that grow.

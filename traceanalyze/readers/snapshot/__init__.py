@@ -268,7 +268,7 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
     lists += [
         (f"{name}: event of device {index}", [trace])
         for index, trace in enumerate(histories)
-        if not isinstance(trace, Recorded)
+        if trace and not isinstance(trace, Recorded)
     ]
     _refuse_bomb(lists, rows_most - sum(map(len, recorded)) * _ROW_BYTES, name)
     spans = sorted(trace.rows for trace in recorded)
@@ -277,6 +277,8 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
     stacks = StackTable(name, identity=identity)
     device_of = columns.numbers(all_segments, "device", f"{name}: segment", default=0).tolist()
     known = sorted({*device_of, *(index for index, trace in enumerate(histories) if trace)})
+    if len(known) > native.MOST_DEVICES:
+        raise InputError("{name}: it names {count} devices; {advice}", name, f"{len(known):,}", _ADVICE)
     owned: dict[int, list[tuple[dict[str, Any], Rows]]] = {device: [] for device in known}
     for row, group, owner in zip(all_segments, pieces, device_of, strict=True):
         owned[owner].append((row, group))

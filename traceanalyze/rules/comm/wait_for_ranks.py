@@ -1,9 +1,7 @@
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.collectives import description_rows
+from traceanalyze.analyses.communication.collectives import description_rows, listed_ranks
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.columns import MISSING
@@ -128,5 +126,5 @@ def _ranks(facts: Facts, written: NDArray[np.int64], name: NDArray[np.int64]) ->
     """Ranks of the group that a collective names; empty where unknown."""
     strings, groups = facts.context.trace.strings, facts.context.trace.groups
     if written >= 0:
-        return tuple(map(int, re.findall(r"\d+", strings.text(int(written)))))
+        return tuple(listed_ranks(strings.text(int(written))))
     return groups.get(strings.text(int(name)), ()) if name >= 0 else ()
