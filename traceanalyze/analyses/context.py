@@ -29,7 +29,7 @@ from traceanalyze.model.classify import (
     is_of_xpu,
     is_step_marker,
 )
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, short
 from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
 
@@ -202,7 +202,7 @@ class Context:
         return "no_wait_calls" if of_xpu and not (self.calls.klass == ApiClass.SYNC).any() else None
 
     @property
-    def link(self) -> NDArray[np.int64]:
+    def link(self) -> NDArray[np.int32]:
         """Position in `calls` of each device event's launch, or -1."""
         return self._placed.link
 
@@ -217,7 +217,7 @@ class Context:
         return self._at_link(self.calls.end)
 
     @cached_property
-    def issued_by(self) -> NDArray[np.int64]:
+    def issued_by(self) -> NDArray[np.int32]:
         """Position in `calls` of the call by which the program asked for each device event, or -1.
 
         That is the launch itself; but where a queue stands between (Ascend), and no operator is around the launch, the
@@ -227,7 +227,7 @@ class Context:
         if not (enqueue >= 0).any():
             return self.link
         queued = (enqueue >= 0) & (self.call_op < 0)
-        found, linked = np.full(len(self.device), -1, np.int64), self.link >= 0
+        found, linked = np.full(len(self.device), -1, np.int32), self.link >= 0
         found[linked] = np.where(queued, enqueue, np.arange(len(enqueue)))[self.link[linked]]
         return found
 
@@ -322,9 +322,9 @@ class Context:
         return self.once(_class_sets, device)
 
     @cached_property
-    def host_rows(self) -> NDArray[np.int64]:
+    def host_rows(self) -> NDArray[np.int32]:
         """Operators and annotations."""
-        return np.flatnonzero((self.kind == EventKind.HOST_OP) | (self.kind == EventKind.ANNOTATION))
+        return short(np.flatnonzero((self.kind == EventKind.HOST_OP) | (self.kind == EventKind.ANNOTATION)))
 
     @cached_property
     def host_recorded(self) -> bool:
@@ -356,20 +356,20 @@ class Context:
         return self.trace.events.name[self.op_nest.row]
 
     @cached_property
-    def call_op(self) -> NDArray[np.int64]:
+    def call_op(self) -> NDArray[np.int32]:
         """Place in `op_nest` of the innermost operator around each runtime call, -1 for none."""
-        return innermost(self.op_nest, self.calls.track, self.calls.start)
+        return short(innermost(self.op_nest, self.calls.track, self.calls.start))
 
     @cached_property
-    def event_op(self) -> NDArray[np.int64]:
+    def event_op(self) -> NDArray[np.int32]:
         """Place in `op_nest` of the operator that launched each device event, -1 for none.
 
         The innermost operator around the call by which the program asked for the event, on the thread of the call; else
         the one an `async_npu` arrow starts at; the `External id` decides only where the launch was not recorded.
         """
-        around, linked = np.full(len(self.device), -1, np.int64), self.link >= 0
+        around, linked = np.full(len(self.device), -1, np.int32), self.link >= 0
         around[linked] = self.call_op[self.issued_by[linked]]
-        return launching_ops(self.trace, self.device, self.op_nest, around, linked)
+        return short(launching_ops(self.trace, self.device, self.op_nest, around, linked))
 
     @cached_property
     def threads(self) -> list[int]:

@@ -20,7 +20,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, cycle_of, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import ascending, distinct, distinct_codes, narrow, occurs
+from traceanalyze.model.columns import Rows, ascending, distinct, distinct_codes, narrow, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
@@ -313,7 +313,7 @@ class Facts:
         pairs = np.bincount(of, minlength=len(code) * kinds).reshape(-1, kinds)
         return _Named(code, row.astype(np.int32), np.concatenate(([0], np.cumsum(pairs.sum(axis=1)))), pairs > 0)
 
-    def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def spans(self, rows: Rows) -> NDArray[np.int64]:
         """(n, 2) start and end of event rows."""
         start = self.context.trace.events.ts[rows]
         return intervals_of(start, start + self.context.trace.events.dur[rows])
@@ -322,7 +322,7 @@ class Facts:
         """Name of an event."""
         return self.context.trace.strings.text(int(self.context.trace.events.name[row]))
 
-    def names(self, rows: NDArray[np.int64]) -> tuple[str, ...]:
+    def names(self, rows: Rows) -> tuple[str, ...]:
         """Names of the first three of some events, each once."""
         return tuple(dict.fromkeys(self.name(row) for row in rows[:3].tolist()))
 

@@ -18,7 +18,7 @@ from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor, collective_type, counts_output, element_bytes
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, Rows
 from traceanalyze.model.op_calls import MOST_ELEMENTS, parse_call
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, sentences, where
@@ -268,7 +268,7 @@ def ranks_label(text: str) -> str:
     return ", ".join(map(str, listed)) or text
 
 
-def description_rows(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+def description_rows(context: Context, event: NDArray[np.int64]) -> Rows:
     """Event row with each collective's arguments: its own, else that of the `record_param_comms` around its launch."""
     row = context.device.row[event]
     if len(event) == 0:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.links import FLOWS_TO_DEVICE
 from traceanalyze.analyses.kernels.events import DeviceEvents, numbers_of_devices
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import Rows, distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import DeviceClock, Trace
 from traceanalyze.model.vocabulary import EventKind, SyncKind
@@ -52,9 +52,7 @@ class Placed(NamedTuple):
     """Of each device event, as `launch_links` has it."""
 
 
-def on_host_clock(
-    trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64]
-) -> Placed:
+def on_host_clock(trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, calls: ApiCalls, link: Rows) -> Placed:
     """A recording with the work of its devices on the clock of the host; it itself where the clocks agree.
 
     What cannot be moved stays; `Trace.clocks` tells of both. What is cut from the result is not looked at again.

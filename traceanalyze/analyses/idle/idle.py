@@ -10,7 +10,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import States, host_states, peers_unknown
 from traceanalyze.analyses.steps.window import Steps, amounts, step_labels, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import Rows, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
@@ -66,7 +66,7 @@ def idle_gaps(context: Context) -> Gaps:
     return Gaps(*free, event, np.where(late_clock, -1, call), launch_start, launch_end)
 
 
-def _taken(values: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
+def _taken(values: NDArray[np.int64], index: Rows) -> NDArray[np.int64]:
     """`values[index]`, with the largest int64 where the index is -1."""
     out = np.full(len(index), np.iinfo(np.int64).max)
     valid = index >= 0

@@ -8,6 +8,7 @@ from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.ascend import classify_kernels
 from traceanalyze.model import intervals
 from traceanalyze.model.classifier import classifier_of_kernel, classifier_of_op, kind_of_op
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, tensor_core_use
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind
@@ -67,7 +68,7 @@ def device_work(context: Context) -> Work:
     return Work(event, time[event], op, op_name, *_classify(context, event, op_name))
 
 
-def _inside(windows: intervals.Intervals, t: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _inside(windows: intervals.Intervals, t: Rows) -> NDArray[np.bool_]:
     at = np.searchsorted(windows.start, t, "right") - 1
     return (at >= 0) & (t <= windows.end[at]) if len(windows.start) else np.zeros(len(t), np.bool_)
 
@@ -122,7 +123,7 @@ _MOST = 1e9
 """No device has so many blocks per multiprocessor."""
 
 
-def ratio_argument(context: Context, field: str, row: NDArray[np.int64]) -> NDArray[np.float64]:
+def ratio_argument(context: Context, field: str, row: Rows) -> NDArray[np.float64]:
     """A number that cannot be negative of event rows, NaN where absent or impossible."""
     column = context.trace.events.fields.get(field)
     value = np.full(len(row), -1.0) if column is None else column.take(row, -1).astype(np.float64)

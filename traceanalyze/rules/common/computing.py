@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.op_calls import listed_shapes
 from traceanalyze.model.patterns import dataclass
@@ -35,7 +36,7 @@ class Computing:
 
     event: NDArray[np.int64]
     """Position in `Context.device`."""
-    row: NDArray[np.int64]
+    row: Rows
     """Row in `Trace.events`."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -94,7 +95,7 @@ def alone_time(facts: Facts) -> NDArray[np.int64]:
     return work.time - intervals.coverage(several, work.start, work.end)
 
 
-def dispatched(facts: Facts, op: NDArray[np.int64]) -> NDArray[np.int64]:
+def dispatched(facts: Facts, op: Rows) -> NDArray[np.int64]:
     """Of calls of a library, recorded as operators without a namespace (Ascend), the operators that made them."""
     nest, trace = facts.context.op_nest, facts.context.trace
     if trace.origin.format != "ascend" or not len(nest):

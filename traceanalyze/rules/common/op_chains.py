@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.model.columns import ascending, distinct, narrow, occurs
+from traceanalyze.model.columns import Rows, ascending, distinct, narrow, occurs
 from traceanalyze.model.intervals import contains, merge, passed
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -166,7 +166,7 @@ def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return intervals_of(work.start[rows], work.end[rows])
 
 
-def names_under(facts: Facts, op: NDArray[np.int64], pattern: str) -> NDArray[np.bool_]:
+def names_under(facts: Facts, op: Rows, pattern: str) -> NDArray[np.bool_]:
     """Whether each operator (place in `Context.op_nest`, -1 for none), or one around it, has a name that fits."""
     nest = facts.context.op_nest
     place = ascending(facts.once(_places)[facts.named((EventKind.HOST_OP,), re.compile(pattern))], len(nest))

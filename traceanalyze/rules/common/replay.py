@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import Rows, distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
@@ -101,7 +101,7 @@ def _launched_inside(context: Context) -> NDArray[np.int32]:
     return _inside(context.op_nest, context.event_op)
 
 
-def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int32]) -> NDArray[np.int64]:
+def _only(nest: Nest, op: Rows, every: NDArray[np.int32]) -> NDArray[np.int64]:
     """Operators that launch some events, by the operators of these, and no other ones."""
     if _MANY * len(op) > len(nest):
         inside = _inside(nest, op)
@@ -116,7 +116,7 @@ def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int32]) -> NDArra
     return np.concatenate(found)
 
 
-def _inside(nest: Nest, op: NDArray[np.int64]) -> NDArray[np.int32]:
+def _inside(nest: Nest, op: Rows) -> NDArray[np.int32]:
     """Of each operator, how many of some others (places, -1 for none) it is or contains."""
     before = np.zeros(len(nest) + 1, np.int32)
     np.cumsum(np.bincount(op[op >= 0], minlength=len(nest)), out=before[1:])
