@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -41,6 +41,8 @@ _TOLD = (("compute", DeviceClass.COMPUTE, "computing"), ("communication", Device
 """Parts of a step with the class of their events, and what `VendorStep` calls them."""
 _TRIFLE = 0.01
 """Share of the device's time that a kind of work must take for its absence to be a loss."""
+_CHEAP = ("host_rows", "op_names", "ownership", "launch_start", "launch_end")
+"""Large columns that take less time to make again than their memory is worth."""
 OUT_OF_ORDER = 0.05
 """Part of the recorded time by which events stand before earlier ones in a file that is in the order of time."""
 
@@ -63,13 +65,20 @@ class Context:
             self._kept[key] = compute(self, *arguments)
         return cast("T", self._kept[key])
 
+    def forget(self, *computed: object) -> None:
+        """Let go of what functions made of this context: who asks again has it made again."""
+        for key in [key for key in self._kept if key[0] in computed]:
+            del self._kept[key]
+        for name in _CHEAP:
+            vars(self).pop(name, None)
+
     def apart(self) -> Context:
         """The same context with what is known of it; what is computed from now on is dropped with it."""
         found = copy(self)
         found._kept = self._kept.copy()
         return found
 
-    def connected(self, computed: Container[object], fields: Container[str]) -> Context:
+    def connected(self, computed: Iterable[object], fields: Container[str]) -> Context:
         """The same context for who asks no more what belongs to what than is known of it: large things are let go.
 
         Gone are arrows to device events, arguments `fields` of events, and what the functions `computed` made; that
@@ -81,9 +90,8 @@ class Context:
         flows = Flows._make(column[others] for column in trace.flows)
         trace = replace(trace, events=replace(trace.events, fields=arguments), flows=flows)
         found._recorded, found._placed = trace, self._placed._replace(trace=trace)
-        found._kept = {key: value for key, value in self._kept.items() if key[0] not in computed}
-        for name in ("host_rows", "op_names", "ownership", "launch_start", "launch_end"):
-            vars(found).pop(name, None)
+        found._kept = self._kept.copy()
+        found.forget(*computed)
         return found
 
     @cached_property

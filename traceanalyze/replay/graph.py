@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.steps.critical_waits import lanes
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import Rows, distinct, short
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.replay.device import DeviceOrder, device_order
+from traceanalyze.replay.device import DeviceOrder, device_order, followers
 from traceanalyze.replay.host import (
+    OF_GRAPHS,
     READY_NS,
     Chains,
     Lines,
@@ -117,16 +119,13 @@ def graph(context: Context) -> Graph:
     own, longest_call = own_cost(context, waits)
     threads, quiet = lines(context, points, rank[:count], _most(context, points, longest_call)), context.once(silences)
 
-    time = np.concatenate((points.time, device.start))
-    earliest = np.full(len(time), NEVER)
-    held = np.concatenate((threads.free, count + np.flatnonzero(order.free)))
-    earliest[rank[held]] = time[held]
+    recorded = np.empty(len(rank), np.int64)
+    recorded[rank[:count]], recorded[event] = points.time, device.start
+    earliest, held = np.full(len(rank), NEVER), rank[np.append(threads.free, count + np.flatnonzero(order.free))]
+    earliest[held] = recorded[held]
     earliest[rank[points.batches[1]]] = context.once(fetches).ready
-    recorded = np.empty(len(time), np.int64)
-    recorded[rank] = time
 
     chains, launches, follows = threads.chains, order.launches, order.follows
-    length = device.end - device.start
     source = np.concatenate(
         (
             rank[chains.source],
@@ -149,10 +148,11 @@ def graph(context: Context) -> Graph:
     )
     edges, number = by_target(source, target, len(recorded))
     # Large, and nobody asks for them in this order again.
-    del source, target, time
+    del source, target
     cuts = np.cumsum([len(each) for each in (chains.source, launches.event, follows.event, waits.event)])
     on_host, by_launch, after, until_done, until_dry = np.split(number, cuts)
     weights = np.empty(len(number), np.int64)
+    length = device.end - device.start
     weights[on_host] = chains.weight
     weights[by_launch] = launches.lag
     weights[after] = length[follows.source] + follows.lag
@@ -160,6 +160,9 @@ def graph(context: Context) -> Graph:
     weights[until_dry] = quiet.end - device.start[quiet.event]
 
     host = _host_time(points, threads, order, on_host, by_launch)
+    # The recorded order stays for rules that ask what waited for what.
+    context.once(followers)
+    context.forget(device_order, lanes, *OF_GRAPHS)
     return Graph(
         time=recorded,
         earliest=earliest,
@@ -172,10 +175,10 @@ def graph(context: Context) -> Graph:
         returns=_returns(points, threads, on_host),
         own_cost=own,
         batches=_batches(points, threads, rank),
-        busy=np.concatenate((after, until_done, until_dry)),
+        busy=np.concatenate((after, until_done, until_dry), dtype=np.int64),
         follows=len(after),
         busy_event=np.concatenate((follows.source, waits.event, quiet.event)),
-        event=event.copy(),
+        event=event.astype(np.int64),
         marks=rank[points.marks],
         barriers=_barriers(points, chains, rank, on_host),
     )
@@ -198,33 +201,33 @@ def _most(context: Context, points: Moments, longest_call: NDArray[np.int64]) ->
     return most
 
 
-def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int32]:
     """Place of each point in time, those of the host first; at one instant, too."""
     time = np.concatenate((points.time, starts))
     tie = np.concatenate((points.tie, np.full(len(starts), np.iinfo(np.int64).max)))
     order = np.lexsort((tie, time))
-    rank = np.empty(len(time), np.int64)
-    rank[order] = np.arange(len(time))
+    rank = np.empty(len(time), np.int32)
+    rank[order] = np.arange(len(time), dtype=np.int32)
     return rank
 
 
 def _host_time(
-    points: Moments, threads: Lines, order: DeviceOrder, on_host: NDArray[np.int64], by_launch: NDArray[np.int64]
+    points: Moments, threads: Lines, order: DeviceOrder, on_host: Rows, by_launch: Rows
 ) -> HostTime:
     """The host's part of the edges between its points and of those from launches to their events."""
     chains, launches = threads.chains, order.launches
     began = points.began[launches.call]
     long = np.flatnonzero(launches.lag > launches.least)
     return HostTime(
-        np.concatenate((on_host, by_launch[long])),
+        short(np.concatenate((on_host, by_launch[long]))),
         points.time[np.concatenate((chains.source, began[long]))],
         np.concatenate((points.time[chains.target], launches.until[long])),
         np.concatenate((np.zeros(len(on_host), np.int64), launches.least[long])),
-        np.concatenate((chains.line, threads.of[began[long]])),
+        short(np.concatenate((chains.line, threads.of[began[long]]))),
     )
 
 
-def _returns(points: Moments, threads: Lines, on_host: NDArray[np.int64]) -> Returns:
+def _returns(points: Moments, threads: Lines, on_host: Rows) -> Returns:
     call = np.full(len(points.time), -1, np.int64)
     ends = np.flatnonzero(points.returned >= 0)
     call[points.returned[ends]] = ends
@@ -232,12 +235,12 @@ def _returns(points: Moments, threads: Lines, on_host: NDArray[np.int64]) -> Ret
     return Returns(on_host[of >= 0], of[of >= 0])
 
 
-def _batches(points: Moments, threads: Lines, rank: NDArray[np.int64]) -> Batches:
+def _batches(points: Moments, threads: Lines, rank: Rows) -> Batches:
     begin, end = points.batches
     return Batches(rank[end], points.time[begin], threads.of[end])
 
 
-def _barriers(points: Moments, chains: Chains, rank: NDArray[np.int64], on_host: NDArray[np.int64]) -> Barriers:
+def _barriers(points: Moments, chains: Chains, rank: Rows, on_host: Rows) -> Barriers:
     begin, end = points.barriers
     of = np.full(len(points.time), -1, np.int64)
     of[begin] = end

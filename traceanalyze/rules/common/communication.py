@@ -26,7 +26,7 @@ from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import DeviceClass, Phase
-from traceanalyze.replay.device import device_order
+from traceanalyze.replay.device import followers
 from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.computing import names_of
 from traceanalyze.rules.common.op_chains import names_under
@@ -192,7 +192,7 @@ def chained(facts: Facts) -> NDArray[np.bool_]:
     other = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) | facts.headline(DeviceClass.MEM))
     if not len(work) or not len(other):
         return np.zeros(len(work), np.bool_)
-    follows = facts.context.once(device_order).follows
+    follows = facts.context.once(followers)
     after = np.searchsorted(device.start[other], work.end)
     known = after < len(other)
     after = other[np.minimum(after, len(other) - 1)]
@@ -209,7 +209,7 @@ def chained(facts: Facts) -> NDArray[np.bool_]:
 
 def _queued(facts: Facts) -> NDArray[np.bool_]:
     """Which of `Communicating` the queue held until compute or a copy before them had ended."""
-    work, device, follows = facts.once(communicating), facts.context.device, facts.context.once(device_order).follows
+    work, device, follows = facts.once(communicating), facts.context.device, facts.context.once(followers)
     other = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) | facts.headline(DeviceClass.MEM))
     before = np.full(len(device), np.iinfo(np.int64).min)
     own = occurs(follows.source, other)
