@@ -84,6 +84,7 @@ class Graph:
     time: NDArray[np.int64]
     """As recorded."""
     earliest: NDArray[np.int64]
+    """What began before the windows and is over sooner counts from their beginning on."""
     edges: Edges
     weight: NDArray[np.int64]
     tracks: tuple[tuple[int, ...], ...]
@@ -124,6 +125,9 @@ def graph(context: Context) -> Graph:
     earliest, held = np.full(len(rank), NEVER), rank[np.append(threads.free, count + np.flatnonzero(order.free))]
     earliest[held] = recorded[held]
     earliest[rank[points.batches[1]]] = context.once(fetches).ready
+    began = int(context.all_steps.start[_windows(context)[1]].min())
+    after = int(np.searchsorted(recorded, began))
+    np.maximum(earliest[after:], began, out=earliest[after:])
 
     chains, launches, follows = threads.chains, order.launches, order.follows
     source = np.concatenate(
@@ -211,9 +215,7 @@ def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int32]:
     return rank
 
 
-def _host_time(
-    points: Moments, threads: Lines, order: DeviceOrder, on_host: Rows, by_launch: Rows
-) -> HostTime:
+def _host_time(points: Moments, threads: Lines, order: DeviceOrder, on_host: Rows, by_launch: Rows) -> HostTime:
     """The host's part of the edges between its points and of those from launches to their events."""
     chains, launches = threads.chains, order.launches
     began = points.began[launches.call]
@@ -290,20 +292,11 @@ class Program:
         """Of the device events."""
         return self.end - self.start
 
-    @cached_property
-    def earliest(self) -> NDArray[np.int64]:
-        """Of the points: what began before the windows and is over sooner counts from their beginning on."""
-        found, after = self.graph.earliest.copy(), int(np.searchsorted(self.graph.time, self.began))
-        np.maximum(found[after:], self.began, out=found[after:])
-        return found
-
 
 def program(context: Context) -> Program:
     """The program of a rank; use with `Context.once`."""
     steps, device, calls = context.all_steps, context.device, context.calls
-    analysed = np.searchsorted(steps.start, context.steps.start)
-    counted = np.zeros(len(steps), np.bool_)
-    counted[analysed[list(window_of(context.steps).rows)]] = True
+    analysed, counted = _windows(context)
     return Program(
         graph=context.once(graph),
         steps=steps,
@@ -317,6 +310,16 @@ def program(context: Context) -> Program:
         call_track=calls.track,
         owned=_owned(context),
     )
+
+
+def _windows(context: Context) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows of the analysed windows in `Context.all_steps`, and which of all are analysed and count in means."""
+    analysed, counted = (
+        np.searchsorted(context.all_steps.start, context.steps.start),
+        np.zeros(len(context.all_steps), np.bool_),
+    )
+    counted[analysed[list(window_of(context.steps).rows)]] = True
+    return analysed, counted
 
 
 def _owned(context: Context) -> Owned:

@@ -171,7 +171,7 @@ def fetches(context: Context) -> Fetches:
     return Fetches(rows[each], np.minimum(np.round(turn).astype(np.int64), end[each]))
 
 
-def _enqueues(context: Context) -> NDArray[np.int64]:
+def _enqueues(context: Context) -> NDArray[np.int32]:
     return enqueuing_calls(context.trace, context.calls)
 
 
@@ -473,7 +473,7 @@ def _queued(context: Context, points: Moments) -> Chains:
     source, target = source[valid], target[valid]
     lag = points.time[target] - points.time[source]
     usual = int(quantile(lag, 0.1)) if len(lag) else 0
-    return Chains(source, target, np.minimum(lag, usual), np.zeros(len(source), np.int64))
+    return Chains(source, target, np.minimum(lag, usual), np.zeros(len(source), np.int32))
 
 
 OF_GRAPHS = _own_copy, _enqueues, active_time, silences, fetches

@@ -52,7 +52,9 @@ class Placed(NamedTuple):
     """Of each device event, as `launch_links` has it."""
 
 
-def on_host_clock(trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int32]) -> Placed:
+def on_host_clock(
+    trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int32]
+) -> Placed:
     """A recording with the work of its devices on the clock of the host; it itself where the clocks agree.
 
     What cannot be moved stays; `Trace.clocks` tells of both. What is cut from the result is not looked at again.

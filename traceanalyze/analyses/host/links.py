@@ -148,9 +148,9 @@ def _by_external_id(trace: Trace, row: Rows, nest: Nest) -> NDArray[np.int64]:
 _IN, _OUT = 1, 2
 
 
-def enqueuing_calls(trace: Trace, calls: ApiCalls) -> NDArray[np.int64]:
+def enqueuing_calls(trace: Trace, calls: ApiCalls) -> NDArray[np.int32]:
     """Position in `calls` of the `Enqueue` behind each call that runs inside a `Dequeue@…`; -1 for the others."""
-    found = np.full(len(calls), -1, np.int64)
+    found = np.full(len(calls), -1, np.int32)
     column = trace.events.fields.get("queue_id")
     if column is None or len(calls) == 0:
         return found

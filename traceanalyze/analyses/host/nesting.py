@@ -57,9 +57,9 @@ class Nest:
             return slice(0, 0)
         return slice(int(self.bounds[track]), int(self.bounds[track + 1]))
 
-    def rows(self, place: Rows) -> NDArray[np.int64]:
+    def rows(self, place: Rows) -> NDArray[np.int32]:
         """Rows of the events at some places, -1 for -1."""
-        rows = np.full(len(place), -1, np.int64)
+        rows = np.full(len(place), -1, np.int32)
         rows[place >= 0] = self.row[place[place >= 0]]
         return rows
 

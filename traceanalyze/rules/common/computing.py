@@ -34,7 +34,7 @@ _NO_ROWS = np.zeros(0, np.int64)
 class Computing:
     """Compute kernels of the headline device that begin in the windows, by start; one row a kernel. Times int64 ns."""
 
-    event: NDArray[np.int64]
+    event: NDArray[np.int32]
     """Position in `Context.device`."""
     row: Rows
     """Row in `Trace.events`."""
@@ -43,10 +43,10 @@ class Computing:
     time: NDArray[np.int64]
     """Duration of each kernel."""
     name: NDArray[np.int32]
-    op: NDArray[np.int64]
+    op: Rows
     """Place of the operator in `Context.op_nest`, -1 for none: the innermost, of a library's call (`aclnnMm`, which has
     no shapes) the operator that made it (`aten::mm`)."""
-    op_row: NDArray[np.int64]
+    op_row: NDArray[np.int32]
     """Its event row, -1 for none."""
     op_name: NDArray[np.int32]
     """Code of its name; of the kernel's where there is none."""
@@ -95,13 +95,13 @@ def alone_time(facts: Facts) -> NDArray[np.int64]:
     return work.time - intervals.coverage(several, work.start, work.end)
 
 
-def dispatched(facts: Facts, op: Rows) -> NDArray[np.int64]:
+def dispatched(facts: Facts, op: Rows) -> Rows:
     """Of calls of a library, recorded as operators without a namespace (Ascend), the operators that made them."""
     nest, trace = facts.context.op_nest, facts.context.trace
     if trace.origin.format != "ascend" or not len(nest):
         return op
     names = trace.events.name[nest.row]
-    parent = np.where(op >= 0, nest.parent[np.maximum(op, 0)], -1).astype(np.int64)
+    parent = np.where(op >= 0, nest.parent[np.maximum(op, 0)], -1)
     under = (parent >= 0) & ~fits(facts, names[np.maximum(op, 0)], "::")
     return np.where(under & fits(facts, names[np.maximum(parent, 0)], r"^\w+::\w+$"), parent, op)
 
