@@ -29,7 +29,7 @@ from traceanalyze.model.classify import (
     is_of_xpu,
     is_step_marker,
 )
-from traceanalyze.model.columns import distinct, short
+from traceanalyze.model.columns import distinct, narrow, short
 from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
 
@@ -88,7 +88,8 @@ class Context:
         arguments = {name: column for name, column in trace.events.fields.items() if name not in fields}
         others = ~trace.strings.matches(trace.flows.cat, lambda text: text in FLOWS_TO_DEVICE)
         flows = Flows._make(column[others] for column in trace.flows)
-        trace = replace(trace, events=replace(trace.events, fields=arguments), flows=flows)
+        cat = narrow(trace.events.cat)
+        trace = replace(trace, events=replace(trace.events, cat=cat, fields=arguments), flows=flows)
         found._recorded, found._placed = trace, self._placed._replace(trace=trace)
         found._kept = self._kept.copy()
         found.forget(*computed)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.idle.launches import launch_queue
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.phases import PhaseRanges
@@ -196,12 +195,14 @@ def without_ids(context: Context) -> Context:
     # The last to ask for it.
     context.once(quality)
     context.once(sync_records)
-    return context.connected((), IDS)
+    found = context.connected((), IDS)
+    give_back()
+    return found
 
 
 def for_rules(context: Context) -> Context:
     """The same context without what the tool's own rules never ask for: they take most memory."""
-    found = context.connected((PhaseRanges, launch_queue), OF_TABLES)
+    found = context.connected((PhaseRanges,), OF_TABLES)
     give_back()
     return found
 

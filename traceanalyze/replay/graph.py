@@ -18,6 +18,7 @@ from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import Rows, distinct, short
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.native import give_back
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.replay.device import DeviceOrder, device_order, followers
@@ -112,13 +113,17 @@ def graph(context: Context) -> Graph:
     """The program of a rank; use with `Context.once`."""
     device = context.device
     order = context.once(device_order)
+    give_back()
     waits = device_waits(context, order.launches)
     points = moments(context, order.launches, waits)
     count = len(points.time)
     rank = _ranks(points, device.start)
     event = rank[count:]
+    # Large, as what is let go further down: nobody asks for it again.
+    points = points._replace(tie=points.tie[:0])
     own, longest_call = own_cost(context, waits)
     threads, quiet = lines(context, points, rank[:count], _most(context, points, longest_call)), context.once(silences)
+    del longest_call
 
     recorded = np.empty(len(rank), np.int64)
     recorded[rank[:count]], recorded[event] = points.time, device.start
@@ -151,7 +156,6 @@ def graph(context: Context) -> Graph:
         dtype=np.int32,
     )
     edges, number = by_target(source, target, len(recorded))
-    # Large, and nobody asks for them in this order again.
     del source, target
     cuts = np.cumsum([len(each) for each in (chains.source, launches.event, follows.event, waits.event)])
     on_host, by_launch, after, until_done, until_dry = np.split(number, cuts)
@@ -162,6 +166,7 @@ def graph(context: Context) -> Graph:
     weights[after] = length[follows.source] + follows.lag
     weights[until_done] = length[waits.event] + waits.lag
     weights[until_dry] = quiet.end - device.start[quiet.event]
+    del length
 
     host = _host_time(points, threads, order, on_host, by_launch)
     # The recorded order stays for rules that ask what waited for what.

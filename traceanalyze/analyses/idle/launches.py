@@ -12,7 +12,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import distinct, occurs, short
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, Values, declare, known, where
 from traceanalyze.model.vocabulary import ApiClass
 
@@ -120,9 +120,9 @@ class Queue(NamedTuple):
     """Whether each device event is one of them."""
     waits: NDArray[np.bool_]
     """Whether it is also the first of its launch: later ones of a graph are not in the queue."""
-    event: NDArray[np.int64]
+    event: NDArray[np.int32]
     """The first event of each launch, by stream."""
-    depth: NDArray[np.int64]
+    depth: NDArray[np.int32]
     """Events that wait on its stream when it starts, itself included."""
     blocked: int
     """Time in launches that a full queue blocked, ns."""
@@ -217,7 +217,7 @@ def launch_queue(context: Context) -> Queue:
         blocked += int((calls.end[full] - calls.start[full]).sum())
     waits = np.zeros(len(device), np.bool_)
     waits[events[group(link[events]).first]] = True
-    return Queue(good, waits, np.concatenate(firsts), np.concatenate(depths), blocked)
+    return Queue(good, waits, short(np.concatenate(firsts)), short(np.concatenate(depths)), blocked)
 
 
 def runtime_calls(context: Context) -> Table:

@@ -92,7 +92,7 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     if len(nest):
         only = _only(nest, context.event_op[chosen], context.once(_launched_inside))
         only = only[~context.trace.strings.matches(context.op_names[only], _STAYS.search)]
-        found.append(intervals.merge(context.once(_called)[only], nest.end[only]))
+        found.append(intervals.merge(nest.start[only] - context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
 
 
@@ -124,8 +124,8 @@ def _inside(nest: Nest, op: Rows) -> NDArray[np.int32]:
     return found
 
 
-def _called(context: Context) -> NDArray[np.int64]:
-    """When the program was on its way to each operator: from the end of what was before it in the same function on.
+def _called(context: Context) -> NDArray[np.int32]:
+    """How long the program was on its way to each operator, ns: from the end of what was before it in its function on.
 
     That is an operator, or a call of the runtime by the function itself.
     """
@@ -142,6 +142,6 @@ def _called(context: Context) -> NDArray[np.int64]:
         own, done = nest.of(track), np.maximum.accumulate(calls.end[low:high])
         at = intervals.passed(calls.start[low:high], nest.start[own] - 1)
         before[own] = np.where(at > 0, np.maximum(before[own], done[at - 1]), before[own])
-    far = (nest.start - before >= MOST_PYTHON_NS) | (before > nest.start)
-    before[far] = nest.start[far]
-    return before
+    before = nest.start - before
+    before[(before >= MOST_PYTHON_NS) | (before < 0)] = 0
+    return before.astype(np.int32)
