@@ -113,9 +113,11 @@ def graph(context: Context) -> Graph:
     """The program of a rank; use with `Context.once`."""
     device = context.device
     order = context.once(device_order)
-    give_back()
+    # The recorded order stays for rules that ask what waited for what.
+    context.once(followers)
     waits = device_waits(context, order.launches)
     points = moments(context, order.launches, waits)
+    context.forget(device_order, lanes)
     count = len(points.time)
     rank = _ranks(points, device.start)
     event = rank[count:]
@@ -124,6 +126,7 @@ def graph(context: Context) -> Graph:
     own, longest_call = own_cost(context, waits)
     threads, quiet = lines(context, points, rank[:count], _most(context, points, longest_call)), context.once(silences)
     del longest_call
+    give_back()
 
     recorded = np.empty(len(rank), np.int64)
     recorded[rank[:count]], recorded[event] = points.time, device.start
@@ -169,9 +172,7 @@ def graph(context: Context) -> Graph:
     del length
 
     host = _host_time(points, threads, order, on_host, by_launch)
-    # The recorded order stays for rules that ask what waited for what.
-    context.once(followers)
-    context.forget(device_order, lanes, *OF_GRAPHS)
+    context.forget(*OF_GRAPHS)
     return Graph(
         time=recorded,
         earliest=earliest,

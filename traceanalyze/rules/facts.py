@@ -158,7 +158,7 @@ class Facts:
             "D": self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
             "L": len(context.calls) > 0,
             "A": len(context.calls) > 0 and not context.waits_lost,
-            "O": len(context.host_rows) > 0,
+            "O": bool(occurs(context.kind, RANGES).any()),
             "P": context.once(user_frames).recorded,
             "H": "shapes" in fields,
             "N": self.allocator is not None,
@@ -182,8 +182,10 @@ class Facts:
 
     def idle(self, *causes: Cause) -> NDArray[np.int64]:
         """(n, 2) idle time of these causes in the windows, in time order; of all causes where none is named."""
+        if not causes:
+            return intervals_of(self.pieces.start, self.pieces.end)
         if causes not in self._idle:
-            chosen = occurs(self.pieces.cause, causes) if causes else slice(None)
+            chosen = occurs(self.pieces.cause, causes)
             self._idle[causes] = intervals_of(self.pieces.start[chosen], self.pieces.end[chosen])
         return self._idle[causes]
 
