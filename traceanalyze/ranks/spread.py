@@ -84,7 +84,7 @@ def _calls(context: Context) -> Times:
     return _named(context, events.name[row].astype(np.int64), events.dur[row])
 
 
-def _experts(context: Context, row: Rows, op: NDArray[np.int64]) -> Experts:
+def _experts(context: Context, row: Rows, op: Rows) -> Experts:
     """Grouped products, and the tokens that the rank was given: see `_rows`."""
     numbers, text = context.trace.events.numbers, context.trace.strings.text
     shape = numbers("kernel_shapes", row, -1)

@@ -42,7 +42,7 @@ from traceanalyze.replay.silences import silences
 class Waiting(NamedTuple):
     """Edges by which calls wait for device events, one row an edge."""
 
-    edge: NDArray[np.int64]
+    edge: Rows
     call: NDArray[np.int64]
     """Position in `Context.calls`."""
     reading: Intervals
@@ -104,7 +104,7 @@ class Graph:
     """That event."""
     event: NDArray[np.int64]
     """Point of each device event's start."""
-    marks: NDArray[np.int64]
+    marks: Rows
     """(2, windows) points at which the host marks each window's begin and end; (2, 0) where it does not."""
     barriers: Barriers
 

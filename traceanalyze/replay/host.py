@@ -86,7 +86,7 @@ class Lines(NamedTuple):
     of: NDArray[np.int32]
     """Line of each point."""
     chains: Chains
-    free: NDArray[np.int64]
+    free: Rows
     """Points that nothing recorded comes before."""
 
 
@@ -319,7 +319,7 @@ def own_cost(context: Context, waits: Waits) -> tuple[int, NDArray[np.int64]]:
     return usual, most
 
 
-def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArray[np.int64]) -> Lines:
+def lines(context: Context, points: Moments, rank: Rows, own: NDArray[np.int64]) -> Lines:
     """The threads as lines of points, in their `rank`: their order in time, without ties.
 
     `own`: most that each point takes after the one before it when nothing holds it.
@@ -328,9 +328,8 @@ def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArr
     line = np.zeros(len(points.time), np.int32)
     for row, group in enumerate(tracks):
         line[occurs(points.track, group)] = row
-    order = np.lexsort((rank, line))
+    order = short(np.lexsort((rank, line)))
     same = line[order][1:] == line[order][:-1]
-    order = short(order)
     source, target = order[:-1][same], order[1:][same]
     weight = points.time[target] - points.time[source]
     firsts = order[np.concatenate(([True], ~same))] if len(order) else order
@@ -380,9 +379,9 @@ def _quiet(
     context: Context,
     points: Moments,
     tracks: tuple[tuple[int, ...], ...],
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    line: NDArray[np.int64],
+    source: Rows,
+    target: Rows,
+    line: Rows,
 ) -> _Quiet:
     since, until = points.time[source].copy(), points.time[target].copy()
     for row, group in enumerate(tracks):
@@ -402,11 +401,11 @@ def _quiet(
 
 def _joined(
     points: Moments,
-    rank: NDArray[np.int64],
-    line: NDArray[np.int64],
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    firsts: NDArray[np.int64],
+    rank: Rows,
+    line: Rows,
+    source: Rows,
+    target: Rows,
+    firsts: Rows,
     quiet: _Quiet,
 ) -> list[Chains]:
     """Work that one line begins after a silence follows what another one did in it.
@@ -446,9 +445,9 @@ def _joined(
 
 def _since_silence(
     points: Moments,
-    rank: NDArray[np.int64],
-    line: NDArray[np.int64],
-    other: NDArray[np.int64],
+    rank: Rows,
+    line: Rows,
+    other: Rows,
     begun: NDArray[np.int64],
     silent: NDArray[np.bool_],
 ) -> NDArray[np.int64]:

@@ -135,7 +135,7 @@ def _launched(context: Context) -> tuple[Rows, NDArray[np.int64]]:
     return op[op >= 0], time[op >= 0]
 
 
-def counted_events(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def counted_events(context: Context) -> tuple[Rows, NDArray[np.int64]]:
     """Device events inside the windows, and their time there."""
     if len(context.device) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -220,7 +220,7 @@ def kernels(context: Context) -> Table:
     ).sort("-device_time_ns", "name")
 
 
-def _ops(groups: Groups, op_name: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ops(groups: Groups, op_name: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Distinct launching operators of each group, and the name of the first (-1 where none is known)."""
     launched = np.flatnonzero(op_name >= 0)
     pairs = group(groups.of[launched], op_name[launched])

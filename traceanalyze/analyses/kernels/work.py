@@ -146,7 +146,7 @@ def work_terms(groups: NDArray[np.uint8]) -> list[str]:
     return [f"work_{KernelGroup(code).name.lower()}" for code in groups.tolist()]
 
 
-def texts_or_none(context: Context, codes: NDArray[np.int64]) -> list[str | None]:
+def texts_or_none(context: Context, codes: Rows) -> list[str | None]:
     """Texts by their codes, None where a code is negative or the text is empty."""
     text = context.trace.strings.text
     return [(text(code) or None) if code >= 0 else None for code in codes.tolist()]

@@ -10,7 +10,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import runs
 from traceanalyze.analyses.idle.host_state import host_states, is_sync_call
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, find, short
+from traceanalyze.model.columns import Rows, distinct, find, short
 from traceanalyze.model.vocabulary import Cause, SyncKind
 
 NEVER = int(np.iinfo(np.int64).min)
@@ -144,7 +144,7 @@ def _waited_for(context: Context, streams: Lanes, records: SyncRecords) -> NDArr
     return waited
 
 
-def stream_waits(context: Context, streams: Lanes, records: SyncRecords) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def stream_waits(context: Context, streams: Lanes, records: SyncRecords) -> tuple[Rows, Rows]:
     """Events that a recorded stream wait holds, and the event each waits for.
 
     A wait holds what is launched on its stream after the call, until all is done that had been launched on the other
@@ -270,7 +270,7 @@ def awaited_events(context: Context, streams: Lanes, records: SyncRecords) -> ND
 
 def launched_before(
     context: Context, streams: Lanes, records: SyncRecords, sync: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+) -> Iterator[tuple[Rows, Rows]]:
     """Stream by stream what calls wait for: places in `sync`, and the last event of each that had ended by its return.
 
     `sync`: positions in `ApiCalls` of calls that wait for what was launched before.

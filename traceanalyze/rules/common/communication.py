@@ -22,7 +22,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import Rows, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import DeviceClass, Phase
@@ -52,7 +52,7 @@ class Waits(NamedTuple):
 class Communicating:
     """Communication kernels of the headline device that begin in the windows, by start. Times int64 ns."""
 
-    event: NDArray[np.int64]
+    event: Rows
     """Position in `Context.device`."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -130,7 +130,7 @@ def communicating(facts: Facts) -> Communicating:
 
 
 def _waits(
-    facts: Facts, event: NDArray[np.int64], kind: NDArray[np.int64], size: NDArray[np.int64], named: NDArray[np.int64]
+    facts: Facts, event: Rows, kind: NDArray[np.int64], size: NDArray[np.int64], named: NDArray[np.int64]
 ) -> Waits:
     """By the tasks of the collectives, where all have them; else by what they take beyond their siblings."""
     device, parts, exposed = (
@@ -232,7 +232,7 @@ def needing_compute(facts: Facts) -> NDArray[np.bool_]:
     return found
 
 
-def _pair(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+def _pair(first: Rows, second: Rows) -> NDArray[np.int64]:
     return (first.astype(np.int64) << 32) | second
 
 

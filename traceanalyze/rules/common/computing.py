@@ -151,9 +151,7 @@ def _by_op(facts: Facts) -> dict[tuple[str, str], NDArray[np.int64]]:
     return {key: np.sort(np.concatenate(some), kind="stable") for key, some in found.items()}
 
 
-def op_text(
-    facts: Facts, field: str, row: NDArray[np.int64], value: Callable[[str], int], missing: int
-) -> NDArray[np.int64]:
+def op_text(facts: Facts, field: str, row: Rows, value: Callable[[str], int], missing: int) -> NDArray[np.int64]:
     """A number made of a text argument (`shapes`, `dtypes`) of operators, decided once a distinct text.
 
     `row`: event rows, -1 for none; `missing` where there is none, or no text.

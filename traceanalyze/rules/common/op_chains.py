@@ -85,8 +85,8 @@ def chains(facts: Facts) -> Chains:
     codes = np.insert(letter[first], anew, ord(BREAK))
     at = np.insert(first, anew, first[anew])
     text = codes.astype(np.uint8).tobytes().decode("latin-1")
-    order = short(order)
-    return Chains(text, np.insert(order[first], anew, -1), order, short(np.append(at, len(order))))
+    launches = short(np.insert(order[first], anew, -1))
+    return Chains(text, launches, short(order), short(np.append(at, len(order))))
 
 
 def _label(facts: Facts) -> NDArray[np.int32]:

@@ -63,7 +63,7 @@ def _answers(_facts: Facts) -> list[tuple[Change, Gain | int]]:
     return []
 
 
-def without(facts: Facts, event: NDArray[np.int64], part: float = 1.0) -> Change:
+def without(facts: Facts, event: Rows, part: float = 1.0) -> Change:
     """Device events that are not there, or so many less of them, and as much less host time to launch them."""
     return _fewer(facts, event, part, part)._replace(host=last_part(launching(facts, event), part))
 

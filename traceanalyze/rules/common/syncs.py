@@ -67,7 +67,7 @@ def sync_calls(facts: Facts) -> SyncCalls:
     return SyncCalls(chosen, context.call_op[chosen], _direction(facts, chosen), names, *pieces)
 
 
-def _direction(facts: Facts, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+def _direction(facts: Facts, chosen: Rows) -> NDArray[np.int64]:
     """Direction of the copy that each call started, or else of the last one in the same run of an operator."""
     context = facts.context
     copies = np.flatnonzero((context.device.kind == EventKind.MEMCPY) & (context.link >= 0))
