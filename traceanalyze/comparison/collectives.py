@@ -154,7 +154,7 @@ def _side(context: Context, names: Mapping[str, str]) -> tuple[Rows, list[_Key],
     work = np.flatnonzero(context.device.klass[every] == DeviceClass.COMM)
     event = every[work]
     if len(event) == 0:
-        return work, [], event
+        return work, [], work
     described = description_rows(context, event)
     kind = types(context, event, described)
     labels, which = event_groups(context, event)

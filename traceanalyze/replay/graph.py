@@ -134,8 +134,8 @@ def graph(context: Context) -> Graph:
     earliest[held] = recorded[held]
     earliest[rank[points.batches[1]]] = context.once(fetches).ready
     began = int(context.all_steps.start[_windows(context)[1]].min())
-    after = int(np.searchsorted(recorded, began))
-    np.maximum(earliest[after:], began, out=earliest[after:])
+    first = int(np.searchsorted(recorded, began))
+    np.maximum(earliest[first:], began, out=earliest[first:])
 
     chains, launches, follows = threads.chains, order.launches, order.follows
     source = np.concatenate(

@@ -73,7 +73,8 @@ def take_out(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.i
     """Take the work that a line of threads does in a set of time off the weights of its edges."""
     library = _library()
     if library is not None:
-        columns = list(map(np.ascontiguousarray, host))
+        kinds = (np.int32, np.int64, np.int64, np.int64, np.int32)
+        columns = [np.ascontiguousarray(each, kind) for each, kind in zip(host, kinds, strict=True)]
         work = _Work(*(each.ctypes.data for each in columns), len(host.edge))
         stretches, before = native.stretches(*removed), np.empty(len(removed.start) + 1, np.int64)
         given = ctypes.byref(work), ctypes.byref(stretches), line, before.ctypes.data, weight.ctypes.data
