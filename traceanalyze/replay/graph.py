@@ -122,7 +122,7 @@ def graph(context: Context) -> Graph:
     rank = _ranks(points, device.start)
     event = rank[count:]
     # Large, as what is let go further down: nobody asks for it again.
-    points = points._replace(tie=points.tie[:0])
+    points = points._replace(tie=np.zeros(0, np.int64))
     own, longest_call = own_cost(context, waits)
     threads, quiet = lines(context, points, rank[:count], _most(context, points, longest_call)), context.once(silences)
     del longest_call
@@ -172,7 +172,6 @@ def graph(context: Context) -> Graph:
     del length
 
     host = _host_time(points, threads, order, on_host, by_launch)
-    context.forget(*OF_GRAPHS)
     return Graph(
         time=recorded,
         earliest=earliest,
@@ -303,7 +302,7 @@ def program(context: Context) -> Program:
     """The program of a rank; use with `Context.once`."""
     steps, device, calls = context.all_steps, context.device, context.calls
     analysed, counted = _windows(context)
-    return Program(
+    found = Program(
         graph=context.once(graph),
         steps=steps,
         analysed=analysed,
@@ -316,6 +315,8 @@ def program(context: Context) -> Program:
         call_track=calls.track,
         owned=_owned(context),
     )
+    context.forget(*OF_GRAPHS)
+    return found
 
 
 def _windows(context: Context) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
