@@ -93,9 +93,9 @@ def idle_pieces(context: Context) -> Pieces:
         left.append(rest)
     # What comes next is the same for all gaps, whoever launched what ends them.
     start, end, of = (np.concatenate(column) for column in zip(*left, strict=True))
-    order = np.argsort(start, kind="stable")
+    by_time = np.argsort(start, kind="stable")
     later = (context.once(host_states, t, False) for t in threads)
-    found, rest = _blamed(_Rest(start[order], end[order], of[order]), later, threads)
+    found, rest = _blamed(_Rest(start[by_time], end[by_time], of[by_time]), later, threads)
     nowhere = np.full(len(rest.gap), -1, np.int32)
     untraced = Pieces(rest.start, rest.end, np.full(len(rest.gap), Cause.UNTRACED, np.uint8), rest.gap, nowhere)
     joined = Pieces(*(np.concatenate(column) for column in zip(*parts, *found, untraced, strict=True)))
