@@ -17,6 +17,20 @@ def test_equal_keys_are_one_group_in_order_of_the_keys(keys):
     assert found.first.tolist() == [keys.index(key) for key in distinct]
 
 
+def test_keys_of_any_width_stay_as_they_are():
+    short, flags, bytes_ = (
+        np.array([7, -1, 7, 7], np.int32),
+        np.array([True, True, False, True]),
+        np.array([9, 9, 9, 8], np.uint8),
+    )
+    found = group(short, flags, bytes_)
+    assert found.of.tolist() == [3, 0, 1, 2]
+    assert (short.tolist(), flags.tolist(), bytes_.tolist()) == ([7, -1, 7, 7], [True, True, False, True], [9, 9, 9, 8])
+    wide = np.array([5, 3, 5])
+    assert group(wide).of.tolist() == [1, 0, 1]
+    assert wide.tolist() == [5, 3, 5]
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 10**12)), max_size=40))
 def test_times_of_each_group(rows):
     found = group(np.array([key for key, _ in rows], np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -29,7 +29,7 @@ from traceanalyze.model.classify import (
     is_of_xpu,
     is_step_marker,
 )
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, narrow, short
 from traceanalyze.model.trace import Flows, Trace
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, Mode
 
@@ -41,6 +41,8 @@ _TOLD = (("compute", DeviceClass.COMPUTE, "computing"), ("communication", Device
 """Parts of a step with the class of their events, and what `VendorStep` calls them."""
 _TRIFLE = 0.01
 """Share of the device's time that a kind of work must take for its absence to be a loss."""
+_CHEAP = ("host_rows", "op_names", "ownership", "launch_start", "launch_end")
+"""Large columns that take less time to make again than their memory is worth."""
 OUT_OF_ORDER = 0.05
 """Part of the recorded time by which events stand before earlier ones in a file that is in the order of time."""
 
@@ -63,13 +65,20 @@ class Context:
             self._kept[key] = compute(self, *arguments)
         return cast("T", self._kept[key])
 
+    def forget(self, *computed: object) -> None:
+        """Let go of what functions made of this context: who asks again has it made again."""
+        for key in [key for key in self._kept if key[0] in computed]:
+            del self._kept[key]
+        for name in _CHEAP:
+            vars(self).pop(name, None)
+
     def apart(self) -> Context:
         """The same context with what is known of it; what is computed from now on is dropped with it."""
         found = copy(self)
         found._kept = self._kept.copy()
         return found
 
-    def connected(self, computed: Container[object], fields: Container[str]) -> Context:
+    def connected(self, computed: Iterable[object], fields: Container[str]) -> Context:
         """The same context for who asks no more what belongs to what than is known of it: large things are let go.
 
         Gone are arrows to device events, arguments `fields` of events, and what the functions `computed` made; that
@@ -79,11 +88,11 @@ class Context:
         arguments = {name: column for name, column in trace.events.fields.items() if name not in fields}
         others = ~trace.strings.matches(trace.flows.cat, lambda text: text in FLOWS_TO_DEVICE)
         flows = Flows._make(column[others] for column in trace.flows)
-        trace = replace(trace, events=replace(trace.events, fields=arguments), flows=flows)
+        cat = narrow(trace.events.cat)
+        trace = replace(trace, events=replace(trace.events, cat=cat, fields=arguments), flows=flows)
         found._recorded, found._placed = trace, self._placed._replace(trace=trace)
-        found._kept = {key: value for key, value in self._kept.items() if key[0] not in computed}
-        for name in ("host_rows", "op_names", "ownership", "launch_start", "launch_end"):
-            vars(found).pop(name, None)
+        found._kept = self._kept.copy()
+        found.forget(*computed)
         return found
 
     @cached_property
@@ -202,7 +211,7 @@ class Context:
         return "no_wait_calls" if of_xpu and not (self.calls.klass == ApiClass.SYNC).any() else None
 
     @property
-    def link(self) -> NDArray[np.int64]:
+    def link(self) -> NDArray[np.int32]:
         """Position in `calls` of each device event's launch, or -1."""
         return self._placed.link
 
@@ -217,7 +226,7 @@ class Context:
         return self._at_link(self.calls.end)
 
     @cached_property
-    def issued_by(self) -> NDArray[np.int64]:
+    def issued_by(self) -> NDArray[np.int32]:
         """Position in `calls` of the call by which the program asked for each device event, or -1.
 
         That is the launch itself; but where a queue stands between (Ascend), and no operator is around the launch, the
@@ -227,7 +236,7 @@ class Context:
         if not (enqueue >= 0).any():
             return self.link
         queued = (enqueue >= 0) & (self.call_op < 0)
-        found, linked = np.full(len(self.device), -1, np.int64), self.link >= 0
+        found, linked = np.full(len(self.device), -1, np.int32), self.link >= 0
         found[linked] = np.where(queued, enqueue, np.arange(len(enqueue)))[self.link[linked]]
         return found
 
@@ -335,9 +344,9 @@ class Context:
         return self.once(_class_sets, device)
 
     @cached_property
-    def host_rows(self) -> NDArray[np.int64]:
+    def host_rows(self) -> NDArray[np.int32]:
         """Operators and annotations."""
-        return np.flatnonzero((self.kind == EventKind.HOST_OP) | (self.kind == EventKind.ANNOTATION))
+        return short(np.flatnonzero((self.kind == EventKind.HOST_OP) | (self.kind == EventKind.ANNOTATION)))
 
     @cached_property
     def host_recorded(self) -> bool:
@@ -369,20 +378,20 @@ class Context:
         return self.trace.events.name[self.op_nest.row]
 
     @cached_property
-    def call_op(self) -> NDArray[np.int64]:
+    def call_op(self) -> NDArray[np.int32]:
         """Place in `op_nest` of the innermost operator around each runtime call, -1 for none."""
-        return innermost(self.op_nest, self.calls.track, self.calls.start)
+        return short(innermost(self.op_nest, self.calls.track, self.calls.start))
 
     @cached_property
-    def event_op(self) -> NDArray[np.int64]:
+    def event_op(self) -> NDArray[np.int32]:
         """Place in `op_nest` of the operator that launched each device event, -1 for none.
 
         The innermost operator around the call by which the program asked for the event, on the thread of the call; else
         the one an `async_npu` arrow starts at; the `External id` decides only where the launch was not recorded.
         """
-        around, linked = np.full(len(self.device), -1, np.int64), self.link >= 0
+        around, linked = np.full(len(self.device), -1, np.int32), self.link >= 0
         around[linked] = self.call_op[self.issued_by[linked]]
-        return launching_ops(self.trace, self.device, self.op_nest, around, linked)
+        return short(launching_ops(self.trace, self.device, self.op_nest, around, linked))
 
     @cached_property
     def threads(self) -> list[int]:

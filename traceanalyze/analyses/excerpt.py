@@ -18,7 +18,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_loading, is_peer_wait, is_step_marker
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import Rows, distinct
 from traceanalyze.model.vocabulary import ApiClass, Cause, DeviceClass, EventKind
 
 MAX_BOXES = 60
@@ -168,7 +168,7 @@ def host_lanes(context: Context, window: Window, most: int = MAX_BOXES) -> tuple
     return lanes, len(set(active) - set(drawn))
 
 
-def _ops(context: Context, window: Window) -> NDArray[np.int64]:
+def _ops(context: Context, window: Window) -> Rows:
     """Rows of operators and annotations in the window, without step markers."""
     events, strings = context.trace.events, context.trace.strings
     rows = context.host_rows
@@ -232,7 +232,7 @@ def _thread(
     return [*lanes, Lane(LaneKind.CALLS, name, drawn, track)] if drawn else lanes
 
 
-def _op_kinds(context: Context, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _op_kinds(context: Context, rows: Rows) -> NDArray[np.uint8]:
     """Index into `_OPS` of each event."""
     names, classify = context.trace.events.name[rows], context.options.classify
 

@@ -90,14 +90,18 @@ def group(*keys: NDArray[Any]) -> Groups:
     """Group rows by one or more integer keys of equal length; the first key decides the order, then the next."""
     of, span = np.zeros(len(keys[0]), np.int64), 1
     for each in keys if len(of) else ():
-        key = np.asarray(each, np.int64)
-        low = int(key.min())
-        key, width = key - low, int(key.max()) - low + 1
+        low, width = int(each.min()), int(each.max()) - int(each.min()) + 1
+        key = np.subtract(each, low, dtype=np.int64)
         if span * width > _DENSE * len(of):
             key, width = _positions(key)
         if span * width > _DENSE * len(of):
             of, span = _positions(of)
-        of, span = (of * width + key, span * width) if span > 1 else (key, width)
+        if span > 1:
+            of *= width
+            of += key
+        else:
+            of = key
+        span *= width
     of, count = _positions(of)
     first = np.full(count, len(of), np.int64)
     first[of[::-1]] = np.arange(len(of) - 1, -1, -1)
@@ -110,7 +114,7 @@ def _positions(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
         return key, 0
     low, high = int(key.min()), int(key.max())
     if high - low < _DENSE * len(key) + 1024:
-        found, position = distinct_codes(key - low, high - low + 1)
+        found, position = distinct_codes(key - low if low else key, high - low + 1)
         return position, len(found)
     order = np.argsort(key, kind="stable")
     ordered = key[order]

@@ -17,6 +17,7 @@ from traceanalyze.comparison.collectives import Names, event_groups
 from traceanalyze.comparison.results import Part, Time
 from traceanalyze.comparison.side import Side
 from traceanalyze.model.classifier import kind_of_op
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
@@ -290,7 +291,7 @@ def _units(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     return units
 
 
-def _direction(side: Side, event: NDArray[np.int64]) -> NDArray[np.int64]:
+def _direction(side: Side, event: Rows) -> NDArray[np.int64]:
     """2 backward, 1 forward, 0 not known: by phase; by the kernel's name where the phase is not known.
 
     Work that autograd did not record (inference) is forward unless its name says otherwise.

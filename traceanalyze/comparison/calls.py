@@ -14,6 +14,7 @@ from traceanalyze.analyses.host.operators import counted_events
 from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, Level, canonical_ops, top_level
 from traceanalyze.comparison.names import is_wrapper
 from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model.columns import Rows
 
 Stream = tuple[int, bool, int]
 """Step, backward pass, and thread: 0 for the one with most device time of this pass, and so on."""
@@ -136,7 +137,7 @@ def compact(text: str) -> str:
     return re.sub(r",(?! )", ", ", re.sub(r"\s*\n\s*", "", text))
 
 
-def described(context: Context, field: str, row: NDArray[np.int64]) -> list[str | None]:
+def described(context: Context, field: str, row: Rows) -> list[str | None]:
     """What events say of their inputs, shapes or dtypes, on one line each; None where they do not."""
     rows = group(context.trace.events.numbers(field, row))
     codes = context.trace.events.numbers(field, row[rows.first]).tolist()

@@ -18,6 +18,7 @@ from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, COMPOSED, FUSED, WORDS, canonical, is_wrapper, names_backward
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Phase
 
@@ -209,7 +210,7 @@ class CanonicalOps:
         """Canonical name for which its work counts, with `(backward)` where it runs in the backward pass."""
         return self.names[int(self.code[place])] + (BACKWARD_SUFFIX if self.backward[place] else "")
 
-    def named(self, place: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+    def named(self, place: Rows) -> tuple[list[str], NDArray[np.int64]]:
         """Distinct labels of the calls at some places, and the position of each one's; "" where there is none (-1)."""
         known = place >= 0
         code = np.full(len(place), -1, np.int64)

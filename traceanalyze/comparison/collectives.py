@@ -20,7 +20,7 @@ from traceanalyze.comparison.results import Pair, Pairs, Time
 from traceanalyze.comparison.side import CompareOptions, measured
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import Rows, occurs
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
@@ -31,7 +31,7 @@ Names = dict[str, str]
 """What a side calls a group (empty where it does not say) → what both sides are to call it."""
 
 
-def event_groups(context: Context, event: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+def event_groups(context: Context, event: Rows) -> tuple[list[str], NDArray[np.int64]]:
     """Groups (ranks, else name, else empty), and the position of that of each communication event."""
     described = description_rows(context, event)
     ranks, name = (context.trace.events.numbers(field, described) for field in ("group_ranks", "group"))
@@ -152,13 +152,13 @@ def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> Pa
     ]
 
 
-def _side(context: Context, names: Mapping[str, str]) -> tuple[NDArray[np.int64], list[_Key], NDArray[np.int64]]:
+def _side(context: Context, names: Mapping[str, str]) -> tuple[Rows, list[_Key], NDArray[np.int64]]:
     """Positions of collectives in `device_work`, their distinct keys, and the key of each."""
     every = context.once(device_work).event
     work = np.flatnonzero(context.device.klass[every] == DeviceClass.COMM)
     event = every[work]
     if len(event) == 0:
-        return work, [], event
+        return work, [], work
     described = description_rows(context, event)
     kind = types(context, event, described)
     labels, which = event_groups(context, event)

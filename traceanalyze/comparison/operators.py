@@ -20,6 +20,7 @@ from traceanalyze.comparison.canonical_ops import Fused, fused_names
 from traceanalyze.comparison.pairs import PerStep, section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
 
 _Cells = dict[str, Any]
@@ -95,7 +96,7 @@ class OpSides:
 
 
 def summed_kernels(
-    context: Context, event: NDArray[np.int64], time: NDArray[np.int64], of: NDArray[np.int64] | None = None
+    context: Context, event: Rows, time: NDArray[np.int64], of: NDArray[np.int64] | None = None
 ) -> list[tuple[tuple[str, int], ...]]:
     """Time of device events by name, most first: one list for each row that `of` names, or one of all."""
     name, row = context.device.name[event], np.zeros(len(event), np.int64) if of is None else of
@@ -109,7 +110,7 @@ def summed_kernels(
 def frames_of_longest(
     context: Context,
     of: NDArray[np.int64],
-    event: NDArray[np.int64],
+    event: Rows,
     time: NDArray[np.int64],
     line: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
 ) -> list[str | None]:

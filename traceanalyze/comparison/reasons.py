@@ -31,6 +31,7 @@ from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import Column, Kind, Table, Value, Word, declare
 from traceanalyze.model.vocabulary import ARROW, BUSY_PARTS, Cause
@@ -69,8 +70,8 @@ def summed_up(
     keys: Sequence[Key],
     key: NDArray[np.int64],
     time: NDArray[np.int64],
-    event: NDArray[np.int64],
-    unit: NDArray[np.int64],
+    event: Rows,
+    unit: Rows,
     start: NDArray[np.int64],
     module: NDArray[np.int64] | None = None,
     line: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
@@ -137,7 +138,7 @@ def work_reasons(side: Side, labels: Labels) -> Reasons:
     return found
 
 
-def _calls(side: Side, event: NDArray[np.int64], labels: Labels) -> NDArray[np.int64]:
+def _calls(side: Side, event: Rows, labels: Labels) -> NDArray[np.int64]:
     """The call that each event counts for; whatever for those without."""
     ops = canonical_ops(side.context, labels.options, labels.fused)
     place = np.maximum(side.context.event_op[event], 0)
@@ -169,7 +170,7 @@ def _operators(side: Side, chosen: NDArray[np.int64], labels: Labels) -> _Keyed:
     return distinct(keys, rows.of)
 
 
-def operator_names(side: Side, event: NDArray[np.int64], labels: Labels) -> tuple[list[str], NDArray[np.int64]]:
+def operator_names(side: Side, event: Rows, labels: Labels) -> tuple[list[str], NDArray[np.int64]]:
     """Canonical operator and direction of each device event: names, and the position of each one's; without any ""."""
     return canonical_ops(side.context, labels.options, labels.fused).named(side.context.event_op[event])
 
@@ -234,7 +235,7 @@ _NEXT_OP, _IN_OP = range(2)
 _WHATS = ("next_op", "in_op")
 
 
-def _host(context: Context, cut: Pieces) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _host(context: Context, cut: Pieces) -> tuple[Rows, NDArray[np.int64], NDArray[np.int64]]:
     """Thread and time at which to look for what the host did in each piece of idle time, and the call that it sat in.
 
     -1 for none.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import cache
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -15,6 +15,8 @@ from traceanalyze.model import native
 from traceanalyze.model.intervals import chunks, passed
 from traceanalyze.model.patterns import by_identity, dataclass
 
+Rows: TypeAlias = NDArray[np.signedinteger[Any]]
+"""Numbers of rows, of a thing for each of many others; -1: none. What is kept of them is kept short."""
 MISSING = -(2**62)
 """A whole-number argument that the event does not have."""
 
@@ -92,9 +94,14 @@ def distinct_codes(codes: NDArray[np.signedinteger[Any]], size: int) -> tuple[ND
     return distinct, taken(position, codes)
 
 
+def short(places: Rows) -> NDArray[np.int32]:
+    """In four bytes each: no table has more rows, as `Sparse` numbers them so, too."""
+    return places.astype(np.int32, copy=False)
+
+
 def narrow(codes: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
     """Codes in two bytes each, where they fit: short numbers are sorted in a fifth of the time."""
-    return codes.astype(np.uint16) if codes.max(initial=0) <= np.iinfo(np.uint16).max else codes
+    return codes.astype(np.uint16, copy=False) if codes.max(initial=0) <= np.iinfo(np.uint16).max else codes
 
 
 def _present(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.bool_]:
@@ -203,7 +210,7 @@ class Sparse(NamedTuple):
     row: NDArray[np.uint32]
     value: NDArray[Any]
 
-    def take(self, rows: NDArray[np.int64], missing: int) -> NDArray[Any]:
+    def take(self, rows: Rows, missing: int) -> NDArray[Any]:
         """Values at `rows` (any order; -1 stands for none), `missing` where a row has none."""
         if len(self.row) == 0 or len(rows) == 0:
             return np.full(len(rows), missing, self.value.dtype)

@@ -115,10 +115,12 @@ def overlaps(a: Intervals, b: Intervals) -> Overlaps:
     if library is None:
         return _overlaps_twin(a, b)
     few, many = native.stretches(*a), native.stretches(*b)
-    found = np.empty((4, library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), None)), np.int64)
+    size = library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), None)
+    # Apart: who keeps the times lets the numbers go.
+    found = Overlaps(*np.empty((2, size), np.int64), *np.empty((2, size), np.int64))
     pieces = _Pieces(*(each.ctypes.data for each in found))
     library.trace_overlaps(ctypes.byref(few), ctypes.byref(many), ctypes.byref(pieces))
-    return Overlaps(*found)
+    return found
 
 
 class _Pieces(ctypes.Structure):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import MISSING, Sparse, Strings
+from traceanalyze.model.columns import MISSING, Rows, Sparse, Strings
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.patterns import by_identity, dataclass, regex
 
@@ -60,7 +60,7 @@ class Events:
         """When any of some events runs."""
         return merge(self.ts[rows], self.ts[rows] + self.dur[rows])
 
-    def numbers(self, field: str, rows: NDArray[np.int64], missing: int = MISSING) -> NDArray[np.int64]:
+    def numbers(self, field: str, rows: Rows, missing: int = MISSING) -> NDArray[np.int64]:
         """A whole-number argument of some rows (-1: no row), or codes of a text; `missing` where a row has none."""
         column = self.fields.get(field)
         if column is None:

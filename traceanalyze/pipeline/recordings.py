@@ -195,7 +195,9 @@ def without_ids(context: Context) -> Context:
     # The last to ask for it.
     context.once(quality)
     context.once(sync_records)
-    return context.connected((), IDS)
+    found = context.connected((), IDS)
+    give_back()
+    return found
 
 
 def for_rules(context: Context) -> Context:

@@ -15,6 +15,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -83,7 +84,7 @@ def _calls(context: Context) -> Times:
     return _named(context, events.name[row].astype(np.int64), events.dur[row])
 
 
-def _experts(context: Context, row: NDArray[np.int64], op: NDArray[np.int64]) -> Experts:
+def _experts(context: Context, row: Rows, op: Rows) -> Experts:
     """Grouped products, and the tokens that the rank was given: see `_rows`."""
     numbers, text = context.trace.events.numbers, context.trace.strings.text
     shape = numbers("kernel_shapes", row, -1)

@@ -20,6 +20,7 @@ from traceanalyze.comparison.caveats import lacking
 from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -46,7 +47,7 @@ def _names_like(rank: RankSteps, codes: NDArray[np.int32], pattern: str) -> NDAr
     return lookup(codes, lambda name: fnmatchcase(name, pattern)).astype(np.bool_)
 
 
-def _device_time(rank: RankSteps, event: NDArray[np.int64]) -> NDArray[np.float64]:
+def _device_time(rank: RankSteps, event: Rows) -> NDArray[np.float64]:
     device = rank.side.context.device
     return rank.per_step(rank.of_device()[event], (device.end - device.start)[event])
 

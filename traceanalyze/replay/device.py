@@ -9,7 +9,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.steps.critical_waits import Lanes, lanes, last_launched, stream_waits, sync_records
-from traceanalyze.model.columns import distinct, median, occurs
+from traceanalyze.model.columns import distinct, median, occurs, short
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.longest import NEVER
@@ -22,8 +22,8 @@ _WAIT_CALL = regex(r"StreamWaitEvent")
 class Launches(NamedTuple):
     """The first event of each launch; events that begin before their launch (clocks) have none."""
 
-    call: NDArray[np.int64]
-    event: NDArray[np.int64]
+    call: NDArray[np.int32]
+    event: NDArray[np.int32]
     lag: NDArray[np.int64]
     """From the start of the call to that of the event, as far as the launch holds it."""
     until: NDArray[np.int64]
@@ -35,8 +35,8 @@ class Launches(NamedTuple):
 class Follows(NamedTuple):
     """Events that wait for the end of another one."""
 
-    source: NDArray[np.int64]
-    event: NDArray[np.int64]
+    source: NDArray[np.int32]
+    event: NDArray[np.int32]
     lag: NDArray[np.int64]
     """From the end of the source; negative where the two overlap."""
 
@@ -77,10 +77,14 @@ def device_order(context: Context) -> DeviceOrder:
     gap = start[event] - end[source]
     binds = ~by_launch[event] & (end[source] == ready[event])
     lag = np.where(binds, gap, np.minimum(gap, BETWEEN_KERNELS_NS + unexplained[event]))
-    follows = Follows(source, event, lag)
-    free = ~launched & (ready == NEVER)
+    after, free = Follows(short(source), short(event), lag), ~launched & (ready == NEVER)
     call = np.flatnonzero(first >= 0)
-    return DeviceOrder(_launches(context, call, first[call], by_launch, unexplained, blocking), follows, free)
+    return DeviceOrder(_launches(context, call, first[call], by_launch, unexplained, blocking), after, free)
+
+
+def followers(context: Context) -> Follows:
+    """Which events wait for which; use with `Context.once`."""
+    return context.once(device_order).follows
 
 
 def _launches(
@@ -98,7 +102,7 @@ def _launches(
     least = np.minimum(lag, usual + unexplained[event])
     # A copy from pageable memory begins when the host has moved the first part of it to where the device can read it.
     until = np.where(blocking[event], start, np.minimum(context.launch_end[event], start))
-    return Launches(call, event, np.where(binding, lag, least), until, least)
+    return Launches(short(call), short(event), np.where(binding, lag, least), until, least)
 
 
 def _first_events(context: Context) -> NDArray[np.int64]:

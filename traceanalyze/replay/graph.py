@@ -12,15 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.steps.critical_waits import lanes
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import Rows, distinct, short
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.native import give_back
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.replay.device import DeviceOrder, device_order
+from traceanalyze.replay.device import DeviceOrder, device_order, followers
 from traceanalyze.replay.host import (
+    OF_GRAPHS,
     READY_NS,
     Chains,
     Lines,
@@ -39,7 +42,7 @@ from traceanalyze.replay.silences import silences
 class Waiting(NamedTuple):
     """Edges by which calls wait for device events, one row an edge."""
 
-    edge: NDArray[np.int64]
+    edge: Rows
     call: NDArray[np.int64]
     """Position in `Context.calls`."""
     reading: Intervals
@@ -82,6 +85,7 @@ class Graph:
     time: NDArray[np.int64]
     """As recorded."""
     earliest: NDArray[np.int64]
+    """What began before the windows and is over sooner counts from their beginning on."""
     edges: Edges
     weight: NDArray[np.int64]
     tracks: tuple[tuple[int, ...], ...]
@@ -95,7 +99,7 @@ class Graph:
     busy: Busy
     event: NDArray[np.int64]
     """Point of each device event's start."""
-    marks: NDArray[np.int64]
+    marks: Rows
     """(2, windows) points at which the host marks each window's begin and end; (2, 0) where it does not."""
     barriers: Barriers
 
@@ -104,24 +108,31 @@ def graph(context: Context) -> Graph:
     """The program of a rank; use with `Context.once`."""
     device = context.device
     order = context.once(device_order)
+    # The recorded order stays for rules that ask what waited for what.
+    context.once(followers)
     waits = device_waits(context, order.launches)
     points = moments(context, order.launches, waits)
+    context.forget(device_order, lanes)
     count = len(points.time)
     rank = _ranks(points, device.start)
     event = rank[count:]
+    # Large, as what is let go further down: nobody asks for it again.
+    points = points._replace(tie=np.zeros(0, np.int64))
     own, longest_call = own_cost(context, waits)
     threads, quiet = lines(context, points, rank[:count], _most(context, points, longest_call)), context.once(silences)
+    del longest_call
+    give_back()
 
-    time = np.concatenate((points.time, device.start))
-    earliest = np.full(len(time), NEVER)
-    held = np.concatenate((threads.free, count + np.flatnonzero(order.free)))
-    earliest[rank[held]] = time[held]
+    recorded = np.empty(len(rank), np.int64)
+    recorded[rank[:count]], recorded[event] = points.time, device.start
+    earliest, held = np.full(len(rank), NEVER), rank[np.append(threads.free, count + np.flatnonzero(order.free))]
+    earliest[held] = recorded[held]
     earliest[rank[points.batches[1]]] = context.once(fetches).ready
-    recorded = np.empty(len(time), np.int64)
-    recorded[rank] = time
+    began = int(context.all_steps.start[_windows(context)[1]].min())
+    first = int(np.searchsorted(recorded, began))
+    np.maximum(earliest[first:], began, out=earliest[first:])
 
     chains, launches, follows = threads.chains, order.launches, order.follows
-    length = device.end - device.start
     source = np.concatenate(
         (
             rank[chains.source],
@@ -143,16 +154,17 @@ def graph(context: Context) -> Graph:
         dtype=np.int32,
     )
     edges, number = by_target(source, target, len(recorded))
-    # Large, and nobody asks for them in this order again.
-    del source, target, time
+    del source, target
     cuts = np.cumsum([len(each) for each in (chains.source, launches.event, follows.event, waits.event)])
     on_host, by_launch, after, until_done, until_dry = np.split(number, cuts)
     weights = np.empty(len(number), np.int64)
+    length = device.end - device.start
     weights[on_host] = chains.weight
     weights[by_launch] = launches.lag
     weights[after] = length[follows.source] + follows.lag
     weights[until_done] = length[waits.event] + waits.lag
     weights[until_dry] = quiet.end - device.start[quiet.event]
+    del length
 
     host = _host_time(points, threads, order, on_host, by_launch)
     return Graph(
@@ -168,11 +180,11 @@ def graph(context: Context) -> Graph:
         own_cost=own,
         batches=_batches(points, threads, rank),
         busy=Busy(
-            np.concatenate((after, until_done, until_dry)),
-            np.concatenate((follows.source, waits.event, quiet.event)),
+            np.concatenate((after, until_done, until_dry), dtype=np.int64),
+            np.concatenate((follows.source, waits.event, quiet.event), dtype=np.int64),
             len(after),
         ),
-        event=event.copy(),
+        event=event.astype(np.int64),
         marks=rank[points.marks],
         barriers=_barriers(points, chains, rank, on_host),
     )
@@ -195,33 +207,31 @@ def _most(context: Context, points: Moments, longest_call: NDArray[np.int64]) ->
     return most
 
 
-def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ranks(points: Moments, starts: NDArray[np.int64]) -> NDArray[np.int32]:
     """Place of each point in time, those of the host first; at one instant, too."""
     time = np.concatenate((points.time, starts))
     tie = np.concatenate((points.tie, np.full(len(starts), np.iinfo(np.int64).max)))
     order = np.lexsort((tie, time))
-    rank = np.empty(len(time), np.int64)
-    rank[order] = np.arange(len(time))
+    rank = np.empty(len(time), np.int32)
+    rank[order] = np.arange(len(time), dtype=np.int32)
     return rank
 
 
-def _host_time(
-    points: Moments, threads: Lines, order: DeviceOrder, on_host: NDArray[np.int64], by_launch: NDArray[np.int64]
-) -> HostTime:
+def _host_time(points: Moments, threads: Lines, order: DeviceOrder, on_host: Rows, by_launch: Rows) -> HostTime:
     """The host's part of the edges between its points and of those from launches to their events."""
     chains, launches = threads.chains, order.launches
     began = points.began[launches.call]
     long = np.flatnonzero(launches.lag > launches.least)
     return HostTime(
-        np.concatenate((on_host, by_launch[long])),
+        short(np.concatenate((on_host, by_launch[long]))),
         points.time[np.concatenate((chains.source, began[long]))],
         np.concatenate((points.time[chains.target], launches.until[long])),
         np.concatenate((np.zeros(len(on_host), np.int64), launches.least[long])),
-        np.concatenate((chains.line, threads.of[began[long]])),
+        short(np.concatenate((chains.line, threads.of[began[long]]))),
     )
 
 
-def _returns(points: Moments, threads: Lines, on_host: NDArray[np.int64]) -> Returns:
+def _returns(points: Moments, threads: Lines, on_host: Rows) -> Returns:
     call = np.full(len(points.time), -1, np.int64)
     ends = np.flatnonzero(points.returned >= 0)
     call[points.returned[ends]] = ends
@@ -229,12 +239,12 @@ def _returns(points: Moments, threads: Lines, on_host: NDArray[np.int64]) -> Ret
     return Returns(on_host[of >= 0], of[of >= 0])
 
 
-def _batches(points: Moments, threads: Lines, rank: NDArray[np.int64]) -> Batches:
+def _batches(points: Moments, threads: Lines, rank: Rows) -> Batches:
     begin, end = points.batches
     return Batches(rank[end], points.time[begin], threads.of[end])
 
 
-def _barriers(points: Moments, chains: Chains, rank: NDArray[np.int64], on_host: NDArray[np.int64]) -> Barriers:
+def _barriers(points: Moments, chains: Chains, rank: Rows, on_host: Rows) -> Barriers:
     begin, end = points.barriers
     of = np.full(len(points.time), -1, np.int64)
     of[begin] = end
@@ -284,21 +294,12 @@ class Program:
         """Of the device events."""
         return self.end - self.start
 
-    @cached_property
-    def earliest(self) -> NDArray[np.int64]:
-        """Of the points: what began before the windows and is over sooner counts from their beginning on."""
-        found, after = self.graph.earliest.copy(), int(np.searchsorted(self.graph.time, self.began))
-        np.maximum(found[after:], self.began, out=found[after:])
-        return found
-
 
 def program(context: Context) -> Program:
     """The program of a rank; use with `Context.once`."""
     steps, device, calls = context.all_steps, context.device, context.calls
-    analysed = np.searchsorted(steps.start, context.steps.start)
-    counted = np.zeros(len(steps), np.bool_)
-    counted[analysed[list(window_of(context.steps).rows)]] = True
-    return Program(
+    analysed, counted = _windows(context)
+    found = Program(
         graph=context.once(graph),
         steps=steps,
         analysed=analysed,
@@ -311,6 +312,18 @@ def program(context: Context) -> Program:
         call_track=calls.track,
         owned=_owned(context),
     )
+    context.forget(*OF_GRAPHS)
+    return found
+
+
+def _windows(context: Context) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows of the analysed windows in `Context.all_steps`, and which of all are analysed and count in means."""
+    analysed, counted = (
+        np.searchsorted(context.all_steps.start, context.steps.start),
+        np.zeros(len(context.all_steps), np.bool_),
+    )
+    counted[analysed[list(window_of(context.steps).rows)]] = True
+    return analysed, counted
 
 
 def _owned(context: Context) -> Owned:

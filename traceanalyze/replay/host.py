@@ -14,7 +14,7 @@ from traceanalyze.analyses.idle.syncs import NUMBER_BYTES
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.steps.critical_waits import lanes, launched_before, sync_records
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, median, occurs, quantile
+from traceanalyze.model.columns import Rows, distinct, median, occurs, quantile, short
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode, SyncKind
@@ -55,10 +55,10 @@ class Moments(NamedTuple):
     time: NDArray[np.int64]
     tie: NDArray[np.int64]
     """Order among those of one instant."""
-    track: NDArray[np.int64]
-    began: NDArray[np.int64]
+    track: NDArray[np.int32]
+    began: NDArray[np.int32]
     """Point at which each runtime call began, -1 where that does not matter."""
-    returned: NDArray[np.int64]
+    returned: NDArray[np.int32]
     marks: NDArray[np.int64]
     """(2, windows) begin and end of each on the host; (2, 0) where the host does not mark them."""
     batches: NDArray[np.int64]
@@ -72,10 +72,10 @@ class Moments(NamedTuple):
 class Chains(NamedTuple):
     """What follows what on the host: time between two points."""
 
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
+    source: Rows
+    target: Rows
     weight: NDArray[np.int64]
-    line: NDArray[np.int64]
+    line: Rows
     """Which line of threads works in the meantime: row of `Lines.tracks`."""
 
 
@@ -83,10 +83,10 @@ class Lines(NamedTuple):
     """Threads that take turns are one line."""
 
     tracks: tuple[tuple[int, ...], ...]
-    of: NDArray[np.int64]
+    of: NDArray[np.int32]
     """Line of each point."""
     chains: Chains
-    free: NDArray[np.int64]
+    free: Rows
     """Points that nothing recorded comes before."""
 
 
@@ -100,7 +100,7 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
     queue = context.once(_enqueues)
     begins[queue[queue >= 0]] = True
     begins |= returns
-    began, returned = (np.where(one, np.cumsum(one) - 1, -1) for one in (begins, returns))
+    began, returned = (np.where(one, np.cumsum(one, dtype=np.int32) - 1, -1) for one in (begins, returns))
     returned[returns] += int(begins.sum())
     begin, back = np.flatnonzero(begins), np.flatnonzero(returns)
     rows = context.once(fetches).row
@@ -124,10 +124,10 @@ def moments(context: Context, launches: Launches, waits: Waits) -> Moments:
         (meet.start, np.full(len(meet.start), ties - 2), np.full(len(meet.start), context.step_track)),
         (meet.end, np.full(len(meet.end), ties - 4), np.full(len(meet.end), context.step_track)),
     )
-    time, tie, track = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+    time, tie, track = (np.concatenate(column) for column in zip(*parts, strict=True))
     marks, batches = (np.arange(count[at], count[at + 2]).reshape(2, -1) for at in (0, 2))
     silent, met = np.arange(count[4], count[5]).reshape(2, -1), np.arange(count[5], len(time)).reshape(2, -1)
-    return Moments(time, tie, track, began, returned, marks, batches, silent, met)
+    return Moments(time, tie, short(track), began, returned, marks, batches, silent, met)
 
 
 def _barriers(context: Context) -> Intervals:
@@ -171,7 +171,7 @@ def fetches(context: Context) -> Fetches:
     return Fetches(rows[each], np.minimum(np.round(turn).astype(np.int64), end[each]))
 
 
-def _enqueues(context: Context) -> NDArray[np.int64]:
+def _enqueues(context: Context) -> NDArray[np.int32]:
     return enqueuing_calls(context.trace, context.calls)
 
 
@@ -319,16 +319,16 @@ def own_cost(context: Context, waits: Waits) -> tuple[int, NDArray[np.int64]]:
     return usual, most
 
 
-def lines(context: Context, points: Moments, rank: NDArray[np.int64], own: NDArray[np.int64]) -> Lines:
+def lines(context: Context, points: Moments, rank: Rows, own: NDArray[np.int64]) -> Lines:
     """The threads as lines of points, in their `rank`: their order in time, without ties.
 
     `own`: most that each point takes after the one before it when nothing holds it.
     """
     tracks = _taking_turns(context, points)
-    line = np.zeros(len(points.time), np.int64)
+    line = np.zeros(len(points.time), np.int32)
     for row, group in enumerate(tracks):
         line[occurs(points.track, group)] = row
-    order = np.lexsort((rank, line))
+    order = short(np.lexsort((rank, line)))
     same = line[order][1:] == line[order][:-1]
     source, target = order[:-1][same], order[1:][same]
     weight = points.time[target] - points.time[source]
@@ -379,9 +379,9 @@ def _quiet(
     context: Context,
     points: Moments,
     tracks: tuple[tuple[int, ...], ...],
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    line: NDArray[np.int64],
+    source: Rows,
+    target: Rows,
+    line: Rows,
 ) -> _Quiet:
     since, until = points.time[source].copy(), points.time[target].copy()
     for row, group in enumerate(tracks):
@@ -401,11 +401,11 @@ def _quiet(
 
 def _joined(
     points: Moments,
-    rank: NDArray[np.int64],
-    line: NDArray[np.int64],
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    firsts: NDArray[np.int64],
+    rank: Rows,
+    line: Rows,
+    source: Rows,
+    target: Rows,
+    firsts: Rows,
     quiet: _Quiet,
 ) -> list[Chains]:
     """Work that one line begins after a silence follows what another one did in it.
@@ -445,9 +445,9 @@ def _joined(
 
 def _since_silence(
     points: Moments,
-    rank: NDArray[np.int64],
-    line: NDArray[np.int64],
-    other: NDArray[np.int64],
+    rank: Rows,
+    line: Rows,
+    other: Rows,
     begun: NDArray[np.int64],
     silent: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
@@ -472,4 +472,8 @@ def _queued(context: Context, points: Moments) -> Chains:
     source, target = source[valid], target[valid]
     lag = points.time[target] - points.time[source]
     usual = int(quantile(lag, 0.1)) if len(lag) else 0
-    return Chains(source, target, np.minimum(lag, usual), np.zeros(len(source), np.int64))
+    return Chains(source, target, np.minimum(lag, usual), np.zeros(len(source), np.int32))
+
+
+OF_GRAPHS = _own_copy, _enqueues, active_time, silences, fetches
+"""What is made of a context for its graph alone."""

@@ -25,14 +25,14 @@ class Edges(NamedTuple):
 class HostTime(NamedTuple):
     """Edges that host work takes time on."""
 
-    edge: NDArray[np.int64]
+    edge: NDArray[np.int32]
     """Their numbers, each once."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     """In between the host works."""
     least: NDArray[np.int64]
     """What is left of the weight without this work."""
-    line: NDArray[np.int64]
+    line: NDArray[np.int32]
     """Row of `Graph.tracks`."""
 
 
@@ -58,12 +58,12 @@ class Ended(NamedTuple):
     length: NDArray[np.int64]
 
 
-def by_target(source: NDArray[np.int32], target: NDArray[np.int32], points: int) -> tuple[Edges, NDArray[np.int64]]:
+def by_target(source: NDArray[np.int32], target: NDArray[np.int32], points: int) -> tuple[Edges, NDArray[np.int32]]:
     """Edges in the order of the points that they lead to, and the number that each has there."""
     library = _library()
     if library is None:
         return _by_target_twin(source, target, points)
-    bounds, number = np.empty(points + 1, np.int64), np.empty(len(target), np.int64)
+    bounds, number = np.empty(points + 1, np.int64), np.empty(len(target), np.int32)
     given = np.ascontiguousarray(target, np.int32)
     library.trace_by_target(given.ctypes.data, len(given), bounds.ctypes.data, points, number.ctypes.data)
     ordered = np.empty(len(source), np.int32)
@@ -73,10 +73,10 @@ def by_target(source: NDArray[np.int32], target: NDArray[np.int32], points: int)
 
 def _by_target_twin(
     source: NDArray[np.int32], target: NDArray[np.int32], points: int
-) -> tuple[Edges, NDArray[np.int64]]:
+) -> tuple[Edges, NDArray[np.int32]]:
     """The same in NumPy: the specification of the native function."""
     order = np.argsort(target, kind="stable")
-    number = np.empty(len(order), np.int64)
+    number = np.empty(len(order), np.int32)
     number[order] = np.arange(len(order))
     bounds = np.concatenate(([0], np.cumsum(np.bincount(target, minlength=points)))).astype(np.int64)
     return Edges(bounds, source[order]), number
@@ -95,7 +95,8 @@ def take_out(host: HostTime, line: int, removed: Intervals, weight: NDArray[np.i
     """Take the work that a line of threads does in a set of time off the weights of its edges."""
     library = _library()
     if library is not None:
-        columns = [np.ascontiguousarray(each, np.int64) for each in host]
+        kinds = (np.int32, np.int64, np.int64, np.int64, np.int32)
+        columns = [np.ascontiguousarray(each, kind) for each, kind in zip(host, kinds, strict=True)]
         work = _Work(*(each.ctypes.data for each in columns), len(host.edge))
         stretches, before = native.stretches(*removed), np.empty(len(removed.start) + 1, np.int64)
         given = ctypes.byref(work), ctypes.byref(stretches), line, before.ctypes.data, weight.ctypes.data

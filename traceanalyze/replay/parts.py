@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DISPATCH, DISPATCH_CALLS, Cause, DeviceClass
 from traceanalyze.replay.replay import Change
@@ -51,7 +52,7 @@ def named(context: Context, fits: Callable[[str], object]) -> NDArray[np.int64]:
     return np.flatnonzero(context.trace.strings.matches(context.device.name, fits))
 
 
-def shorter(context: Context, event: NDArray[np.int64], share: float | NDArray[np.float64]) -> Change:
+def shorter(context: Context, event: Rows, share: float | NDArray[np.float64]) -> Change:
     """Device events (positions in `Context.device`) that take so much less of their time."""
     time = (context.device.end - context.device.start)[event]
     return Change(events=event, shorter=np.round(time * share).astype(np.int64))

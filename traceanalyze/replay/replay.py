@@ -183,7 +183,7 @@ def _changed(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Weights of the edges and earliest times of the points."""
     graph, began = known.graph, known.began
-    weight, earliest = graph.weight.copy(), known.earliest
+    weight, earliest = graph.weight.copy(), graph.earliest
     if len(graph.batches.point) or len(change.pinned.start):
         earliest = earliest.copy()
     if shorter is not None:

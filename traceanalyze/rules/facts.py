@@ -20,7 +20,7 @@ from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, cycle_of, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, occurs, taken
+from traceanalyze.model.columns import Rows, distinct, occurs, taken
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
@@ -146,7 +146,7 @@ class Facts:
             "D": self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
             "L": len(context.calls) > 0,
             "A": len(context.calls) > 0 and not context.waits_lost,
-            "O": len(context.host_rows) > 0,
+            "O": bool(occurs(context.kind, RANGES).any()),
             "P": context.once(user_frames).recorded,
             "H": "shapes" in fields,
             "N": self.allocator is not None,
@@ -170,8 +170,10 @@ class Facts:
 
     def idle(self, *causes: Cause) -> NDArray[np.int64]:
         """(n, 2) idle time of these causes in the windows, in time order; of all causes where none is named."""
+        if not causes:
+            return intervals_of(self.pieces.start, self.pieces.end)
         if causes not in self._idle:
-            chosen = occurs(self.pieces.cause, causes) if causes else slice(None)
+            chosen = occurs(self.pieces.cause, causes)
             self._idle[causes] = intervals_of(self.pieces.start[chosen], self.pieces.end[chosen])
         return self._idle[causes]
 
@@ -308,7 +310,7 @@ class Facts:
             present[names[part].astype(np.intp) * kinds + self.context.kind[part]] = True
         return np.divmod(np.flatnonzero(present), kinds)
 
-    def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def spans(self, rows: Rows) -> NDArray[np.int64]:
         """(n, 2) start and end of event rows."""
         start = self.context.trace.events.ts[rows]
         return intervals_of(start, start + self.context.trace.events.dur[rows])
@@ -317,7 +319,7 @@ class Facts:
         """Name of an event."""
         return self.context.trace.strings.text(int(self.context.trace.events.name[row]))
 
-    def names(self, rows: NDArray[np.int64]) -> tuple[str, ...]:
+    def names(self, rows: Rows) -> tuple[str, ...]:
         """Names of the first three of some events, each once."""
         return tuple(dict.fromkeys(self.name(row) for row in rows[:3].tolist()))
 

@@ -66,8 +66,9 @@ class Price(NamedTuple):
 
 def gaps_of(facts: Facts) -> Gaps:
     """Idle gaps of the headline device; none where there is no device."""
-    none = np.zeros(0, np.int64)
-    return facts.context.once(idle_gaps) if facts.context.devices else Gaps(none, none, none, none, none, none)
+    none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    empty = Gaps(none, none, nowhere, nowhere, none, none)
+    return facts.context.once(idle_gaps) if facts.context.devices else empty
 
 
 def priced(one: Finding, facts: Facts, worth: Callable[[int], bool] = lambda _: True) -> Price:

@@ -18,7 +18,7 @@ from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor, collective_type, counts_output, element_bytes
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, Rows
 from traceanalyze.model.op_calls import MOST_ELEMENTS, parse_call
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, sentences, where
@@ -151,7 +151,7 @@ def _notes(table: Table) -> tuple[Message, ...]:
 
 def _waits(
     context: Context,
-    chosen: NDArray[np.int64],
+    chosen: Rows,
     groups: Groups,
     exposed: NDArray[np.int64],
     counts_from: NDArray[np.int64],
@@ -272,7 +272,7 @@ def ranks_label(text: str) -> str:
     return ", ".join(map(str, listed)) or text
 
 
-def description_rows(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+def description_rows(context: Context, event: Rows) -> Rows:
     """Event row with each collective's arguments: its own, else that of the `record_param_comms` around its launch."""
     row = context.device.row[event]
     if len(event) == 0:
@@ -283,7 +283,7 @@ def description_rows(context: Context, event: NDArray[np.int64]) -> NDArray[np.i
     return np.where(own, row, _innermost(context, event, context.once(describing)))
 
 
-def types(context: Context, event: NDArray[np.int64], described: NDArray[np.int64]) -> NDArray[np.int64]:
+def types(context: Context, event: Rows, described: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in `TYPES` of each collective's canonical type.
 
     By its arguments, else by the `nccl:` or `c10d::` range around its launch (NCCL runs an all_to_all in a kernel
@@ -318,7 +318,7 @@ def sizes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64
     return np.array(found, np.int64)[rows.of]
 
 
-def shown_sizes(context: Context, event: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
+def shown_sizes(context: Context, event: Rows, kind: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same by the shapes of the `nccl:` range around the launch, as PyTorch before 2.1 has them alone."""
     row = _innermost(context, event, context.once(named_ranges))
     shapes, dtypes = (context.trace.events.numbers(field, row, -1) for field in ("shapes", "dtypes"))
@@ -345,7 +345,7 @@ def named_ranges(context: Context) -> Nest:
     return nest_rows(context.trace, context.host_rows[named])
 
 
-def _innermost(context: Context, event: NDArray[np.int64], nested: Nest) -> NDArray[np.int64]:
+def _innermost(context: Context, event: NDArray[np.int64], nested: Nest) -> Rows:
     """Which of some host events is innermost around the launch of each device event, -1 for none."""
     call = context.issued_by[event]
     if len(nested) == 0 or len(context.calls) == 0:

@@ -19,7 +19,7 @@ from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import analysed_time, idle_pieces
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.model import calltree, intervals
-from traceanalyze.model.columns import distinct, taken
+from traceanalyze.model.columns import Rows, distinct, taken
 from traceanalyze.model.phases import module_name
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import Cause, EventKind
@@ -206,7 +206,7 @@ def source_lines(context: Context) -> Table:
     )
 
 
-def _self_time(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
+def _self_time(context: Context, row: Rows) -> NDArray[np.int64]:
     """Time of some event rows in no other host event."""
     events, rank = context.trace.events, taken(_RANK, context.kind)
     return calltree.own_times(calltree.Spans(events.ts, events.dur, events.track, rank, context.trace.resolution_ns))[

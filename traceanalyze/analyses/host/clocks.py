@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.links import FLOWS_TO_DEVICE
 from traceanalyze.analyses.kernels.events import DeviceEvents, numbers_of_devices
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import Rows, distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import DeviceClock, Trace
 from traceanalyze.model.vocabulary import EventKind, SyncKind
@@ -48,12 +48,12 @@ class Placed(NamedTuple):
 
     trace: Trace
     device: DeviceEvents
-    link: NDArray[np.int64]
+    link: NDArray[np.int32]
     """Of each device event, as `launch_links` has it."""
 
 
 def on_host_clock(
-    trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64]
+    trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int32]
 ) -> Placed:
     """A recording with the work of its devices on the clock of the host; it itself where the clocks agree.
 
@@ -67,7 +67,7 @@ def on_host_clock(
     return Placed(trace, device, link)
 
 
-def _clocks(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64]) -> Iterator[DeviceClock]:
+def _clocks(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: Rows) -> Iterator[DeviceClock]:
     """Of each device of which too many events start before their launch, how far its clock is off.
 
     Of an only one also where calls that wait for it return by one time too early.
@@ -91,7 +91,7 @@ def _clocks(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: NDArray[n
                 yield DeviceClock(one, int((over > 0).sum()), len(over), -ahead, -ahead, ends, True)
 
 
-def _overruns(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: NDArray[np.int64]) -> NDArray[np.int64]:
+def _overruns(trace: Trace, device: DeviceEvents, calls: ApiCalls, link: Rows) -> NDArray[np.int64]:
     """By how much the work that calls wait for ends after them, ns; negative: before.
 
     A wait for the device is for all that was launched before, one for a stream for the copy that the same thread asked
@@ -176,7 +176,7 @@ def _shift(early: NDArray[np.int64] | NDArray[np.float64], tick: int) -> int:
 
 
 def _moved(
-    trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, link: NDArray[np.int64], clocks: dict[int, DeviceClock]
+    trace: Trace, kind: NDArray[np.uint8], device: DeviceEvents, link: Rows, clocks: dict[int, DeviceClock]
 ) -> Placed:
     """Everything that has times of these devices, on the clock of the host; device events are in time order again."""
     timed = (kind >= EventKind.KERNEL) & (kind <= EventKind.DEVICE_ANNOTATION)

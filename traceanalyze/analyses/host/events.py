@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.classify import WAITS_OF_XPU, api_class
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import Rows, distinct, short
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import ApiClass, EventKind
@@ -16,7 +16,7 @@ from traceanalyze.model.vocabulary import ApiClass, EventKind
 class ApiCalls:
     """Runtime and driver calls sorted by (track, start, longer first). Times int64 ns."""
 
-    row: NDArray[np.int64]
+    row: NDArray[np.int32]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     track: NDArray[np.int32]
@@ -54,7 +54,7 @@ def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
 
     coded = trace.strings.lookup(name, both_classes)
     klass, sync = (coded // 8).astype(np.uint8), (coded % 8).astype(np.uint8)
-    return ApiCalls(row, start, end, track, name, klass, sync, _outermost(start, end, track))
+    return ApiCalls(short(row), start, end, track, name, klass, sync, _outermost(start, end, track))
 
 
 def _outermost(start: NDArray[np.int64], end: NDArray[np.int64], track: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -86,7 +86,7 @@ class ByTrack(NamedTuple):
         return self.rows[first:last]
 
 
-def by_track(trace: Trace, rows: NDArray[np.int64]) -> ByTrack:
+def by_track(trace: Trace, rows: Rows) -> ByTrack:
     """Group event rows by track."""
     track = trace.events.track[rows]
     order = np.argsort(track, kind="stable")

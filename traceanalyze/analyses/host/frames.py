@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
-from traceanalyze.model.columns import ascending
+from traceanalyze.model.columns import Rows, ascending
 from traceanalyze.model.intervals import chunks
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Flows, Trace
@@ -121,7 +121,7 @@ def stack_frames(trace: Trace, rows: NDArray[np.int64]) -> list[str | None]:
     return [known[code] for code in codes]
 
 
-def _rows(nested: Nest, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> NDArray[np.int64]:
+def _rows(nested: Nest, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> Rows:
     """Row of the innermost event of a nest, -1 for none."""
     return nested.rows(innermost(nested, np.broadcast_to(np.asarray(track), len(t)), t))
 

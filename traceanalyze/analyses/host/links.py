@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.nesting import Nest, innermost
 from traceanalyze.analyses.kernels.events import DeviceEvents
-from traceanalyze.model.columns import MISSING, distinct, find
+from traceanalyze.model.columns import MISSING, Rows, distinct, find, short
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import ApiClass
 
@@ -17,7 +17,7 @@ FLOWS_TO_DEVICE = _LAUNCH_FLOWS | _TASK_FLOWS | _OP_FLOWS
 """Arrows that end at device events."""
 
 
-def launch_links(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
+def launch_links(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int32]:
     """Position in `calls` of the launch of each device event, -1 where the trace has none.
 
     By correlation in any runtime or driver category; else by the flow arrow that ends at the event.
@@ -27,7 +27,7 @@ def launch_links(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray
         link = np.where(link < 0, _by_flow(trace, device, calls), link)
     if (link < 0).any() and len(trace.flows.ts):
         link = np.where(link < 0, _by_task_flow(trace, device, calls), link)
-    return link
+    return short(link)
 
 
 def _by_correlation(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
@@ -110,9 +110,7 @@ def _at_place(
     return found
 
 
-def launching_ops(
-    trace: Trace, device: DeviceEvents, nest: Nest, around: NDArray[np.int64], linked: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def launching_ops(trace: Trace, device: DeviceEvents, nest: Nest, around: Rows, linked: NDArray[np.bool_]) -> Rows:
     """Place in `nest` of the operator of each device event, -1 for none.
 
     `around` is the place of the operator around the call by which the program asked for the event, -1 for none, and
@@ -135,7 +133,7 @@ def _by_arrow(trace: Trace, device: DeviceEvents, nest: Nest) -> NDArray[np.int6
     return found
 
 
-def _by_external_id(trace: Trace, row: NDArray[np.int64], nest: Nest) -> NDArray[np.int64]:
+def _by_external_id(trace: Trace, row: Rows, nest: Nest) -> NDArray[np.int64]:
     """By the id of the operator. In many traces the field only repeats the correlation: such values mean nothing."""
     column = trace.events.fields.get("external_id")
     if column is None or len(row) == 0:
@@ -150,9 +148,9 @@ def _by_external_id(trace: Trace, row: NDArray[np.int64], nest: Nest) -> NDArray
 _IN, _OUT = 1, 2
 
 
-def enqueuing_calls(trace: Trace, calls: ApiCalls) -> NDArray[np.int64]:
+def enqueuing_calls(trace: Trace, calls: ApiCalls) -> NDArray[np.int32]:
     """Position in `calls` of the `Enqueue` behind each call that runs inside a `Dequeue@…`; -1 for the others."""
-    found = np.full(len(calls), -1, np.int64)
+    found = np.full(len(calls), -1, np.int32)
     column = trace.events.fields.get("queue_id")
     if column is None or len(calls) == 0:
         return found

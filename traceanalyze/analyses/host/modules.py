@@ -17,7 +17,7 @@ from traceanalyze.analyses.host.nesting import DEEPER, Nest, innermost, nest_row
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases, launch_places
-from traceanalyze.model.columns import MISSING, distinct, find
+from traceanalyze.model.columns import MISSING, Rows, distinct, find
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
 from traceanalyze.model.table import Column, Kind, Table, Value, declare
 from traceanalyze.model.trace import Trace
@@ -115,7 +115,7 @@ def module_places(context: Context) -> Places | None:
     return found._replace(stated=_grown(context.trace, every, places), places=tuple(places))
 
 
-def _stated(trace: Trace, row: NDArray[np.int64]) -> NDArray[np.int64]:
+def _stated(trace: Trace, row: Rows) -> NDArray[np.int64]:
     """Text by which each kernel names its module, or else what its program marked it as."""
     module, mark = (trace.events.numbers(name, row) for name in ("module", "mark"))
     return np.where(module == MISSING, mark, module)
@@ -364,7 +364,7 @@ class ForwardOps:
         found[known[at >= 0]] = self._forward[at[at >= 0]]
         return found
 
-    def _forward_tracks(self, backward: NDArray[np.int64]) -> dict[int, int]:
+    def _forward_tracks(self, backward: Rows) -> dict[int, int]:
         """Thread that each "forward thread id" stands for.
 
         The arrows from forward to backward tell; without them the most frequent id is that of the step thread. Other

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import calltree
+from traceanalyze.model.columns import Rows, short
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
@@ -29,7 +30,7 @@ RANK[EventKind.API] = 2
 class Nest:
     """Events in tree order: by thread, then parents before children. See `calltree.Tree` for what is cut when."""
 
-    row: NDArray[np.int64]
+    row: NDArray[np.int32]
     """Row in `Trace.events`, or whatever numbers were given."""
     parent: NDArray[np.int32]
     stop: NDArray[np.int32]
@@ -51,14 +52,14 @@ class Nest:
         return np.arange(len(self)) - ended
 
     def of(self, track: int) -> slice:
-        """Places of the events of a thread."""
+        """Rows of the events of a thread."""
         if not 0 <= track < len(self.bounds) - 1:
             return slice(0, 0)
         return slice(int(self.bounds[track]), int(self.bounds[track + 1]))
 
-    def rows(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rows(self, place: Rows) -> NDArray[np.int32]:
         """Rows of the events at some places, -1 for -1."""
-        rows = np.full(len(place), -1, np.int64)
+        rows = np.full(len(place), -1, np.int32)
         rows[place >= 0] = self.row[place[place >= 0]]
         return rows
 
@@ -73,12 +74,12 @@ class Nest:
 
 
 class Levels(NamedTuple):
-    """Places of a nest by the number of events around them, none first."""
+    """Rows of a nest by the number of events around them, none first."""
 
     places: tuple[NDArray[np.int64], ...]
     """As many levels as there are, up to level `MOST_LEVELS`."""
     deeper: NDArray[np.int64]
-    """Places below level `MOST_LEVELS`."""
+    """Rows below level `MOST_LEVELS`."""
     around: NDArray[np.int64]
     """Of each of `deeper`, the event of level `MOST_LEVELS` around it."""
 
@@ -129,7 +130,7 @@ def paths(nested: Nest, name: NDArray[np.int32]) -> Paths:
     return Paths(np.concatenate(names), np.concatenate(parents), of, tuple(bounds))
 
 
-def nest_rows(trace: Trace, rows: NDArray[np.int64], kind: NDArray[np.uint8] | None = None) -> Nest:
+def nest_rows(trace: Trace, rows: Rows, kind: NDArray[np.uint8] | None = None) -> Nest:
     """Nest events of a trace, each thread on its own; `kind` (of every event) decides which of equal ones is outer."""
     start = trace.events.ts[rows]
     rank = np.zeros(len(rows), np.uint8) if kind is None else RANK[kind[rows]]
@@ -146,7 +147,7 @@ def nest(row: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64
 def _nest(row: NDArray[np.int64], spans: calltree.Spans) -> Nest:
     tree = calltree.build(spans)
     bounds = np.concatenate(([0], np.cumsum(np.bincount(spans.track)))).astype(np.int64)
-    return Nest(row[tree.order], tree.parent, tree.stop, tree.start, tree.end, tree.own, tree.broken, bounds)
+    return Nest(short(row)[tree.order], tree.parent, tree.stop, tree.start, tree.end, tree.own, tree.broken, bounds)
 
 
 def innermost_at(nested: Nest, t: NDArray[np.int64], track: int = 0) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import calltree, intervals
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 
 _SAY = sentences(broken_nesting="Cut short, as one that began inside lasts longer: {count} run(s) of operators.")
@@ -85,7 +86,7 @@ _STEPS = declare(
 class OperatorSums(NamedTuple):
     """Numbers of `Operator` in its order, by (name, shapes) and by name."""
 
-    shape_row: NDArray[np.int64]
+    shape_row: Rows
     """Row of the first run of each group."""
     by_shape: tuple[NDArray[np.int64], ...]
     name_row: NDArray[np.int64]
@@ -127,21 +128,21 @@ def operator_sums(context: Context) -> OperatorSums:
     return OperatorSums(shape_row, by_shape, name_row, (calls, host_total, own, api, device, device_total, launched))
 
 
-def _launched(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _launched(context: Context) -> tuple[Rows, NDArray[np.int64]]:
     """Place of the operator of each device event that has one, and the time of the event inside the windows."""
     event, time = counted_events(context)
     op = context.event_op[event]
     return op[op >= 0], time[op >= 0]
 
 
-def counted_events(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def counted_events(context: Context) -> tuple[Rows, NDArray[np.int64]]:
     """Device events inside the windows, and their time there."""
     if len(context.device) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     return context.once(device_work).event, context.once(device_work).time
 
 
-def _called(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _called(context: Context) -> tuple[Rows, NDArray[np.int64]]:
     """Place of the operator around each outermost runtime call of the windows, and the time in the call."""
     calls, op = context.calls, context.call_op
     outer = np.flatnonzero(calls.outermost & (op >= 0) & intervals.contains(context.host_windows, calls.start))
@@ -271,7 +272,7 @@ def operator_steps(context: Context) -> Table:
     return for_recording(found, device=measured)
 
 
-def _device_pieces(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _device_pieces(context: Context) -> tuple[Rows, NDArray[np.int64], NDArray[np.int64]]:
     """Operator, step and time of each device event that has an operator; one that runs on into a next step is cut."""
     event = np.flatnonzero(context.event_op >= 0)
     runs = intervals.Intervals(context.device.start[event], context.device.end[event])

@@ -10,7 +10,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import States, host_states, peers_unknown
 from traceanalyze.analyses.steps.window import Steps, amounts, step_labels, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import Rows, occurs, short
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
@@ -29,9 +29,9 @@ class Gaps:
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    event: NDArray[np.int64]
+    event: NDArray[np.int32]
     """Position in `DeviceEvents` of the event that starts at the gap's end."""
-    call: NDArray[np.int64]
+    call: NDArray[np.int32]
     """Position in `ApiCalls` of that event's launch; -1 also when it is later than the event itself (clock error)."""
     launch_start: NDArray[np.int64]
     launch_end: NDArray[np.int64]
@@ -46,8 +46,8 @@ class Pieces(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     cause: NDArray[np.uint8]
-    gap: NDArray[np.int64]
-    track: NDArray[np.int64]
+    gap: NDArray[np.int32]
+    track: NDArray[np.int32]
 
 
 def idle_gaps(context: Context) -> Gaps:
@@ -66,10 +66,10 @@ def idle_gaps(context: Context) -> Gaps:
     call = np.where(event >= 0, link[event], -1) if len(link) else np.full(len(at), -1, np.int64)
     launch_start, launch_end = _taken(calls.start, call), _taken(calls.end, call)
     late_clock = (call >= 0) & (launch_start > events.start[event] if len(events) else False)
-    return Gaps(*free, event, np.where(late_clock, -1, call), launch_start, launch_end)
+    return Gaps(*free, short(event), short(np.where(late_clock, -1, call)), launch_start, launch_end)
 
 
-def _taken(values: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
+def _taken(values: NDArray[np.int64], index: Rows) -> NDArray[np.int64]:
     """`values[index]`, with the largest int64 where the index is -1."""
     out = np.full(len(index), np.iinfo(np.int64).max)
     valid = index >= 0
@@ -84,7 +84,7 @@ def idle_pieces(context: Context) -> Pieces:
     host_end = np.where(known, np.clip(gaps.launch_end, gaps.start, gaps.end), gaps.end)
     launcher = np.full(len(gaps), -1, np.int64)
     launcher[known] = call_track[gaps.call[known]]
-    member = np.flatnonzero(host_end > gaps.start)
+    member = short(np.flatnonzero(host_end > gaps.start))
     order = member[np.argsort(launcher[member], kind="stable")]
     parts, left = [_device_side(gaps, host_end, known)], []
     for gap in np.split(order, np.flatnonzero(np.diff(launcher[order])) + 1):
@@ -95,11 +95,11 @@ def idle_pieces(context: Context) -> Pieces:
         parts.extend(found)
         left.append(rest)
     # What comes next is the same for all gaps, whoever launched what ends them.
-    start, end, gap = (np.concatenate(column) for column in zip(*left, strict=True))
-    order = np.argsort(start, kind="stable")
+    start, end, of = (np.concatenate(column) for column in zip(*left, strict=True))
+    by_time = np.argsort(start, kind="stable")
     later = (context.once(host_states, t, False) for t in threads)
-    found, rest = _blamed(_Rest(start[order], end[order], gap[order]), later, threads)
-    nowhere = np.full(len(rest.gap), -1, np.int64)
+    found, rest = _blamed(_Rest(start[by_time], end[by_time], of[by_time]), later, threads)
+    nowhere = np.full(len(rest.gap), -1, np.int32)
     untraced = Pieces(rest.start, rest.end, np.full(len(rest.gap), Cause.UNTRACED, np.uint8), rest.gap, nowhere)
     joined = Pieces(*(np.concatenate(column) for column in zip(*parts, *found, untraced, strict=True)))
     joined.cause[np.isin(joined.cause, _doubted(context))] = Cause.UNTRACED
@@ -140,13 +140,13 @@ def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool
     latency_end = np.where(during, np.minimum(host_end + LAUNCH_LATENCY_NS, gaps.end), host_end)
     short = gaps.end - gaps.start <= LAUNCH_LATENCY_NS
     cause = np.where(known & ~during & short, Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY)
-    index = np.arange(len(gaps))
+    index = np.arange(len(gaps), dtype=np.int32)
     pieces = Pieces(
         start=np.concatenate((host_end, latency_end)),
         end=np.concatenate((latency_end, gaps.end)),
         cause=np.concatenate((np.full(len(gaps), Cause.DISPATCH_LATENCY), cause)).astype(np.uint8),
         gap=np.concatenate((index, index)),
-        track=np.full(2 * len(gaps), -1, np.int64),
+        track=np.full(2 * len(gaps), -1, np.int32),
     )
     return _rows(pieces, pieces.end > pieces.start)
 
@@ -156,7 +156,7 @@ class _Rest(NamedTuple):
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    gap: NDArray[np.int64]
+    gap: NDArray[Any]
 
 
 def _blamed(rest: _Rest, states: Iterable[States], tracks: Iterable[int]) -> tuple[list[Pieces], _Rest]:
@@ -174,7 +174,7 @@ def _blamed(rest: _Rest, states: Iterable[States], tracks: Iterable[int]) -> tup
         hit = intervals.overlaps(Intervals(here.start, here.end), state.spans)
         if len(hit.start) == 0:
             continue
-        blame = np.full(len(hit.start), track, np.int64)
+        blame = np.full(len(hit.start), track, np.int32)
         parts.append(Pieces(hit.start, hit.end, state.cause[hit.second], here.gap[hit.first], blame))
         outside = intervals.gaps(intervals.merge(hit.start, hit.end), int(here.start[0]), int(here.end[-1]))
         free = intervals.overlaps(Intervals(here.start, here.end), outside)

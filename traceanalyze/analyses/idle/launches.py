@@ -12,7 +12,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import Rows, distinct, occurs, short
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, Values, declare, known, where
 from traceanalyze.model.vocabulary import ApiClass
 
@@ -120,9 +120,9 @@ class Queue(NamedTuple):
     """Whether each device event is one of them."""
     waits: NDArray[np.bool_]
     """Whether it is also the first of its launch: later ones of a graph are not in the queue."""
-    event: NDArray[np.int64]
+    event: NDArray[np.int32]
     """The first event of each launch, by stream."""
-    depth: NDArray[np.int64]
+    depth: NDArray[np.int32]
     """Events that wait on its stream when it starts, itself included."""
     blocked: int
     """Time in launches that a full queue blocked, ns."""
@@ -183,7 +183,7 @@ def ended_late(context: Context) -> NDArray[np.bool_] | None:
     return (gaps.call >= 0) & (gaps.launch_start >= gaps.start) if context.doubt is None else None
 
 
-def _of_all(values: NDArray[np.int64], q: int, *, between: bool = True) -> float | None:
+def _of_all(values: Rows, q: int, *, between: bool = True) -> float | None:
     """Percentile of all values, None of none."""
     found = float(_percentiles(np.sort(values, kind="stable"), np.array((0, len(values))), q, between=between)[0])
     return None if math.isnan(found) else found
@@ -217,7 +217,7 @@ def launch_queue(context: Context) -> Queue:
         blocked += int((calls.end[full] - calls.start[full]).sum())
     waits = np.zeros(len(device), np.bool_)
     waits[events[group(link[events]).first]] = True
-    return Queue(good, waits, np.concatenate(firsts), np.concatenate(depths), blocked)
+    return Queue(good, waits, short(np.concatenate(firsts)), short(np.concatenate(depths)), blocked)
 
 
 def runtime_calls(context: Context) -> Table:
@@ -302,9 +302,7 @@ def step_of(steps: Steps, t: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where((row >= 0) & (t < steps.end[row]), row, -1)
 
 
-def _by_step(
-    steps: Steps, t: NDArray[np.int64], values: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _by_step(steps: Steps, t: NDArray[np.int64], values: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Values step by step, ascending in each, and where each step's begin, with the end of all."""
     row = step_of(steps, t)
     order = np.lexsort((values, row))

@@ -16,7 +16,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.steps.window import span_of
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_dependent
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import Rows, distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause, EventKind, SyncKind
@@ -96,9 +96,7 @@ def _draining_call(sync: NDArray[np.int64], calls: ApiCalls, gaps: Gaps) -> NDAr
     return best
 
 
-def _call_at(
-    sync: NDArray[np.int64], calls: ApiCalls, track: NDArray[np.int64], t: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _call_at(sync: NDArray[np.int64], calls: ApiCalls, track: Rows, t: NDArray[np.int64]) -> NDArray[np.int64]:
     """The sync call running on each track at each instant (there must be one)."""
     found = np.empty(len(t), np.int64)
     for one in distinct(track).tolist():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.collectives import element_bytes
-from traceanalyze.model.columns import median
+from traceanalyze.model.columns import Rows, median
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.op_calls import listed_shapes
 from traceanalyze.model.op_costs import Cost
@@ -94,9 +94,7 @@ _UNTIMED, _BUSY = 0, 2
 """Whether the matrix unit worked: not measured, and yes; 1 is no."""
 
 
-def classify_kernels(
-    trace: Trace, row: NDArray[np.int64], name: NDArray[np.int32]
-) -> tuple[NDArray[np.int16], NDArray[np.uint8]]:
+def classify_kernels(trace: Trace, row: Rows, name: NDArray[np.int32]) -> tuple[NDArray[np.int16], NDArray[np.uint8]]:
     """`KernelGroup` (-1 where neither type nor name tells) and `TensorCore` of kernels, by rows and codes of names."""
     op_type, core, mac = (trace.events.numbers(field, row, -1) for field in ("op_type", "core", "mac_time"))
     worked = np.clip(mac, -1, 1) + 1

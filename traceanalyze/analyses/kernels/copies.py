@@ -7,6 +7,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.kernels.work import DEVICES, device_work, on_devices
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Values, declare, where
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -71,7 +72,7 @@ def _memory_term(direction: int, memory: int) -> Value:
     return None if DIRECTIONS[direction] == "fill" else NotMeasured("no_memory_kind")
 
 
-def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+def _kind(context: Context, event: Rows) -> NDArray[np.int64]:
     """Direction and memory of each event as one number, decided once a distinct (argument, name, kind)."""
     device, strings = context.device, context.trace.strings
     written = context.trace.events.numbers("copy_kind", device.row[event])
@@ -125,7 +126,7 @@ def copy_memory(name: str, direction: str) -> str | None:
     return None if side == "Host" else _HOST_MEMORY.get(side.lower())
 
 
-def directions(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+def directions(context: Context, event: Rows) -> NDArray[np.int64]:
     """Position in `DIRECTIONS` of each copy or fill."""
     return _kind(context, event) // len(MEMORY)
 
@@ -135,7 +136,7 @@ def memories(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
     return _kind(context, event) % len(MEMORY)
 
 
-def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[Values, list[Value]]:
+def _sizes(context: Context, event: Rows, groups: Groups) -> tuple[Values, list[Value]]:
     """Bytes of each group, and bytes per nanosecond (GB/s) of the events that have both a size and a duration."""
     device = context.device
     size = context.trace.events.numbers("bytes", device.row[event])
@@ -153,7 +154,7 @@ def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[
     return where(with_size > 0, total, NotMeasured("no_bytes")), bandwidths
 
 
-def _blocking(context: Context, event: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _blocking(context: Context, event: Rows) -> NDArray[np.bool_]:
     """Whether the call that started each event counts as a sync point."""
     link = context.link[event]
     blocked = np.zeros(len(event), np.bool_)

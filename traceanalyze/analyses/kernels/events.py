@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.columns import MISSING, distinct, occurs
+from traceanalyze.model.columns import MISSING, distinct, occurs, short
 from traceanalyze.model.intervals import chunks
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.trace import Trace
@@ -27,7 +27,7 @@ _NEVER = np.iinfo(np.int64).max
 class DeviceEvents:
     """One row a device event, sorted by start (ties in file order). Times int64 ns."""
 
-    row: NDArray[np.int64]
+    row: NDArray[np.int32]
     """Row in `Trace.events`."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -62,7 +62,7 @@ def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOption
     repaired_end = _clip_impossible(start, end, device, stream, _latest_other_end(trace, kind, end))
     repaired, removed = int((repaired_end < end).sum()), int((end - repaired_end).sum())
     name, classified = trace.events.name[row], _classify(trace, row, kind[row], options)
-    return DeviceEvents(row, start, repaired_end, device, stream, name, *classified, repaired, removed)
+    return DeviceEvents(short(row), start, repaired_end, device, stream, name, *classified, repaired, removed)
 
 
 _MOST_DEVICES = 1024
@@ -227,5 +227,5 @@ def _classify(
             else:
                 klass, rule = kernel_class(name, has_collective_args=bool(code % 2), options=options)
         decided[i] = klass, event_kind, rules.setdefault(rule, len(rules))
-    each = decided[keys.of]
-    return each[:, 0].astype(np.uint8), each[:, 1].astype(np.uint8), each[:, 2], tuple(rules)
+    each = [column[keys.of] for column in decided.T]
+    return each[0].astype(np.uint8), each[1].astype(np.uint8), each[2], tuple(rules)

@@ -18,7 +18,7 @@ from traceanalyze.analyses.kernels.work import (
     texts_or_none,
     work_terms,
 )
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, Rows
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import (
@@ -220,7 +220,7 @@ def kernels(context: Context) -> Table:
     ).sort("-device_time_ns", "name")
 
 
-def _ops(groups: Groups, op_name: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ops(groups: Groups, op_name: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Distinct launching operators of each group, and the name of the first (-1 where none is known)."""
     launched = np.flatnonzero(op_name >= 0)
     pairs = group(groups.of[launched], op_name[launched])
@@ -374,9 +374,7 @@ def _throttling(clock: NDArray[np.float64], time: NDArray[np.int64]) -> tuple[Me
     return (Message(_SAY["throttled"], values),) if slow >= _NOTED else ()
 
 
-def _share(
-    context: Context, groups: Groups, row: NDArray[np.int64], duration: NDArray[np.int64], field: str
-) -> NDArray[np.float64]:
+def _share(context: Context, groups: Groups, row: Rows, duration: NDArray[np.int64], field: str) -> NDArray[np.float64]:
     """Time in which a unit worked over the recorded duration of the kernels that say so, by group; NaN without any."""
     worked = context.trace.events.numbers(field, row)
     stated = worked != MISSING

@@ -8,6 +8,7 @@ from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.ascend import classify_kernels
 from traceanalyze.model import intervals
 from traceanalyze.model.classifier import classifier_of_kernel, classifier_of_op, kind_of_op
+from traceanalyze.model.columns import Rows, short
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, tensor_core_use
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.table import Column, Kind
@@ -34,13 +35,13 @@ DEVICES = Column("devices", Kind.TEXT, "numbers of the devices it ran on, where 
 class Work:
     """One row a device event of any device that runs inside the analysed windows, in order of start."""
 
-    event: NDArray[np.int64]
+    event: NDArray[np.int32]
     """Position in `DeviceEvents`."""
     time: NDArray[np.int64]
     """Its time inside the windows, ns."""
-    op: NDArray[np.int64]
+    op: NDArray[np.int32]
     """Row of the innermost operator that launched it, or -1."""
-    op_name: NDArray[np.int64]
+    op_name: NDArray[np.int32]
     """Name code of that operator, or -1."""
     group: NDArray[np.uint8]
     """`KernelGroup`"""
@@ -61,19 +62,19 @@ def device_work(context: Context) -> Work:
     instant = np.flatnonzero((time == 0) & (device.start == device.end))
     counted = time > 0
     counted[instant] = _inside(windows, device.start[instant])
-    event = np.flatnonzero(counted)
+    event = short(np.flatnonzero(counted))
     op = context.op_nest.rows(context.event_op[event])
-    op_name = np.where(op >= 0, context.trace.events.name[op], -1).astype(np.int64)
+    op_name = np.where(op >= 0, context.trace.events.name[op], -1)
     return Work(event, time[event], op, op_name, *_classify(context, event, op_name))
 
 
-def _inside(windows: intervals.Intervals, t: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _inside(windows: intervals.Intervals, t: Rows) -> NDArray[np.bool_]:
     at = np.searchsorted(windows.start, t, "right") - 1
     return (at >= 0) & (t <= windows.end[at]) if len(windows.start) else np.zeros(len(t), np.bool_)
 
 
 def _classify(
-    context: Context, event: NDArray[np.int64], op_name: NDArray[np.int64]
+    context: Context, event: Rows, op_name: NDArray[np.int32]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int16]]:
     """Group, use of tensor cores and plug-in, decided once a distinct (name, class, kind), else by the operator."""
     device, strings, known = context.device, context.trace.strings, context.options.classify.plugins
@@ -102,7 +103,7 @@ def _classify(
         groups[own[typed]] = by_type[typed]
         unnamed_event[own[typed]] = False
     by_op = np.flatnonzero(unnamed_event & (op_name >= 0))
-    ops = op_name[by_op].astype(np.int32)
+    ops = op_name[by_op]
     groups[by_op] = strings.lookup(ops, lambda op: kind_of_op(op, known)).astype(np.uint8)
     if known:
         plugin[by_op] = strings.lookup(ops, lambda op: (classifier_of_op(op, known) or (-1,))[0])
@@ -122,7 +123,7 @@ _MOST = 1e9
 """No device has so many blocks per multiprocessor."""
 
 
-def ratio_argument(context: Context, field: str, row: NDArray[np.int64]) -> NDArray[np.float64]:
+def ratio_argument(context: Context, field: str, row: Rows) -> NDArray[np.float64]:
     """A number that cannot be negative of event rows, NaN where absent or impossible."""
     column = context.trace.events.fields.get(field)
     value = np.full(len(row), -1.0) if column is None else column.take(row, -1).astype(np.float64)
@@ -145,7 +146,7 @@ def work_terms(groups: NDArray[np.uint8]) -> list[str]:
     return [f"work_{KernelGroup(code).name.lower()}" for code in groups.tolist()]
 
 
-def texts_or_none(context: Context, codes: NDArray[np.int64]) -> list[str | None]:
+def texts_or_none(context: Context, codes: Rows) -> list[str | None]:
     """Texts by their codes, None where a code is negative or the text is empty."""
     text = context.trace.strings.text
     return [(text(code) or None) if code >= 0 else None for code in codes.tolist()]

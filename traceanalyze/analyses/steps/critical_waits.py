@@ -10,7 +10,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import runs
 from traceanalyze.analyses.idle.host_state import host_states, is_sync_call
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, find
+from traceanalyze.model.columns import Rows, distinct, find, short
 from traceanalyze.model.vocabulary import Cause, SyncKind
 
 NEVER = int(np.iinfo(np.int64).min)
@@ -22,7 +22,7 @@ class Lanes(NamedTuple):
 
     key: NDArray[np.int64]
     """Ascending."""
-    event: NDArray[np.int64]
+    event: NDArray[np.int32]
     """Position in `DeviceEvents`."""
     launched: NDArray[np.int64]
     """Start of the launch, or of the latest one before it on the stream: streams run in the order of launches."""
@@ -78,7 +78,7 @@ def lanes(context: Context) -> Lanes:
     for low, high in runs(key):
         launched[low:high] = np.maximum.accumulate(launched[low:high])
         done[low:high] = np.maximum.accumulate(done[low:high])
-    return Lanes(key, order, launched, done)
+    return Lanes(key, short(order), launched, done)
 
 
 def sync_records(context: Context) -> SyncRecords:
@@ -144,7 +144,7 @@ def _waited_for(context: Context, streams: Lanes, records: SyncRecords) -> NDArr
     return waited
 
 
-def stream_waits(context: Context, streams: Lanes, records: SyncRecords) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def stream_waits(context: Context, streams: Lanes, records: SyncRecords) -> tuple[Rows, Rows]:
     """Events that a recorded stream wait holds, and the event each waits for.
 
     A wait holds what is launched on its stream after the call, until all is done that had been launched on the other
@@ -270,7 +270,7 @@ def awaited_events(context: Context, streams: Lanes, records: SyncRecords) -> ND
 
 def launched_before(
     context: Context, streams: Lanes, records: SyncRecords, sync: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+) -> Iterator[tuple[Rows, Rows]]:
     """Stream by stream what calls wait for: places in `sync`, and the last event of each that had ended by its return.
 
     `sync`: positions in `ApiCalls` of calls that wait for what was launched before.

@@ -283,7 +283,7 @@ def queue_counter(context: Context, terms: Mapping[str, str]) -> Counter | NotMe
     sound = (link >= 0) & (device.start >= context.launch_start)
     queued = np.flatnonzero(sound & (device.device == context.devices[0]))
     # Device events are sorted by start, so the first of equal keys is the one that starts first.
-    _, first = np.unique(link[queued] * (1 << 32) + device.stream[queued], return_index=True)
+    _, first = np.unique(link[queued].astype(np.int64) * (1 << 32) + device.stream[queued], return_index=True)
     queued = queued[first]
     t, change = _joined(context.launch_start[queued], device.start[queued])
     title = f"{terms['overlay_queue']} · {terms['overlay_device']} {context.devices[0]}"

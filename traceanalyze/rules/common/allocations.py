@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.columns import Rows, distinct, occurs
 from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
@@ -25,7 +25,7 @@ class AllocatorCalls(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     track: NDArray[np.int32]
-    op: NDArray[np.int64]
+    op: Rows
     """Place in `Context.op_nest` of the innermost operator, -1 for none."""
     pinned: NDArray[np.bool_]
     frees: NDArray[np.bool_]

@@ -22,11 +22,11 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import Rows, occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import dataclass
 from traceanalyze.model.vocabulary import DeviceClass, Phase
-from traceanalyze.replay.device import device_order
+from traceanalyze.replay.device import followers
 from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.computing import names_of
 from traceanalyze.rules.common.op_chains import names_under
@@ -52,7 +52,7 @@ class Waits(NamedTuple):
 class Communicating:
     """Communication kernels of the headline device that begin in the windows, by start. Times int64 ns."""
 
-    event: NDArray[np.int64]
+    event: Rows
     """Position in `Context.device`."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -130,7 +130,7 @@ def communicating(facts: Facts) -> Communicating:
 
 
 def _waits(
-    facts: Facts, event: NDArray[np.int64], kind: NDArray[np.int64], size: NDArray[np.int64], named: NDArray[np.int64]
+    facts: Facts, event: Rows, kind: NDArray[np.int64], size: NDArray[np.int64], named: NDArray[np.int64]
 ) -> Waits:
     """By the tasks of the collectives, where all have them; else by what they take beyond their siblings."""
     device, parts, exposed = (
@@ -192,7 +192,7 @@ def chained(facts: Facts) -> NDArray[np.bool_]:
     other = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) | facts.headline(DeviceClass.MEM))
     if not len(work) or not len(other):
         return np.zeros(len(work), np.bool_)
-    follows = facts.context.once(device_order).follows
+    follows = facts.context.once(followers)
     after = np.searchsorted(device.start[other], work.end)
     known = after < len(other)
     after = other[np.minimum(after, len(other) - 1)]
@@ -209,7 +209,7 @@ def chained(facts: Facts) -> NDArray[np.bool_]:
 
 def _queued(facts: Facts) -> NDArray[np.bool_]:
     """Which of `Communicating` the queue held until compute or a copy before them had ended."""
-    work, device, follows = facts.once(communicating), facts.context.device, facts.context.once(device_order).follows
+    work, device, follows = facts.once(communicating), facts.context.device, facts.context.once(followers)
     other = np.flatnonzero(facts.headline(DeviceClass.COMPUTE) | facts.headline(DeviceClass.MEM))
     before = np.full(len(device), np.iinfo(np.int64).min)
     own = occurs(follows.source, other)
@@ -232,7 +232,7 @@ def needing_compute(facts: Facts) -> NDArray[np.bool_]:
     return found
 
 
-def _pair(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+def _pair(first: Rows, second: Rows) -> NDArray[np.int64]:
     return (first.astype(np.int64) << 32) | second
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.op_calls import listed_shapes
 from traceanalyze.model.patterns import dataclass
@@ -33,19 +34,19 @@ _NO_ROWS = np.zeros(0, np.int64)
 class Computing:
     """Compute kernels of the headline device that begin in the windows, by start; one row a kernel. Times int64 ns."""
 
-    event: NDArray[np.int64]
+    event: NDArray[np.int32]
     """Position in `Context.device`."""
-    row: NDArray[np.int64]
+    row: Rows
     """Row in `Trace.events`."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     time: NDArray[np.int64]
     """Duration of each kernel."""
     name: NDArray[np.int32]
-    op: NDArray[np.int64]
+    op: Rows
     """Place of the operator in `Context.op_nest`, -1 for none: the innermost, of a library's call (`aclnnMm`, which has
     no shapes) the operator that made it (`aten::mm`)."""
-    op_row: NDArray[np.int64]
+    op_row: NDArray[np.int32]
     """Its event row, -1 for none."""
     op_name: NDArray[np.int32]
     """Code of its name; of the kernel's where there is none."""
@@ -94,13 +95,13 @@ def alone_time(facts: Facts) -> NDArray[np.int64]:
     return work.time - intervals.coverage(several, work.start, work.end)
 
 
-def dispatched(facts: Facts, op: NDArray[np.int64]) -> NDArray[np.int64]:
+def dispatched(facts: Facts, op: Rows) -> Rows:
     """Of calls of a library, recorded as operators without a namespace (Ascend), the operators that made them."""
     nest, trace = facts.context.op_nest, facts.context.trace
     if trace.origin.format != "ascend" or not len(nest):
         return op
     names = trace.events.name[nest.row]
-    parent = np.where(op >= 0, nest.parent[np.maximum(op, 0)], -1).astype(np.int64)
+    parent = np.where(op >= 0, nest.parent[np.maximum(op, 0)], -1)
     under = (parent >= 0) & ~fits(facts, names[np.maximum(op, 0)], "::")
     return np.where(under & fits(facts, names[np.maximum(parent, 0)], r"^\w+::\w+$"), parent, op)
 
@@ -150,9 +151,7 @@ def _by_op(facts: Facts) -> dict[tuple[str, str], NDArray[np.int64]]:
     return {key: np.sort(np.concatenate(some), kind="stable") for key, some in found.items()}
 
 
-def op_text(
-    facts: Facts, field: str, row: NDArray[np.int64], value: Callable[[str], int], missing: int
-) -> NDArray[np.int64]:
+def op_text(facts: Facts, field: str, row: Rows, value: Callable[[str], int], missing: int) -> NDArray[np.int64]:
     """A number made of a text argument (`shapes`, `dtypes`) of operators, decided once a distinct text.
 
     `row`: event rows, -1 for none; `missing` where there is none, or no text.

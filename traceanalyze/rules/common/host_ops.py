@@ -11,7 +11,7 @@ from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_step_marker
-from traceanalyze.model.columns import median
+from traceanalyze.model.columns import Rows, median
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -28,7 +28,7 @@ CALL_NS = 2_000
 class HostOps(NamedTuple):
     """Operators that begin in the windows, by start; parents before their children."""
 
-    row: NDArray[np.int64]
+    row: Rows
     """Row in `Trace.events`."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -55,7 +55,7 @@ def host_ops(facts: Facts) -> HostOps:
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
     chosen = intervals.contains(counted, nest.start[own])
     leaf = nest.stop == np.arange(1, len(nest) + 1, dtype=np.int32)
-    row, start, end, time = (column[own][chosen] for column in (nest.row, nest.start, nest.end, nest.own))
+    row, (start, end, time) = nest.row[own][chosen], (each[own][chosen] for each in (nest.start, nest.end, nest.own))
     return HostOps(row, start, end, time, leaf[own][chosen], facts.context.op_names[own][chosen])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.model.columns import ascending, distinct, narrow, occurs
+from traceanalyze.model.columns import Rows, distinct, narrow, occurs, short
 from traceanalyze.model.intervals import contains, merge, passed
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -52,11 +52,11 @@ class Chains(NamedTuple):
     """Runs of operators with kernels, by thread and launch; neighbouring kernels of one run are one letter."""
 
     text: str
-    first: NDArray[np.int64]
+    first: Rows
     """Row of `Computing` of the first kernel of each letter, in launch order (see `order`); -1 for a break."""
-    order: NDArray[np.int64]
+    order: Rows
     """Rows of `Computing` in launch order."""
-    at: NDArray[np.int64]
+    at: Rows
     """Where the kernels of each letter begin in `order`; one more than there are letters."""
 
     def find(self, pattern: str) -> Iterator[NDArray[np.int64]]:
@@ -85,7 +85,8 @@ def chains(facts: Facts) -> Chains:
     codes = np.insert(letter[first], anew, ord(BREAK))
     at = np.insert(first, anew, first[anew])
     text = codes.astype(np.uint8).tobytes().decode("latin-1")
-    return Chains(text, np.insert(order[first], anew, -1), order, np.append(at, len(order)))
+    launches = short(np.insert(order[first], anew, -1))
+    return Chains(text, launches, short(order), short(np.append(at, len(order))))
 
 
 def _label(facts: Facts) -> NDArray[np.int32]:
@@ -166,20 +167,13 @@ def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return intervals_of(work.start[rows], work.end[rows])
 
 
-def names_under(facts: Facts, op: NDArray[np.int64], pattern: str) -> NDArray[np.bool_]:
+def names_under(facts: Facts, op: Rows, pattern: str) -> NDArray[np.bool_]:
     """Whether each operator (place in `Context.op_nest`, -1 for none), or one around it, has a name that fits."""
-    nest = facts.context.op_nest
-    place = ascending(facts.once(_places)[facts.named((EventKind.HOST_OP,), re.compile(pattern))], len(nest))
+    nest, fits = facts.context.op_nest, np.zeros(len(facts.context.trace.events), np.bool_)
+    fits[facts.named((EventKind.HOST_OP,), re.compile(pattern))] = True
+    place = np.flatnonzero(fits[nest.row])
     # What lies under an operator follows it in the tree, up to its stop.
     return contains(merge(place, nest.stop[place].astype(np.int64)), op)
-
-
-def _places(facts: Facts) -> NDArray[np.int32]:
-    """Place in `Context.op_nest` of each event that is an operator."""
-    row = facts.context.op_nest.row
-    found = np.zeros(len(facts.context.trace.events.ts), np.int32)
-    found[row] = np.arange(len(row))
-    return found
 
 
 def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], pattern: str) -> NDArray[np.bool_]:

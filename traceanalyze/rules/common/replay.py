@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import Rows, distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.replay.device import BETWEEN_KERNELS_NS
@@ -64,7 +64,7 @@ def _answers(_facts: Facts) -> list[tuple[Change, Gain]]:
     return []
 
 
-def without(facts: Facts, event: NDArray[np.int64], part: float = 1.0) -> Change:
+def without(facts: Facts, event: Rows, part: float = 1.0) -> Change:
     """Device events that are not there, or so many less of them, and as much less host time to launch them."""
     return _fewer(facts, event, part, part)._replace(host=last_part(launching(facts, event), part))
 
@@ -94,7 +94,7 @@ def launching(facts: Facts, event: NDArray[np.int64]) -> Intervals:
     if len(nest):
         only = _only(nest, context.event_op[own], context.once(_launched_inside))
         only = only[~context.trace.strings.matches(context.op_names[only], _STAYS.search)]
-        found.append(intervals.merge(context.once(_called)[only], nest.end[only]))
+        found.append(intervals.merge(nest.start[only] - context.once(_called)[only], nest.end[only]))
     return intervals.union(intervals.EMPTY, *found)
 
 
@@ -103,7 +103,7 @@ def _launched_inside(context: Context) -> NDArray[np.int32]:
     return _inside(context.op_nest, context.event_op)
 
 
-def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int32]) -> NDArray[np.int64]:
+def _only(nest: Nest, op: Rows, every: NDArray[np.int32]) -> NDArray[np.int64]:
     """Operators that launch some events, by the operators of these, and no other ones."""
     if _MANY * len(op) > len(nest):
         inside = _inside(nest, op)
@@ -118,7 +118,7 @@ def _only(nest: Nest, op: NDArray[np.int64], every: NDArray[np.int32]) -> NDArra
     return np.concatenate(found)
 
 
-def _inside(nest: Nest, op: NDArray[np.int64]) -> NDArray[np.int32]:
+def _inside(nest: Nest, op: Rows) -> NDArray[np.int32]:
     """Of each operator, how many of some others (places, -1 for none) it is or contains."""
     # Those of none count before the first operator, and so in no difference.
     before = np.cumsum(np.bincount(op + 1, minlength=len(nest) + 1), dtype=np.int32)
@@ -126,8 +126,8 @@ def _inside(nest: Nest, op: NDArray[np.int64]) -> NDArray[np.int32]:
     return found
 
 
-def _called(context: Context) -> NDArray[np.int64]:
-    """When the program was on its way to each operator: from the end of what was before it in the same function on.
+def _called(context: Context) -> NDArray[np.int32]:
+    """How long the program was on its way to each operator, ns: from the end of what was before it in its function on.
 
     That is an operator, or a call of the runtime by the function itself.
     """
@@ -144,6 +144,6 @@ def _called(context: Context) -> NDArray[np.int64]:
         own, done = nest.of(track), np.maximum.accumulate(np.append(NEVER, calls.end[low:high]))
         at = intervals.passed(calls.start[low:high], nest.start[own] - 1)
         np.maximum(before[own], done.take(at), out=before[own])
-    far = (nest.start - before >= MOST_PYTHON_NS) | (before > nest.start)
-    np.copyto(before, nest.start, where=far)
-    return before
+    before = nest.start - before
+    before[(before >= MOST_PYTHON_NS) | (before < 0)] = 0
+    return before.astype(np.int32)

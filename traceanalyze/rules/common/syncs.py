@@ -12,6 +12,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.syncs import blamed, own_stretches, perhaps_timed, quiet_stretches, timed_stretches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.intervals import coverage, intersect, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.replay.replay import Change
@@ -28,7 +29,7 @@ class SyncCalls(NamedTuple):
 
     call: NDArray[np.int64]
     """Position in `Context.calls`."""
-    op: NDArray[np.int64]
+    op: Rows
     """Place of the innermost operator in `Context.op_nest`, -1 for none."""
     direction: NDArray[np.int64]
     """Position in `DIRECTIONS` of the copy it starts, or that its operator has just started; -1 for none."""
@@ -66,7 +67,7 @@ def sync_calls(facts: Facts) -> SyncCalls:
     return SyncCalls(chosen, context.call_op[chosen], _direction(facts, chosen), names, *pieces)
 
 
-def _direction(facts: Facts, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+def _direction(facts: Facts, chosen: Rows) -> NDArray[np.int64]:
     """Direction of the copy that each call started, or else of the last one in the same run of an operator."""
     context = facts.context
     copies = np.flatnonzero((context.device.kind == EventKind.MEMCPY) & (context.link >= 0))

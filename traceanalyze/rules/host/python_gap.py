@@ -8,6 +8,7 @@ from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.pauses import pause_places, profiling
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
@@ -176,7 +177,7 @@ def find(facts: Facts, options: Options) -> Findings:
     )
 
 
-def _waits(facts: Facts, spans: NDArray[np.int64]) -> tuple[str, tuple[Evidence, ...], Scope, tuple[int, int]] | None:
+def _waits(facts: Facts, spans: Rows) -> tuple[str, tuple[Evidence, ...], Scope, tuple[int, int]] | None:
     """As `_named`, of stretches in half of which the program says that it waits."""
     rows = facts.once(waiting)
     functions = facts.spans(rows)

@@ -3,6 +3,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import Rows
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import names_of
@@ -91,7 +92,7 @@ def find(facts: Facts, options: Options) -> Findings:
     )
 
 
-def _ops(facts: Facts, rows: NDArray[np.int64], time: NDArray[np.int64]) -> tuple[str, ...]:
+def _ops(facts: Facts, rows: Rows, time: NDArray[np.int64]) -> tuple[str, ...]:
     """Operators that make the copies, most time first: the innermost ones that do more, else those that copy."""
     context, nest = facts.context, facts.context.op_nest
     op = context.event_op[rows]

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.op_work import device_peaks
-from traceanalyze.model.columns import occurs
+from traceanalyze.model.columns import Rows, occurs
 from traceanalyze.model.op_calls import parse_call
 from traceanalyze.model.op_costs import cost_of
 from traceanalyze.model.patterns import regex
@@ -123,7 +123,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     )
 
 
-def _in_double(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _in_double(facts: Facts, row: Rows) -> NDArray[np.bool_]:
     """Operators (rows, -1 for none) whose first tensor of a floating type is float64; plain numbers are so, too."""
     events, strings = facts.context.trace.events, facts.context.trace.strings
     column = events.fields.get("dtypes")

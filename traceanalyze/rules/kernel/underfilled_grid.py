@@ -3,7 +3,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.work import ratio_argument
 from traceanalyze.analyses.steps.phases import event_phases
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, Rows
 from traceanalyze.model.vocabulary import Phase
 from traceanalyze.rules.common.computing import (
     alone_time,
@@ -85,7 +85,7 @@ def find(facts: Facts, options: Options) -> Findings:
     yield compute_finding(facts, chosen, bound=empty, codes=work.name, evidence=evidence)
 
 
-def _cooperative(facts: Facts, event: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _cooperative(facts: Facts, event: Rows) -> NDArray[np.bool_]:
     calls, call = facts.context.calls, facts.context.issued_by[event]
     found = call >= 0
     found[found] = fits(facts, calls.name[call[found]], _PERSISTENT)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.model.columns import median
+from traceanalyze.model.columns import Rows, median
 from traceanalyze.model.intervals import contains, coverage
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, Cause
@@ -176,7 +176,7 @@ def _about(facts: Facts, sentence: str, source: int) -> Iterator[Evidence]:
         yield Evidence("what", context.trace.strings.text(int(context.calls.name[source])), "NAME")
 
 
-def _reasons(facts: Facts, gap: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _reasons(facts: Facts, gap: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Position in `_WHY` of what each gap waited for, and the event or call behind it, -1 where nothing tells."""
     context, gaps = facts.context, facts.context.once(idle_gaps)
     device, calls = context.device, context.calls

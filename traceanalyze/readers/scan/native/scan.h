@@ -203,7 +203,7 @@ typedef struct {
 /* The bounds of points (room for points + 1), and the number of each edge among all in order of the points that they lead
  * to; of those of one point in the order given. */
 TRACE_SCAN_API void trace_by_target(const int32_t *target, uint64_t edges, int64_t *bounds, uint64_t points,
-                                    int64_t *number);
+                                    int32_t *number);
 
 /* When each point happens: not before its earliest time, nor before any of its edges allows, which is the time of the
  * edge's source and its weight later. */
@@ -264,11 +264,11 @@ TRACE_SCAN_API int64_t trace_subtract(const trace_stretches *a, const trace_stre
 
 /* Work of a host, each on one edge of a graph. */
 typedef struct {
-    const int64_t *edge;
+    const int32_t *edge;
     const int64_t *start;
     const int64_t *end;
     const int64_t *least; /* what is left of the weight without the work */
-    const int64_t *line;  /* which threads do it */
+    const int32_t *line;  /* which threads do it */
     uint64_t size;
 } trace_work;
 
