@@ -144,6 +144,9 @@ import signal, time
 from traceanalyze import __main__
 from traceanalyze.cli import guard, main
 
+# Whoever started the tests in the background lets them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 class Freed:
     def __del__(self):
         signal.raise_signal(signal.SIGTERM)

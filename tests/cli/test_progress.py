@@ -37,16 +37,18 @@ def test_it_is_shown_on_a_terminal_after_a_while_and_covers_the_analysis(monkeyp
     assert "trace[1].json: analysis" in terminal.getvalue()
 
 
-def test_its_words_are_those_of_the_language():
+def test_its_words_are_those_of_the_language(monkeypatch):
+    monkeypatch.setattr(module.sys, "stderr", Terminal())
     words = texts("zh")
     words = words._replace(messages={**words.messages, "analysing": "{name}：分析"})
-    progress = Progress(words, wanted=False)
+    progress = Progress(words, wanted=True)
     progress("trace.json", 100, 100)
     assert progress._state["description"] == "trace.json：分析"
 
 
-def test_how_long_the_analysis_takes_is_not_known():
-    progress = Progress(wanted=False)
+def test_how_long_the_analysis_takes_is_not_known(monkeypatch):
+    monkeypatch.setattr(module.sys, "stderr", Terminal())
+    progress = Progress(wanted=True)
     progress("trace.json", 50, 100)
     assert (progress._state["completed"], progress._state["total"], progress._state["size"]) == (
         50,

@@ -57,8 +57,8 @@ def test_a_report_of_paths_keeps_nothing_of_the_memory_of_the_traces(folder, mon
     ranks = import_module("traceanalyze.pipeline.recordings")
     columns, reader = [], ranks.read_trace
 
-    def watched(source, *arguments):
-        trace = reader(source, *arguments)
+    def watched(source, *arguments, **options):
+        trace = reader(source, *arguments, **options)
         large = trace.events.ts, trace.events.dur, trace.events.name, trace.flows.ts, trace.strings.blob
         columns.append([weakref.ref(column) for column in large])
         return trace
@@ -73,8 +73,8 @@ def test_of_one_recording_what_tells_what_belongs_to_what_is_gone_before_the_rul
     recordings, rules = (import_module(f"traceanalyze.{name}") for name in ("pipeline.recordings", "rules.evaluate"))
     columns, reader, evaluate, left = [], recordings.read_trace, rules.evaluate, []
 
-    def watched(source, *arguments):
-        trace = reader(source, *arguments)
+    def watched(source, *arguments, **options):
+        trace = reader(source, *arguments, **options)
         columns.extend(weakref.ref(trace.events.fields[name].value) for name in ("correlation", "stream"))
         columns.append(weakref.ref(trace.events.ts))
         return trace
@@ -223,7 +223,7 @@ def test_compare_reads_each_recording_once(folder, monkeypatch):
 
     def counted(source, *arguments):
         read.append(source.name)
-        return reader(source, *arguments)
+        return reader(source, *arguments, **options)
 
     monkeypatch.setattr(gathering, "read_trace", counted)
     traceanalyze.compare(folder, folder / "trace_rank0.json")
