@@ -223,7 +223,7 @@ def test_compare_reads_each_recording_once(folder, monkeypatch):
 
     def counted(source, *arguments):
         read.append(source.name)
-        return reader(source, *arguments, **options)
+        return reader(source, *arguments)
 
     monkeypatch.setattr(gathering, "read_trace", counted)
     traceanalyze.compare(folder, folder / "trace_rank0.json")
