@@ -5,9 +5,11 @@ import re
 import pytest
 
 from tests.builder import TraceBuilder
+from traceanalyze.analyses.analyze import analyze_context, context_of
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.contents.verdict import verdict
 
 US, MS = 1_000, 1_000_000
@@ -226,6 +228,17 @@ def test_an_iteration_that_waits_for_work_before_the_recording_has_at_least_its_
     # 2 iterations of decode, 3.000 ms each: at least …
     (sentence,) = [each for each in verdict(server.analyze()) if each.key.startswith("served")]
     assert (sentence.key, round(sentence.values[-1][2])) == ("served_at_least", 667)
+
+
+@pytest.mark.parametrize("device", [True, False])
+def test_a_verdict_alone_is_told_in_tokens_as_well(device):
+    server = serving() if device else TraceBuilder()
+    for at in () if device else (0, 1000):
+        server.annotation("step[DECODE bs=2]", at, 1000)
+    of_detail = (analyze_context(context_of(server.trace(), Options()), detail) for detail in Detail)
+    alone, *others = ([each for each in verdict(analysis) if each.key.startswith("served")] for analysis in of_detail)
+    assert alone
+    assert others == [alone, alone]
 
 
 def test_where_some_iterations_tell_no_tokens_there_are_at_least_those_of_others():

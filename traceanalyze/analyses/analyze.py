@@ -46,6 +46,11 @@ def analyze_context(context: Context, detail: Detail = Detail.VERBOSE, *, summar
         checks = context.once(quality)
     if detail == Detail.QUIET:
         tables = [] if device else host_split_tables(context)
+        if context.steps.iterations is not None:
+            # Imported here, as below; of a server the verdict is in tokens.
+            from traceanalyze.analyses.steps.inference import inference
+
+            tables += inference(context)
     else:
         # Imported here: a verdict needs only a few of the analyses.
         from traceanalyze.analyses.tables import tables_of

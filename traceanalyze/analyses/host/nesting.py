@@ -52,7 +52,7 @@ class Nest:
         return np.arange(len(self)) - ended
 
     def of(self, track: int) -> slice:
-        """Rows of the events of a thread."""
+        """Places of the events of a thread."""
         if not 0 <= track < len(self.bounds) - 1:
             return slice(0, 0)
         return slice(int(self.bounds[track]), int(self.bounds[track + 1]))
@@ -74,12 +74,12 @@ class Nest:
 
 
 class Levels(NamedTuple):
-    """Rows of a nest by the number of events around them, none first."""
+    """Places of a nest by the number of events around them, none first."""
 
     places: tuple[NDArray[np.int64], ...]
     """As many levels as there are, up to level `MOST_LEVELS`."""
     deeper: NDArray[np.int64]
-    """Rows below level `MOST_LEVELS`."""
+    """Places below level `MOST_LEVELS`."""
     around: NDArray[np.int64]
     """Of each of `deeper`, the event of level `MOST_LEVELS` around it."""
 

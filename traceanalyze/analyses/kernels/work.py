@@ -68,7 +68,7 @@ def device_work(context: Context) -> Work:
     return Work(event, time[event], op, op_name, *_classify(context, event, op_name))
 
 
-def _inside(windows: intervals.Intervals, t: Rows) -> NDArray[np.bool_]:
+def _inside(windows: intervals.Intervals, t: NDArray[np.int64]) -> NDArray[np.bool_]:
     at = np.searchsorted(windows.start, t, "right") - 1
     return (at >= 0) & (t <= windows.end[at]) if len(windows.start) else np.zeros(len(t), np.bool_)
 
