@@ -5,11 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.readers.ascend.shared import ABSENT
+from traceanalyze.readers.ascend.shared import ABSENT, core_clock
 from traceanalyze.readers.ascend.tables import read_table
 
 if TYPE_CHECKING:
@@ -96,3 +97,11 @@ def test_module_memory_is_summed_up_by_component(tmp_path):
         ModuleMemory("RUNTIME", 1, 4 * mib, 4 * mib, 1),
         ModuleMemory("HCCL", 0, 2 * mib, 2 * mib, 2),
     )
+
+
+def test_counters_without_a_possible_clock_tell_none() -> None:
+    """A kernel of 20 µs in 8 blocks at 1,800 MHz; then counters of damaged files: the product is above an int64, too."""
+    cycles = np.array([8 * 20 * 1800, 2**62, 2**62, 288_000, 0, 288_000])
+    time = np.array([20_000, 20_000, 2**61, 20_000, 20_000, 999])
+    blocks = np.array([8, 8, 16, 0, 8, 8])
+    assert core_clock(cycles, time, blocks).tolist() == [1800, ABSENT, 125, ABSENT, ABSENT, ABSENT]

@@ -176,11 +176,14 @@ def of_busier_core(counters: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
 def core_clock(cycles: NDArray[np.int64], time: NDArray[np.int64], blocks: NDArray[np.int64]) -> NDArray[np.int64]:
     """Clock of the cores in MHz that the profiler turned a kernel's cycles into time with; time is that of a block."""
     known = (cycles > 0) & (time >= _TIMED_NS) & (blocks > 0)
-    return np.where(known, np.rint(cycles * 1e3 / np.where(known, time * blocks, 1)), ABSENT).astype(np.int64)
+    clock = np.rint(cycles * 1e3 / np.where(known, time.astype(np.float64) * blocks, 1))
+    return np.where(known & (clock < _NO_CLOCK_MHZ), clock, ABSENT).astype(np.int64)
 
 
 _TIMED_NS = 1000
 """Shorter times, in whole ns, tell the clock to less than a thousandth."""
+_NO_CLOCK_MHZ = 10_000
+"""No core is so fast: the counters of a damaged file."""
 
 
 def copy_direction(text: str) -> str | None:
