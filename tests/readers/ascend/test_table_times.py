@@ -100,7 +100,7 @@ def test_module_memory_is_summed_up_by_component(tmp_path):
 
 
 def test_counters_without_a_possible_clock_tell_none() -> None:
-    """A kernel of 20 µs in 8 blocks at 1,800 MHz; then counters of damaged files: the product is above an int64, too."""
+    """A kernel of 20 µs in 8 blocks at 1,800 MHz; then counters of damaged files, products above an int64 too."""
     cycles = np.array([8 * 20 * 1800, 2**62, 2**62, 288_000, 0, 288_000])
     time = np.array([20_000, 20_000, 2**61, 20_000, 20_000, 999])
     blocks = np.array([8, 8, 16, 0, 8, 8])
