@@ -185,3 +185,21 @@ def test_operators_step_by_step_need_two_steps_and_are_at_most_twenty() -> None:
         else:
             assert table.column("op") == tuple(f"op {kind:02}" for kind in range(21, 1, -1) for _ in range(2))
             assert table.column("device_self_ns") == tuple(1000 * (1 + kind) for kind in range(21, 1, -1) for _ in "12")
+
+
+@pytest.mark.parametrize(
+    ("operators", "counted"), [([5, 5, 5, 4], 4), ([5, 5, 5, 3], 3), ([1, 5, 5, 5], 4), ([5, 0], 1)]
+)
+def test_without_a_device_the_last_step_is_cut_where_it_has_not_its_operators(
+    operators: list[int], counted: int
+) -> None:
+    """The profiler ends its marker when the program does: a step of nothing but the wait for other ranks."""
+    b = TraceBuilder()
+    for step, count in enumerate(operators):
+        b.step(step, 1000 * step, 1000)
+        for at in range(count):
+            b.op("aten::mm", 1000 * step + 100 * at, 50)
+    analysis = b.analyze()
+    assert int(analysis.steps.counted.sum()) == counted
+    cut = [dict(check.values) for check in analysis.checks if check.id == "Q07"]
+    assert cut == ([] if counted == len(operators) else [{"step": f"ProfilerStep#{counted}"}])

@@ -18,7 +18,7 @@ from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.analyses.kernels.events import DeviceEvents, begin_impossibly, device_events, repeated
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import ClassSets, class_sets
-from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
+from traceanalyze.analyses.steps.steps import Markers, complete, find_markers, ownership, step_windows, whole_window
 from traceanalyze.analyses.steps.window import Steps, settled
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import (
@@ -288,9 +288,10 @@ class Context:
         return first if back > OUT_OF_ORDER * (last - first) else last
 
     def unfinished(self, steps: Steps) -> NDArray[np.bool_]:
-        """Which of the windows go on after the file ends, and which iterations after torch stopped recording.
+        """Which of the windows go on after the file ends, or after torch stopped recording.
 
-        Torch ends what is under way together with the event that stands for the recording, or later.
+        Torch ends what is under way together with the event that stands for the recording, or later: that tells of
+        iterations. Of steps without a device it is the last if it has not its operators.
         """
         cut, events = self.cut_at, self.trace.events
         found = np.zeros(len(steps), np.bool_) if cut is None else steps.end > cut
@@ -298,6 +299,9 @@ class Context:
             rows = self.trace.strings.matches(events.cat, lambda text: text.casefold() == "trace")
             if rows.any():
                 found |= steps.host_end >= (events.ts + events.dur)[rows].max() - 1
+        elif not len(self.device):
+            operators = events.ts[self.kind == EventKind.HOST_OP]
+            found[-1] |= not complete(np.histogram(operators, np.append(steps.start, steps.end[-1]))[0])[-1]
         return found
 
     @cached_property

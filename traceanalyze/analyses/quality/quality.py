@@ -371,11 +371,13 @@ def _list(names: list[str]) -> str:
 
 def _edges(context: Context) -> Iterator[Check]:
     """First and last step: started or cut by the profiler."""
-    steps = context.all_steps
-    if context.mode != Mode.STEPS or len(steps) < 3:
+    steps, host_only = context.all_steps, context.mode == Mode.HOST_ONLY
+    if context.mode != Mode.STEPS and not host_only:
         return
-    if not steps.complete[-1]:
+    if not steps.complete[-1] and (len(steps) > 2 or host_only):
         yield Check("Q07", Level.WARN, _SAY["last_step_cut"], (("step", steps.name[-1]),))
+    if len(steps) < 3 or host_only:
+        return
     first, rest = int(steps.time[0]), median(steps.time[1:])
     first_counts = bool(occurs(steps.start[:1], context.counted.start)[0])
     if first > 1.3 * rest and first_counts and steps.iterations is None:

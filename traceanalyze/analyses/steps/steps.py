@@ -114,7 +114,7 @@ def step_windows(
     own = owner[(owner >= 0) & (device.start >= start[owner])]
     early = np.bincount(own, minlength=count) < COMPLETE_SHARE * owned
     # Batches differ as they may, and what is recorded of an iteration was recorded from its start to its end.
-    whole = _complete(owned) if markers.iterations is None else (owned > 0) | ~(owned > 0).any()
+    whole = complete(owned) if markers.iterations is None else (owned > 0) | ~(owned > 0).any()
     found = Steps(markers.name, start, end, *marks, owned, whole, between, lead_in=late, early=early)
     return replace(found, iterations=markers.iterations)
 
@@ -141,8 +141,11 @@ def _leftover_end(markers: Markers, device: DeviceEvents, owner: NDArray[np.int6
     return max(begin, int(device.end[before].max())) if before.any() else begin
 
 
-def _complete(owned: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a step has its device events. A cut trace has many empty steps, so the median is that of the others."""
+def complete(owned: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a step has its events, of the device where there is one.
+
+    A cut trace has many empty steps, so the median is that of the others.
+    """
     some = owned[owned > 0]
     if len(owned) < 2 or len(some) == 0:
         return np.ones(len(owned), np.bool_)
