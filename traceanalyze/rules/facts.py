@@ -63,6 +63,7 @@ class Facts:
         self._clipped: dict[int, tuple[Intervals, ref[NDArray[np.int64]]]] = {}
         self._texts: dict[tuple[EventKind, ...], dict[int, str]] = {}
         self._rows: dict[tuple[object, object], NDArray[np.int64]] = {}
+        self._of_names: dict[tuple[int, ...], NDArray[np.int64]] = {}
 
     @property
     def snapshot(self) -> AllocatorAnalysis:
@@ -296,9 +297,12 @@ class Facts:
         found = [name for name, text in self._texts[kinds].items() if fits(text)]
         if not found:
             return np.zeros(0, np.int64)
-        wanted = np.zeros(len(trace.strings), np.bool_)
-        wanted[found] = True
-        rows = np.flatnonzero(taken(wanted, trace.events.name))
+        # Many patterns find the same few names.
+        rows = self._of_names.get(tuple(found))
+        if rows is None:
+            wanted = np.zeros(len(trace.strings), np.bool_)
+            wanted[found] = True
+            rows = self._of_names[tuple(found)] = np.flatnonzero(taken(wanted, trace.events.name))
         return rows[occurs(self.context.kind[rows], kinds)]
 
     @cached_property

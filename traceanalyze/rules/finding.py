@@ -1,5 +1,6 @@
 """What a rule says: a finding with its proof and its price, or why it could not be applied; and words rules share."""
 
+from collections.abc import Callable
 from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -82,6 +83,8 @@ class Finding:
     """Idle or exposed time that the cause explains, ns a step; None where only the saving is known."""
     low: int | None = None
     """What it saves at least, ns a step; None where the saving is as good as its inputs."""
+    at_least: Callable[[], int] | None = None
+    """`low` where that takes a replay of its own, which only what is worth a row is asked for."""
     bound: int | None = None
     """What it can save at most, ns a step."""
     change: "Change | None" = None
@@ -130,6 +133,8 @@ class Finding:
     @property
     def least(self) -> int | None:
         """What it saves at least, also where that is the saving."""
+        if self.at_least is not None:
+            return self.at_least()
         return self.saving if self.low is None else self.low
 
     @property

@@ -1,3 +1,5 @@
+from functools import partial
+
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -63,7 +65,7 @@ def find(facts: Facts, options: Options) -> Findings:
     saving = facts.length(spans)
     yield Finding(
         saving=saving,
-        low=at_least(facts, spans),
+        at_least=partial(at_least, facts, spans),
         bound=facts.length(host.spans),
         draws="idle",
         intervals=spans,

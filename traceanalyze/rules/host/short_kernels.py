@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 
 from traceanalyze.analyses.idle.idle import idle_gaps
@@ -61,7 +63,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     yield Finding(
         saving=saving,
-        low=at_least(facts, spans),
+        at_least=partial(at_least, facts, spans),
         bound=saving,
         draws="idle",
         intervals=spans,
