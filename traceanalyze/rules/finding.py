@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import field
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,6 +198,17 @@ def intervals_of(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np
         return both.T  # As the algebra makes them.
     # Columns lie in one piece: nearly all that is done with them is done to one of them.
     return np.stack((start, end)).T if len(start) else np.empty((0, 2), np.int64)
+
+
+def picked(
+    start: NDArray[np.int64], end: NDArray[np.int64], chosen: NDArray[np.bool_] | NDArray[np.signedinteger[Any]]
+) -> NDArray[np.int64]:
+    """Some of many intervals as such an array, by their rows or whether each is one."""
+    rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+    both = np.empty((2, len(rows)), np.int64)
+    for column, place in zip((start, end), both, strict=True):
+        column.take(rows, out=place, mode="clip")  # Without a mode it would be copied once more.
+    return both.T
 
 
 def merged(spans: NDArray[np.int64]) -> Intervals:

@@ -61,7 +61,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if len(facts.rows(EventKind.API, _GRAPH)) > options.number("graphs") * len(rows):
         return
     host = facts.once(launching)
-    spans = intervals_of(*intervals.intersect(merged(host.spans), merged(facts.spans(rows))))
+    spans = intervals_of(*intervals.intersect(facts.merged(host.spans), merged(facts.spans(rows))))
     saving = facts.length(spans)
     yield Finding(
         saving=saving,

@@ -147,7 +147,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     host, told = facts.once(launching), facts.once(one_off).every
     if host.bound(options.number("share"), _LATE):
-        told = intervals.union(told, merged(host.spans))
+        told = intervals.union(told, facts.merged(host.spans))
     spans = facts.idle(Cause.UNTRACED)
     told = intervals.union(told, facts.context.once(profiling))
     if len(told.start):
