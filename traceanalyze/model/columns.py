@@ -142,13 +142,15 @@ def occurs(values: NDArray[Any], among: NDArray[Any] | Sequence[int]) -> NDArray
     """Whether each value is one of many others; `np.isin` would find the distinct ones of both first."""
     if len(among) == 0:
         return np.zeros(len(values), np.bool_)
+    if len(among) <= _FEW:
+        found: NDArray[np.bool_] = values == among[0]
+        for one in among[1:]:
+            found |= values == one
+        return found
     if values.dtype == np.uint8:
         table = np.zeros(256, np.bool_)
         table[np.asarray(among)] = True
         return taken(table, values)
-    found: NDArray[np.bool_]
-    if len(among) <= _FEW:
-        return np.asarray(np.logical_or.reduce([values == one for one in among]))
     low, high = int(np.min(among)), int(np.max(among))
     if high - low < len(values) + len(among):
         # Positions of rows lie close together.

@@ -24,7 +24,7 @@ from traceanalyze.model.columns import Rows, distinct, occurs, taken
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
-from traceanalyze.rules.finding import intervals_of, merged
+from traceanalyze.rules.finding import intervals_of, merged, picked
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
@@ -60,9 +60,10 @@ class Facts:
         self._idle: dict[tuple[Cause, ...], NDArray[np.int64]] = {}
         self._inside: dict[int, NDArray[np.bool_]] = {}
         self._headline: dict[DeviceClass, NDArray[np.bool_]] = {}
-        self._clipped: dict[int, tuple[Intervals, ref[NDArray[np.int64]]]] = {}
+        self._sets: dict[int, tuple[Intervals, Intervals, ref[NDArray[np.int64]]]] = {}
         self._texts: dict[tuple[EventKind, ...], dict[int, str]] = {}
         self._rows: dict[tuple[object, object], NDArray[np.int64]] = {}
+        self._of_names: dict[tuple[int, ...], NDArray[np.int64]] = {}
 
     @property
     def snapshot(self) -> AllocatorAnalysis:
@@ -174,7 +175,7 @@ class Facts:
             return intervals_of(self.pieces.start, self.pieces.end)
         if causes not in self._idle:
             chosen = occurs(self.pieces.cause, causes)
-            self._idle[causes] = intervals_of(self.pieces.start[chosen], self.pieces.end[chosen])
+            self._idle[causes] = picked(self.pieces.start, self.pieces.end, chosen)
         return self._idle[causes]
 
     @cached_property
@@ -195,7 +196,7 @@ class Facts:
         if causes == (Cause.UNTRACED,):
             return intervals_of(*intervals.subtract(self.windows, intervals.merge(*states.spans)))
         chosen = occurs(states.cause, causes)
-        return intervals_of(*self.clip(intervals_of(states.start[chosen], states.end[chosen])))
+        return intervals_of(*self.clip(picked(states.start, states.end, chosen)))
 
     def length(self, spans: NDArray[np.int64]) -> int:
         """Length of an (n, 2) set inside the windows, ns a step."""
@@ -203,10 +204,18 @@ class Facts:
 
     def clip(self, spans: NDArray[np.int64]) -> Intervals:
         """(n, 2) intervals, any order, as a set inside the windows; kept as long as they are, as it is asked again."""
-        kept, key = self._clipped, id(spans)
+        return self._as_sets(spans)[1]
+
+    def merged(self, spans: NDArray[np.int64]) -> Intervals:
+        """The same wherever they are."""
+        return self._as_sets(spans)[0]
+
+    def _as_sets(self, spans: NDArray[np.int64]) -> tuple[Intervals, Intervals, ref[NDArray[np.int64]]]:
+        kept, key = self._sets, id(spans)
         if key not in kept:
-            kept[key] = intervals.intersect(merged(spans), self.windows), ref(spans, lambda _: kept.pop(key, None))
-        return kept[key][0]
+            whole = merged(spans)
+            kept[key] = whole, intervals.intersect(whole, self.windows), ref(spans, lambda _: kept.pop(key, None))
+        return kept[key]
 
     def overlap(self, times: Intervals) -> NDArray[np.int64]:
         """(n, 2) idle time in the windows inside a set."""
@@ -296,9 +305,12 @@ class Facts:
         found = [name for name, text in self._texts[kinds].items() if fits(text)]
         if not found:
             return np.zeros(0, np.int64)
-        wanted = np.zeros(len(trace.strings), np.bool_)
-        wanted[found] = True
-        rows = np.flatnonzero(taken(wanted, trace.events.name))
+        # Many patterns find the same few names.
+        rows = self._of_names.get(tuple(found))
+        if rows is None:
+            wanted = np.zeros(len(trace.strings), np.bool_)
+            wanted[found] = True
+            rows = self._of_names[tuple(found)] = np.flatnonzero(taken(wanted, trace.events.name))
         return rows[occurs(self.context.kind[rows], kinds)]
 
     @cached_property

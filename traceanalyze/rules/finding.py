@@ -1,8 +1,9 @@
 """What a rule says: a finding with its proof and its price, or why it could not be applied; and words rules share."""
 
+from collections.abc import Callable
 from dataclasses import field
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,8 @@ class Finding:
     """Idle or exposed time that the cause explains, ns a step; None where only the saving is known."""
     low: int | None = None
     """What it saves at least, ns a step; None where the saving is as good as its inputs."""
+    at_least: Callable[[], int] | None = None
+    """`low` where that takes a replay of its own, which only what is worth a row is asked for."""
     bound: int | None = None
     """What it can save at most, ns a step."""
     change: "Change | None" = None
@@ -130,6 +133,8 @@ class Finding:
     @property
     def least(self) -> int | None:
         """What it saves at least, also where that is the saving."""
+        if self.at_least is not None:
+            return self.at_least()
         return self.saving if self.low is None else self.low
 
     @property
@@ -193,6 +198,17 @@ def intervals_of(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np
         return both.T  # As the algebra makes them.
     # Columns lie in one piece: nearly all that is done with them is done to one of them.
     return np.stack((start, end)).T if len(start) else np.empty((0, 2), np.int64)
+
+
+def picked(
+    start: NDArray[np.int64], end: NDArray[np.int64], chosen: NDArray[np.bool_] | NDArray[np.signedinteger[Any]]
+) -> NDArray[np.int64]:
+    """Some of many intervals as such an array, by their rows or whether each is one."""
+    rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+    both = np.empty((2, len(rows)), np.int64)
+    for column, place in zip((start, end), both, strict=True):
+        column.take(rows, out=place, mode="clip")  # Without a mode it would be copied once more.
+    return both.T
 
 
 def merged(spans: NDArray[np.int64]) -> Intervals:

@@ -74,15 +74,16 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
         or ((one.severity or 0) >= Severity.MEDIUM and explains(one))
         or (not one.severity and one.saving is None and one.cost)
     ]
+    tied = _tied(owners)
     for part, every in _parts(facts):
         spans = intervals.subtract(every, before)
         time = facts.mean(intervals.total(spans))
         if time < LARGE * facts.step_time:
             continue
-        left = max(0, time - _accounted(facts, part, spans, owners))
+        left = max(0, time - _accounted(facts, part, intervals.intersect(spans, tied), owners))
         if left > (1 - EXPLAINED) * time:
             python = part in _OF_HOST and facts.context.once(user_frames).recorded
-            line = _line(facts, spans, owners) if python and part == "untraced" else ""
+            line = _line(facts, intervals.subtract(spans, tied)) if python and part == "untraced" else ""
             why = f"{part}_line" if line else f"{part}_python" if python else part
             if part == "device_dependency" and 2 * intervals.total(_in_graphs(facts, spans)) >= intervals.total(spans):
                 why = "in_graphs"
@@ -187,7 +188,7 @@ def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:
         return
     for part, causes in IDLE_GROUPS.items():
         if facts.idle_mean(*causes) >= LARGE * facts.step_time:
-            yield part, merged(facts.idle(*causes))
+            yield part, facts.merged(facts.idle(*causes))
 
 
 def _tied(owners: Sequence[Finding]) -> Intervals:
@@ -197,15 +198,14 @@ def _tied(owners: Sequence[Finding]) -> Intervals:
     )
 
 
-def _line(facts: Facts, spans: Intervals, owners: Sequence[Finding]) -> str:
-    """The line of Python in which the host is for most of what no finding is tied to; empty where there is none."""
-    left = intervals_of(*intervals.subtract(spans, _tied(owners)))
+def _line(facts: Facts, spans: Intervals) -> str:
+    """The line of Python in which the host is for most of some time; empty where there is none."""
+    left = intervals_of(*spans)
     left = left[np.argsort(left[:, 0] - left[:, 1], kind="stable")][:LONGEST]
     return next(iter(lines_in(facts.context, facts.context.step_track, left)), "")
 
 
-def _accounted(facts: Facts, part: str, spans: Intervals, owners: Sequence[Finding]) -> int:
-    """What findings account for of a part, ns a step."""
-    within = intervals.intersect(spans, _tied(owners))
+def _accounted(facts: Facts, part: str, within: Intervals, owners: Sequence[Finding]) -> int:
+    """What findings, which are tied to this time of it, account for of a part, ns a step."""
     named = [one for one in owners if one.draws.startswith(_DRAWS.get(part, ("idle",)))]
     return max(facts.mean(intervals.total(within)), sum(max(one.cost or 0, one.saving or 0) for one in named))

@@ -173,6 +173,8 @@ def _ranged(one: Finding, saving: int, between: tuple[int, ...], facts: Facts) -
     `one.bound` is what it can save at most by its rule, if that is more than the rule claims; `between` what it may be
     in the worst and in the best case, where its inputs are uncertain.
     """
+    if one.at_least is not None:
+        one = replace(one, low=one.at_least(), at_least=None)
     room = room_of(saving, facts.step_time)
     busy, device = one.change is not None and len(one.change.events) > 0, facts.context.device
     most = facts.step_time if busy else facts.amount_of(one.draws)

@@ -75,13 +75,18 @@ def _joined(first: Finding, second: Finding) -> Finding:
         first,
         saving=_sum(first.saving, second.saving),
         cost=None if first.cost is second.cost is None else _sum(first.explains, second.explains),
-        low=None if first.low is second.low is None else _sum(first.least, second.least),
+        low=_sum(first.least, second.least) if any(map(_has_least, (first, second))) else None,
+        at_least=None,
         bound=_sum(first.bound, second.bound),
         change=_both(first, second),
         between=(),
         count=first.count + second.count,
         intervals=np.concatenate(times) if times else None,
     )
+
+
+def _has_least(one: Finding) -> bool:
+    return one.low is not None or one.at_least is not None
 
 
 def _both(first: Finding, second: Finding) -> Change | None:
@@ -256,6 +261,8 @@ class Claims:
         cut = {name: round(value * part) for name, value in numbers.items() if value is not None}
         if one.saving is None and one.cost is not None:
             one = replace(one, evidence=tuple(_restated(each, one.cost, cut["cost"]) for each in one.evidence))
+        if (least := one.at_least) is not None:
+            one = replace(one, at_least=lambda: round(least() * part))
         return replace(one, intervals=intervals_of(*free), **cut), part
 
     def take(self, price: Price) -> None:

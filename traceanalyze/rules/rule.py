@@ -17,6 +17,7 @@ from traceanalyze.rules.finding import (
     measured,
     merged,
     need,
+    picked,
 )
 
 __all__ = (
@@ -35,6 +36,7 @@ __all__ = (
     "measured",
     "merged",
     "need",
+    "picked",
     "rule",
 )
 HEADINGS = ("What it finds", "Why it costs time", "How it is measured", "What to do", "References")

@@ -68,7 +68,8 @@ def blamed(
     drained_by = _draining_call(sync, calls, gaps)
     by = drained_by[pieces.gap]
     by[(pieces.cause == Cause.DATA_LOADING) | (pieces.cause == Cause.PEER_WAIT)] = -1
-    inside = np.flatnonzero((drained_by[pieces.gap] < 0) & (pieces.cause == Cause.SYNC))
+    inside = np.flatnonzero(pieces.cause == Cause.SYNC)
+    inside = inside[by[inside] < 0]
     by[inside] = _call_at(sync, calls, pieces.track[inside], pieces.start[inside])
     return by, drained_by >= 0
 
@@ -81,18 +82,17 @@ def _draining_call(sync: NDArray[np.int64], calls: ApiCalls, gaps: Gaps) -> NDAr
     """
     best = np.full(len(gaps), -1, np.int64)
     best_start = np.full(len(gaps), np.iinfo(np.int64).min)
-    has_event = gaps.event >= 0
     for track in distinct(calls.track[sync]).tolist():
         own = sync[calls.track[sync] == track]
         at = intervals.passed(calls.start[own], gaps.start) - 1
-        candidate = np.where(at >= 0, own[at], -1)
-        running = (candidate >= 0) & (gaps.start <= calls.end[candidate])
-        after = (gaps.call < 0) | (gaps.call == candidate) | (gaps.launch_start >= calls.end[candidate])
+        gap = np.flatnonzero((at >= 0) & (gaps.start <= calls.end[own].take(at)) & (gaps.event >= 0))
+        candidate, call = own[at[gap]], gaps.call[gap]
+        after = (call < 0) | (call == candidate) | (gaps.launch_start[gap] >= calls.end[candidate])
         # The launching thread's own sync wins over any other; else the one that started last.
-        launching = (gaps.call >= 0) & (calls.track[gaps.call] == track)
+        launching = (call >= 0) & (calls.track[call] == track)
         rank = np.where(launching, np.iinfo(np.int64).max, calls.start[candidate])
-        better = has_event & running & after & (rank > best_start)
-        best[better], best_start[better] = candidate[better], rank[better]
+        better = after & (rank > best_start[gap])
+        best[gap[better]], best_start[gap[better]] = candidate[better], rank[better]
     return best
 
 
@@ -171,10 +171,13 @@ def _alike(context: Context) -> Intervals:
 
 def _quiet(pieces: Pieces, least: int | NDArray[np.int64], aside: Intervals = intervals.EMPTY) -> Intervals:
     """Stretches of gaps that have so much of them: operators that launch nothing cut one piece of work into many."""
-    own = pieces.cause == Cause.UNTRACED
-    length = pieces.end - pieces.start - intervals.coverage(aside, pieces.start, pieces.end)
-    own &= np.bincount(pieces.gap, np.where(own, length, 0))[pieces.gap] >= least
-    return intervals.subtract(intervals.merge(pieces.start[own], pieces.end[own]), aside)
+    own = np.flatnonzero(pieces.cause == Cause.UNTRACED)
+    start, end, gap = pieces.start[own], pieces.end[own], pieces.gap[own]
+    long = (
+        np.bincount(gap, end - start - intervals.coverage(aside, start, end))[gap]
+        >= np.broadcast_to(least, len(pieces.gap))[own]
+    )
+    return intervals.subtract(intervals.merge(start[long], end[long]), aside)
 
 
 def timed_stretches(context: Context) -> Intervals:

@@ -12,8 +12,8 @@ from traceanalyze.rules.rule import (
     Findings,
     Options,
     Severity,
-    intervals_of,
     measured,
+    picked,
     rule,
 )
 
@@ -73,7 +73,7 @@ def _excerpt(found: Finding, facts: Facts) -> Finding:
         return found
     before = unlinked & (device.start < device.start[linked].min())
     for sentence, chosen in (("excerpt", before), ("others", unlinked & ~before)):
-        spans = intervals_of(device.start[chosen], device.end[chosen])
+        spans = picked(device.start, device.end, chosen)
         time = facts.length(spans) if len(spans) else 0
         if facts.share(time) >= HIGH:
             return replace(

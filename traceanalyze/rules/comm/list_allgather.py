@@ -6,7 +6,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.common.replay import without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, picked, rule
 
 _LIST = regex(r"^c10d::(allgather_|reduce_scatter_)$")
 _CAT = regex(r"^aten::cat$")
@@ -64,7 +64,7 @@ def find(facts: Facts, options: Options) -> Findings:
         change=without(facts, event),
         bound=time,
         draws="compute" if len(joined) or (device.klass[copies] == DeviceClass.COMPUTE).any() else "mem_exposed",
-        intervals=intervals_of(device.start[event], device.end[event]),
+        intervals=picked(device.start, device.end, event),
         evidence=(
             Evidence("time", time, "DURATION"),
             Evidence("copies", len(event), "COUNT"),

@@ -13,7 +13,7 @@ from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
 from traceanalyze.replay.replay import Change
-from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, intervals_of, measured
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, measured, picked
 
 _PINNED = regex(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
 _FREES = regex(r"Free|Unmap|Release", re.IGNORECASE)
@@ -125,7 +125,7 @@ def _gaps_with(facts: Facts, calls: Intervals) -> NDArray[np.int64]:
     np.add.at(whole, pieces.gap[host], length[host])
     np.add.at(part, pieces.gap[inside], length[inside])
     chosen = host & (2 * part >= whole)[pieces.gap] & (part > 0)[pieces.gap]
-    return intervals_of(pieces.start[chosen], pieces.end[chosen])
+    return picked(pieces.start, pieces.end, chosen)
 
 
 def device_memory(facts: Facts) -> tuple[Any, int] | None:

@@ -21,7 +21,7 @@ from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.parts import shorter
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.replay import saved
-from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, measured, picked
 
 _LISTS = json.JSONDecoder(strict=False)
 PRODUCTS = KernelGroup.MATMUL, KernelGroup.CONVOLUTION
@@ -60,7 +60,7 @@ class Computing:
 
     def spans(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, 2) intervals of some kernels."""
-        return intervals_of(self.start[chosen], self.end[chosen])
+        return picked(self.start, self.end, chosen)
 
 
 def computing(facts: Facts) -> Computing:

@@ -16,7 +16,7 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.op_chains import OTHER, letter_of
-from traceanalyze.rules.rule import Facts, intervals_of
+from traceanalyze.rules.rule import Facts, intervals_of, picked
 
 RECORDING_NS = 600
 """What the profiler adds to each operator: own measurement, torch 2.13 with shapes: 0.4 to 0.7 µs."""
@@ -45,7 +45,7 @@ class HostOps(NamedTuple):
 
     def spans(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, 2) starts and ends."""
-        return intervals_of(self.start[chosen], self.end[chosen])
+        return picked(self.start, self.end, chosen)
 
 
 def host_ops(facts: Facts) -> HostOps:

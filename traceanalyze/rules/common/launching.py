@@ -20,7 +20,7 @@ from traceanalyze.replay.replay import Change, together
 from traceanalyze.rules.common.host_ops import RECORDING_NS
 from traceanalyze.rules.common.one_off import one_off
 from traceanalyze.rules.common.replay import saved
-from traceanalyze.rules.rule import Facts, Finding, Options, Scope, intervals_of, measured, merged
+from traceanalyze.rules.rule import Facts, Finding, Options, Scope, intervals_of, measured, merged, picked
 
 FRAME_NS = 1_000
 """What the profiler adds to each Python function: own, entry and return of a small one on current hosts."""
@@ -112,7 +112,7 @@ def recording(facts: Facts) -> Change:
 
 def at_least(facts: Facts, spans: NDArray[np.int64]) -> int:
     """What is saved at least without some launching (n, 2), ns a step: of a program that nobody records."""
-    both = together(facts.once(recording), Change(merged(spans)))
+    both = together(facts.once(recording), Change(facts.merged(spans)))
     return max(0, saved(facts, both) - facts.once(_by_recording))
 
 
@@ -173,17 +173,17 @@ def launching(facts: Facts) -> Launching:
     gaps = context.once(idle_gaps)
     asked = gaps.launch_end > gaps.start
     late = asked & (gaps.call >= 0)
-    short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
-    dispatch = occurs(pieces.cause, DISPATCH)
     length = pieces.end - pieces.start
+    short = (pieces.cause == Cause.UNTRACED) & (length < PYTHON_NS)
+    dispatch = occurs(pieces.cause, DISPATCH)
     others = intervals.union(facts.once(one_off).every, context.once(profiling))
     once = 2 * intervals.coverage(others, pieces.start, pieces.end) > length
     once |= facts.once(excerpt)
-    chosen = (dispatch | short) & asked[pieces.gap] & ~once
-    share = facts.share(facts.mean(int(length[dispatch & ~once].sum())))
-    share_late = int(length[late[pieces.gap]].sum()) / max(int(length.sum()), 1)
+    chosen = np.flatnonzero((dispatch | short) & asked[pieces.gap] & ~once)
+    share = facts.share(facts.mean(int(np.where(dispatch & ~once, length, 0).sum())))
+    share_late = int(np.where(late[pieces.gap], length, 0).sum()) / max(int(length.sum()), 1)
     share_late = share_late if context.doubt is None else float("nan")
-    spans = intervals_of(pieces.start[chosen], pieces.end[chosen])
+    spans = picked(pieces.start, pieces.end, chosen)
     return Launching(share, share_late, context.once(median_depth), spans, pieces.gap[chosen])
 
 
@@ -199,6 +199,6 @@ def underused(facts: Facts, busy: float, other: float) -> float | None:
     before = facts.mean(intervals.total(facts.once(begun_before)))
     share = facts.mean(facts.window.sum(parts.busy)) / max(1, facts.step_time - before)
     idle = facts.mean(facts.window.sum(parts.idle)) - before
-    once = intervals_of(*intervals.subtract(facts.once(one_off).every, merged(facts.idle(*_EXPLAINED))))
+    once = intervals_of(*intervals.subtract(facts.once(one_off).every, facts.merged(facts.idle(*_EXPLAINED))))
     explained = facts.idle_mean(*_EXPLAINED) + facts.length(once)
     return None if share >= busy or explained >= other * idle else share

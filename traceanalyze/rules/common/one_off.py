@@ -17,7 +17,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause, EventKind
 from traceanalyze.rules.common.allocations import allocator_calls, flushes
 from traceanalyze.rules.facts import RANGES
-from traceanalyze.rules.rule import Facts, intervals_of, merged
+from traceanalyze.rules.rule import Facts, intervals_of, merged, picked
 
 LONG_NS, LONG_TIMES, MOST, PATTERN = 10_000_000, 100, 20, 3
 """A gap of so much, and of so many times the median gap, is no slow launching: libraries are loaded or kernels compiled
@@ -159,7 +159,7 @@ def _long_gaps(facts: Facts) -> Intervals:
     if not long.any():
         return intervals.EMPTY
     long &= length >= LONG_TIMES * median(length[np.bincount(pieces.gap, minlength=len(gaps)) > 0])
-    spans = intervals_of(gaps.start[long], gaps.end[long])
+    spans = picked(gaps.start, gaps.end, long)
     if _recurs(facts, spans):
         return intervals.EMPTY
     long[long] = [not _again(facts, start, end) for start, end in spans.tolist()]

@@ -13,7 +13,7 @@ from traceanalyze.model.intervals import contains, merge, passed
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import FUSIBLE, computing
-from traceanalyze.rules.rule import Facts, intervals_of
+from traceanalyze.rules.rule import Facts, picked
 
 _LETTERS = (
     ("B", r"^aten::(bmm|baddbmm|_?batch_?matmul)$|^BatchMatMul"),
@@ -164,14 +164,13 @@ def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """(n, 2) intervals of the kernels of some chains."""
     work = facts.once(computing)
     rows = np.concatenate(found) if found else np.empty(0, np.int64)
-    return intervals_of(work.start[rows], work.end[rows])
+    return picked(work.start, work.end, rows)
 
 
 def names_under(facts: Facts, op: Rows, pattern: str) -> NDArray[np.bool_]:
     """Whether each operator (place in `Context.op_nest`, -1 for none), or one around it, has a name that fits."""
-    nest, fits = facts.context.op_nest, np.zeros(len(facts.context.trace.events), np.bool_)
-    fits[facts.named((EventKind.HOST_OP,), re.compile(pattern))] = True
-    place = np.flatnonzero(fits[nest.row])
+    context, nest = facts.context, facts.context.op_nest
+    place = np.flatnonzero(context.trace.strings.matches(context.op_names, re.compile(pattern).search))
     # What lies under an operator follows it in the tree, up to its stop.
     return contains(merge(place, nest.stop[place].astype(np.int64)), op)
 

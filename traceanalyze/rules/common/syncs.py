@@ -18,7 +18,7 @@ from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.replay.replay import Change
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
 from traceanalyze.rules.common.replay import launching
-from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured, merged
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured, merged, picked
 
 
 class SyncCalls(NamedTuple):
@@ -42,7 +42,7 @@ class SyncCalls(NamedTuple):
     def spans(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n, 2) idle time that the chosen calls caused."""
         kept = chosen[self.piece_of]
-        return intervals_of(self.piece_start[kept], self.piece_end[kept])
+        return picked(self.piece_start, self.piece_end, kept)
 
 
 def sync_calls(facts: Facts) -> SyncCalls:
@@ -178,7 +178,7 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     own = facts.context.once(own_stretches)
     spans = intervals_of(*subtract(facts.clip(calls.spans(chosen)), own))
     caused = facts.length(spans)
-    removed = facts.clip(intervals_of(start[chosen], end[chosen]))
+    removed = facts.clip(picked(start, end, chosen))
     unread = removed
     if with_use:
         device = facts.context.device

@@ -1,3 +1,5 @@
+from functools import partial
+
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -59,11 +61,11 @@ def find(facts: Facts, options: Options) -> Findings:
     if len(facts.rows(EventKind.API, _GRAPH)) > options.number("graphs") * len(rows):
         return
     host = facts.once(launching)
-    spans = intervals_of(*intervals.intersect(merged(host.spans), merged(facts.spans(rows))))
+    spans = intervals_of(*intervals.intersect(facts.merged(host.spans), merged(facts.spans(rows))))
     saving = facts.length(spans)
     yield Finding(
         saving=saving,
-        low=at_least(facts, spans),
+        at_least=partial(at_least, facts, spans),
         bound=facts.length(host.spans),
         draws="idle",
         intervals=spans,

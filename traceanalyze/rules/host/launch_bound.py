@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -118,7 +119,8 @@ def find(facts: Facts, options: Options) -> Findings:
     yield Finding(
         saving=saving,
         # Where waits were not recorded, what follows them may be theirs.
-        low=at_least(facts, host.spans) if facts.context.waits_lost is None else 0,
+        low=None if facts.context.waits_lost is None else 0,
+        at_least=partial(at_least, facts, host.spans) if facts.context.waits_lost is None else None,
         confidence=None if facts.context.waits_lost is None else Confidence.LOW,
         bound=facts.idle_mean(*DISPATCH, Cause.UNTRACED),
         draws="idle",

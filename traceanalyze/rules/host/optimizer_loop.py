@@ -26,6 +26,7 @@ from traceanalyze.rules.rule import (
     intervals_of,
     measured,
     merged,
+    picked,
     rule,
 )
 
@@ -139,7 +140,7 @@ def _on_device(facts: Facts, name: str, fused: float, options: Options) -> Findi
     own[rows] = True
     before = (gaps.event >= 0) & own[gaps.event]
     # What the host did before the optimizer, in others that it calls or for other work is none of its launches.
-    free = intervals.intersect(facts.clip(intervals_of(gaps.start[before], gaps.end[before])), inside)
+    free = intervals.intersect(facts.clip(picked(gaps.start, gaps.end, before)), inside)
     work, idle = facts.clip(intervals_of(*busy)), intervals.total(free)
     time = intervals.total(work)
     left = options.number("fused_calls_foreach") if listed else _LEFT_OF_LOOP

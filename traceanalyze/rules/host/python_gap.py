@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,7 +147,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     host, told = facts.once(launching), facts.once(one_off).every
     if host.bound(options.number("share"), _LATE):
-        told = intervals.union(told, merged(host.spans))
+        told = intervals.union(told, facts.merged(host.spans))
     spans = facts.idle(Cause.UNTRACED)
     told = intervals.union(told, facts.context.once(profiling))
     if len(told.start):
@@ -158,10 +159,10 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     sentence, named, scope, (start, end) = _waits(facts, spans) or _named(facts, spans)
     # How much of it recording the Python functions in it took is not known: half of what that may be is the middle.
-    least, recorded = at_least(facts, spans), facts.context.once(user_frames).recorded
+    least, recorded = cache(partial(at_least, facts, spans)), facts.context.once(user_frames).recorded
     yield Finding(
-        saving=(saving + min(least, saving)) // 2 if recorded else saving,
-        low=least,
+        saving=(saving + min(least(), saving)) // 2 if recorded else saving,
+        at_least=least,
         bound=saving,
         draws="idle.untraced",
         intervals=spans,

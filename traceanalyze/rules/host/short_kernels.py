@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 
 from traceanalyze.analyses.idle.idle import idle_gaps
@@ -5,7 +7,7 @@ from traceanalyze.analyses.idle.launches import ended_late
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 from traceanalyze.rules.common.launching import at_least, launching
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, measured, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, measured, picked, rule
 
 
 @rule(
@@ -55,13 +57,13 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     after = late & occurs(gaps.start, device.end[short])
     host = facts.once(launching)
-    spans = host.spans[after[host.gap]]
+    spans = picked(*host.spans.T, after[host.gap])
     saving = facts.length(spans)
     if facts.share(saving) < options.number("idle"):
         return
     yield Finding(
         saving=saving,
-        low=at_least(facts, spans),
+        at_least=partial(at_least, facts, spans),
         bound=saving,
         draws="idle",
         intervals=spans,

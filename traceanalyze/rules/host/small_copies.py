@@ -7,7 +7,7 @@ from traceanalyze.model.columns import MISSING, median, occurs
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
 from traceanalyze.rules.common.copies import copied_bytes
 from traceanalyze.rules.common.replay import without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, picked, rule
 
 
 @rule(
@@ -66,7 +66,7 @@ def find(facts: Facts, options: Options) -> Findings:
         intervals.merge(device.start[rows], device.end[rows]), intervals.merge(device.start[other], device.end[other])
     )
     called = copying[occurs(context.once(idle_gaps).event[pieces.gap[copying]], rows)]
-    calls = intervals_of(pieces.start[called], pieces.end[called])
+    calls = picked(pieces.start, pieces.end, called)
     spans = np.concatenate((intervals_of(*intervals.intersect(alone, facts.windows)), calls))
     whole = facts.length(spans)
     if not often and facts.share(whole) < options.number("share"):

@@ -10,7 +10,18 @@ from traceanalyze.rules.common.host_ops import host_ops, ranges
 from traceanalyze.rules.common.op_chains import inside_ranges
 from traceanalyze.rules.common.replay import into_few
 from traceanalyze.rules.facts import RANGES
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, intervals_of, measured, merged, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    intervals_of,
+    measured,
+    merged,
+    picked,
+    rule,
+)
 
 _FILL, _LIST = regex(r"^aten::zero_$"), regex(r"^aten::_foreach_zero_$")
 """Of one tensor, and of a list, which on the host calls the other for each of them."""
@@ -60,7 +71,7 @@ def find(facts: Facts, options: Options) -> Findings:
     before = (gaps.event >= 0) & chosen[gaps.event]
     starts = np.concatenate((device.start[fills], gaps.start[before]))
     spans = intervals_of(*facts.clip(intervals_of(starts, np.concatenate((device.end[fills], gaps.end[before])))))
-    work, time = facts.length(intervals_of(device.start[fills], device.end[fills])), facts.length(spans)
+    work, time = facts.length(picked(device.start, device.end, fills)), facts.length(spans)
     loops = facts.rows((*RANGES, EventKind.PYTHON), regex(_ZERO_GRAD))
     memset = bool((device.klass[fills] == DeviceClass.MEM).mean() > 0.5)
     yield Finding(

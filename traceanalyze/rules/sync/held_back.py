@@ -21,8 +21,8 @@ from traceanalyze.rules.rule import (
     Options,
     Scope,
     Severity,
-    intervals_of,
     measured,
+    picked,
     rule,
 )
 
@@ -142,7 +142,7 @@ def find(facts: Facts, options: Options) -> Findings:
     strings, device = context.trace.strings, context.device
     for place, sentence in enumerate(_WHY):
         mine = held[(why == place)[of]]
-        spans = intervals_of(pieces.start[mine], pieces.end[mine])
+        spans = picked(pieces.start, pieces.end, mine)
         idle = facts.length(spans)
         if not len(mine) or facts.share(idle) < options.number("share"):
             continue
