@@ -26,14 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError, Phrase
+from traceanalyze.model.columns import width
 from traceanalyze.model.table import Between, Sentence, Word
 
 Json: TypeAlias = Any
 
 _PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ranks", "readers", "replay", "rules")
 """Of this package, those whose classes may stand in a part."""
-_INTEGERS = tuple((np.dtype(f"<i{width}"), 1 << 8 * width - 1) for width in (1, 2, 4, 8))
-"""Types of whole numbers, and from where on numbers are too large for them."""
 _NAMES = "part.json"
 _LEVEL = 5
 """Of compression: the next takes twice the time for 3 %."""
@@ -172,14 +171,9 @@ def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
     if values.dtype.kind != "i" or not len(values):
         return values, []
     values = values.astype(np.int64)
-    kind, steps = _width(values), np.diff(values, prepend=values[:1])
-    small = _width(steps)
+    kind, steps = width(values), np.diff(values, prepend=values[:1])
+    small = width(steps)
     return (steps.astype(small), [int(values[0])]) if small.itemsize < kind.itemsize else (values.astype(kind), [])
-
-
-def _width(values: NDArray[np.int64]) -> np.dtype[Any]:
-    low, high = int(values.min()), int(values.max())
-    return next(kind for kind, limit in _INTEGERS if -limit <= low and high < limit)
 
 
 @cache
@@ -294,8 +288,11 @@ class _Reader:
         key = name, start, tuple(shape), own
         if key not in self._known:
             found = self._arrays[name][start : start + int(np.prod(shape, dtype=np.int64))]
-            found = first[0] + np.cumsum(found, dtype=np.int64) if first else found
-            self._known[key] = found.astype(own).reshape(shape)
+            found = (
+                (first[0] + np.cumsum(found, dtype=np.int64)).astype(own, copy=False) if first else found.astype(own)
+            )
+            # Of thousands of ranks views take as much as what they are of.
+            self._known[key] = found if len(shape) == 1 else found.reshape(shape)
         return self._known[key]
 
 
