@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from traceanalyze.pipeline.cache import Cache, Spool
+    from traceanalyze.ranks.results import Cluster
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -123,7 +124,8 @@ def put_together(
         else:
             found[path] = one
     if any(job.summary for job in jobs):
-        chosen = _worth_full(read, found, jobs[0].choices)
+        chosen, compared = _worth_full(read, found, jobs[0].choices)
+        read = read._replace(compared=compared)
         again = [job_of[path]._replace(summary=False, lenient=True, together=False) for path in chosen]
         full = dict(results(again, progress, work))
         for at, (path, why) in enumerate(chosen.items()):
@@ -135,12 +137,18 @@ def put_together(
     return read._replace(notes=(*read.notes, *unread)), found
 
 
-def _worth_full(read: ReadRecordings, found: Mapping[str, AnalysedRank], choices: Choices) -> dict[str, str]:
-    """Paths of the recordings that are analysed in full, and why; of a run with few wanted ranks all."""
+def _worth_full(
+    read: ReadRecordings, found: Mapping[str, AnalysedRank], choices: Choices
+) -> tuple[dict[str, str], dict[str, Cluster]]:
+    """Paths of the recordings that are analysed in full, and why; of a run with few wanted ranks all.
+
+    And how those of the other runs compare, as in `ReadRecordings`.
+    """
     from traceanalyze.ranks.compare import comparable, compare_ranks
     from traceanalyze.ranks.overview import worth_full
 
     chosen: dict[str, str] = {}
+    compared: dict[str, Cluster] = {}
     for run in group_runs(read.traces, read.lost):
         try:
             traces = chosen_ranks(run, choices)
@@ -151,11 +159,12 @@ def _worth_full(read: ReadRecordings, found: Mapping[str, AnalysedRank], choices
         if len(ranks) <= MANY:
             chosen |= dict.fromkeys((trace.origin.path for trace in traces), "")
             continue
-        whole = comparable([one.analysis for one in ranks])
-        ranks = [*compress(ranks, whole)] or ranks
-        worth = worth_full(compare_ranks([one.summary for one in ranks]))
-        chosen |= {ranks[at].analysis.trace.origin.path: why for at, why in worth.items()}
-    return chosen
+        every = range(len(ranks))
+        places = [*compress(every, comparable([one.analysis for one in ranks]))] or every
+        cluster = compare_ranks([ranks[at].summary for at in places], places)
+        chosen |= {traces[places[at]].origin.path: why for at, why in worth_full(cluster).items()}
+        compared[traces[0].origin.path] = cluster
+    return chosen, compared
 
 
 def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
