@@ -4,7 +4,9 @@ A part is an archive of sections, `summary.npz` and the like. A section has `par
 number, `<i8.npy`, in which all arrays of that type lie one after another: a row of bytes for the lowest byte of all
 numbers, one for the next, and so on, which compresses better. `{"a": [type, start, shape, own type]}` is one of the
 arrays. Where its first value follows, differences to the one before are stored. `{"c": class, …}` is an object of this
-package, `{"m": …}` a mapping; a list is a tuple. Nothing in it is code: only classes that hold data are made.
+package, `{"m": …}` a mapping, `{"s": place}` one of the texts that are stored once. A list is a tuple; one of many
+numbers is `{"t": array}`, of many texts `{"w": array}` of their places, of many objects `{"c": class, "n": columns}`, a
+tuple a field. Nothing in it is code: only classes that hold data are made.
 """
 
 from __future__ import annotations
@@ -36,6 +38,10 @@ _PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ra
 _NAMES = "part.json"
 _LEVEL = 5
 """Of compression: the next takes twice the time for 3 %."""
+_MANY = 8
+"""From so many on what is alike is stored together."""
+_LONG = 16
+"""Texts from so many characters on are stored once: many tables name the same kernels."""
 _PLAIN = frozenset({type(None), bool, int, float, str})
 _NUMBERS = frozenset("biuf")
 """Kinds of arrays that lie in files of their own; the others are texts and objects."""
@@ -74,7 +80,7 @@ def dumps(value: object) -> bytes:
         TypeError: It holds something that is no data of this package.
     """
     writer = _Writer()
-    document = {"value": writer.plain(value), "classes": [*writer.classes]}
+    document = {"value": writer.plain(value), "classes": [*writer.classes], "texts": [*writer.texts]}
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as file:
         for name, arrays in writer.arrays.items():
@@ -104,7 +110,8 @@ def loads(section: bytes) -> Any:
                 for name in file.namelist()
                 if name != _NAMES
             }
-        return _Reader(arrays, [*map(_maker, document["classes"])]).made(document["value"])
+        reader = _Reader(arrays, [*map(_maker, document["classes"])], [*map(intern, document.get("texts", ()))])
+        return reader.made(document["value"])
     # What is wrong with it may show anywhere, and does not matter.
     except (Exception, RecursionError) as error:
         raise DamagedError(f"{type(error).__name__}: {error}") from error
@@ -127,6 +134,7 @@ class _Writer:
     def __init__(self) -> None:
         self.arrays: dict[str, list[NDArray[Any]]] = {}
         self.classes: dict[str, int] = {}
+        self.texts: dict[str, int] = {}
         self._length: dict[str, int] = {}
         self._known: dict[int, tuple[NDArray[Any], Json]] = {}
         """Arrays by their identity; they are held, so that none takes the place of another."""
@@ -134,10 +142,13 @@ class _Writer:
     def plain(self, value: Any) -> Json:
         kind: Any = type(value)
         found: Json
-        if kind in _PLAIN:
+        if kind is str and len(value) >= _LONG:
+            found = {"s": self._text(value)}
+        elif kind in _PLAIN:
             found = value
         elif kind is tuple:
-            found = [self.plain(each) for each in value]
+            found = self._alike(value) if len(value) >= _MANY else None
+            found = [self.plain(each) for each in value] if found is None else found
         elif kind is np.ndarray and value.dtype.kind in _NUMBERS:
             found = {"a": self._array(value)}
         elif isinstance(value, Mapping) and all(type(key) is str for key in value):
@@ -149,11 +160,30 @@ class _Writer:
             found = {"c": self._class(_name(kind)), "k": kept}
         else:
             name, arguments = _arguments(value)
-            found = {"c": self._class(name), "v": [self.plain(each) for each in arguments]}
+            found = {"c": self._class(name), "v": self.plain(tuple(arguments))}
         return found
+
+    def _alike(self, value: tuple[Any, ...]) -> Json | None:
+        """Many numbers or texts as an array, many objects of one class by their fields; None for any others."""
+        kind: Any
+        kind, *others = {type(each) for each in value}
+        if others:
+            return None
+        if kind is str:
+            return {"w": self._array(np.array([*map(self._text, value)]))}
+        if kind in {int, float}:
+            array = np.array(value)
+            return {"t": self._array(array)} if array.dtype in (np.int64, np.float64) else None
+        if not _fields(kind):
+            return None
+        columns = {name: tuple(getattr(each, name) for each in value) for name, _ in _fields(kind)}
+        return {"c": self._class(_name(kind)), "n": {name: self.plain(each) for name, each in columns.items()}}
 
     def _class(self, name: str) -> int:
         return self.classes.setdefault(name, len(self.classes))
+
+    def _text(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts))
 
     def _array(self, value: NDArray[Any]) -> Json:
         if id(value) not in self._known:
@@ -263,8 +293,8 @@ def _maker(name: str) -> Callable[..., Any]:
 class _Reader:
     """Values from JSON and arrays."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], makers: list[Callable[..., Any]]) -> None:
-        self._arrays, self._makers = arrays, makers
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], makers: list[Callable[..., Any]], texts: list[str]) -> None:
+        self._arrays, self._makers, self._texts = arrays, makers, texts
         self._known: dict[tuple[str, int, tuple[int, ...], str], NDArray[Any]] = {}
 
     def made(self, value: Json) -> Any:
@@ -277,20 +307,30 @@ class _Reader:
             found = tuple(map(self.made, value))
         elif kind is dict and "a" in value:
             found = self._array(*value["a"])
+        elif kind is dict and "s" in value:
+            found = self._texts[value["s"]]
+        elif kind is dict and "w" in value:
+            found = tuple(self._texts[place] for place in self._array(*value["w"]).tolist())
+        elif kind is dict and "t" in value:
+            found = tuple(self._array(*value["t"]).tolist())
+        elif kind is dict and "n" in value:
+            columns = {name: self.made(each) for name, each in value["n"].items()}
+            found = tuple(
+                self._makers[value["c"]](**dict(zip(columns, each, strict=True)))
+                for each in zip(*columns.values(), strict=True)
+            )
         elif kind is dict and "m" in value:
             found = {intern(key): self.made(each) for key, each in value["m"].items()}
         elif kind is dict:
             named = {key: self.made(each) for key, each in value.get("k", {}).items()}
-            found = self._makers[value["c"]](*map(self.made, value.get("v", ())), **named)
+            found = self._makers[value["c"]](*self.made(value.get("v", [])), **named)
         return found
 
     def _array(self, name: str, start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
         key = name, start, tuple(shape), own
         if key not in self._known:
             found = self._arrays[name][start : start + int(np.prod(shape, dtype=np.int64))]
-            found = (
-                (first[0] + np.cumsum(found, dtype=np.int64)).astype(own, copy=False) if first else found.astype(own)
-            )
+            found = (first[0] + np.cumsum(found, dtype=np.int64) if first else found).astype(own, copy=not first)
             # Of thousands of ranks views take as much as what they are of.
             self._known[key] = found if len(shape) == 1 else found.reshape(shape)
         return self._known[key]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.pipeline.cache import Cache, Spool
     from traceanalyze.ranks.results import Cluster
+    from traceanalyze.replay.graph import Program
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -302,10 +303,6 @@ _AT_HAND = frozenset({"split"})
 """Tables that are shown of all ranks side by side."""
 
 
-_WHOLE = ("program", "timeline")
-"""What a result may have beside its summary that is read as soon as it is."""
-
-
 def pack(one: Result) -> bytes | None:
     """One result as a part; None where a plug-in made something of it that has no place there."""
     from traceanalyze.pipeline import parts
@@ -318,13 +315,17 @@ def pack(one: Result) -> bytes | None:
         slim = one._replace(
             analysis=one.analysis._replace(tables=at_hand), places={}, costs={}, program=None, timeline=None
         )
-        sections = {
+        sections: dict[str, Any] = {
             "summary": (slim, (keys, (*one.places,), (*one.costs,))),
             "tables": tables,
             "places": dict(one.places),
             "costs": dict(one.costs),
-            **{name: each for name in _WHOLE if (each := getattr(one, name)) is not None},
+            **({} if one.timeline is None else {"timeline": one.timeline}),
         }
+        if one.program is not None:
+            from traceanalyze.replay.graph import folded
+
+            sections["program"] = folded(one.program)
         return parts.archive({name: parts.dumps(each) for name, each in sections.items()})
     except TypeError:
         return None
@@ -344,8 +345,9 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
             return found
         one, (tables, places, costs) = found
         read = {name: spool.add(sections[name]) for name in ("tables", "places", "costs")}
-        at_once = {name: parts.loads(sections[name]) for name in _WHOLE if name in sections}
-    except (parts.DamagedError, KeyError, TypeError, ValueError):
+        timeline = parts.loads(sections["timeline"]) if "timeline" in sections else None
+        program = _program(parts.loads(sections["program"])) if "program" in sections else None
+    except (parts.DamagedError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         return None
     if not isinstance(one, AnalysedRank):
         return None
@@ -353,8 +355,15 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
         analysis=one.analysis._replace(tables=parts.Late(tables, read["tables"], one.analysis.tables)),
         places=parts.Late(places, read["places"], {}),
         costs=parts.Late(costs, read["costs"], {}),
-        **at_once,
+        timeline=timeline,
+        program=program,
     )
+
+
+def _program(part: Program) -> Program:
+    from traceanalyze.replay.graph import unfolded
+
+    return unfolded(part)
 
 
 def workers_for(sizes: Sequence[int | None], most: int | None = None) -> int:
