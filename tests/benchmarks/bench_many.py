@@ -48,11 +48,10 @@ def one(count: int) -> None:
     calls, made, rules = len(ranks[0].summary.collectives), _peak(), plan()
     begin = time.process_time()
     (run,) = group_runs([rank.analysis.trace for rank in ranks])
-    chosen = (
-        worth_full(compare_ranks([one.summary for one in ranks])) if count > MANY else dict.fromkeys(range(count), "")
-    )
+    known = compare_ranks([one.summary for one in ranks]) if count > MANY else None
+    chosen = dict.fromkeys(range(count), "") if known is None else worth_full(known)
     ranks = [rank._replace(why=chosen.get(at)) for at, rank in enumerate(ranks)]
-    found = side_by_side(ranks, rules)
+    found = side_by_side(ranks, rules, known)
     reduced, memory = time.process_time() - begin, _peak()
     begin, sizes = time.process_time(), {}
     report = run_report(run, found)

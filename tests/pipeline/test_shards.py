@@ -19,9 +19,10 @@ from traceanalyze.cli.app import app
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.pipeline import Choices, parts, reports, results, shards
+from traceanalyze.pipeline import Choices, parts, reports, results, run_report, shards
 from traceanalyze.pipeline.results import ALONE, Work
 from traceanalyze.pipeline.shards import Shard, merged_reports, shard_of, write_shard
+from traceanalyze.ranks import compare
 from traceanalyze.report.json import render
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -133,7 +134,7 @@ def test_shared_traces_put_together_are_the_report_of_one_run(shared_traces, tmp
         found = parts.sections(part.read_bytes())
         if "summary" in found:
             assert len(found["summary"]) <= 40_000
-            assert sum(len(each) for name, each in found.items() if name not in {"summary", "program"}) <= 200_000
+            assert sum(len(each) for name, each in found.items() if name != "summary") <= 200_000
 
 
 def test_of_many_ranks_those_that_are_worth_it_are_analysed_in_full_when_they_are_put_together(tmp_path, monkeypatch):
@@ -145,6 +146,19 @@ def test_of_many_ranks_those_that_are_worth_it_are_analysed_in_full_when_they_ar
     cached = Work(cache=str(tmp_path / "cache"))
     for _ in range(2):
         assert as_text(reports([str(path)], Choices(), work=cached)) == as_text(merged)
+
+
+def test_many_ranks_are_compared_once_and_the_report_is_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "MANY", 3)
+    path, sizes, again, twice = ranks_of(tmp_path / "run", 6), [], compare.compare_ranks, run_report.report_of_ranks
+    monkeypatch.setattr(
+        compare, "compare_ranks", lambda ranks, places: sizes.append(len(ranks)) or again(ranks, places)
+    )
+    once = as_text(reports([str(path)], Choices()))
+    assert sizes == [6]
+    monkeypatch.setattr(run_report, "report_of_ranks", lambda run, ranks, choices, _: twice(run, ranks, choices))
+    assert as_text(reports([str(path)], Choices())) == once
+    assert sizes == [6] * 3
 
 
 def test_recordings_that_are_gone_when_they_are_wanted_again_are_told(tmp_path, monkeypatch):

@@ -402,7 +402,6 @@ def test_what_a_rank_waited_elsewhere_is_counted_since_the_collective_before():
     shared = of_group(0, 1, calls=[(t + 50, t + 60) for t in range(100, 400, 100)])
     waits = [(210, 220), (305, 315), (320, 330), (400, 407)]
     groups = [shared, of_group(1, 2, calls=[(t, u) for t, u in waits])]
-    assert _waited_before(groups, columns_of(groups), 0, 1, np.arange(3)).tolist() == [0, 10, 20]
-    assert _waited_before(groups, columns_of(groups), 0, 0, np.arange(3)).tolist() == [0, 0, 0]
+    assert _waited_before(groups, columns_of(groups), 0, np.arange(3)).T.tolist() == [[0, 0, 0], [0, 10, 20]]
     early = [shared, of_group(1, 2, calls=[(10, 13), *waits])]
-    assert _waited_before(early, columns_of(early), 0, 1, np.arange(3)).tolist() == [3, 10, 20]
+    assert _waited_before(early, columns_of(early), 0, np.arange(3)).T.tolist() == [[0, 0, 0], [3, 10, 20]]

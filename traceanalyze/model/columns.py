@@ -104,6 +104,16 @@ def narrow(codes: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
     return codes.astype(np.uint16, copy=False) if codes.max(initial=0) <= np.iinfo(np.uint16).max else codes
 
 
+_INTEGERS = tuple((np.dtype(f"<i{size}"), 1 << 8 * size - 1) for size in (1, 2, 4, 8))
+"""Types of whole numbers, and from where on numbers are too large for them."""
+
+
+def width(values: NDArray[np.signedinteger[Any]]) -> np.dtype[Any]:
+    """The type in which whole numbers take least."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    return next(kind for kind, limit in _INTEGERS if -limit <= low and high < limit)
+
+
 def _present(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.bool_]:
     present = np.zeros(size, np.bool_)
     for part in chunks(len(codes)):

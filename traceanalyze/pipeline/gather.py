@@ -25,6 +25,7 @@ from traceanalyze.readers.sources import Selection, Skipped, expand
 from traceanalyze.whole_file import whole_file
 
 if TYPE_CHECKING:
+    from traceanalyze.ranks.results import Cluster
     from traceanalyze.report.folder import Label
 
 ReadProgress = Callable[[str, int, int | None], None]
@@ -42,6 +43,8 @@ class ReadRecordings(NamedTuple):
     """Name of each recording that cannot be read, and why."""
     skipped: tuple[Skipped, ...] = ()
     """Other files of searched folders."""
+    compared: Mapping[str, "Cluster"] = {}
+    """How many ranks of a run compare, where that has told which to analyse in full; by the path of the first."""
 
     @property
     def lost(self) -> tuple[str, ...]:

@@ -4,7 +4,9 @@ A part is an archive of sections, `summary.npz` and the like. A section has `par
 number, `<i8.npy`, in which all arrays of that type lie one after another: a row of bytes for the lowest byte of all
 numbers, one for the next, and so on, which compresses better. `{"a": [type, start, shape, own type]}` is one of the
 arrays. Where its first value follows, differences to the one before are stored. `{"c": class, …}` is an object of this
-package, `{"m": …}` a mapping; a list is a tuple. Nothing in it is code: only classes that hold data are made.
+package, `{"m": …}` a mapping, `{"s": place}` one of the texts that are stored once. A list is a tuple; one of many
+numbers is `{"t": array}`, of many texts `{"w": array}` of their places, of many objects `{"c": class, "n": columns}`, a
+tuple a field. Nothing in it is code: only classes that hold data are made.
 """
 
 from __future__ import annotations
@@ -26,17 +28,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError, Phrase
+from traceanalyze.model.columns import width
 from traceanalyze.model.table import Between, Sentence, Word
 
 Json: TypeAlias = Any
 
 _PACKAGES = ("analyses", "causes", "errors", "model", "pipeline", "plugins", "ranks", "readers", "replay", "rules")
 """Of this package, those whose classes may stand in a part."""
-_INTEGERS = tuple((np.dtype(f"<i{width}"), 1 << 8 * width - 1) for width in (1, 2, 4, 8))
-"""Types of whole numbers, and from where on numbers are too large for them."""
 _NAMES = "part.json"
 _LEVEL = 5
 """Of compression: the next takes twice the time for 3 %."""
+_MANY = 8
+"""From so many on what is alike is stored together."""
+_LONG = 16
+"""Texts from so many characters on are stored once: many tables name the same kernels."""
 _PLAIN = frozenset({type(None), bool, int, float, str})
 _NUMBERS = frozenset("biuf")
 """Kinds of arrays that lie in files of their own; the others are texts and objects."""
@@ -75,7 +80,7 @@ def dumps(value: object) -> bytes:
         TypeError: It holds something that is no data of this package.
     """
     writer = _Writer()
-    document = {"value": writer.plain(value), "classes": [*writer.classes]}
+    document = {"value": writer.plain(value), "classes": [*writer.classes], "texts": [*writer.texts]}
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as file:
         for name, arrays in writer.arrays.items():
@@ -105,7 +110,8 @@ def loads(section: bytes) -> Any:
                 for name in file.namelist()
                 if name != _NAMES
             }
-        return _Reader(arrays, [*map(_maker, document["classes"])]).made(document["value"])
+        reader = _Reader(arrays, [*map(_maker, document["classes"])], [*map(intern, document.get("texts", ()))])
+        return reader.made(document["value"])
     # What is wrong with it may show anywhere, and does not matter.
     except (Exception, RecursionError) as error:
         raise DamagedError(f"{type(error).__name__}: {error}") from error
@@ -128,6 +134,7 @@ class _Writer:
     def __init__(self) -> None:
         self.arrays: dict[str, list[NDArray[Any]]] = {}
         self.classes: dict[str, int] = {}
+        self.texts: dict[str, int] = {}
         self._length: dict[str, int] = {}
         self._known: dict[int, tuple[NDArray[Any], Json]] = {}
         """Arrays by their identity; they are held, so that none takes the place of another."""
@@ -135,10 +142,13 @@ class _Writer:
     def plain(self, value: Any) -> Json:
         kind: Any = type(value)
         found: Json
-        if kind in _PLAIN:
+        if kind is str and len(value) >= _LONG:
+            found = {"s": self._text(value)}
+        elif kind in _PLAIN:
             found = value
         elif kind is tuple:
-            found = [self.plain(each) for each in value]
+            found = self._alike(value) if len(value) >= _MANY else None
+            found = [self.plain(each) for each in value] if found is None else found
         elif kind is np.ndarray and value.dtype.kind in _NUMBERS:
             found = {"a": self._array(value)}
         elif isinstance(value, Mapping) and all(type(key) is str for key in value):
@@ -150,11 +160,30 @@ class _Writer:
             found = {"c": self._class(_name(kind)), "k": kept}
         else:
             name, arguments = _arguments(value)
-            found = {"c": self._class(name), "v": [self.plain(each) for each in arguments]}
+            found = {"c": self._class(name), "v": self.plain(tuple(arguments))}
         return found
+
+    def _alike(self, value: tuple[Any, ...]) -> Json | None:
+        """Many numbers or texts as an array, many objects of one class by their fields; None for any others."""
+        kind: Any
+        kind, *others = {type(each) for each in value}
+        if others:
+            return None
+        if kind is str:
+            return {"w": self._array(np.array([*map(self._text, value)]))}
+        if kind in {int, float}:
+            array = np.array(value)
+            return {"t": self._array(array)} if array.dtype in (np.int64, np.float64) else None
+        if not _fields(kind):
+            return None
+        columns = {name: tuple(getattr(each, name) for each in value) for name, _ in _fields(kind)}
+        return {"c": self._class(_name(kind)), "n": {name: self.plain(each) for name, each in columns.items()}}
 
     def _class(self, name: str) -> int:
         return self.classes.setdefault(name, len(self.classes))
+
+    def _text(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts))
 
     def _array(self, value: NDArray[Any]) -> Json:
         if id(value) not in self._known:
@@ -172,14 +201,9 @@ def _narrow(values: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
     if values.dtype.kind != "i" or not len(values):
         return values, []
     values = values.astype(np.int64)
-    kind, steps = _width(values), np.diff(values, prepend=values[:1])
-    small = _width(steps)
+    kind, steps = width(values), np.diff(values, prepend=values[:1])
+    small = width(steps)
     return (steps.astype(small), [int(values[0])]) if small.itemsize < kind.itemsize else (values.astype(kind), [])
-
-
-def _width(values: NDArray[np.int64]) -> np.dtype[Any]:
-    low, high = int(values.min()), int(values.max())
-    return next(kind for kind, limit in _INTEGERS if -limit <= low and high < limit)
 
 
 @cache
@@ -269,8 +293,8 @@ def _maker(name: str) -> Callable[..., Any]:
 class _Reader:
     """Values from JSON and arrays."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], makers: list[Callable[..., Any]]) -> None:
-        self._arrays, self._makers = arrays, makers
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], makers: list[Callable[..., Any]], texts: list[str]) -> None:
+        self._arrays, self._makers, self._texts = arrays, makers, texts
         self._known: dict[tuple[str, int, tuple[int, ...], str], NDArray[Any]] = {}
 
     def made(self, value: Json) -> Any:
@@ -283,19 +307,32 @@ class _Reader:
             found = tuple(map(self.made, value))
         elif kind is dict and "a" in value:
             found = self._array(*value["a"])
+        elif kind is dict and "s" in value:
+            found = self._texts[value["s"]]
+        elif kind is dict and "w" in value:
+            found = tuple(self._texts[place] for place in self._array(*value["w"]).tolist())
+        elif kind is dict and "t" in value:
+            found = tuple(self._array(*value["t"]).tolist())
+        elif kind is dict and "n" in value:
+            columns = {name: self.made(each) for name, each in value["n"].items()}
+            found = tuple(
+                self._makers[value["c"]](**dict(zip(columns, each, strict=True)))
+                for each in zip(*columns.values(), strict=True)
+            )
         elif kind is dict and "m" in value:
             found = {intern(key): self.made(each) for key, each in value["m"].items()}
         elif kind is dict:
             named = {key: self.made(each) for key, each in value.get("k", {}).items()}
-            found = self._makers[value["c"]](*map(self.made, value.get("v", ())), **named)
+            found = self._makers[value["c"]](*self.made(value.get("v", [])), **named)
         return found
 
     def _array(self, name: str, start: int, shape: list[int], own: str, *first: int) -> NDArray[Any]:
         key = name, start, tuple(shape), own
         if key not in self._known:
             found = self._arrays[name][start : start + int(np.prod(shape, dtype=np.int64))]
-            found = first[0] + np.cumsum(found, dtype=np.int64) if first else found
-            self._known[key] = found.astype(own).reshape(shape)
+            found = (first[0] + np.cumsum(found, dtype=np.int64) if first else found).astype(own, copy=not first)
+            # Of thousands of ranks views take as much as what they are of.
+            self._known[key] = found if len(shape) == 1 else found.reshape(shape)
         return self._known[key]
 
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from traceanalyze.pipeline.cache import Cache, Spool
+    from traceanalyze.ranks.results import Cluster
+    from traceanalyze.replay.graph import Program
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -123,7 +125,8 @@ def put_together(
         else:
             found[path] = one
     if any(job.summary for job in jobs):
-        chosen = _worth_full(read, found, jobs[0].choices)
+        chosen, compared = _worth_full(read, found, jobs[0].choices)
+        read = read._replace(compared=compared)
         again = [job_of[path]._replace(summary=False, lenient=True, together=False) for path in chosen]
         full = dict(results(again, progress, work))
         for at, (path, why) in enumerate(chosen.items()):
@@ -135,12 +138,18 @@ def put_together(
     return read._replace(notes=(*read.notes, *unread)), found
 
 
-def _worth_full(read: ReadRecordings, found: Mapping[str, AnalysedRank], choices: Choices) -> dict[str, str]:
-    """Paths of the recordings that are analysed in full, and why; of a run with few wanted ranks all."""
+def _worth_full(
+    read: ReadRecordings, found: Mapping[str, AnalysedRank], choices: Choices
+) -> tuple[dict[str, str], dict[str, Cluster]]:
+    """Paths of the recordings that are analysed in full, and why; of a run with few wanted ranks all.
+
+    And how those of the other runs compare, as in `ReadRecordings`.
+    """
     from traceanalyze.ranks.compare import comparable, compare_ranks
     from traceanalyze.ranks.overview import worth_full
 
     chosen: dict[str, str] = {}
+    compared: dict[str, Cluster] = {}
     for run in group_runs(read.traces, read.lost):
         try:
             traces = chosen_ranks(run, choices)
@@ -151,11 +160,12 @@ def _worth_full(read: ReadRecordings, found: Mapping[str, AnalysedRank], choices
         if len(ranks) <= MANY:
             chosen |= dict.fromkeys((trace.origin.path for trace in traces), "")
             continue
-        whole = comparable([one.analysis for one in ranks])
-        ranks = [*compress(ranks, whole)] or ranks
-        worth = worth_full(compare_ranks([one.summary for one in ranks]))
-        chosen |= {ranks[at].analysis.trace.origin.path: why for at, why in worth.items()}
-    return chosen
+        every = range(len(ranks))
+        places = [*compress(every, comparable([one.analysis for one in ranks]))] or every
+        cluster = compare_ranks([ranks[at].summary for at in places], places)
+        chosen |= {traces[places[at]].origin.path: why for at, why in worth_full(cluster).items()}
+        compared[traces[0].origin.path] = cluster
+    return chosen, compared
 
 
 def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
@@ -293,10 +303,6 @@ _AT_HAND = frozenset({"split"})
 """Tables that are shown of all ranks side by side."""
 
 
-_WHOLE = ("program", "timeline")
-"""What a result may have beside its summary that is read as soon as it is."""
-
-
 def pack(one: Result) -> bytes | None:
     """One result as a part; None where a plug-in made something of it that has no place there."""
     from traceanalyze.pipeline import parts
@@ -309,13 +315,17 @@ def pack(one: Result) -> bytes | None:
         slim = one._replace(
             analysis=one.analysis._replace(tables=at_hand), places={}, costs={}, program=None, timeline=None
         )
-        sections = {
+        sections: dict[str, Any] = {
             "summary": (slim, (keys, (*one.places,), (*one.costs,))),
             "tables": tables,
             "places": dict(one.places),
             "costs": dict(one.costs),
-            **{name: each for name in _WHOLE if (each := getattr(one, name)) is not None},
+            **({} if one.timeline is None else {"timeline": one.timeline}),
         }
+        if one.program is not None:
+            from traceanalyze.replay.graph import folded
+
+            sections["program"] = folded(one.program)
         return parts.archive({name: parts.dumps(each) for name, each in sections.items()})
     except TypeError:
         return None
@@ -335,8 +345,9 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
             return found
         one, (tables, places, costs) = found
         read = {name: spool.add(sections[name]) for name in ("tables", "places", "costs")}
-        at_once = {name: parts.loads(sections[name]) for name in _WHOLE if name in sections}
-    except (parts.DamagedError, KeyError, TypeError, ValueError):
+        timeline = parts.loads(sections["timeline"]) if "timeline" in sections else None
+        program = _program(parts.loads(sections["program"])) if "program" in sections else None
+    except (parts.DamagedError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         return None
     if not isinstance(one, AnalysedRank):
         return None
@@ -344,8 +355,15 @@ def unpack(part: bytes, spool: Spool) -> Result | None:
         analysis=one.analysis._replace(tables=parts.Late(tables, read["tables"], one.analysis.tables)),
         places=parts.Late(places, read["places"], {}),
         costs=parts.Late(costs, read["costs"], {}),
-        **at_once,
+        timeline=timeline,
+        program=program,
     )
+
+
+def _program(part: Program) -> Program:
+    from traceanalyze.replay.graph import unfolded
+
+    return unfolded(part)
 
 
 def workers_for(sizes: Sequence[int | None], most: int | None = None) -> int:

@@ -42,13 +42,16 @@ class SideBySide(NamedTuple):
         return [known.get(at) for at in range(len(self.ranks))]
 
 
-def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySide:
-    """Compare the ranks of a run, and judge the comparison by the rules, if there are any."""
+def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None, known: "Cluster | None" = None) -> SideBySide:
+    """Compare the ranks of a run, and judge the comparison by the rules, if there are any.
+
+    `known` is how they compare, from summaries with the same numbers.
+    """
     outcomes = [one.outcome for one in ranks]
     places: list[int] = []
     if len(ranks) > 1:
         # Imported here: many runs have one rank.
-        from traceanalyze.ranks.compare import comparable, compare_ranks
+        from traceanalyze.ranks.compare import comparable, compare_ranks, with_summaries
 
         places = [*compress(range(len(ranks)), comparable([one.analysis for one in ranks]))]
     compared = [ranks[at] for at in places] if len(places) > 1 else []
@@ -58,7 +61,11 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
         outcomes = list(map(alone, outcomes))
     if not compared:
         return SideBySide(tuple(ranks), tuple(outcomes), None, None)
-    cluster = compare_ranks([one.summary for one in compared], places)
+    summaries = [one.summary for one in compared]
+    if known is not None and known.places == tuple(places):
+        cluster = with_summaries(known, summaries)
+    else:
+        cluster = compare_ranks(summaries, places)
     run = _joint(compared, cluster)
     waits = cluster.exposed_waits
     if run is not None and not isinstance(waits, NotMeasured) and not waits.bound:
@@ -133,17 +140,21 @@ def reports_of(read: ReadRecordings, results: Mapping[str, AnalysedRank], choice
     for run in runs:
         traces = chosen_ranks(run, choices)
         # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
-        found.append(report_of_ranks(run, [results[trace.origin.path].with_trace(trace) for trace in traces], choices))
+        ranks = [results[trace.origin.path].with_trace(trace) for trace in traces]
+        known = read.compared.get(traces[0].origin.path) if traces else None
+        found.append(report_of_ranks(run, ranks, choices, known))
     return tuple(found)
 
 
-def report_of_ranks(run: Run, ranks: Sequence[AnalysedRank], choices: Choices) -> Report:
-    """The report on a run of these ranks."""
+def report_of_ranks(
+    run: Run, ranks: Sequence[AnalysedRank], choices: Choices, known: "Cluster | None" = None
+) -> Report:
+    """The report on a run of these ranks; `known` as for `side_by_side`."""
     rules = None
     if choices.detail != Detail.QUIET:
         # What rules say of a rank alone they said when it was analysed.
         rules = choices.rules() if len(ranks) > 1 else Plan(())
-    return run_report(run, side_by_side(ranks, rules), Scope(choices.ranks is not None, choices.detail))
+    return run_report(run, side_by_side(ranks, rules, known), Scope(choices.ranks is not None, choices.detail))
 
 
 def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:

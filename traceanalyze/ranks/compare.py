@@ -137,12 +137,21 @@ def _mean(values: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.int64]
 def compare_ranks(summaries: Sequence[RankSummary], places: Sequence[int] = ()) -> Cluster:
     """Compare the ranks of one run, which come in the order of the report; `places` are theirs in it, if not all."""
     places = tuple(places or range(len(summaries)))
-    ranks = tuple(replace(one, label=one.label or f"?{at}") for at, one in zip(places, summaries, strict=True))
+    ranks = _labelled(summaries, places)
     steps, rows = common_steps(ranks)
     groups, stops, outside = matched(ranks, steps, rows)
     missing = missing_ranks(ranks)
     waits, late = exposed_waits(ranks, groups, rows, missing), stragglers(ranks, groups, rows)
     return Cluster(ranks, steps, rows, missing, groups, stops, outside, waits, late, places=places)
+
+
+def with_summaries(cluster: Cluster, summaries: Sequence[RankSummary]) -> Cluster:
+    """The same with summaries of the same ranks that tell more of some: their steps and collectives are the same."""
+    return cluster._replace(ranks=_labelled(summaries, cluster.places))
+
+
+def _labelled(summaries: Sequence[RankSummary], places: Sequence[int]) -> tuple[RankSummary, ...]:
+    return tuple(replace(one, label=one.label or f"?{at}") for at, one in zip(places, summaries, strict=True))
 
 
 def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:

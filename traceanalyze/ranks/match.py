@@ -4,7 +4,7 @@ And what their ends tell of the clocks of the ranks.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
@@ -104,10 +104,6 @@ def _numbered(names: Sequence[str]) -> dict[tuple[str, int], int]:
     return found
 
 
-_COLUMNS = ("kind", "bytes", "step", "start", "end", "exposed", "moved", "synchronising", "row")
-"""Of a `MatchedGroup`, a row a collective."""
-
-
 class _Part(NamedTuple):
     """What a rank contributes to a group: positions in its collectives, step by step in their order."""
 
@@ -121,6 +117,31 @@ class _Part(NamedTuple):
         return np.split(self.rows, np.searchsorted(self.step, np.arange(1, steps)))
 
 
+class _Asked(NamedTuple):
+    """Collectives of a rank by its groups, and how many lie outside the common steps."""
+
+    parts: tuple[tuple[int, int, NDArray[np.int64], NDArray[np.int64]], ...]
+    """Number of the group, kind (-1 for all), and rows and steps as in `_Part`."""
+    outside: int
+
+
+def _asked(rank: RankSummary, rows: NDArray[np.int64]) -> _Asked:
+    own = rank.collectives
+    common = np.full(len(rank.steps) + 1, -1, np.int64)
+    common[rows] = np.arange(len(rows))
+    step = common[own.step]
+    found = []
+    for number, one in enumerate(rank.groups):
+        useful = (own.group == number) & (step >= 0) & ~POINT_TO_POINT[own.kind]
+        kinds = [-1] if one.label else np.unique(own.kind[useful]).tolist()
+        for kind in kinds:
+            chosen = np.flatnonzero(useful & ((kind < 0) | (own.kind == kind)))
+            chosen = chosen[np.argsort(step[chosen], kind="stable")]
+            if len(chosen):
+                found.append((number, kind, chosen, step[chosen]))
+    return _Asked(tuple(found), int((step < 0).sum()))
+
+
 def matched(
     ranks: Sequence[RankSummary], steps: Sequence[str], rows: NDArray[np.int64]
 ) -> tuple[tuple[MatchedGroup, ...], tuple[Stop, ...], int]:
@@ -131,35 +152,63 @@ def matched(
     """
     parts: dict[tuple[str, int], list[_Part]] = {}
     known: dict[str, list[Group]] = {}
+    alike: dict[tuple[Hashable, ...], _Asked] = {}
     outside = 0
     for position, rank in enumerate(ranks):
         own = rank.collectives
-        common = np.full(len(rank.steps) + 1, -1, np.int64)
-        common[rows[position]] = np.arange(len(steps))
-        step = common[own.step]
-        outside += int((step < 0).sum())
-        for number, one in enumerate(rank.groups):
-            known.setdefault(one.label, []).append(one)
-            useful = (own.group == number) & (step >= 0) & ~POINT_TO_POINT[own.kind]
-            kinds = [-1] if one.label else np.unique(own.kind[useful]).tolist()
-            for kind in kinds:
-                chosen = np.flatnonzero(useful & ((kind < 0) | (own.kind == kind)))
-                chosen = chosen[np.argsort(step[chosen], kind="stable")]
-                if len(chosen):
-                    parts.setdefault((one.label, kind), []).append(_Part(position, chosen, step[chosen]))
+        # Most ranks run one program, and ask for the same.
+        about = (own.group, own.kind, own.step, rows[position])
+        key = len(rank.steps), *(bool(one.label) for one in rank.groups), *((c.dtype, c.tobytes()) for c in about)
+        if key not in alike:
+            alike[key] = _asked(rank, rows[position])
+        outside += alike[key].outside
+        for group in rank.groups:
+            known.setdefault(group.label, []).append(group)
+        for number, only, chosen, step in alike[key].parts:
+            parts.setdefault((rank.groups[number].label, only), []).append(_Part(position, chosen, step))
     names: dict[Members, dict[str, None]] = {}
-    for name, members in {pair: None for rank in ranks for pair in rank.group_names.items()}:
-        names.setdefault(members, {})[name] = None
-    groups, stops, world = [], [], world_size(ranks)
+    for name, listed in {pair: None for rank in ranks for pair in rank.group_names.items()}:
+        names.setdefault(listed, {})[name] = None
+    every, stops, world = _Every(ranks), list[Stop](), world_size(ranks)
+    found: list[dict[str, Any]] = []
+    kinds, sizes = every.column("kind"), every.column("bytes")
     for (label, _), sides in parts.items():
-        if len(sides) > 1:
-            listed = next((one.ranks for one in known[label] if one.ranks), ())
-            role = role_of({label: None, **names.get(listed, {})} if listed else (label,))
-            missing, complete = presence(known[label], [side.rank for side in sides], ranks, world)
-            group, stopped = _match(ranks, steps, label, sides)
-            groups.append(replace(group, role=role, missing=missing, complete=complete))
-            stops.extend(stopped)
-    return tuple(_joined(groups)), tuple(stops), outside
+        if len(sides) < 2:
+            continue
+        members = tuple(side.rank for side in sides)
+        table, step, stopped = _table(every, kinds, sizes, label, steps, sides)
+        stops.extend(stopped)
+        listed = next((one.ranks for one in known[label] if one.ranks), ())
+        role = role_of({label: None, **names.get(listed, {})} if listed else (label,))
+        missing, complete = presence(known[label], members, ranks, world)
+        at = every.rows(members, table)
+        kind = kinds[at[:, 0]]
+        head = {"group": label, "role": role, "members": members, "missing": missing, "complete": complete}
+        columns = {"kind": kind, "bytes": sizes[at].max(axis=1), "step": step, "synchronising": SYNCHRONISING[kind]}
+        found.append({**head, **columns, "row": table})
+    # One column of all ranks at a time: all of them together would take as much as the ranks themselves.
+    for name in ("start", "end", "exposed", "moved"):
+        column = every.column(name)
+        for one in found:
+            one[name] = column[every.rows(one["members"], one["row"])]
+    return tuple(_joined([MatchedGroup(**one) for one in found])), tuple(stops), outside
+
+
+class _Every:
+    """Collectives of all ranks one after another."""
+
+    def __init__(self, ranks: Sequence[RankSummary]) -> None:
+        self._ranks = ranks
+        self._first = np.concatenate(([0], np.cumsum([len(rank.collectives) for rank in ranks])))
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column of all of them."""
+        return np.concatenate([getattr(rank.collectives, name) for rank in self._ranks])
+
+    def rows(self, members: Sequence[int], table: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the rows of some ranks lie in it; `table` has a column a rank."""
+        found: NDArray[np.int64] = self._first[list(members)] + table
+        return found
 
 
 def _joined(groups: Sequence[MatchedGroup]) -> Iterator[MatchedGroup]:
@@ -168,73 +217,69 @@ def _joined(groups: Sequence[MatchedGroup]) -> Iterator[MatchedGroup]:
     for one in groups:
         found.setdefault((one.group, one.members), []).append(one)
     for same in found.values():
+        if len(same) == 1:
+            yield same[0]
+            continue
         columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in same]) for name in _COLUMNS}
-        order = np.lexsort((columns["start"][:, 0], columns["step"])) if len(same) > 1 else slice(None)
+        order = np.lexsort((columns["start"][:, 0], columns["step"]))
         yield replace(same[0], **{name: column[order] for name, column in columns.items()})
 
 
-def _match(
-    ranks: Sequence[RankSummary], steps: Sequence[str], label: str, sides: list[_Part]
-) -> tuple[MatchedGroup, list[Stop]]:
-    members = tuple(side.rank for side in sides)
-    rows, step, stops = [side.rows for side in sides], sides[0].step, list[Stop]()
-    alike = all(np.array_equal(side.step, step) for side in sides)
-    if alike and _agreement(ranks, members, rows)[0] == len(step):
-        # As it should be: then all steps are matched at once.
-        table = np.stack(rows, axis=1)
-    else:
-        kept: list[NDArray[np.int64]] = []
-        for name, own in zip(steps, zip(*(side.by_step(len(steps)) for side in sides), strict=True), strict=True):
-            length, what = _agreement(ranks, members, own)
-            kept.append(np.stack([each[:length] for each in own], axis=1))
-            left_out = sum(len(each) - length for each in own)
-            if left_out:
-                stops.append(Stop(label, name, length, what, left_out))
-        table, step = np.concatenate(kept), np.repeat(np.arange(len(steps)), [len(each) for each in kept])
-    kind = ranks[members[0]].collectives.kind[table[:, 0]]
-
-    def column(name: str) -> NDArray[np.int64]:
-        own = [getattr(ranks[rank].collectives, name)[table[:, at]] for at, rank in enumerate(members)]
-        return np.stack(own, axis=1)
-
-    return (
-        MatchedGroup(
-            group=label,
-            role=None,
-            members=members,
-            missing=(),
-            complete=False,
-            kind=kind,
-            bytes=column("bytes").max(axis=1),
-            step=step,
-            **{name: column(name) for name in ("start", "end", "exposed", "moved")},
-            synchronising=SYNCHRONISING[kind],
-            row=table,
-        ),
-        stops,
-    )
+_COLUMNS = ("kind", "bytes", "step", "start", "end", "exposed", "moved", "synchronising", "row")
+"""Of a `MatchedGroup`, a row a collective."""
 
 
-def _agreement(
-    ranks: Sequence[RankSummary], members: Sequence[int], rows: Sequence[NDArray[np.int64]]
-) -> tuple[int, str]:
-    """How far the sequences of the ranks agree, and in what they then do not."""
-    length = min(map(len, rows))
-    kind, size = (
-        np.stack(
-            [getattr(ranks[rank].collectives, name)[each[:length]] for rank, each in zip(members, rows, strict=True)]
-        )
-        for name in ("kind", "bytes")
-    )
-    other_kind = (kind != kind[0]).any(axis=0)
-    stated = np.where(size < 0, size.max(axis=0), size)
-    other_size = (stated != stated[0]).any(axis=0) & ~_UNEVEN[kind[0]]
+def _table(
+    every: _Every,
+    kinds: NDArray[Any],
+    sizes: NDArray[Any],
+    label: str,
+    steps: Sequence[str],
+    sides: Sequence[_Part],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Stop]]:
+    """(n, ranks) rows of the collectives that match, the step of each, and where matching stopped.
+
+    `kinds` and `sizes` are of every rank's collectives.
+    """
+    members, first = [side.rank for side in sides], sides[0]
+
+    def agreement(rows: NDArray[np.int64], lengths: Collection[int]) -> tuple[int, str]:
+        at = every.rows(members, rows)
+        return _agreement(kinds[at], sizes[at], lengths)
+
+    if all(side.step is first.step or np.array_equal(side.step, first.step) for side in sides):
+        # As it should be: then all steps are matched at once, and where ranks ask for the same one column says it.
+        same = all(side.rows is first.rows for side in sides)
+        shape = len(first.rows), len(sides)
+        table = np.broadcast_to(first.rows[:, None], shape) if same else np.stack([one.rows for one in sides], axis=1)
+        if agreement(table, shape[:1])[0] == len(table):
+            return table, first.step, []
+    kept: list[NDArray[np.int64]] = []
+    stops = []
+    for name, own in zip(steps, zip(*(side.by_step(len(steps)) for side in sides), strict=True), strict=True):
+        lengths = [len(each) for each in own]
+        table = np.stack([each[: min(lengths)] for each in own], axis=1)
+        length, what = agreement(table, lengths)
+        kept.append(table[:length])
+        if left_out := sum(lengths) - length * len(own):
+            stops.append(Stop(label, name, length, what, left_out))
+    return np.concatenate(kept), np.repeat(np.arange(len(steps)), [len(each) for each in kept]), stops
+
+
+def _agreement(kind: NDArray[Any], size: NDArray[Any], lengths: Collection[int]) -> tuple[int, str]:
+    """How far the sequences of the ranks, which are so long, agree, and in what they then do not.
+
+    Of as many as all have: (n, ranks) kinds and sizes.
+    """
+    other_kind = (kind != kind[:, :1]).any(axis=1)
+    stated = np.where(size < 0, size.max(axis=1, keepdims=True), size)
+    other_size = (stated != stated[:, :1]).any(axis=1) & ~_UNEVEN[kind[:, 0]]
     wrong = np.flatnonzero(other_kind | other_size)
-    if len({len(each) for each in rows}) > 1 and (size < 0).any():
+    if len({*lengths}) > 1 and (size < 0).any():
         # One more on some ranks: without sizes nothing tells which one it is.
         return 0, "count"
     if len(wrong) == 0:
-        return length, "count"
+        return len(kind), "count"
     return int(wrong[0]), "kind" if other_kind[wrong[0]] else "bytes"
 
 
@@ -317,8 +362,7 @@ def clock_offsets(cluster: Cluster) -> Table:
 
 def _ends(one: MatchedGroup, column: int, anchor: int) -> NDArray[np.int64]:
     """By how much later one rank's clock says that the collectives of a group ended."""
-    end = one.end[one.synchronising]
-    found: NDArray[np.int64] = end[:, column] - end[:, anchor]
+    found: NDArray[np.int64] = (one.end[:, column] - one.end[:, anchor])[one.synchronising]
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,11 @@ pauses of the garbage collector, `pause` the time in which its host stands still
 
 @dataclass(frozen=True, eq=False)
 class RankCollectives:
-    """Collectives of one rank in the order in which its program asked for them; columns of equal length."""
+    """Collectives of one rank in the order in which its program asked for them; columns of equal length.
+
+    All but `start` and `end` are in as few bytes as they need: thousands of ranks are kept. Nothing else tells times on
+    its own, so that what is computed has room.
+    """
 
     group: NDArray[np.int64]
     """Position in `RankSummary.groups`."""
@@ -289,6 +293,15 @@ class MatchedGroup:
     def wait_of(self, column: int) -> NDArray[np.int64]:
         """(n,) of one member."""
         found: NDArray[np.int64] = self.end[:, column] - self.start[:, column] - self.transfer
+        return found
+
+    def by_step(self, values: NDArray[Any], steps: int) -> NDArray[np.int64]:
+        """(steps, members) sums of a table over the collectives that synchronise; these lie step by step."""
+        found = np.zeros((steps, len(self.members)), np.int64)
+        step = self.step[self.synchronising]
+        first = np.flatnonzero(np.diff(step, prepend=-1))
+        if len(first):
+            found[step[first]] = np.add.reduceat(values[self.synchronising], first, axis=0, dtype=np.int64)
         return found
 
 

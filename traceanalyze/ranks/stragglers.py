@@ -99,8 +99,7 @@ def _delayed_by(
     if not elsewhere:
         return None
     chosen = np.flatnonzero(one.synchronising)
-    before = [_waited_before(groups, of, at, member, chosen, unsure) for member in range(len(one.members))]
-    waited = np.stack(before, axis=1)
+    waited = _waited_before(groups, of, at, chosen, unsure)
     caused = np.delete(one.wait[chosen], place, axis=1).mean(axis=1)
     longer = waited[:, place] - np.delete(waited, place, axis=1).mean(axis=1)
     if np.clip(longer, 0, caused).sum() < MOSTLY * caused.sum():
@@ -108,28 +107,41 @@ def _delayed_by(
     return max(elsewhere, key=elsewhere.__getitem__)
 
 
+_AT_ONCE = 1024
+"""Members of a group whose waits are put in order together: those of all would take more memory than all else."""
+
+
 def _waited_before(
     groups: Sequence[MatchedGroup],
     of: _Columns,
     at: int,
-    member: int,
     chosen: NDArray[np.int64],
     unsure: Callable[[int], _Waits | None] = lambda _: None,
 ) -> NDArray[np.int64]:
-    """Before each collective of a group, since the one before it: how long the member waited in other groups, ns."""
+    """Before each collective of a group, since the one before it: how long each member waited in other groups, ns."""
     one = groups[at]
-    waits = [_waits_of(groups[other], column) for other, column in of[one.members[member]] if other != at]
-    perhaps = unsure(one.members[member])
-    waits += [] if perhaps is None else [perhaps]
-    start = np.concatenate([begin for begin, _ in waits] or [np.zeros(0, np.int64)])
-    wait = np.concatenate([amount for _, amount in waits] or [np.zeros(0, np.int64)])
-    order = np.argsort(start, kind="stable")
-    upto = np.concatenate(([0], np.cumsum(wait[order])))
-    arrival = one.start[chosen, member]
-    sequence = np.argsort(arrival, kind="stable")
-    found = np.empty(len(arrival), np.int64)
-    found[sequence] = np.diff(upto[np.searchsorted(start[order], arrival[sequence])], prepend=0)
-    return found
+    arrival = np.ascontiguousarray(one.start[chosen].T)
+    found = np.empty_like(arrival)
+    for first in range(0, len(arrival), _AT_ONCE):
+        own = arrival[first : first + _AT_ONCE]
+        starts, waits, owners = [*own], [np.zeros_like(own).ravel()], [*range(len(own))]
+        for number, member in enumerate(one.members[first : first + _AT_ONCE]):
+            others = [_waits_of(groups[other], column) for other, column in of[member] if other != at]
+            perhaps = unsure(member)
+            for start, wait in others if perhaps is None else (*others, perhaps):
+                starts.append(start)
+                waits.append(wait)
+                owners.append(number)
+        owner = np.repeat(owners, [len(each) for each in starts])
+        start, wait = np.concatenate(starts), np.concatenate(waits)
+        # Who comes to two at once has not waited in the other yet.
+        order = np.lexsort((np.arange(len(start)) >= own.size, start, owner))
+        upto = np.cumsum(wait[order]) - wait[order]
+        come = np.flatnonzero(order < own.size)
+        begin = upto[np.searchsorted(owner[order], np.arange(len(own)))]
+        since = np.diff(upto[come].reshape(own.shape), prepend=begin[:, None], axis=1)
+        found[first : first + _AT_ONCE].ravel()[order[come]] = since.ravel()
+    return found.T
 
 
 def _waits_of(one: MatchedGroup, column: int) -> _Waits:
@@ -203,7 +215,9 @@ def stragglers(
         if source[one.group] == one.group:
             named.setdefault(whole[one.group].members[one.place], []).append(one)
     late_ranks = [_straggler(ranks, whole, rows, position, own) for position, own in named.items()]
-    return tuple(sorted(_together(late_ranks, whole, rows), key=lambda one: -one.wait))
+    if len(late_ranks) > 1:
+        late_ranks = sorted(_together(late_ranks, whole, rows), key=lambda one: -one.wait)
+    return tuple(late_ranks)
 
 
 def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | None:
@@ -211,8 +225,7 @@ def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | Non
     chosen = np.flatnonzero(one.synchronising)
     wait = one.wait[chosen]
     least = int(wait.sum(axis=0).argmin())
-    by_step = np.zeros((steps, len(one.members)), np.int64)
-    np.add.at(by_step, one.step[chosen], wait)
+    by_step = one.by_step(one.wait, steps)
     used = np.unique(one.step[chosen])
     waited, comes_last = wait.sum(axis=1), wait[:, least] == 0
     last = int(waited[comes_last].sum()) / max(int(waited.sum()), 1)
@@ -427,6 +440,7 @@ def _without_moving(one: RankCollectives | MatchedGroup) -> NDArray[np.int64]:
 
 def absent_rank(cluster: Cluster) -> int | None:
     """The rank that was not recorded, if all recorded ones say that they wait for it longest (Ascend)."""
-    peers = {waited_for(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)}
+    ranks = zip(cluster.ranks, cluster.rows, strict=True)
+    peers = {waited_for(rank, in_common(rank, rows)[1]) for rank, rows in ranks}
     (peer,) = peers if len(peers) == 1 else (None,)
     return None if isinstance(peer, NotMeasured) or peer not in cluster.missing_ranks else peer

@@ -17,7 +17,7 @@ from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import MISSING
+from traceanalyze.model.columns import MISSING, width
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
@@ -176,7 +176,9 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
     size = sizes(context, described, kind)
     step = context.once(requesting_step)[events] if len(events) else events
     start, end = base + device.start[events], base + device.end[events]
-    return RankCollectives(of, kind, size, step, start, end, exposed[events], moved, waited_for, events)
+    numbers = of, kind, size, step, exposed[events], moved, waited_for, events
+    of, kind, size, step, *rest = (each.astype(width(each)) for each in numbers)
+    return RankCollectives(of, kind, size, step, start, end, *rest)
 
 
 def requesting_step(context: Context) -> NDArray[np.int64]:

@@ -39,14 +39,13 @@ MOST_ROWS = 10_000
 """Of more rows of collectives and ranks only those that tell most are kept."""
 
 
-def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
-    """Exposed time of sends and receives in some steps, ns.
+def point_to_point(rank: RankSummary, inside: NDArray[np.bool_]) -> int:
+    """Exposed time of the sends and receives among some collectives, ns.
 
     How much of it is waiting nobody knows: a receive begins when the rank is ready, and ends when the data is there.
     """
     own = rank.collectives
-    chosen = POINT_TO_POINT[own.kind] & in_common(rank, rows)[1]
-    return int(own.exposed[chosen].sum())
+    return int(own.exposed[POINT_TO_POINT[own.kind] & inside].sum())
 
 
 _COLLECTIVE_WAITS = declare(
@@ -186,8 +185,9 @@ def rank_waits(cluster: Cluster) -> Table:
     found = cluster.stragglers
     late = {} if isinstance(found, NotMeasured) else {one.position: one for one in found}
     steps = len(cluster.steps)
-    recorded = [_recorded(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)]
-    between = [point_to_point(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)]
+    inside = [in_common(rank, rows)[1] for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)]
+    recorded = [_recorded(rank, own) for rank, own in zip(cluster.ranks, inside, strict=True)]
+    between = [point_to_point(rank, own) for rank, own in zip(cluster.ranks, inside, strict=True)]
     by_step, *counts = in_groups(cluster)
     numbers = (each.tolist() for each in (cluster.step_time.sum(axis=1), by_step.sum(axis=1), *counts))
     rows = []
@@ -207,7 +207,7 @@ def rank_waits(cluster: Cluster) -> Table:
                 "late_because": None if blamed is None else blamed.phase,
                 "excess_ns": None if blamed is None else blamed.excess,
                 "recorded_wait_ns": tasks if isinstance(tasks, NotMeasured) else rounded(tasks, steps),
-                "waited_for": waited_for(rank, cluster.rows[position]),
+                "waited_for": waited_for(rank, inside[position]),
                 "point_to_point_ns": rounded(between[position], steps),
             }
         )
@@ -232,11 +232,10 @@ def in_groups(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64], N
     found = np.zeros(cluster.rows.shape, np.int64)
     last, matched = np.zeros((2, len(cluster.ranks)), np.int64)
     for one in cluster.groups:
-        wait, members = one.wait[one.synchronising], list(one.members)
-        for member, own in zip(members, wait.T, strict=True):
-            np.add.at(found[member], one.step[one.synchronising], own)
-        last[members] += (wait == 0).sum(axis=0)
-        matched[members] += len(wait)
+        wait, members = one.wait, list(one.members)
+        found[members] += one.by_step(wait, len(cluster.steps)).T
+        last[members] += (wait[one.synchronising] == 0).sum(axis=0)
+        matched[members] += int(one.synchronising.sum())
     return found, last, matched
 
 
@@ -261,19 +260,18 @@ def _stops(cluster: Cluster) -> Iterator[Message]:
         yield Message(_SAY["collectives_outside_steps"], (("count", Kind.COUNT, cluster.outside),))
 
 
-def _recorded(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
+def _recorded(rank: RankSummary, inside: NDArray[np.bool_]) -> int | NotMeasured:
     """Waiting by the tasks of the rank's own collectives; needs no other rank."""
     own = rank.collectives
-    inside = in_common(rank, rows)[1]
     if not inside.any() or (own.moved[inside] < 0).any():
         return NotMeasured("no_collective_tasks")
     return int((own.end - own.start - own.moved)[inside].sum())
 
 
-def waited_for(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
-    """The rank that most of the waiting in collectives was for."""
+def waited_for(rank: RankSummary, inside: NDArray[np.bool_]) -> int | NotMeasured:
+    """The rank that most of the waiting in some collectives was for."""
     own = rank.collectives
-    known = np.flatnonzero(in_common(rank, rows)[1] & (own.waited_for >= 0) & (own.moved >= 0))
+    known = np.flatnonzero(inside & (own.waited_for >= 0) & (own.moved >= 0))
     if len(known) == 0:
         return NotMeasured("no_collective_tasks")
     peers = group(own.group[known], own.waited_for[known])
@@ -318,12 +316,8 @@ def by_durations(groups: Sequence[MatchedGroup], rows: NDArray[np.int64]) -> NDA
 
 def of_group(one: MatchedGroup, steps: int) -> NDArray[np.int64]:
     """(steps, members) ns of a group's collectives that synchronise."""
-    rows = np.flatnonzero(one.synchronising)
     bare = np.clip(one.exposed - one.transfer[:, None], 0, one.wait)
-    sums = np.zeros((3, steps, len(one.members)), np.int64)
-    for total, values in zip(sums, (one.wait, one.exposed, bare), strict=True):
-        np.add.at(total, one.step[rows], values[rows])
-    wait, shown, least = sums
+    wait, shown, least = (one.by_step(values, steps) for values in (one.wait, one.exposed, bare))
     if not one.complete:
         return np.asarray(least)
     last = wait.argmin(axis=1)[:, None]

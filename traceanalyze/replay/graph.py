@@ -5,6 +5,7 @@ windows) and the starts of device events. An edge says that a point comes so lon
 edges that lead to a point one fits exactly, so that the longest paths through the graph are the recording.
 """
 
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -336,3 +337,46 @@ def _owned(context: Context) -> Owned:
     window = owner[event]
     first = np.flatnonzero(np.append(True, window[1:] != window[:-1])[: len(window)])
     return Owned(window[first], first, event)
+
+
+def folded(known: Program) -> Program:
+    """The same with what follows from the rest as 0, mostly, and ends as durations: a third less to keep (`unfolded`).
+
+    Where edges come from is told by how many points lie in between.
+    """
+    own = known.graph
+    source, host, target = own.edges.source, own.host, _targets(own)
+    begin, end = own.time[source], own.time[target]
+    less = replace(
+        own,
+        edges=own.edges._replace(source=(target - source).astype(np.int32)),
+        weight=own.weight - (end - begin),
+        host=host._replace(start=host.start - begin[host.edge], end=host.end - end[host.edge]),
+    )
+    return replace(
+        known,
+        graph=less,
+        start=known.start - own.time[own.event],
+        end=known.end - known.start,
+        call_end=known.call_end - known.call_start,
+    )
+
+
+def unfolded(less: Program) -> Program:
+    """What was folded."""
+    own = less.graph
+    target, host = _targets(own), own.host
+    source = target - own.edges.source
+    begin, end, start = own.time[source], own.time[target], less.start + own.time[own.event]
+    whole = replace(
+        own,
+        edges=own.edges._replace(source=source.astype(np.int32)),
+        weight=own.weight + (end - begin),
+        host=host._replace(start=host.start + begin[host.edge], end=host.end + end[host.edge]),
+    )
+    return replace(less, graph=whole, start=start, end=start + less.end, call_end=less.call_start + less.call_end)
+
+
+def _targets(own: Graph) -> NDArray[np.int64]:
+    """The point that each edge leads to."""
+    return np.repeat(np.arange(len(own.time)), np.diff(own.edges.bounds))

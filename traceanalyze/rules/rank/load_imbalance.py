@@ -84,12 +84,14 @@ def find(ranks: "Cluster", options: Options) -> Findings:
     # Imported here: many runs have one rank.
     from traceanalyze.ranks.compare import imbalance
     from traceanalyze.ranks.match import role_of
-    from traceanalyze.ranks.waits import point_to_point, waits_itself
+    from traceanalyze.ranks.waits import in_common, point_to_point, waits_itself
 
     table = imbalance(ranks)
     if table.absent is not None:
         raise UnmeasuredError(table.absent.reason)
-    between = any(point_to_point(rank, rows) for rank, rows in zip(ranks.ranks, ranks.rows, strict=True))
+    between = any(
+        point_to_point(rank, in_common(rank, rows)[1]) for rank, rows in zip(ranks.ranks, ranks.rows, strict=True)
+    )
     named = (role_of((name,)) for name in {name for rank in ranks.ranks for name in rank.group_names})
     stages = between and "pipeline" in {*(group.role for group in ranks.groups), *named}
     rows = [row for row in table.records() if row.quantity == "compute" or not stages]
