@@ -28,6 +28,7 @@ from traceanalyze.pipeline.gather import write_events
 from traceanalyze.regression.statistics import Prior, change_points
 from traceanalyze.report import folder
 from traceanalyze.report.contents.fleet import PARTS, history_report
+from traceanalyze.report.formats import FORMATS, TABLES, names
 
 pq = pytest.importorskip("pyarrow.parquet")
 ROOT = Path(__file__).parents[2]
@@ -251,6 +252,16 @@ def test_the_history_is_a_picture_in_the_page(tmp_path):
     page = (tmp_path / "history.html").read_text()
     assert '<figure class="curve"' in page
     assert "At run 9" in page
+
+
+@pytest.mark.parametrize("format_", names("history"))
+def test_every_format_that_is_offered_shows_the_history(format_, store, tmp_path):
+    target = tmp_path / f"history{FORMATS[format_].ending}"
+    place = f"{tmp_path}/" if format_ in TABLES else str(target)
+    done = CliRunner().invoke(app, ["history", store, "--format", format_, "-o", place])
+    assert (done.exit_code, "Wrote" in done.stderr) == (0, True), done.output
+    if format_ in {"markdown", "brief", "console"}:
+        assert "1 runs: a change shows from four on." in target.read_text()
 
 
 def test_a_run_that_is_kept_again_has_no_rows_of_before(tmp_path):

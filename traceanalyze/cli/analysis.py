@@ -77,6 +77,7 @@ def _write(
     shown: Shown,
     make: "Callable[[Detail | None, Progress], tuple[Report, ...]]",
     record: str | None = None,
+    command: str = "analyze",
 ) -> None:
     """Show or write the reports; what makes them is told how much of them is, where that is known.
 
@@ -87,7 +88,7 @@ def _write(
     from traceanalyze.report.output import targets
     from traceanalyze.report.view import View
 
-    wanted = targets(shown.output, shown.format_, inputs=inputs, overwrite=shown.overwrite)
+    wanted = targets(shown.output, shown.format_, inputs=inputs, command=command, overwrite=shown.overwrite)
     words = texts(shown.lang)
     view = View.of(shown.top, quiet=shown.quiet, verbose=shown.verbose, whole=shown.whole)
     console = record is None and all(each.format == "console" for each in wanted)
@@ -106,7 +107,7 @@ def history_of(store: str, shown: Shown) -> None:
     from traceanalyze.report.contents.fleet import history_report
     from traceanalyze.version import __version__
 
-    _write([], shown, lambda _detail, _progress: (history_report(folder.kept(store), store, __version__),))
+    _write([], shown, lambda _, __: (history_report(folder.kept(store), store, __version__),), command="history")
 
 
 def _teller(shown: Shown) -> "Callable[[Phrase], None] | None":

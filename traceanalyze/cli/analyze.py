@@ -97,7 +97,7 @@ def analyze(
 def history(
     store: Annotated[str, typer.Argument(metavar="DIR", help="Where analyze --record keeps runs.")],
     *,
-    format_: options.TraceFormatOption = None,
+    format_: options.FormatOption = None,
     output: options.Output = None,
     overwrite: options.Overwrite = False,
     lang: options.Lang = LANG,

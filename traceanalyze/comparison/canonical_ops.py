@@ -152,14 +152,8 @@ def accountable(context: Context, fused: NDArray[np.bool_]) -> NDArray[np.int64]
     nested, strings = context.op_nest, context.trace.strings
     names = context.trace.events.name[nested.row]
     plain = strings.matches(names, lambda text: "::" not in text and not names_backward(text))
-    of = np.arange(len(nested))
-    while True:
-        up = np.flatnonzero(plain[of] & (nested.parent[of] >= 0))
-        if len(up) == 0:
-            break
-        of[up] = nested.parent[of[up]]
-    wrapper = strings.matches(names, is_wrapper)
-    of = np.where(wrapper[of], np.arange(len(nested)), of)
+    of = nested.beyond(plain)
+    of = np.where(strings.matches(names, is_wrapper)[of], np.arange(len(nested)), of)
     level = _level(nested.stop, ~fused)
     return np.where(level.whole[level.owner], level.owner, of)
 

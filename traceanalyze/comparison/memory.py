@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.nesting import innermost
+from traceanalyze.analyses.host.nesting import followed, innermost
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS
 from traceanalyze.analyses.memory.recorded import HOST, field_of, records_in_time
 from traceanalyze.analyses.steps.phases import program_threads
@@ -71,12 +71,8 @@ def _allocating(context: Context, op: NDArray[np.int64]) -> NDArray[np.int64]:
     names = context.trace.events.name[nested.row]
     makes = context.trace.strings.matches(names, _MAKES.fullmatch)
     of = accountable(context, np.zeros(len(nested), np.bool_))
-    op[op >= 0] = of[op[op >= 0]]
-    while True:
-        up = np.flatnonzero((op >= 0) & makes[op] & (nested.parent[op] >= 0))
-        if len(up) == 0:
-            return op
-        op[up] = of[nested.parent[op[up]]]
+    more = followed(np.where(makes & (nested.parent >= 0), of[nested.parent], np.arange(len(nested))))
+    return np.where(op >= 0, more[of[op]], op)
 
 
 def _lived(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:

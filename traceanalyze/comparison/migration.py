@@ -350,10 +350,12 @@ def _on_host(old: _Work, new: _Work) -> list[str]:
     every, _ = counted_events(context)
     copies = every[context.device.klass[every] == DeviceClass.MEM]
     place = context.event_op[copies[directions(context, copies) == DIRECTIONS.index("d2h")]]
-    found = set[str]()
+    found, seen = set[str](), np.zeros(len(context.op_nest), np.bool_)
     while wanted and len(place := distinct(place[place >= 0])):
         found |= wanted.keys() & {new.calls.key(at)[0] for at in place.tolist()}
+        seen[place] = True
         place = context.op_nest.parent[place]
+        place = place[~seen[place]]
     return sorted(found, key=lambda name: (-wanted[name], name))
 
 

@@ -43,6 +43,8 @@ EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 def merge(start: Int64, end: Int64) -> Intervals:
     """Union of any intervals as a set: sorted, disjoint, touching ones joined, empty and reversed ones dropped."""
+    if not len(start):
+        return EMPTY  # as of most threads of a program that has thousands
     joined = _joined(start, end)
     if joined is None:
         order = np.argsort(start, kind="stable")

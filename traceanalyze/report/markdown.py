@@ -36,7 +36,7 @@ _SIGNS = {"fail": "❌", "inconclusive": "⚠️", "pass": "✅"}
 
 def render(reports: Sequence[Report], texts: Texts, view: View | None = None) -> str:
     """Reports of all runs as one document; what a gate says has room in a comment."""
-    if reports[0].answer:
+    if reports[0].command == "gate":
         return _cut(_judged(reports[0], formatter_over(reports[0], texts, 1)), COMMENT_BYTES, texts)
     top = (view or View()).top
     return "\n".join(

@@ -91,23 +91,9 @@ def _at_place(
     track: NDArray[np.int32], start: NDArray[np.int64], want_track: NDArray[np.int32], want_start: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Position of the row with exactly this track and start, -1 where there is none."""
-    if not len(want_start):
-        return np.empty(0, np.int64)
-    order = np.lexsort((track, start))
-    low = np.searchsorted(start[order], want_start, "left")
-    found = np.full(len(want_start), -1, np.int64)
-    pending = np.arange(len(want_start))
-    offset = 0
-    while len(pending):
-        at = low[pending] + offset
-        pending, at = pending[at < len(order)], at[at < len(order)]
-        equal = start[order[at]] == want_start[pending]
-        pending, at = pending[equal], at[equal]
-        hit = track[order[at]] == want_track[pending]
-        found[pending[hit]] = order[at[hit]]
-        pending = pending[~hit]
-        offset += 1
-    return found
+    # Of rows and of what is wanted the first row with the start stands for it, so that both columns are one number.
+    tracks = 1 + max(int(each.max(initial=0)) for each in (track, want_track))
+    return find(find(want_start, start) * tracks + want_track, find(start, start) * tracks + track)
 
 
 def launching_ops(trace: Trace, device: DeviceEvents, nest: Nest, around: Rows, linked: NDArray[np.bool_]) -> Rows:

@@ -63,6 +63,10 @@ class Nest:
         rows[place >= 0] = self.row[place[place >= 0]]
         return rows
 
+    def beyond(self, through: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Each place itself, or where it is looked through the innermost around it that is not, else the outermost."""
+        return followed(np.where(through & (self.parent >= 0), self.parent, np.arange(len(self))))
+
     def begun_in(self, windows: Intervals) -> NDArray[np.bool_]:
         """Events that start inside a set of windows."""
         change = np.zeros(len(self) + 1, np.int8)
@@ -71,6 +75,13 @@ class Nest:
             for edges, step in ((windows.start, 1), (windows.end, -1)):
                 np.add.at(change, own.start + np.searchsorted(self.start[own], edges), step)
         return np.cumsum(change[:-1], dtype=np.int8).astype(np.bool_)
+
+
+def followed(way: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each place ends up if each leads to another or to itself; twice as far each time, as ways may be long."""
+    while not np.array_equal(way, further := way[way]):
+        way = further
+    return way
 
 
 class Levels(NamedTuple):

@@ -297,10 +297,6 @@ def _callers(context: Context, place: NDArray[np.int64]) -> NDArray[np.int64]:
     """Operators that need the memory: those that only allocate give way to their callers."""
     nest, names = context.op_nest, context.trace.events.name
     only = context.trace.strings.lookup(names[nest.row], lambda text: _ALLOCATES.fullmatch(text) is not None)
-    place = place.copy()
-    while True:
-        climbing = np.flatnonzero(place >= 0)
-        climbing = climbing[(only[place[climbing]] > 0) & (nest.parent[place[climbing]] >= 0)]
-        if len(climbing) == 0:
-            return place
-        place[climbing] = nest.parent[place[climbing]]
+    known = place >= 0
+    place[known] = nest.beyond(only > 0)[place[known]]
+    return place

@@ -149,8 +149,10 @@ class PhaseRanges:
         python = python_rows(context, frame_role)
         roles = ((annotations, annotation_role), (python, frame_role))
         role = np.concatenate([strings.lookup(events.name[rows], of_name) for rows, of_name in roles])
-        telling = role != Role.NONE
-        self._row, self._role = np.concatenate((annotations, python))[telling], role[telling]
+        rows = np.concatenate((annotations, python))
+        telling = np.flatnonzero(role != Role.NONE)
+        telling = telling[np.argsort(events.track[rows[telling]], kind="stable")]
+        self._row, self._role, self._track = rows[telling], role[telling], events.track[rows[telling]]
         self._optimizer_annotated = bool((self._role & Role.OPTIMIZER).any())
         self._states: dict[int, States] = {}
 
@@ -206,7 +208,8 @@ class PhaseRanges:
 
     def _ranges(self, track: int, role: Role) -> intervals.Intervals:
         """Annotations and Python functions of a role on a thread."""
-        return self._events.active(self._row[((self._role & role) != 0) & (self._events.track[self._row] == track)])
+        here = slice(*np.searchsorted(self._track, (track, track + 1)))
+        return self._events.active(self._row[here][(self._role[here] & role) != 0])
 
 
 def _op_roles(context: Context) -> NDArray[np.int32]:

@@ -216,11 +216,7 @@ def slow_views(facts: Facts) -> SlowViews | None:
     times = float(median(own[slow]) / max(median(own[others]), 1.0))
     if times < TIMES:
         return None
-    root = np.flatnonzero(slow)
-    above = nest.parent[root]
-    while (above >= 0).any():
-        root = np.where(above >= 0, above, root)
-        above = nest.parent[root]
+    root = nest.beyond(np.ones(len(nest), np.bool_))[slow]
     each = group(name[root])
     most = root[each.of == int(each.sum(own[slow]).argmax())]
     longest = int(most[np.argmax((nest.end - nest.start)[most])])

@@ -100,7 +100,6 @@ def _ops(facts: Facts, rows: Rows, time: NDArray[np.int64]) -> tuple[str, ...]:
     if not len(op):
         return ()
     names = context.op_names
-    copies, maker = context.trace.strings.matches(names, _COPIES.search), op.copy()
-    while (inside := (maker >= 0) & copies[maker]).any():
-        maker[inside] = nest.parent[maker[inside]]
-    return names_of(facts, names[np.where(maker >= 0, maker, op)], time)
+    copies = context.trace.strings.matches(names, _COPIES.search)
+    maker = nest.beyond(copies)[op]
+    return names_of(facts, names[np.where(copies[maker], op, maker)], time)
