@@ -50,7 +50,11 @@ def _tables(base: Side, candidate: Side, whole: tuple[Part, ...], options: Compa
         return how(base.context, candidate.context, options) if wanted and name in options.sections else None
 
     cycles = base.info.cycle, candidate.info.cycle
-    found = reasons(base, candidate, options)
+    # Of parts that a side does not measure nothing is known to be gone or new.
+    told = {part.key for part in whole if isinstance(part.base, int) and isinstance(part.candidate, int)}
+    every = reasons(base, candidate, options)
+    old, new = ({key: why for key, why in side.items() if key[0] in told} for side in every)
+    found = old, new
     yield parts_table(whole, steps, per, chance_of_parts(found, headline_keys(whole), per, cycles))
     if "profiling" in options.sections:
         yield overall_table(time_rows(base, candidate, whole), steps, per)

@@ -16,7 +16,7 @@ from traceanalyze.comparison.align import align
 from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
 from traceanalyze.comparison.pairs import section
 from traceanalyze.comparison.results import Pair, Pairs
-from traceanalyze.comparison.side import CompareOptions, measured
+from traceanalyze.comparison.side import CompareOptions, lost_collectives, measured, work_unknown
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import Column, Kind, NotMeasured, Word
 
@@ -83,10 +83,10 @@ def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
     Names are matched as `kernel_labels` does. Profiles of Ascend that both
     state the type of operator are compared by this type, shapes and core. Kernels of different vendors often have no
     partner by name: `kernel_type_pairs` compares these by family; those of Ascend, whose names are numbered, are rows
-    by their type. NotMeasured if a side has no device events.
+    by their type. NotMeasured if a side lacks its device events.
     """
-    if min(len(base.device), len(candidate.device)) == 0:
-        return NotMeasured("no_device_events")
+    if why := work_unknown(base, candidate):
+        return why
     typed = _typed(base, candidate)
     foreign = base.trace.origin.format != candidate.trace.origin.format
     kinds = [_kinds(context, options, typed=typed, foreign=foreign) for context in (base, candidate)]
@@ -101,10 +101,10 @@ def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
 def kernel_type_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
     """Device events by what they are for, or by type of operator and core where both profiles state these (Ascend).
 
-    The times of a side sum to all its device time. NotMeasured if a side has no device events.
+    The times of a side sum to all its device time. NotMeasured if a side lacks its device events.
     """
-    if min(len(base.device), len(candidate.device)) == 0:
-        return NotMeasured("no_device_events")
+    if why := work_unknown(base, candidate):
+        return why
     typed = _typed(base, candidate)
     kinds = [_types(context, options) if typed else _families(context) for context in (base, candidate)]
     return _pairs((base, candidate), kinds, {key.name: key.name for each, _ in kinds for key in each})
@@ -257,7 +257,11 @@ def _pairs(contexts: tuple[Context, Context], sides: Sequence[_Kinds], label: Ma
             families, family = time.setdefault(keys[key[first]], {}), _family(work.group[first])
             families[family] = families.get(family, 0) + total
     ordered = sorted(time, key=lambda key: (key.name, key.shapes or "", key.core or ""))
-    return [Pair(_shared(key, time[key]), *(side.get(key) for side in found)) for key in ordered]
+    rows = [(_shared(key, time[key]), [side.get(key) for side in found]) for key in ordered]
+    return [Pair(shared, *lost_collectives(contexts, sides, shared["work"] == _SENDS)) for shared, sides in rows]
+
+
+_SENDS = f"work_{KernelGroup.COMMUNICATION.name.lower()}"
 
 
 def _shared(key: _Key, families: dict[str, int]) -> dict[str, str | None]:

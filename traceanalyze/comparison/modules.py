@@ -18,7 +18,7 @@ from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, canonical
 from traceanalyze.comparison.operators import frames_of_longest, summed_kernels
 from traceanalyze.comparison.pairs import PerStep, Ranked, ranked, section
 from traceanalyze.comparison.results import Pair, Pairs
-from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.comparison.side import CompareOptions, work_unknown
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import Phase
 
@@ -194,6 +194,8 @@ def module_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
     places = module_places(base), module_places(candidate)
     if places[0] is None or places[1] is None:
         return NotMeasured("no_modules")
+    if why := work_unknown(base, candidate):
+        return why
     fused = fused_names(base, candidate, options)
     old, new = _side(base, places[0], options, fused), _side(candidate, places[1], options, fused)
     rows: list[Pair] = []

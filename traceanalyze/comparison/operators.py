@@ -19,9 +19,10 @@ from traceanalyze.comparison.calls import Calls, calls_of, described
 from traceanalyze.comparison.canonical_ops import Fused, fused_names
 from traceanalyze.comparison.pairs import PerStep, section
 from traceanalyze.comparison.results import Pair, Pairs
-from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.comparison.side import CompareOptions, lost_collectives, work_unknown
 from traceanalyze.model.columns import Rows
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
+from traceanalyze.model.vocabulary import DeviceClass
 
 _Cells = dict[str, Any]
 """What a row says of one side."""
@@ -155,8 +156,10 @@ def operators_table(pairs: Pairs, per: PerStep) -> Table:
     table = OPERATORS.fill(pairs, per)
     if isinstance(pairs, NotMeasured):
         return table
-    base = sum(pair.base["device_ns"] for pair in pairs if pair.base)
-    known = per.amounts(base, sum(pair.candidate["device_ns"] for pair in pairs if pair.candidate))
+    sides = [[side["device_ns"] for side in each if side] for each in zip(*(pair[1:] for pair in pairs), strict=True)]
+    known = per.amounts(
+        *(next((time for time in each if isinstance(time, NotMeasured)), None) or sum(each) for each in sides)
+    )
     keys = ("diff_ns", "ratio", "base_sum_ns", "candidate_sum_ns")
     shown: dict[str, Value] = {"op": Word("all_work"), "base_device_ns": known["base_time_ns"]}
     shown |= {"candidate_device_ns": known["candidate_time_ns"], **{key: known[key] for key in keys}}
@@ -168,16 +171,26 @@ def operator_totals(base: Context, candidate: Context, options: CompareOptions) 
 
     Each device event inside the steps counts once, for the innermost operator around its launch; calls are those that
     launched some. Events whose launch lies in no operator, or is not known, have rows of their own. So the times of a
-    side sum to all its device time, exactly. NotMeasured if a side has no operators.
+    side sum to all its device time, exactly. NotMeasured if a side has no operators, or lacks its
+    device events.
     """
-    if min(len(base.op_nest), len(candidate.op_nest)) == 0:
-        return NotMeasured("no_host_ops")
+    if why := _unknown(base, candidate):
+        return why
     fused = fused_names(base, candidate, options)
     old, new = (_totals(context, options, fused) for context in (base, candidate))
+    rows = [(key, [side.get(key) for side in (old, new)]) for key in sorted(old | new)]
     return [
-        Pair({"op": key[0], "shapes": key[1] if options.use_input_shape else None}, old.get(key), new.get(key))
-        for key in sorted(old | new)
+        Pair(
+            {"op": key[0], "shapes": key[1] if options.use_input_shape else None},
+            *lost_collectives((base, candidate), sides, any(cells and cells["sent"] for cells in sides)),
+        )
+        for key, sides in rows
     ]
+
+
+def _unknown(base: Context, candidate: Context) -> NotMeasured | None:
+    without = min(len(base.op_nest), len(candidate.op_nest)) == 0
+    return NotMeasured("no_host_ops") if without else work_unknown(base, candidate)
 
 
 def _totals(context: Context, options: CompareOptions, fused: Fused) -> _Totals:
@@ -188,15 +201,16 @@ def _totals(context: Context, options: CompareOptions, fused: Fused) -> _Totals:
     raw = context.trace.events.name[context.op_nest.row[op[known]]]
     whole = calls.ops.whole[op[known]]
     rows = group(calls.tokens[whole])
+    sent = rows.sum(time[known] * (context.device.klass[event[known]] != DeviceClass.COMM)) == 0
     units = group(rows.of, calls.ops.unit[whole])
     count = np.bincount(rows.of[units.first], minlength=len(rows))
     names: list[list[str]] = [[] for _ in range(len(rows))]
     for first in group(rows.of, raw).first.tolist():
         names[rows.of[first]].append(context.trace.strings.text(int(raw[first])))
     found = {
-        calls.key(int(whole[first])): _total(own, total, number)
-        for first, own, total, number in zip(
-            rows.first.tolist(), names, rows.sum(time[known]).tolist(), count.tolist(), strict=True
+        calls.key(int(whole[first])): _total(own, total, number) | {"sent": bool(all_sent)}
+        for first, own, total, number, all_sent in zip(
+            rows.first.tolist(), names, rows.sum(time[known]).tolist(), count.tolist(), sent.tolist(), strict=True
         )
     }
     for name, alone in unattributed(context).items():
@@ -205,7 +219,7 @@ def _totals(context: Context, options: CompareOptions, fused: Fused) -> _Totals:
 
 
 def _total(names: Sequence[str], time: int, calls: int) -> _Cells:
-    return {"op": ", ".join(sorted(names)), "device_ns": time, "calls": calls}
+    return {"op": ", ".join(sorted(names)), "device_ns": time, "calls": calls, "sent": False}
 
 
 _SIDES_OF_CALL = tuple(
@@ -243,10 +257,10 @@ def operator_pairs(base: Context, candidate: Context, options: CompareOptions) -
 
     Matched are the outermost operators of each step (see `top_level`) by canonical name and direction, and by
     shapes if the options say so. Work of no operator, and steps that only one side has, have one row each: so the
-    times of a side sum to all its device time. NotMeasured if a side has no operators.
+    times of a side sum to all its device time. NotMeasured if a side has no operators, or lacks its device events.
     """
-    if min(len(base.op_nest), len(candidate.op_nest)) == 0:
-        return NotMeasured("no_host_ops")
+    if why := _unknown(base, candidate):
+        return why
     calls, found = paired(base, candidate, options)
     old, new = (OpSides(side, level.owner) for side, level in zip(calls, found.levels, strict=True))
     shown = [(one, other) for one, other in found.rows if old.busy(one) or new.busy(other)]

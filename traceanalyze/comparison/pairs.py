@@ -291,7 +291,7 @@ _DERIVED: dict[str, Callable[[Section, Ranked, PerStep], Value]] = {
             else row.pair.shared.get("match", "both_sides")
         )
     ),
-    "avg_ratio": lambda _, row, __: _mean_ratio(row.pair),
+    "avg_ratio": lambda _, row, __: lacking(row.pair, "total_ns") or _mean_ratio(row.pair),
     "diff_ns": _made_of(PerStep.diff),
     "diff_bytes": _made_of(PerStep.diff),
     "diff_size_bytes": _made_of(PerStep.diff),

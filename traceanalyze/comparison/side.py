@@ -1,6 +1,6 @@
 """One side of a comparison: a rank, the steps that count, and everything derived from them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -175,6 +175,21 @@ def _device_name(context: Context) -> str | None:
     """Name of the headline device."""
     without = context.mode in {Mode.HOST_ONLY, Mode.EMPTY}
     return None if without else context.trace.device_name(context.devices[0])
+
+
+def work_unknown(*sides: Context) -> NotMeasured | None:
+    """Why nobody knows what the device of one of the sides computed."""
+    why = (side.unmeasured.get("compute") if len(side.device) else "no_device_events" for side in sides)
+    return next((NotMeasured(each) for each in why if each), None)
+
+
+def lost_collectives(
+    contexts: Sequence[Context], sides: Sequence[dict[str, Any] | None], all_sent: object
+) -> Iterator[dict[str, Any] | None]:
+    """What rows say of both sides: nothing is known of collectives that a side lost."""
+    for context, cells, other in zip(contexts, sides, sides[::-1], strict=True):
+        why = context.unmeasured.get("communication") if all_sent and cells is None else None
+        yield dict.fromkeys(other or (), NotMeasured(why)) if why else cells
 
 
 def measured(

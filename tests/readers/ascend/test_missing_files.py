@@ -264,9 +264,22 @@ def test_work_that_only_the_step_times_tell_of_is_not_measured(tmp_path: Path, h
         totals = {(row.candidate_total_ns, row.diff_ns, row.match) for row in sent}
         assert (totals == {(why, why, why)}) == (part == "communication")
     # What is lost is an empty cell where a script would read 0, and a sheet says so.
-    work = sheets["KernelCompare" if part == "compute" else "CommunicationCompare"]
-    assert work["Calls"].gt(0).all()
-    assert work[["Calls.1", "Total Duration(us).1", work.columns[-1]]].isna().all(axis=None)
+    if part == "communication":
+        work = sheets["CommunicationCompare"]
+        assert work["Calls"].gt(0).all()
+        assert work[["Calls.1", "Total Duration(us).1", work.columns[-1]]].isna().all(axis=None)
+    assert ("KernelCompare" in sheets) == ("ModuleCompareStatistic" in sheets) == (part == "communication")
+    # Nor has the base alone the kernels and operators of what is lost.
+    for found in (moved, compared):
+        for key in ("kernel_compare", "kernel_type_compare", "operator_compare_statistic"):
+            rows = list(found.tables[key].records())
+            assert (found.tables[key].absent == why, not rows) == (part == "compute", part == "compute")
+            assert all((row.match == why) == (row.diff_ns == why) for row in rows)
+            lost = [row for row in rows if row.match == why]
+            assert len(lost) == (part == "communication")
+        # Nor is it a cause that is gone; what no part tells is not explained.
+        assert {row.part for row in found.tables["causes"].records()} <= {"memory_ops", "compute"} - {part}
+    assert ("cannot be told" if part == "compute" else "is time of unknown cause") in moved.verdict
     assert f"{part} of candidate" in sheets["Differences"].to_string()
     sheet = sheets["OverallMetrics"]
     told = sheet.set_index(sheet["Index"].str.strip())["Duration(ms).1"].dropna()

@@ -323,7 +323,8 @@ def _verdict(
 
 def _explained(comparison: Comparison, per: PerStep, named_idle: tuple[int, int]) -> Message:
     """How much of the difference is not mere time that neither the profiles show nor a finding names."""
-    unseen = sum(exact for key, exact in _exact(comparison.parts, per).items() if key in UNEXPLAINED)
+    seen = sum(exact for key, exact in _exact(comparison.parts, per).items() if key not in UNEXPLAINED)
+    unseen = per.change - seen
     rest = unseen - per.exact(*named_idle)
     # A finding of one side may be about more than what has changed.
     rest = rest if rest * unseen >= 0 else 0

@@ -54,7 +54,7 @@ _SAY = sentences(
         "addresses, as nothing tells then which allocation is freed."
     ),
     vendor_order="Rows are ordered by how much they differ, single calls by time.",
-    vendor_lost="Work that a recording lost is an empty cell, not 0: {part} of {side}.",
+    vendor_lost="Work that a recording lost has no sheet, or an empty cell instead of 0: {part} of {side}.",
     vendor_cut="{name}: the first {shown} of {number} rows; more fit no sheet.",
 )
 
@@ -75,13 +75,6 @@ _COMPARED = {
 """Tables that are sheets, in their order, each with what its plain differences and ratios are of."""
 _IN_PLACE = {"operator_compare_statistic": "module_compare_statistic", "operator_compare": "module_compare"}
 """Which table stands for which other where both sides recorded modules."""
-_WORK = {
-    "communication_compare": "communication",
-    "api_compare": "host",
-    "memory_compare_statistic": "host",
-    "memory_compare": "host",
-}
-"""What a sheet is about, where that is not compute."""
 _OF_COMPUTE = frozenset({"kernel_compare", "kernel_type_compare"})
 _NO_COMPUTE = frozenset({"work_communication", "work_copy"})
 _SINGLE = frozenset({"operator_compare", "memory_compare"})
@@ -112,19 +105,11 @@ class _Sheet(NamedTuple):
     steps: Mapping[str | None, int]
     """How many steps a side's sums are of."""
     formatter: Formatter
-    lost: frozenset[tuple[str | None, str]]
-    """Sides that do not have their work, and which."""
 
     @classmethod
-    def of(
-        cls,
-        table: Table,
-        steps: Mapping[str | None, int],
-        formatter: Formatter,
-        lost: frozenset[tuple[str | None, str]] = frozenset(),
-    ) -> Self:
+    def of(cls, table: Table, steps: Mapping[str | None, int], formatter: Formatter) -> Self:
         known = tuple(column for column in table.columns if column.alias and not column.alias.startswith(_TASK))
-        return cls(table, known, steps, formatter, lost)
+        return cls(table, known, steps, formatter)
 
     @property
     def name(self) -> str:
@@ -144,8 +129,7 @@ class _Sheet(NamedTuple):
         if column.side is None or column.kind not in {Kind.DURATION, Kind.BYTES, Kind.NUMBER}:
             return value
         if value is None:
-            lost = (column.side, _WORK.get(self.table.key, "compute")) in self.lost
-            return None if lost or self.table.key == "overall_metrics" else 0
+            return None if self.table.key == "overall_metrics" else 0
         alone = self.table.key in _SINGLE or key in _EACH
         amount = value * (1 if alone else self.steps[column.side])
         if key == _COMPARED[self.table.key]:
@@ -217,8 +201,8 @@ def render(reports: Sequence[CompareReport], texts: Texts) -> bytes:
             table = tables.get(key)
             if table is None or not len(table) or len(tables.get(_IN_PLACE.get(key, ""), ())):
                 continue
-            sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter, frozenset(lost))
-            sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter, sheet.lost) if key in _MODULES else sheet
+            sheet = _Sheet.of(table, {"base": base.count, "candidate": candidate.count}, formatter)
+            sums = _Sheet.of(tables[_MODULES[0]], sheet.steps, formatter) if key in _MODULES else sheet
             every = list(_shown(sheet, sums, (base.kernel_span, candidate.kernel_span), lost))
             if not every:
                 continue
