@@ -13,7 +13,7 @@ from tests.rules.on_host import Op, Range, steps
 from traceanalyze.locales import texts
 from traceanalyze.pipeline import load
 from traceanalyze.report.console import Style, render
-from traceanalyze.rules.finding import Severity
+from traceanalyze.rules.finding import Confidence, Severity
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 US = 1000
@@ -294,6 +294,34 @@ def test_a_recorded_training_with_a_slow_loader_is_told_what_workers_would_save(
     first = judged(trace).findings[0]
     assert (first.rule, first.sentence, first.severity) == ("DAT101", "host_single", Severity.HIGH)
     assert 48_000_000 / 3 - 600_000 < first.saving < 24_545_586
+
+
+NAMES = ("aten::add", "aten::mul", "aten::sub", "aten::div")
+
+
+@pytest.mark.parametrize(("places", "sure"), [((1, 1, 1, 1), True), ((0, 1, 1, 2), True), ((0, 1, 2, 3), False)])
+def test_a_host_that_stops_now_here_and_now_there_may_stop_without_it(places, sure):
+    """400 µs of work in four operators a step, and a stretch of 1600 before one of them."""
+    b = TraceBuilder()
+    for number, place in enumerate(places):
+        at = number * STEP
+        b.step(number, at, STEP)
+        for each, name in enumerate(NAMES):
+            at += 1600 if each == place else 0
+            b.op(name, at, 100)
+            at += 100
+    found = finding(b, "HST107")
+    assert found.bound == pytest.approx(1600 * US, rel=0.1)
+    assert (found.low > 0, found.confidence > Confidence.LOW) == (sure, sure)
+
+
+def test_where_nothing_of_the_host_is_recorded_no_work_is_claimed():
+    b = TraceBuilder()
+    for number in range(4):
+        b.step(number, number * STEP, STEP)
+    b.op("aten::add", 4 * STEP + 10, 5)
+    found = finding(b, "HST107")
+    assert (found.sentence, found.low, found.confidence) == ("host_nothing", 0, Confidence.LOW)
 
 
 def test_what_anomaly_detection_costs_a_device_is_told_once():
