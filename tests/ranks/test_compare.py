@@ -177,3 +177,35 @@ def test_groups_are_named_by_what_they_are_for():
     listed = compare_ranks([late(n, 0, names={"dp_shard": (0, 1)}) for n in (0, 1)])
     assert listed.groups[0].role == "data"
     assert compare_ranks([late(0, 0), late(1, 0)]).groups[0].role is None
+
+
+def on_host(number, *peer_wait, **parts):
+    """A rank whose host computes, in as many steps of 1000 ns as it waits in for other processes."""
+    steps = tuple(f"ProfilerStep#{at}" for at in range(len(peer_wait)))
+    return replace(rank(number, steps=steps, world=3, peer_wait=peer_wait, **parts), host_computes=True)
+
+
+def test_of_hosts_that_compute_the_one_that_waits_least_is_late():
+    """If it came in time, rank 2 would be the last: of 100, 200 and 300 ns that it waits more, 200 a step."""
+    found = compare_ranks(
+        [
+            on_host(0, 500, 600, 700, compute=400, untraced=0),
+            on_host(1, 50, 50, 50, compute=400, untraced=550),
+            on_host(2, 150, 250, 350, compute=500, untraced=0),
+        ]
+    )
+    (one,) = found.stragglers
+    assert (one.label, one.steps_last, one.last) == ("1", 3, 1.0)
+    assert (one.wait, one.exposed, one.share) == (375, 200, 0.375)
+    assert (one.phase, one.excess) == ("untraced", 550)
+    assert found.own_time == (450, 1000, 800)
+    assert found.lead == 1
+
+
+def test_of_hosts_that_compute_nobody_is_late_who_is_not_so_again_and_again():
+    turns = [on_host(0, 0, 900, 900), on_host(1, 900, 0, 900), on_host(2, 900, 900, 0)]
+    assert compare_ranks(turns).stragglers == ()
+    late = [on_host(0, 900, 900, 900), on_host(1, 0, 0, 0)]
+    assert compare_ranks(late).stragglers == NotMeasured("ranks_missing")
+    unknown = replace(late[1], parts={})
+    assert compare_ranks([late[0], unknown, on_host(2, 0, 0, 0)]).own_time == (None,) * 3

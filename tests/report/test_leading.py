@@ -78,3 +78,28 @@ def test_work_of_the_host_beside_waiting_is_no_waiting(tmp_path):
 def test_of_a_rank_whose_step_is_longest_anyway_nothing_is_said(tmp_path):
     alone = traceanalyze.analyze(written(tmp_path, steps=2), ranks="1")
     assert not [line for line in told(alone) if "without waiting" in line]
+
+
+def test_of_hosts_that_compute_the_one_the_others_wait_for_leads(tmp_path):
+    """They compute for 30, 60 and 90 of 100 ms; the last one waits for 9 ms as all of them do."""
+    for rank, busy in enumerate((30, 60, 90)):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": rank, "world_size": 3, "backend": "gloo"}
+        for step in range(4):
+            at = 1_000 + 100 * MS * step
+            trace.step(step, at, 100 * MS)
+            trace.op("aten::mm", at, busy * MS)
+            trace.annotation("gloo:all_reduce", at + busy * MS, (99 - busy) * MS, tid=2)
+        trace.write(tmp_path / f"rank{rank}.json")
+    first, *others = told(traceanalyze.analyze(tmp_path))
+    assert first.startswith("Rank 2 of 3 works longest: 100.0 ms of its step of 100.0 ms")
+    assert any("Rank 2 makes the others wait 45.00 ms a step, because its compute is longer" in one for one in others)
+
+
+def test_waiting_that_is_not_measured_is_not_the_largest_part(tmp_path):
+    trace = TraceBuilder()
+    trace.step(1, 0, 100)
+    trace.op("aten::mm", 0, 100)
+    trace.annotation("gloo:all_reduce", 10, 20, tid=2)
+    (only,) = traceanalyze.analyze(trace.write(tmp_path / "trace.json")).verdict_messages
+    assert "the largest part is host operators (100 %)" in Formatter(texts()).message(only)

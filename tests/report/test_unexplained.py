@@ -210,3 +210,51 @@ def test_work_that_is_done_once_is_told_in_the_verdict_and_is_no_health(tmp_path
     found = told(traceanalyze.postmortem(tmp_path / "trace.json"))
     assert {"done_once", "healthy_trace_yet"} <= found.keys()
     assert "healthy_trace" not in found
+
+
+def on_host(*steps):
+    """Steps of 10 ms and more: an operator and a wait for other processes in each, and at the end nothing recorded."""
+    trace, at = TraceBuilder(), 0
+    for number, (sort, waits, nothing) in enumerate(steps):
+        begin = at
+        for name, length in (("aten::sort", sort), ("aten::mm", 1), ("gloo:all_reduce", waits)):
+            trace.op(name, at, length * MS)
+            at += length * MS
+        at += nothing * MS
+        trace.step(number, begin, at - begin)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([(8, 0, 1)] * 4, {"not_explained_host_operator": {"share": 0.8, "line": "aten::sort"}}),
+        ([(1, 0, 8)] * 4, {}),
+        ([(4, 4, 1)] * 4, {"not_explained_peer_wait": {"share": 0.4}, "not_explained_host_operator": {"share": 0.4}}),
+        # A fifth at least.
+        ([(1, 1, 7)] * 4, {}),
+        # What comes once is no pattern, and it is said where it is.
+        (
+            [(1, 0, 1)] * 3 + [(1, 0, 18)],
+            {"not_explained_untraced": {"share": 21 / 29}, "not_explained_step": {"step": "3"}},
+        ),
+        ([(1, 0, 1)] * 2 + [(1, 0, 8), (1, 0, 8)], {}),
+    ],
+)
+def test_large_parts_of_a_host_that_computes_are_told(tmp_path, steps, said):
+    on_host(*steps).write(tmp_path / "trace.json")
+    found = told(traceanalyze.analyze(tmp_path / "trace.json"))
+    assert {key for key in found if key.startswith("not_explained")} == set(said)
+    for key, values in said.items():
+        assert {name: found[key][name] for name in values} == pytest.approx(values)
+
+
+def test_of_ranks_side_by_side_waiting_for_the_late_one_is_explained(tmp_path):
+    for rank, (sort, waits) in enumerate(((1, 8), (8, 1))):
+        trace = on_host(*[(sort, waits, 0)] * 4)
+        trace.header["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "gloo"}
+        trace.write(tmp_path / f"rank{rank}.json")
+    keys = told(traceanalyze.analyze(tmp_path))
+    assert "straggler_part_because" in keys or "straggler_because" in keys
+    assert "not_explained_peer_wait" not in keys
+    assert "not_explained_peer_wait" in told(traceanalyze.analyze(tmp_path / "rank0.json"))

@@ -8,12 +8,12 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from tests.rules.make import STEP, finding, judged
+from tests.rules.make import STEP, finding, judged, kernel, program
 from tests.rules.on_host import Op, Range, steps
 from traceanalyze.locales import texts
 from traceanalyze.pipeline import load
 from traceanalyze.report.console import Style, render
-from traceanalyze.rules.finding import Severity
+from traceanalyze.rules.finding import Confidence, Severity
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 US = 1000
@@ -49,11 +49,20 @@ SOFTMAX_BACK = Op(
     "autograd::engine::evaluate_function: SoftmaxBackward0", 100, (Op("aten::_softmax_backward_data", 90),)
 )
 
+
+def checked(by):
+    """A function of the backward pass, and what autograd does after it."""
+    inside = (Op("MulBackward0", 100), Op(by, 100), Op("aten::_is_any_true", 100), Op("aten::item", 100))
+    return Op("autograd::engine::evaluate_function: MulBackward0", 400, inside)
+
+
 CASES = [
     # All of it but the 600 µs that fetching a batch takes that workers have ready.
     ("DAT101", "host_single", (loading(900),), 300, 900),
     ("DAT101", "host", (loading(900, SEVERAL),), 300, 900),
     # 1500 µs in two stretches; what is shorter than a millisecond is Python between two operators.
+    # The function's own operator takes 100 µs of 400, the checks of what it returns the rest.
+    ("HST105", "anomaly", (checked("aten::isnan"),), 300, 300),
     ("HST107", "host_place", (1200.0, Op("aten::add", 10), 300.0), 1200, 1200),
     # 120 operators of 4 µs: 2 µs each are their work, of which 7/20 stay; of the rest, less 0.6 µs each, a fifth.
     ("HST111", "host", (optimizer("AdamW", "aten::addcdiv_", 120, 4),), 240 * 0.65 + (600 - 72 - 240) * 0.8, 600),
@@ -86,6 +95,9 @@ def test_a_finding_says_what_the_host_would_save(rule, sentence, parts, saving, 
     [
         ("DAT101", (loading(90),)),
         ("DAT101", (loading(590, SEVERAL),)),
+        # What the program asks itself is no anomaly detection.
+        ("HST105", (Op("aten::isnan", 300),)),
+        ("HST105", (checked("aten::ne"),)),
         ("HST107", (900.0, Op("aten::add", 10), 900.0)),
         ("HST111", (optimizer("AdamW", "aten::_fused_adamw_", 120, 4),)),
         ("HST111", (optimizer("AdamW", "aten::addcdiv_", 90, 4),)),
@@ -282,3 +294,52 @@ def test_a_recorded_training_with_a_slow_loader_is_told_what_workers_would_save(
     first = judged(trace).findings[0]
     assert (first.rule, first.sentence, first.severity) == ("DAT101", "host_single", Severity.HIGH)
     assert 48_000_000 / 3 - 600_000 < first.saving < 24_545_586
+
+
+NAMES = ("aten::add", "aten::mul", "aten::sub", "aten::div")
+
+
+@pytest.mark.parametrize(("places", "sure"), [((1, 1, 1, 1), True), ((0, 1, 1, 2), True), ((0, 1, 2, 3), False)])
+def test_a_host_that_stops_now_here_and_now_there_may_stop_without_it(places, sure):
+    """400 µs of work in four operators a step, and a stretch of 1600 before one of them."""
+    b = TraceBuilder()
+    for number, place in enumerate(places):
+        at = number * STEP
+        b.step(number, at, STEP)
+        for each, name in enumerate(NAMES):
+            at += 1600 if each == place else 0
+            b.op(name, at, 100)
+            at += 100
+    found = finding(b, "HST107")
+    assert found.bound == pytest.approx(1600 * US, rel=0.1)
+    assert (found.low > 0, found.confidence > Confidence.LOW) == (sure, sure)
+
+
+def test_where_nothing_of_the_host_is_recorded_no_work_is_claimed():
+    b = TraceBuilder()
+    for number in range(4):
+        b.step(number, number * STEP, STEP)
+    b.op("aten::add", 4 * STEP + 10, 5)
+    found = finding(b, "HST107")
+    assert (found.sentence, found.low, found.confidence) == ("host_nothing", 0, Confidence.LOW)
+
+
+def test_what_anomaly_detection_costs_a_device_is_told_once():
+    """Ten functions of 100 µs of the device in 1900; after each a check of 40 and the wait for it: 880 go with them."""
+
+    def checks(b, at, number):
+        for part in range(10):
+            begin = at + 190 * part
+            kernel(b, begin, 100)
+            b.op("autograd::engine::evaluate_function: MulBackward0", begin, 185)
+            b.op("aten::isnan", begin + 25, 20)
+            b.launch(begin + 30, 5, begin + 125, 40, name="isnan")
+            b.op("aten::item", begin + 50, 130)
+            b.op("aten::_local_scalar_dense", begin + 55, 120)
+            b.api("cudaStreamSynchronize", begin + 60, 110)
+
+    outcome = judged(program(checks, length=1900), "HST105", "SYN101", "HST101")
+    first, *others = outcome.findings
+    assert (first.rule, first.sentence, first.count) == ("HST105", "anomaly", 40)
+    assert first.saving == pytest.approx(880 * US, rel=0.05)
+    assert all(one.severity <= Severity.LOW for one in others)

@@ -141,7 +141,7 @@ def compare_ranks(summaries: Sequence[RankSummary], places: Sequence[int] = ()) 
     steps, rows = common_steps(ranks)
     groups, stops, outside = matched(ranks, steps, rows)
     missing = missing_ranks(ranks)
-    waits, late = exposed_waits(ranks, groups, rows, missing), stragglers(ranks, groups, rows)
+    waits, late = exposed_waits(ranks, groups, rows, missing), stragglers(ranks, groups, rows, missing)
     return Cluster(ranks, steps, rows, missing, groups, stops, outside, waits, late, places=places)
 
 

@@ -428,11 +428,12 @@ class Cluster(NamedTuple):
         while the device waited.
         """
         waited, own, steps = self.exposed_waits, np.array(self.replayed, np.int64), max(len(self.steps), 1)
-        if not self.replayed:
-            if isinstance(waited, NotMeasured):
-                return (None,) * len(self.ranks)
-            own = self.step_time.sum(axis=1) // steps - waited.mean
         peers = self.part("peer_wait")
+        if not self.replayed:
+            on_host = peers is not None and all(rank.host_computes for rank in self.ranks)
+            if isinstance(waited, NotMeasured) and not on_host:
+                return (None,) * len(self.ranks)
+            own = self.step_time.sum(axis=1) // steps - (0 if isinstance(waited, NotMeasured) else waited.mean)
         if peers is not None:
             on_host = peers.sum(axis=1) // steps
             own -= on_host - on_host.min()

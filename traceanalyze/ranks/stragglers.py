@@ -192,7 +192,7 @@ class _Last(NamedTuple):
 
 
 def stragglers(
-    ranks: Sequence[RankSummary], groups: Sequence[MatchedGroup], rows: NDArray[np.int64]
+    ranks: Sequence[RankSummary], groups: Sequence[MatchedGroup], rows: NDArray[np.int64], missing: Sequence[int] = ()
 ) -> tuple[Straggler, ...] | NotMeasured:
     """Ranks that make others wait, most waiting first. NotMeasured where no group is complete, or steps are too few.
 
@@ -200,7 +200,7 @@ def stragglers(
     waiting counts for the last rank of that one. Nor is one named that may have waited for ranks that are not here.
     """
     if not any(one.synchronising.any() for one in groups):
-        return NotMeasured("no_matched_collectives")
+        return NotMeasured("ranks_missing") if missing else _on_host(ranks, rows)
     whole = [one for one in groups if one.complete and one.synchronising.any()]
     if not whole:
         return NotMeasured("ranks_missing")
@@ -218,6 +218,44 @@ def stragglers(
     if len(late_ranks) > 1:
         late_ranks = sorted(_together(late_ranks, whole, rows), key=lambda one: -one.wait)
     return tuple(late_ranks)
+
+
+def _on_host(ranks: Sequence[RankSummary], rows: NDArray[np.int64]) -> tuple[Straggler, ...] | NotMeasured:
+    """The rank that waits least of hosts that compute and wait for each other, step after step."""
+    if len(ranks) < 2 or not all(one.host_computes and "peer_wait" in one.parts for one in ranks):
+        return NotMeasured("no_matched_collectives")
+    steps = rows.shape[1]
+    if steps < LEAST_STEPS:
+        return NotMeasured("few_steps_for_stragglers")
+    wait = np.stack([one.parts["peer_wait"][own] for one, own in zip(ranks, rows, strict=True)])
+    wait -= wait.min(axis=0)
+    late = int(wait.sum(axis=1).argmin())
+    whole, comes_last = int(wait.sum()), wait[late] == 0
+    last = int(wait[:, comes_last].sum()) / max(whole, 1)
+    if not whole or last < LAST_IN_COLLECTIVES or comes_last.sum() < LAST_IN_STEPS * steps:
+        return ()
+    others = [at for at in range(len(ranks)) if at != late]
+    # If it came in time, the next one would be the last.
+    gained = int(np.partition(wait, 1, axis=0)[1, comes_last].sum()) // steps
+    time = sum(int(ranks[at].step_time[rows[at]].sum()) for at in others)
+    waited = (whole - int(wait[late].sum())) // (len(others) * steps)
+    phase, excess = late_because(ranks, late, others, rows)
+    told = excess >= _REASON * waited
+    return (
+        Straggler(
+            group="",
+            position=late,
+            label=ranks[late].label,
+            wait=waited,
+            exposed=gained,
+            share=waited * len(others) * steps / time if time else 0.0,
+            last=last,
+            steps_last=int(comes_last.sum()),
+            steps=steps,
+            phase=phase if told else None,
+            excess=excess if told else 0,
+        ),
+    )
 
 
 def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | None:

@@ -9,6 +9,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
+from traceanalyze.analyses.idle.host_state import host_split, peers_unknown
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.idle.pauses import pauses
 from traceanalyze.analyses.kernels.work import device_work
@@ -19,6 +20,7 @@ from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING, width
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
@@ -129,7 +131,7 @@ def summarize(context: Context, analysis: RankAnalysis, *, spread: bool = True) 
 def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int64]]:
     """Parts of every step that the recording tells."""
     if not analysis.partitions:
-        return {}
+        return _parts_of_host(context) if context.once(host_computes) else {}
     main = analysis.partitions[0]
     parts = {"compute": main.compute, "communication": main.comm_exposed, "memory_ops": main.mem_exposed}
     parts = {part: times for part, times in parts.items() if part not in context.unmeasured}
@@ -154,6 +156,15 @@ def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int
         analysis.steps.end,
     )
     return parts
+
+
+def _parts_of_host(context: Context) -> dict[str, NDArray[np.int64]]:
+    """The same where the host computes: its operators are the compute."""
+    host = context.once(host_split)
+    if isinstance(host, NotMeasured):
+        return {}
+    parts = {"compute": host.host_op, "data_loading": host.data_loading, "untraced": host.untraced}
+    return parts | ({"peer_wait": host.peer_wait} if context.once(peers_unknown) is None else {})
 
 
 def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int64]) -> RankCollectives:

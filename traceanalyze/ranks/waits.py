@@ -360,8 +360,12 @@ def _by_tasks(rank: RankSummary, rows: NDArray[np.int64]) -> NDArray[np.int64] |
 
 def waits_itself(ranks: Cluster, label: str) -> bool:
     """Whether a rank waits longer than the mean of all: then it is not the one that the others wait for."""
-    if isinstance(ranks.exposed_waits, NotMeasured):
+    by_host = ranks.part("peer_wait")
+    if not isinstance(ranks.exposed_waits, NotMeasured):
+        waits = ranks.exposed_waits.mean
+    elif by_host is not None:
+        waits = by_host.sum(axis=1)
+    else:
         return False
-    waits = ranks.exposed_waits.mean
     own = int(waits[[one.label for one in ranks.ranks].index(label)])
     return len(waits) * own > int(waits.sum())

@@ -228,7 +228,7 @@ class Unexplained(NamedTuple):
     of what was launched before the recording `begun_before`; of communication that waits for no other rank `moving`,
     of what is held back between the nodes of a graph `in_graphs`; of compute the sentence's key."""
     line: str = ""
-    """Where the host is for most of it outside of operators, `why` being `untraced_line`."""
+    """Where the host is for most of it outside of operators, `why` being `untraced_line`; else an operator."""
     most: float | None = None
     """Of compute that hides behind the host or communication: what the step, of which it is a part, would save
     without it."""
@@ -236,6 +236,8 @@ class Unexplained(NamedTuple):
     """Of compute, what is `rated`, or in kernels with `few_blocks`."""
     reached: float | None = None
     """Of the device's limit, what is rated."""
+    step: str = ""
+    """The one step that has nearly all of it."""
 
 
 class Outcome(NamedTuple):

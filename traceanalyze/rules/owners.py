@@ -5,18 +5,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import lines_in, user_frames
 from traceanalyze.analyses.idle.idle import IdleCauses, idle_gaps
 from traceanalyze.analyses.kernels.op_work import device_peaks
 from traceanalyze.analyses.kernels.work import device_work, ratio_argument
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
+from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.vocabulary import IDLE_GROUPS, ApiClass, DeviceClass
+from traceanalyze.model.vocabulary import IDLE_GROUPS, ApiClass, Cause, DeviceClass
 from traceanalyze.replay.parts import shorter
 from traceanalyze.rules.common.communication import WAIT_POSSIBLE
 from traceanalyze.rules.common.computing import FUSIBLE, computing
-from traceanalyze.rules.common.launching import GRAPH, begun_before, excerpt
+from traceanalyze.rules.common.launching import FEW_STEPS, GRAPH, begun_before, excerpt
 from traceanalyze.rules.common.op_chains import fusible_rows
 from traceanalyze.rules.common.replay import saved
 from traceanalyze.rules.facts import Facts
@@ -31,17 +34,19 @@ _DRAWS: Mapping[str, tuple[str, ...]] = {
     "fusible_shapes": (),
     "communication": ("comm_exposed",),
     "memory_ops": ("mem_exposed",),
-    "data_loading": ("idle.data_loading",),
+    "data_loading": ("idle.data_loading", "host.data_loading"),
     "sync": ("idle.sync",),
     "allocation": ("idle.dispatch",),
     "dispatch": ("idle.dispatch", "idle.host_op"),
     "device_gap": ("idle.device_side",),
     "device_dependency": ("idle.device_side",),
-    "untraced": ("idle.untraced",),
+    "untraced": ("idle.untraced", "host.untraced"),
 }
 """Classes of time that findings about a part draw from (`Finding.draws`)."""
 SPLIT = 0.15
 """Own: part of the step from which it has one finding of medium severity, where small ones share it."""
+ALONE = 0.8
+"""Own: of a part, what lies in one of three steps or more."""
 _CLASSES = {"communication": "comm_exposed", "memory_ops": "mem_exposed", "idle": "idle"}
 LONGEST = 100
 """So many of the longest stretches tell in which line the host is."""
@@ -57,12 +62,13 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
     a part with the time that it is tied to, else with the cost of the class that it draws from. Of an excerpt all idle
     time is one part, which nothing explains, and so is what waits for work launched before the recording.
     """
-    if not facts.analysis.partitions or not facts.step_time:
+    device = bool(facts.analysis.partitions)
+    if not (device or facts.host_computes) or not facts.step_time:
         return ()
-    if facts.once(excerpt):
+    if device and facts.once(excerpt):
         idle = facts.share(facts.length(facts.idle()))
         return (Unexplained("idle", idle, "excerpt"),) if idle >= LARGE else ()
-    before, found = facts.once(begun_before), []
+    before, found = facts.once(begun_before) if device else intervals.EMPTY, []
     if LARGE * facts.step_time <= facts.mean(intervals.total(before)):
         share = facts.share(facts.mean(intervals.total(before)))
         found.append(Unexplained("device_dependency", share, "begun_before"))
@@ -75,7 +81,7 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
         or (not one.severity and one.saving is None and one.cost)
     ]
     tied = _tied(owners)
-    for part, every in _parts(facts):
+    for part, every in _parts(facts) if device else _of_host(facts):
         spans = intervals.subtract(every, before)
         time = facts.mean(intervals.total(spans))
         if time < LARGE * facts.step_time:
@@ -87,9 +93,33 @@ def unexplained(facts: Facts, findings: Sequence[Finding]) -> tuple[Unexplained,
             why = f"{part}_line" if line else f"{part}_python" if python else part
             if part == "device_dependency" and 2 * intervals.total(_in_graphs(facts, spans)) >= intervals.total(spans):
                 why = "in_graphs"
-            found.append(Unexplained(part, left / facts.step_time, why, line))
-    told = any((one.severity or 0) >= Severity.MEDIUM and one.draws == "compute" for one in findings)
-    return (*sorted(found, key=lambda one: -one.share), *(() if told else _compute(facts)))
+            found.append(Unexplained(part, left / facts.step_time, why, line, step=_alone(facts, spans)))
+    work = {"compute"} if device else {"compute", "host", "host.ops"}
+    told = any((one.severity or 0) >= Severity.MEDIUM and one.draws in work for one in findings)
+    rest = () if told else _compute(facts) if device else _operator(facts)
+    return (*sorted(found, key=lambda one: -one.share), *rest)
+
+
+def _alone(facts: Facts, spans: Intervals) -> str:
+    """The step of three or more that has nearly all of some time; empty where none has."""
+    step = facts.by_step(intervals_of(*spans))
+    if len(step) < FEW_STEPS or step.max() < ALONE * step.sum():
+        return ""
+    return step_labels(facts.analysis.steps.name)[facts.window.rows[int(step.argmax())]]
+
+
+def _operator(facts: Facts) -> Iterator[Unexplained]:
+    """Of a host that computes the one operator that takes a large part of the step."""
+    nest = facts.context.op_nest
+    inside = np.flatnonzero(facts.inside(nest.start))
+    waits = facts.context.trace.strings.matches(facts.context.op_names[inside], is_peer_wait)
+    inside = inside[~waits]
+    each = group(facts.context.op_names[inside])
+    time = each.sum(nest.own[inside])
+    if len(each) and facts.share(facts.mean(int(time.max()))) >= LARGE:
+        name = facts.context.op_names[inside[each.first[int(time.argmax())]]]
+        share = min(facts.share(facts.mean(int(time.max()))), 1.0)
+        yield Unexplained("host_op", share, "host_operator", facts.context.trace.strings.text(int(name)))
 
 
 def _compute(facts: Facts) -> Iterator[Unexplained]:
@@ -189,6 +219,16 @@ def _parts(facts: Facts) -> Iterator[tuple[str, Intervals]]:
     for part, causes in IDLE_GROUPS.items():
         if facts.idle_mean(*causes) >= LARGE * facts.step_time:
             yield part, facts.merged(facts.idle(*causes))
+
+
+def _of_host(facts: Facts) -> Iterator[tuple[str, Intervals]]:
+    """The same of a host that computes, whose operators are the program's own work."""
+    for part, cause in (
+        ("data_loading", Cause.DATA_LOADING),
+        ("peer_wait", Cause.PEER_WAIT),
+        ("untraced", Cause.UNTRACED),
+    ):
+        yield part, merged(facts.host(cause))
 
 
 def _tied(owners: Sequence[Finding]) -> Intervals:

@@ -44,7 +44,7 @@ TERMS = {
     "late_dispatch": "its host launches work more slowly",
     "late_sync": "it waits longer at synchronisation points",
     "late_device_gap": "its device is idle longer between launched work",
-    "late_untraced": "its device is idle longer while nothing is recorded on the host",
+    "late_untraced": "it spends longer in what is not recorded on its host",
     "late_gc": "its garbage collector pauses it",
     "late_pause": "its program stands still at the same places of every step",
 }

@@ -38,7 +38,7 @@ _SAY = sentences(
         "out."
     ),
     not_explained_peer_wait=(
-        "{share} of the time is not explained: the host waits for other processes, which were not recorded with it."
+        "{share} of the time is not explained: the host waits for other processes, none of which is known to be late."
     ),
     not_explained_allocation=(
         "{share} of the time is not explained: the host allocates device memory; for what, profile_memory=True tells."
@@ -75,6 +75,8 @@ _SAY = sentences(
     not_explained_idle=(
         "{share} of the time is not explained: the device is idle, and why is not measured in this recording."
     ),
+    not_explained_host_operator="One operator takes {share} of the time: {line}.",
+    not_explained_step="Nearly all of what is not explained is in step {step}.",
     not_explained_excerpt=(
         "The recording is an excerpt: it shows too little of what was launched to tell why the device is idle for "
         "{share} of the time."
@@ -132,6 +134,7 @@ JUDGED = 0.05
 _RANK_RULES = "RNK"
 _BY_OTHERS = {"communication", "peer_wait"}
 """Parts that findings about the ranks side by side explain."""
+_OWN_WORK = {"compute", "host_op"}
 
 
 def not_explained(outcome: Outcome | None, across: Outcome | None = None) -> tuple[Message, ...]:
@@ -141,7 +144,13 @@ def not_explained(outcome: Outcome | None, across: Outcome | None = None) -> tup
         for one in across.findings
     )
     parts: tuple[Unexplained, ...] = () if outcome is None else outcome.unexplained
-    return tuple(_sentence(one) for one in parts if not (ranks and one.part in _BY_OTHERS))
+    told = [one for one in parts if not (ranks and one.part in _BY_OTHERS)]
+    work = [one for one in told if one.part in _OWN_WORK]
+    rest = [one for one in told if one.part not in _OWN_WORK]
+    steps = {one.step for one in rest}
+    alone = len(steps) == 1 and "" not in steps
+    step = (Message(_SAY["not_explained_step"], (("step", Kind.TEXT, *steps),)),) if alone else ()
+    return (*map(_sentence, rest), *step, *map(_sentence, work))
 
 
 def _sentence(one: Unexplained) -> Message:

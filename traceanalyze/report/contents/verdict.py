@@ -175,7 +175,8 @@ def _sync_cost(synced: Mapping[str, int], steps: Steps, idle: IdleCauses, window
 
 def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
     parts = analysis.tables["split"]
-    largest = max(parts.records(), key=attrgetter("sum_ns"))
+    known = [row for row in parts.records() if not isinstance(row.sum_ns, NotMeasured)]
+    largest = max(known, key=attrgetter("sum_ns"))
     alone = any(check.message == HOST_COMPUTES for check in analysis.checks)
     notes = analysis.trace.read.notes
     gone = any(isinstance(note, Unmatched) and "--name-regex" in note for note in notes)

@@ -15,6 +15,8 @@ from traceanalyze.rules.rule import Facts
 
 PINNED_GBS = 12.0
 """Reached by pinned copies over PCIe 3.0 x16, newer links are faster; where none of the recording tells."""
+NEWER_GBS, NEWER = 24.0, 8
+"""Over PCIe 4.0 x16, which devices of this compute capability or a later one have."""
 LARGE = 0.05
 """Own: part of the step from which copies matter that hold no host up."""
 LONG_NS = 100_000
@@ -47,6 +49,13 @@ def pinned_rate(facts: Facts, way: str, otherwise: float) -> float:
     size, time = copied_bytes(facts, rows), (device.end - device.start)[rows]
     known = (memories(facts.context, rows) == MEMORY.index("pinned")) & (size != MISSING) & (time >= LONG_NS)
     return float(size[known].sum() / time[known].sum()) if known.any() else otherwise
+
+
+def fastest_rate(facts: Facts, way: str, otherwise: float) -> float:
+    """The same over the fastest link that the device is known to have."""
+    stated = [float(one.capability) for one in facts.context.trace.devices if one.capability]
+    newer = bool(stated) and min(stated) >= NEWER
+    return pinned_rate(facts, way, max(otherwise, NEWER_GBS) if newer else otherwise)
 
 
 def share_saved(facts: Facts, event: NDArray[np.int64], rate: float) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import lines_in, user_frames
-from traceanalyze.analyses.idle.pauses import pause_places, profiling
+from traceanalyze.analyses.idle.pauses import TIMES, pause_places, profiling
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.columns import Rows
@@ -76,6 +76,10 @@ _ADVICE = {False: ("move_python", "record_stacks"), True: ("move_python", "host_
             "For {time} {per}, in stretches of 1 ms or more, up to {longest}, the host does nothing that the trace "
             "shows: it waited, or did work that was not recorded. No step is marked that would tell."
         ),
+        "host_nothing": (
+            "For {time} {per} the trace shows nothing that the host does: it waited, or worked in threads or "
+            "libraries of which nothing was recorded."
+        ),
         "waits": "The program itself waits for work, {time} {per}, up to {longest} at a time ({what}).",
         "host": (
             "The host spends {time} {per} outside of operators, in stretches of 1 ms or more; the longest is {longest}."
@@ -130,7 +134,8 @@ def find(facts: Facts, options: Options) -> Findings:
         the host has no recording to do, as in HST101, and likely half of the rest. Else named are the operators around
         the longest stretch, and the innermost range of the program that it lies in. Where the host computes: stretches
         of its untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is Python on its
-        way from one operator to the next. Without step markers nothing tells whether work was wanted in stretches of 1
+        way from one operator to the next; where it stops now here and now there, its core may have had other work, and
+        at least nothing is saved. Without step markers nothing tells whether work was wanted in stretches of 1
         ms or more: the saving is anything from 0 on, and they are a note where functions that wait (`queue.get`,
         `select`, `sleep`, `zmq_poll`) take most of them; other functions are work, and so is what lies in ranges of the
         program, unless they hold half of the recording. Between its backward passes work is wanted whatever it does.
@@ -288,15 +293,34 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     recorded = facts.once(recording).threads.get(context.step_track, intervals.EMPTY)
     sentence, named, scope, (start, end) = _named(facts, spans)
+    known = len(facts.host(*(cause for cause in Cause if cause != Cause.UNTRACED))) > 0
+    sure = known and _comes_back(facts, spans)
     yield Finding(
         saving=time,
-        low=time - facts.length(intervals_of(*intervals.intersect(recorded, merged(spans)))),
+        low=time - facts.length(intervals_of(*intervals.intersect(recorded, merged(spans)))) if sure else 0,
         bound=time,
+        confidence=None if sure else Confidence.LOW,
         draws="host.untraced",
         intervals=spans,
-        sentence=f"host_{sentence}".removesuffix("_"),
+        sentence=f"host_{sentence}".removesuffix("_") if known else "host_nothing",
         evidence=(Evidence("time", time, "DURATION"), Evidence("longest", end - start, "DURATION", start, end), *named),
         advice=_ADVICE["lines" in sentence],
         scope=scope,
         count=len(spans),
     )
+
+
+def _comes_back(facts: Facts, spans: NDArray[np.int64]) -> bool:
+    """Whether half of some stretches is at places where the host stops in half of the steps; without steps three times.
+
+    What stops it now here and now there is no line of the program: its core had other work, or garbage was collected.
+    """
+    places = pause_places(facts.context, Intervals(*spans.T), facts.context.step_track)
+    few = facts.window.count < TIMES
+    turn = np.arange(len(spans)) if few else np.searchsorted(facts.edges[0], spans[:, 0], "right")
+    least = TIMES if few else max(2.0, facts.window.count / 2)
+    seen: dict[str, set[int]] = {}
+    for place, each in zip(places, turn.tolist(), strict=True):
+        seen.setdefault(place, set()).add(each)
+    length = spans[:, 1] - spans[:, 0]
+    return bool(2 * length[[len(seen[place]) >= least for place in places]].sum() >= length.sum())

@@ -7,7 +7,16 @@ from numpy.typing import NDArray
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.replay.replay import Change
-from traceanalyze.rules.common.copies import LARGE, PINNED_GBS, hidden, host_copies, pageable, pinned_rate, share_saved
+from traceanalyze.rules.common.copies import (
+    LARGE,
+    PINNED_GBS,
+    fastest_rate,
+    hidden,
+    host_copies,
+    pageable,
+    pinned_rate,
+    share_saved,
+)
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
 from traceanalyze.rules.pricing import LEAST_SHARE
@@ -60,7 +69,7 @@ INDEXED = r"^aten::(_?index|_?index_put|_unsafe_index)\w*$"
             "pin_memory=True in the DataLoader and .to(device, non_blocking=True); neither helps without the other."
         ),
         "index_on_device": "Keep the index on the device: what is made there once need not be copied.",
-        "prefetch_copy": "Copy the next batch ahead, on a side stream.",
+        "prefetch_copy": "Copy ahead what is needed next, such as a batch, on a side stream.",
     },
     options={
         "pinned_gbs": (PINNED_GBS, "reached by pinned copies over PCIe 3.0 x16; newer links are faster"),
@@ -79,12 +88,13 @@ def find(facts: Facts, options: Options) -> Findings:
         copies from pinned memory, too.
     How it is measured
         What a replay of the launches gains without the blocking calls, and with pageable copies as short as pinned ones
-        of as many bytes, at the rate of those recorded. At most: the idle time the calls caused (definitions §7) and
-        all exposed time of the copies, as a copy on another stream can be hidden. Other copies save at most as much as
-        other work has room to hide, and nothing where what they bring is made just before. Without step markers,
-        copies before the first kernel, and those of which half of ten parts of the recording, equal in kernels, have
-        hardly any, are done once: no saving. Calls that mostly wait while a collective runs have a cost alone: what
-        waits for other ranks waits in the next one.
+        of as many bytes, at the rate of those recorded. Where none were, of PCIe 3.0, and as the end of the range of
+        PCIe 4.0, if the device has that. At most: the idle time the calls caused (definitions §7) and all exposed time
+        of the copies, as a copy on another stream can be hidden. Other copies save at most as much as other work has
+        room to hide, and nothing where what they bring is made just before. Without step markers, copies before the
+        first kernel, and those of which half of ten parts of the recording, equal in kernels, have hardly any, are done
+        once: no saving. Calls that mostly wait while a collective runs have a cost alone: what waits for other ranks
+        waits in the next one.
     What to do
         `pin_memory=True` in the DataLoader *and* `.to(device, non_blocking=True)`; copy the next batch ahead, on a side
         stream. Indices that operators copy are no batch: keep them on the device.
@@ -99,8 +109,9 @@ def find(facts: Facts, options: Options) -> Findings:
     loading = _loads_until(facts)
     found = [_of_others(facts, others[facts.context.device.start[others] >= loading])]
     if len(event) or blocking.any():
-        rate = pinned_rate(facts, "h2d", options.number("pinned_gbs"))
-        found.extend(_of_pageable(facts, rate, blocking, event, loading))
+        stated = options.number("pinned_gbs")
+        rates = pinned_rate(facts, "h2d", stated), fastest_rate(facts, "h2d", stated)
+        found.extend(_of_pageable(facts, rates, blocking, event, loading))
     for one in found:
         if one is None or one.intervals is None:
             continue
@@ -136,7 +147,11 @@ def _of_others(facts: Facts, event: NDArray[np.int64]) -> Finding | None:
 
 
 def _of_pageable(
-    facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDArray[np.int64], loading: int
+    facts: Facts,
+    rates: tuple[float, float],
+    blocking: NDArray[np.bool_],
+    event: NDArray[np.int64],
+    loading: int,
 ) -> Iterator[Finding | None]:
     """On blocking calls (a mask of `sync_calls`) and pageable copies: of loading and of indices apart."""
     call, start = facts.once(sync_calls), facts.context.device.start[event]
@@ -146,7 +161,7 @@ def _of_pageable(
         for index in (False, True):
             copies = ((start < loading) == first) & (indexed == index)
             own = blocking & ((calls < loading) == first) & (indexes == index)
-            one = _finding(facts, rate, own, event[copies])
+            one = _finding(facts, rates, own, event[copies])
             if one is not None and index:
                 one = replace(one, advice=("index_on_device",), sentence="index")
             yield one if one is None or not first else replace(one, once=True)
@@ -168,31 +183,32 @@ def _throughout(facts: Facts, spans: intervals.Intervals) -> bool:
     return facts.recurs(each, max(1.0, PRESENT * float(each.mean())))
 
 
-def _finding(facts: Facts, rate: float, blocking: NDArray[np.bool_], event: NDArray[np.int64]) -> Finding | None:
+def _finding(
+    facts: Facts, rates: tuple[float, float], blocking: NDArray[np.bool_], event: NDArray[np.int64]
+) -> Finding | None:
     """On some blocking calls (a mask of `sync_calls`) and pageable copies, if there are any."""
     waits = next(sync_findings(facts, blocking), None)
     if waits is None and not len(event):
         return None
     exposed = facts.alone(event)
     span = facts.mean(intervals.total(exposed))
-    slow = share_saved(facts, event, rate)
+    usual, most = (share_saved(facts, event, rate) for rate in rates)
     device, calls = facts.context.device, facts.once(sync_calls).call[blocking]
     shown = intervals.coverage(exposed, device.start[event], device.end[event])
     call = facts.context.calls
     removed = intervals.merge(call.start[calls], call.end[calls])
-    shorter = np.round(shown * slow).astype(np.int64)
     waits = waits or Finding(change=Change(removed))
 
-    def faster(change: Change) -> Change:
-        return change._replace(events=event, shorter=shorter)
+    def faster(change: Change, part: float = usual) -> Change:
+        return change._replace(events=event, shorter=np.round(shown * part).astype(np.int64))
 
     idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
     found = replace(
         waits,
         cost=idle + span,
         bound=facts.length(intervals_of(*removed)) + span,
-        change=faster(waits.change or Change()),
-        between=tuple(map(faster, waits.between)),
+        change=faster(change := waits.change or Change()),
+        between=(*map(faster, waits.between), *((faster(change, most),) if most > usual else ())),
         draws="idle.sync" if blocking.any() else "mem_exposed",
         intervals=np.concatenate((facts.once(sync_calls).spans(blocking), intervals_of(*exposed))),
         evidence=(
