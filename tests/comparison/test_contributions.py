@@ -356,6 +356,15 @@ def test_what_may_be_chance_in_a_part_is_that_of_its_time_in_each_step(one, two)
         assert noise == half_width(*sums)
 
 
+def test_one_odd_step_hides_no_difference_of_sides_whose_steps_lie_apart():
+    """Five of six steps are 10 longer, the first 50; of sides that overlap, or have too few steps, chance is not out."""
+    usual, odd = [40, 41, 42, 43, 44, 45], [90, 50, 51, 52, 53, 54]
+    means = sum(odd) / 6 - sum(usual) / 6
+    assert half_width(usual, odd) == half_width(odd, usual) == int(means - 5) < 20
+    assert half_width(usual, [*odd[:5], 44]) == 17
+    assert half_width(usual[:3], odd[:3]) == 56
+
+
 def test_waiting_that_moves_to_before_other_work_is_named_in_words():
     """2 µs of waiting before one operator, and as much at the end of the step instead."""
     before = {("untraced", "next_op", "aten::a"): Reason(2_000, 1, None, None)}
