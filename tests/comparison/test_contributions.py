@@ -357,7 +357,7 @@ def test_what_may_be_chance_in_a_part_is_that_of_its_time_in_each_step(one, two)
 
 
 def test_one_odd_step_hides_no_difference_of_sides_whose_steps_lie_apart():
-    """Five of six steps are 10 longer, the first 50; of sides that overlap, or have too few steps, chance is not out."""
+    """Five of six steps are 10 longer, the first 50; chance stays where they overlap or are few."""
     usual, odd = [40, 41, 42, 43, 44, 45], [90, 50, 51, 52, 53, 54]
     means = sum(odd) / 6 - sum(usual) / 6
     assert half_width(usual, odd) == half_width(odd, usual) == int(means - 5) < 20
