@@ -67,6 +67,54 @@ def test_work_that_is_done_more_often_is_not_the_same_work():
     assert not any("work" in key for key in keyed(steps_of(2), steps_of(2, again=4)))
 
 
+def passes(*, backward=True, again=False, graph=False, lost=0, device=True):
+    """Two steps of one forward operator and, `backward`, its node, which may run it `again`; of `lost` launches
+    one shows no kernel, and a `graph` is launched by no operator."""
+    b = TraceBuilder()
+    for number in range(2):
+        at = 1000 * number
+        b.step(number, at, 1000)
+        calls = [("aten::mm", at + 10)]
+        if backward:
+            b.op("autograd::engine::evaluate_function: MmBackward0", at + 200, 200)
+            b.op("MmBackward0", at + 260, 130)
+            calls += [("aten::mul", at + 300)]
+        if again:
+            b.op("autograd::engine::evaluate_function: CheckpointFunctionBackward", at + 100, 90)
+            b.op("CheckpointFunctionBackward", at + 105, 80)
+            calls += [("aten::mm", at + 110)]
+        for place, (name, start) in enumerate(calls * 4):
+            if not graph:
+                b.op(name, start, 8)
+            if not device:
+                continue
+            if lost and place % lost == 0:
+                b.api("cudaLaunchKernel", start + 1, 5, correlation=9000 + 100 * number + place)
+            else:
+                b.launch(start + 1, 5, at + 400 + 40 * place, 30, name=name[6:])
+    return side_from(b)
+
+
+def test_a_side_without_a_backward_pass_does_other_work_and_one_that_recomputes_says_so():
+    train, forward, again = passes(), passes(backward=False), passes(again=True)
+    assert keyed(train, forward)["work_backward"] == {"side": "base", "share": 0.5}
+    assert keyed(forward, train)["work_backward"]["side"] == "candidate"
+    assert keyed(train, again)["recomputes"] == {"side": "candidate", "time_ns": 4 * 30_000}
+    assert keyed(again, train)["recomputes"]["side"] == "base"
+    assert not {"work_backward", "recomputes"} & keyed(again, passes(again=True)).keys()
+    on_host = passes(device=False)
+    assert "work_backward" in keyed(on_host, passes(device=False, backward=False))
+    assert "recomputes" in keyed(on_host, passes(device=False, again=True))
+    # Of what no operator launched (a graph) nobody can tell which pass it is of.
+    assert "work_backward" not in keyed(train, passes(backward=False, graph=True))
+
+
+def test_a_side_that_lost_events_is_told_before_it_seems_to_do_less_work():
+    lost = keyed(passes(), passes(lost=4))
+    assert lost["launches_lost"] == {"side": "candidate", "share": 0.25, "other_share": 0.0}
+    assert not any(key.startswith("work_") for key in lost)
+
+
 SGEMM, HALVES = "ampere_sgemm_128x64_tn", "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn"
 FLOATS, BRAINS = ["float", "float"], ["c10::BFloat16", "c10::BFloat16"]
 

@@ -217,11 +217,30 @@ def test_the_module_is_named_where_all_the_work_lies_in_it():
     assert module(one, side_from(training())) is None
 
 
-def test_nothing_is_laid_to_anything_without_a_device():
+def host_program(*, pause, inner, outer=30):
+    """Two steps of a pause, and an operator of which another takes `inner` µs; the first step is 5 µs longer."""
     b = TraceBuilder()
-    b.op("aten::mm", 0, 10)
-    host = side_from(b)
-    assert rows(host, host) == causes(host, host) == []
+    for number in range(2):
+        at = 1000 * number
+        b.step(number, at, pause + outer + 5 * (1 - number))
+        b.op("aten::linear", at + pause, outer)
+        b.op("aten::addmm", at + pause + 4, inner)
+    return side_from(b)
+
+
+def test_without_a_device_what_the_host_does_makes_the_difference():
+    base, candidate = host_program(pause=20, inner=10), host_program(pause=26, inner=18)
+    found = {(row.part, row.what, row.contribution): row.diff_ns for row in causes(base, candidate)}
+    assert found == {
+        ("host_op", "operator", "aten::addmm"): 8_000,
+        ("host_op", "operator", "aten::linear"): -8_000,
+        ("untraced", "next_op", "aten::linear"): 6_000,
+    }
+    for part in parts(base, candidate):
+        own = [row for row in rows(base, candidate) if row.part == part.key]
+        assert (sum(row.base for row in own), sum(row.candidate for row in own)) == (part.base, part.candidate)
+    # What only one side recorded a device of has no causes.
+    assert causes(base, side_from(training())) == []
 
 
 works = st.lists(
@@ -354,6 +373,15 @@ def test_what_may_be_chance_in_a_part_is_that_of_its_time_in_each_step(one, two)
                 [sum(row.steps[at] for key, row in rows_of.items() if key[0] == part) for at in range(side.info.count)]
             )
         assert noise == half_width(*sums)
+
+
+def test_one_odd_step_hides_no_difference_of_sides_whose_steps_lie_apart():
+    """Five of six steps are 10 longer, the first 50; chance stays where they overlap or are few."""
+    usual, odd = [40, 41, 42, 43, 44, 45], [90, 50, 51, 52, 53, 54]
+    means = sum(odd) / 6 - sum(usual) / 6
+    assert half_width(usual, odd) == half_width(odd, usual) == int(means - 5) < 20
+    assert half_width(usual, [*odd[:5], 44]) == 17
+    assert half_width(usual[:3], odd[:3]) == 56
 
 
 def test_waiting_that_moves_to_before_other_work_is_named_in_words():

@@ -17,6 +17,7 @@ from tests.declared import said
 from tests.pinned import workloads
 from tests.real import FILES
 from tests.report.make import LONG_KERNEL, analysis, host_only, whole_trace
+from tests.report.make_compare import build_compare, comparison
 from tests.simulate.judge import _trace
 from tests.simulate.simulate import simulate
 from tests.simulate.writers.layouts import TODAY
@@ -220,6 +221,13 @@ def test_of_a_comparison_the_difference_stays_whatever_has_no_room():
     heading = Field("name", "", ("x" * 40,), 40, flexible=True, least=40)
     amounts = [Field(name, "ms", ("1.00",), 20, right=True, kept=name == "diff") for name in ("base", "diff", "ratio")]
     assert [each.heading for each in fit((heading, *amounts), 80).fields] == ["name", "diff"]
+
+
+def test_causes_of_one_direction_stand_once_where_the_other_has_none():
+    whole = comparison()
+    text = screens(build_compare(whole._replace(contributions=whole.contributions[:1]), version="0"))
+    assert text.count("Faster in the candidate (per step)") == 1
+    assert "Slower" not in text
 
 
 def test_every_supposition_names_its_subject_on_a_narrow_screen():

@@ -243,7 +243,7 @@ def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> C
     texts = [strings.text(int(raw[first])) for first in rows.first.tolist()]
     known, code = distinct((canonical(text, options) for text in texts), rows.of)
     by_name = np.array([names_backward(text) for text in texts], np.bool_)[rows.of]
-    backward = by_name | np.isin(_phases(context), (Phase.BACKWARD, Phase.RECOMPUTE))
+    backward = by_name | np.isin(op_phases(context), (Phase.BACKWARD, Phase.RECOMPUTE))
     names, own = tuple(dict.fromkeys((*known, *fused))), code.astype(np.int32)
     entire = [at for at, name in enumerate(names) if name in fused or name in COMPOSED]
     whole = accountable(context, np.isin(code, entire)).astype(np.int32)
@@ -251,7 +251,8 @@ def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> C
     return _with_fused(context, found, fused) if fused and len(nested) else found
 
 
-def _phases(context: Context) -> NDArray[np.uint8]:
+def op_phases(context: Context) -> NDArray[np.uint8]:
+    """Phase in which each operator of `context.op_nest` begins."""
     nested = context.op_nest
     track = context.trace.events.track[nested.row]
     return context.once(PhaseRanges).at(track, nested.start) if len(nested) else np.zeros(0, np.uint8)

@@ -27,6 +27,15 @@ CAVEATS = sentences(
     work_unmatched=(
         "Not the same work: only {share} of the device time is of operators or kernels that both sides have."
     ),
+    launches_lost=(
+        "Not to be compared: the {side} shows no work of the device for {share} of its launches, the other side for "
+        "{other_share}: events are lost."
+    ),
+    work_backward=("Not the same work: only the {side} has a backward pass, with the optimizer {share} of its time."),
+    recomputes=(
+        "Only the {side} runs forward operators again in the backward pass (activation checkpointing): {time_ns} a "
+        "step."
+    ),
     work_number="Not the same work: the candidate does what takes {share} of the time {ratio} times as often.",
     work_inputs=(
         "Not the same work: the candidate copies {ratio} times as much to the device, {candidate_bytes} a step instead "
@@ -62,7 +71,7 @@ CAVEATS = sentences(
     ),
     whole_trace_on_one=(
         "The {side} has no step marker: the whole of its device work counts as one step, so times per step are not "
-        "comparable."
+        "comparable (--step-marker says which ranges are steps)."
     ),
     device_steps_on_one=(
         "The {side} has nothing of the host: its step is the span of the device's work, without the time before and "
@@ -139,7 +148,7 @@ def coverage_differs(base: Side, candidate: Side) -> bool:
     return 100 * abs(known * other_time - other_known * time) > COVERAGE_POINTS * time * other_time
 
 
-SAID_FIRST = ("work_inputs", "work_collectives", "device_steps_on_one")
+SAID_FIRST = ("recomputes", "work_inputs", "work_collectives", "device_steps_on_one")
 """Caveats that belong before any percentage, though the work is mostly the same."""
 
 

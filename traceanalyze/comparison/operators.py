@@ -121,8 +121,7 @@ def frames_of_longest(
     """
     order = np.lexsort((np.arange(len(of)), -time, of))
     chosen = order[np.unique(of[order], return_index=True)[1]]
-    longest, (track, t) = event[chosen], launch_places(context)
-    track, t = np.where(longest >= 0, track[longest], -1), t[longest]
+    track, t = (np.append(each, -1)[event[chosen]] for each in launch_places(context))
     if line is not None:
         own, at = line[0][chosen], line[1][chosen]
         track, t = np.where(own >= 0, own, track), np.where(own >= 0, at, t)

@@ -14,6 +14,7 @@ from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.modules import event_modules
 from traceanalyze.analyses.host.nesting import innermost
 from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.idle.host_state import HostSplit, host_states
 from traceanalyze.analyses.idle.idle import Pieces, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import held_up
 from traceanalyze.analyses.kernels.ascend import type_of_name
@@ -30,11 +31,12 @@ from traceanalyze.comparison.noise import half_width
 from traceanalyze.comparison.operators import frames_of_longest
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.side import CompareOptions, Side
+from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.columns import Rows
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import Column, Kind, Table, Value, Word, declare
-from traceanalyze.model.vocabulary import ARROW, BUSY_PARTS, Cause
+from traceanalyze.model.vocabulary import ARROW, BUSY_PARTS, DISPATCH_CALLS, Cause
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,39 @@ def _host(context: Context, cut: Pieces) -> tuple[Rows, NDArray[np.int64], NDArr
     return track, at, call
 
 
+def host_reasons(side: Side, labels: Labels) -> Reasons:
+    """Time and number of stretches of the steps' thread by reason, where only the host was recorded; sums to its parts.
+
+    Operators by their own time, each call counting once; of other parts what they are inside, or comes next.
+    """
+    context, nest, steps, track = side.context, side.context.op_nest, side.context.steps, side.context.step_track
+    states, own = context.once(host_states, track, True), nest.of(track)
+    edges = (steps.start, steps.end, states.start, states.end, nest.start[own], nest.end[own])
+    start = np.unique(np.concatenate(edges))
+    start, time = start[:-1], np.diff(start)
+    inside = intervals.contains(intervals.merge(steps.start, steps.end), start)
+    start, time = start[inside], time[inside]
+    state = np.searchsorted(states.start, start, "right") - 1
+    known = (state >= 0) & (start < np.append(states.end, 0)[state])
+    cause = np.where(known, np.append(states.cause, 0)[state], Cause.UNTRACED)
+    place = innermost(nest, np.full(len(start), track), start)
+    unit = np.where(place >= 0, place, -1 - np.arange(len(start)))
+    later = np.searchsorted(nest.start[own], start)
+    ahead = np.flatnonzero((place < 0) & (later < own.stop - own.start))
+    place[ahead] = own.start + later[ahead]
+    names, of = canonical_ops(context, labels.options, labels.fused).named(place)
+    of[place < 0] = -1
+    rows = group(cause, of, unit < 0)
+    keys: list[Key] = []
+    for first in rows.first.tolist():
+        part = "api" if cause[first] in DISPATCH_CALLS else Cause(int(cause[first])).key
+        what = "operator" if part == Cause.HOST_OP.key else _WHATS[_NEXT_OP if unit[first] < 0 else _IN_OP]
+        keys.append(_key(part, what, names[of[first]] if of[first] >= 0 else None))
+    distinct_keys, key = distinct(keys, rows.of)
+    none = np.full(len(start), -1, np.int64)
+    return summed_up(side, distinct_keys, key, time, none, unit, start, line=(np.full(len(start), track), start))
+
+
 def _key(part: str, what: str, name: str | None) -> Key:
     if part == "data_loading":
         return part, "data_loading", "DataLoader"
@@ -452,12 +487,17 @@ def _effect(base: Reason, candidate: Reason, by_number: int, by_each: int) -> st
 
 
 def reasons(base: Side, candidate: Side, options: CompareOptions) -> tuple[Reasons, Reasons]:
-    """Reasons of every part on both sides; none where a side has no device events.
+    """Reasons of every part on both sides; none where only one side has device events.
 
     The reasons of a part sum to it on both sides, exactly. One is a canonical operator and direction (compute), type
     and group of collectives, direction of copies, or operator before whose work the device was idle. Where operators
     cannot be compared, compute is by what kernels are for, so that a change of class does not show as a speed-up (M5).
+    Without a device on either side they are of the host's time.
     """
+    host = [isinstance(each.host, HostSplit) and each.partition is None for each in (base, candidate)]
+    if all(host):
+        labels = Labels(options, fused_names(base.context, candidate.context, options), groups=False, by_operator=True)
+        return host_reasons(base, labels), host_reasons(candidate, labels)
     if base.partition is None or candidate.partition is None:
         return {}, {}
     of_cause = idle_parts(base, candidate)

@@ -11,29 +11,44 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.communication.collectives import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.idle.launches import lost_launches
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.op_work import precisions
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.comparison.canonical_ops import op_phases
 from traceanalyze.comparison.names import canonical
 from traceanalyze.comparison.results import Caveat
 from traceanalyze.comparison.side import CompareOptions, Side
+from traceanalyze.model.intervals import contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Table
-from traceanalyze.model.vocabulary import DeviceClass
+from traceanalyze.model.vocabulary import ApiClass, DeviceClass, Phase
 
-OTHER_WORK = ("work_unmatched", "work_number", "work_shapes", "work_grids")
+OTHER_WORK = ("launches_lost", "work_backward", "work_unmatched", "work_number", "work_shapes", "work_grids")
 """Caveats that make percentages of the two sides meaningless."""
 MATCHED = 0.5
 """Share of the device time of both sides that must have a partner for them to do the same work."""
 _ALIKE = 1.25
 """Up to how much larger work of one name may be on one side and still be called the same."""
+SIDES = ("base", "candidate")
+_TRAINING = [Phase.BACKWARD, Phase.RECOMPUTE, Phase.OPTIMIZER, Phase.ZERO_GRAD]
 _DIMENSIONS = regex(r"\[(\d+(?:,\s*\d+)*)\]")
 _OTHER = 1.5
 """From how much more bytes on one side they are told."""
+_LOST = 0.05
+"""By how much more of its launches one side shows no work."""
+_PASS = 0.05
+"""Share of a side's device time from which a pass that the other does without is told."""
 
 
 def work(base: Side, candidate: Side) -> Iterator[Caveat]:
     """Whether both sides do the same work: how often, sizes of what both do as often, and bytes that are moved."""
+    lost = [_lost(side.context) for side in (base, candidate)]
+    if abs(lost[0] - lost[1]) >= _LOST:
+        at = lost.index(max(lost))
+        yield Caveat("launches_lost", (("side", SIDES[at]), ("share", lost[at]), ("other_share", lost[1 - at])))
+        return
+    yield from _passes(base, candidate)
     for key, sized in (("work_shapes", _tensors), ("work_grids", _launches)):
         old, new = sized(base), sized(candidate)
         if old and new:
@@ -46,6 +61,41 @@ def work(base: Side, candidate: Side) -> Iterator[Caveat]:
         if old_bytes and new_bytes and not 1 / _OTHER < new_bytes / old_bytes < _OTHER:
             values = (("base_bytes", old_bytes), ("candidate_bytes", new_bytes))
             yield Caveat(key, (("ratio", new_bytes / old_bytes), *values))
+
+
+def _lost(context: Context) -> float:
+    """Share of the launches of the steps of which the recording shows no work of the device."""
+    calls, inside = context.calls, context.host_windows
+    asked = ((calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)) & contains(inside, calls.start)
+    lost = asked[context.once(lost_launches)].sum()
+    return float(lost / asked.sum()) if lost else 0.0
+
+
+def _passes(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """A pass of the training step that only one side makes: the backward pass, or forward operators again in it."""
+    sides = base, candidate
+    if (base.partition is None) != (candidate.partition is None):
+        return
+    times = [_by_phase(side) for side in sides]
+    for at, (own, other) in enumerate((times, times[::-1])):
+        least, side, count = _PASS * own.sum(), ("side", SIDES[at]), max(sides[at].info.count, 1)
+        # What no operator launched (a graph) may be of any pass.
+        known = sides[1 - at].exclusive[sides[1 - at].context.event_op >= 0].sum()
+        if not own.sum() or (2 * known < other.sum() and base.partition is not None):
+            continue
+        if not other[_TRAINING].any() and own[_TRAINING].sum() > least:
+            yield Caveat("work_backward", (side, ("share", float(own[_TRAINING].sum() / own.sum()))))
+        elif not other[Phase.RECOMPUTE] and own[Phase.RECOMPUTE] > least:
+            yield Caveat("recomputes", (side, ("time_ns", round(own[Phase.RECOMPUTE] / count))))
+
+
+def _by_phase(side: Side) -> NDArray[np.float64]:
+    """Device time of the steps by phase; without a device that of the operators that begin in them."""
+    if side.partition is not None:
+        return np.bincount(side.phase, side.exclusive, len(Phase))
+    nest, steps = side.context.op_nest, side.context.steps
+    own = nest.own * nest.begun_in(merge(steps.start, steps.end))
+    return np.bincount(op_phases(side.context), own, len(Phase))
 
 
 def precision(base: Side, candidate: Side) -> Iterator[Caveat]:

@@ -195,6 +195,19 @@ def _observed(values: NDArray[np.int64], q: int) -> int | None:
     return None if found is None else int(found)
 
 
+def lost_launches(context: Context) -> Rows:
+    """Positions of the launches and copies of which the recording shows no work of the device.
+
+    Calls that hardly ever have an event of their own only lead to one that has (`aclnn*`, `Enqueue`).
+    """
+    calls, shown = context.calls, np.zeros(len(context.calls) + 1, np.bool_)
+    shown[context.link] = True
+    each = group(calls.name)
+    usual = 2 * each.sum(shown[:-1].astype(np.int64)) >= each.count()
+    asked = (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
+    return np.flatnonzero(asked & ~shown[:-1] & usual[each.of])
+
+
 def launch_queue(context: Context) -> Queue:
     """Depth of the streams' queues. Events of one launch (a graph) wait as one, until the first of them starts."""
     device, link, calls, launch_start = context.device, context.link, context.calls, context.launch_start

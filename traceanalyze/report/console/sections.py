@@ -201,7 +201,7 @@ class Sections:
         yield from self._first(_PARTS, "parts", least=7, most=11)
         yield from self._todo()
         yield from self._first(_LEVERS, "work", fair=6, most=6)
-        known = {*_BESIDE, *_PARTS, *_LEVERS, *_FOUND}
+        known = {*_BESIDE, *_PARTS, *_LEVERS, *_FOUND, *_WORK}
         others = [key for key, each in self._tables.items() if not (key in known or each.detail or each.plot)]
         works = [key for key in (*_WORK, *others) if len(self._tables.get(key, ()))]
         works = works[: 2 if works[1:2] == ["faster"] else 1]

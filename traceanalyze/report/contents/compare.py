@@ -137,6 +137,8 @@ def build_compare(
     both = {"base": comparison.base, "candidate": comparison.candidate}
     names = distinct_names(comparison.base.path, comparison.candidate.path)
     other = [each for each in comparison.caveats if each.key in OTHER_WORK]
+    if other:
+        other = [*(each for each in comparison.caveats if each.key == "whole_trace_on_one"), *other]
     other = other or [each for each in comparison.caveats if each.key in SAID_FIRST]
     return CompareReport(
         name=" → ".join(names),

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.idle.launches import lost_launches
 from traceanalyze.model.columns import Rows, median
 from traceanalyze.model.intervals import contains, coverage
 from traceanalyze.model.patterns import regex
@@ -205,14 +205,7 @@ def _reasons(facts: Facts, gap: Rows) -> tuple[NDArray[np.int64], NDArray[np.int
 def _behind_lost(facts: Facts, gap: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Before which gaps' launches others on their thread, since that of the stream's event before, have no event."""
     context, gaps = facts.context, facts.context.once(idle_gaps)
-    device, calls = context.device, context.calls
-    shown = np.zeros(len(calls) + 1, np.bool_)
-    shown[context.link] = True
-    asked = (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
-    # Calls that hardly ever have an event of their own only lead to one that has (`aclnn*`, `Enqueue`).
-    each = group(calls.name)
-    usual = 2 * each.sum(shown[:-1].astype(np.int64)) >= each.sum(np.ones(len(calls), np.int64))
-    lost = np.flatnonzero(asked & ~shown[:-1] & usual[each.of])
+    device, calls, lost = context.device, context.calls, context.once(lost_launches)
     order = np.lexsort((device.start, device.stream, device.device))
     before = np.full(len(device), -1)
     same = (np.diff(device.stream[order]) == 0) & (np.diff(device.device[order]) == 0)
