@@ -8,7 +8,7 @@ from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
-from traceanalyze.analyses.idle.gc_pauses import gc_pauses
+from traceanalyze.analyses.idle.gc_pauses import may_pause, recorded_pauses
 from traceanalyze.analyses.idle.host_state import host_split, peers_unknown
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.idle.pauses import pauses
@@ -142,12 +142,12 @@ def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int
             for key, causes in _IDLE.items()
             if not any(cause in idle.missing for cause in causes)
         }
-    collector = context.once(gc_pauses)
-    if collector.absent is None:
+    recorded = context.once(recorded_pauses)
+    if recorded is not None or may_pause(context):
         parts["gc"] = np.zeros(len(analysis.steps), np.int64)
         row = {label: at for at, label in enumerate(step_labels(analysis.steps.name))}
-        for pause in collector.records():
-            if pause.step is not None and pause.evidence == "gc_recorded":
+        for pause in () if recorded is None else recorded.records():
+            if pause.step is not None:
                 parts["gc"][row[pause.step]] += pause.idle_ns
     still = context.once(pauses)
     parts["pause"] = intervals.coverage(

@@ -91,14 +91,19 @@ def gc_pauses(context: Context) -> Table:
     What was looked at is said even where there are none: events of the collector; Python functions, none of them of the
     collector; or nothing, where only suspicion is left.
     """
-    rows = _collector_rows(context)
-    if len(rows):
-        return _recorded(context, rows)
-    if len(context.device) == 0 or len(context.op_nest) == 0:
+    recorded = context.once(recorded_pauses)
+    if recorded is not None:
+        return recorded
+    if not may_pause(context):
         return _PAUSES.missing("no_gc_events", detail=True)
     source = Message(_SAY["gc_source_python"] if context.once(user_frames).recorded else _SAY["gc_source_nothing"])
     found = _filled(list(_suspected(context)))
     return replace(found, notes=(source, *_sums(found, _SAY["gc_suspected_sum"])))
+
+
+def may_pause(context: Context) -> bool:
+    """Whether there is what pauses would be told from where the collector was not recorded."""
+    return len(context.device) > 0 and len(context.op_nest) > 0
 
 
 _Pause: TypeAlias = dict[str, Value]
@@ -155,9 +160,14 @@ def _collector_rows(context: Context) -> NDArray[np.int64]:
     return np.flatnonzero(found)
 
 
-def _recorded(context: Context, rows: NDArray[np.int64]) -> Table:
-    """Collections of each thread that begin in the analysed windows; functions inside each other are one."""
-    events = context.trace.events
+def recorded_pauses(context: Context) -> Table | None:
+    """Collections of each thread that begin in the analysed windows; functions inside each other are one.
+
+    None where the collector was not recorded.
+    """
+    events, rows = context.trace.events, _collector_rows(context)
+    if not len(rows):
+        return None
     free = _idle(context)
     pauses: list[_Pause] = []
     short, short_time = 0, 0
