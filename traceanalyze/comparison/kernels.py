@@ -18,7 +18,7 @@ from traceanalyze.comparison.pairs import section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions, lost_collectives, measured, work_unknown
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.table import Column, Kind, NotMeasured, Word
+from traceanalyze.model.table import Column, Kind, Word
 
 _CORE = Column("core", Kind.TEXT, "kind of core the kernels ran on")
 _NUMBERS = (
